@@ -1,0 +1,1 @@
+"""Documents to chunks with exact offsets: one file a strategy, usable alone in a notebook."""

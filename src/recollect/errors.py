@@ -1,0 +1,101 @@
+"""Every error that recollect raises.
+
+::
+
+    RecollectError
+    ├── UsageError            the caller must change something
+    │   └── ConfigurationError
+    ├── NotFoundError         a collection, document or file that does not exist
+    ├── ConflictError         what should be created exists already
+    ├── ParseError            a file that cannot be read (path, reason)
+    ├── StoreError            the database
+    │   ├── StoreUnavailableError   it cannot be started or reached
+    │   ├── SchemaVersionError      it was written by a newer recollect
+    │   └── StoreCorruptError       it is inconsistent
+    └── ProviderError         an embedding or language model
+        └── ModelUnavailableError   its weights cannot be fetched or loaded
+
+Messages are written for the person who reads them: what happened, and what to do about it.
+"""
+
+from __future__ import annotations
+
+
+class RecollectError(Exception):
+    """The root of every error raised on purpose by recollect."""
+
+
+class UsageError(RecollectError):
+    """An argument or option is wrong; the message names it and says what is allowed."""
+
+
+class ConfigurationError(UsageError):
+    """A setting is unknown or invalid."""
+
+
+class NotFoundError(RecollectError):
+    """What was named does not exist in the caller's scope."""
+
+
+class ConflictError(RecollectError):
+    """What should be created exists already."""
+
+
+class ParseError(RecollectError):
+    """A file cannot be read as a document.
+
+    Attributes:
+        path: The file, as the caller named it.
+        reason: Why, in words for a person.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class StoreError(RecollectError):
+    """The database refused or failed an operation."""
+
+
+class StoreUnavailableError(StoreError):
+    """The database cannot be started or reached; the message says which and what to do."""
+
+
+class SchemaVersionError(StoreError):
+    """The store's schema is newer than this version of recollect knows."""
+
+
+class StoreCorruptError(StoreError):
+    """The store's contents contradict each other."""
+
+
+class ProviderError(RecollectError):
+    """An embedding or language model failed.
+
+    Attributes:
+        provider: For instance ``"openai"`` or ``"local"``.
+        model: The model that was asked.
+        status: The HTTP status, where there was one.
+        retryable: Whether the same call may succeed later.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        provider: str,
+        model: str | None = None,
+        status: int | None = None,
+        retryable: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.provider = provider
+        self.model = model
+        self.status = status
+        self.retryable = retryable
+
+
+class ModelUnavailableError(ProviderError):
+    """A model's weights cannot be fetched, verified or loaded."""

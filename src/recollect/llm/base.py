@@ -1,0 +1,35 @@
+"""The protocol of a chat model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One message of a conversation."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class ChatModel(Protocol):
+    """A language model that answers in pieces.
+
+    Streaming is the only way in: a whole answer is the stream joined. Asynchronous, because it waits on a network.
+    """
+
+    @property
+    def model_name(self) -> str:
+        """As the provider names it."""
+        ...
+
+    def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None) -> AsyncIterator[str]:
+        """The answer's pieces, in order, as they arrive.
+
+        Raises:
+            ProviderError: The model refused, failed or could not be reached.
+        """
+        ...

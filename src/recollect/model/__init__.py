@@ -1,0 +1,24 @@
+"""The values that travel between the parts: frozen, typed, without behaviour that needs I/O."""
+
+from recollect.model.answer import Answer, Citation
+from recollect.model.chunk import Chunk
+from recollect.model.document import Document, Heading, PageSpan
+from recollect.model.passage import ArmScore, RetrievalOptions, RetrievedContext, SearchExplain, SearchMode, SearchReply
+from recollect.model.scope import DEFAULT_TENANT_ID, Scope
+
+__all__ = [
+    "DEFAULT_TENANT_ID",
+    "Answer",
+    "ArmScore",
+    "Chunk",
+    "Citation",
+    "Document",
+    "Heading",
+    "PageSpan",
+    "RetrievalOptions",
+    "RetrievedContext",
+    "Scope",
+    "SearchExplain",
+    "SearchMode",
+    "SearchReply",
+]

@@ -1,0 +1,47 @@
+"""An answer and the characters that it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+REFUSAL = "I don't have information about that in the approved knowledge base."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Citation:
+    """Where a quoted piece of an answer stands.
+
+    ``quote`` is exactly ``content[start_offset:end_offset]`` of the document's current version.
+
+    Attributes:
+        marker: The number in brackets in the answer's text, from 1.
+    """
+
+    marker: int
+    document_id: int
+    source: str
+    section: str | None
+    page: int | None
+    start_offset: int
+    end_offset: int
+    quote: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What ``ask`` replies.
+
+    Attributes:
+        question: As asked.
+        text: The answer, with markers such as ``[1]``; the refusal sentence where nothing supports one.
+        refused: Whether it is a refusal.
+        citations: In order of their markers; empty for a refusal.
+        timings_ms: Milliseconds by stage.
+    """
+
+    question: str
+    text: str
+    refused: bool
+    citations: tuple[Citation, ...]
+    timings_ms: Mapping[str, float] = field(default_factory=dict)
