@@ -1,0 +1,175 @@
+"""Collections: what they are, and the counters and statistics that change with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg.rows import TupleRow
+from psycopg.types.json import Jsonb
+
+from recollect.errors import ConflictError, NotFoundError, UsageError
+from recollect.model import Scope
+from recollect.store.database import Database, rows
+from recollect.store.sql import queries
+
+_SQL = queries("collections")
+
+MAX_NAME_LENGTH = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection:
+    """A named set of documents that are cut, embedded and searched alike.
+
+    Attributes:
+        chunking: The chunker's canonical description.
+        revision: Grows with every change that a search could see.
+        stats_chunks: Chunks counted at the last refresh of the lexical statistics.
+        stats_terms: Their total length in terms.
+        stats_pending: Chunks added or closed since.
+        reference_length: The average length (in terms) that stored BM25 weights were computed with; None before
+            the first write.
+        indexed: Whether its dense index is built and valid.
+    """
+
+    collection_id: int
+    name: str
+    description: str
+    embedding_model: str
+    embedding_dimension: int
+    language: str
+    chunking: Mapping[str, Any]
+    created_at: datetime
+    revision: int
+    document_count: int
+    chunk_count: int
+    stats_chunks: int
+    stats_terms: int
+    stats_pending: int
+    reference_length: float | None
+    indexed: bool
+
+    @property
+    def average_length(self) -> float:
+        """Average chunk length in terms, by the last refresh; the reference length before the first one."""
+        if self.stats_chunks and self.stats_terms:
+            return self.stats_terms / self.stats_chunks
+        return self.reference_length or 1.0
+
+
+def _collection(row: TupleRow) -> Collection:
+    return Collection(**dict(zip(Collection.__dataclass_fields__, row, strict=True)))
+
+
+class CollectionRepository:
+    """Reads and writes collections.
+
+    Args:
+        database: The store's connections.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, scope: Scope, name: str) -> Collection:
+        """One collection.
+
+        Raises:
+            NotFoundError: The scope's tenant has no collection of that name.
+        """
+        found = self.find(scope, name)
+        if found is None:
+            raise NotFoundError(
+                f"There is no collection {name!r}. `recollect collections list` shows the ones there are; "
+                "`recollect ingest` and `recollect collections create` make new ones."
+            )
+        return found
+
+    def find(self, scope: Scope, name: str) -> Collection | None:
+        """One collection, or None."""
+        with self._database.transaction(scope) as connection:
+            found = rows(connection, _SQL["get"], {"tenant_id": scope.tenant_id, "name": name})
+        return _collection(found[0]) if found else None
+
+    def list_all(self, scope: Scope) -> list[Collection]:
+        """Every collection of the tenant, by name."""
+        with self._database.transaction(scope) as connection:
+            return [_collection(row) for row in rows(connection, _SQL["list_all"], {"tenant_id": scope.tenant_id})]
+
+    def create(
+        self,
+        scope: Scope,
+        name: str,
+        *,
+        embedding_model: str,
+        embedding_dimension: int,
+        language: str = "en",
+        chunking: Mapping[str, Any] | None = None,
+        description: str = "",
+    ) -> Collection:
+        """Make a new, empty collection.
+
+        Raises:
+            ConflictError: The tenant has one of that name.
+            UsageError: The name is empty, too long or holds control characters.
+        """
+        _require_name(name)
+        with self._database.transaction(scope) as connection:
+            params: dict[str, Any] = {
+                "tenant_id": scope.tenant_id,
+                "name": name,
+                "description": description,
+                "embedding_model": embedding_model,
+                "embedding_dimension": embedding_dimension,
+                "language": language,
+                "chunking": Jsonb(dict(chunking or {})),
+            }
+            made = rows(connection, _SQL["create"], params)
+            if not made:
+                raise ConflictError(f"There is a collection {name!r} already.")
+            connection.execute(_SQL["create_state"], {"tenant_id": scope.tenant_id, "collection_id": made[0][0]})
+        return self.get(scope, name)
+
+    def delete(self, scope: Scope, name: str) -> None:
+        """Remove a collection with every document, version and chunk in it, physically.
+
+        Raises:
+            NotFoundError: The tenant has no collection of that name.
+        """
+        with self._database.transaction(scope) as connection:
+            gone = rows(connection, _SQL["delete"], {"tenant_id": scope.tenant_id, "name": name})
+            if not gone:
+                raise NotFoundError(f"There is no collection {name!r}. `recollect collections list` shows them.")
+            # The name holds a number from the database alone.
+            connection.execute(b"DROP INDEX IF EXISTS chunk_vectors_hnsw_%d" % gone[0][0])
+
+    def ensure_reference_length(self, scope: Scope, collection: Collection, estimate: float) -> float:
+        """The frozen average length of the collection; ``estimate`` becomes it where there is none yet."""
+        if collection.reference_length is not None:
+            return collection.reference_length
+        params = {
+            "tenant_id": scope.tenant_id,
+            "collection_id": collection.collection_id,
+            "reference_length": max(estimate, 1.0),
+        }
+        with self._database.transaction(scope) as connection:
+            found = rows(connection, _SQL["set_reference_length"], params)
+        if not found:
+            raise NotFoundError(f"The collection {collection.name!r} was deleted meanwhile.")
+        return float(found[0][0])
+
+    def refresh_term_stats(self, scope: Scope, collection: Collection) -> bool:
+        """Recount the lexical statistics; False where another session is doing so already."""
+        params = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id}
+        with self._database.transaction(scope) as connection:
+            return bool(rows(connection, _SQL["refresh_term_stats"], params)[0][0])
+
+
+def _require_name(name: str) -> None:
+    if not name.strip() or len(name) > MAX_NAME_LENGTH or not name.isprintable():
+        raise UsageError(
+            f"A collection's name is 1 to {MAX_NAME_LENGTH} printable characters, not {name[:50]!r}. Choose another."
+        )

@@ -1,0 +1,144 @@
+"""Connections: the pool, transactions that know their tenant, and the translation of the driver's errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, LiteralString
+
+import psycopg
+from pgvector.psycopg import register_vector
+from psycopg import sql
+from psycopg.rows import TupleRow
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from recollect.errors import StoreError, StoreUnavailableError
+from recollect.model import Scope
+
+Connection = psycopg.Connection[TupleRow]
+
+# Custom plans: partial indexes are usable only where the planner sees their condition as a constant.
+# Parallel workers and JIT cost more than they save on queries of a few milliseconds.
+_SESSION_SETTINGS: LiteralString = """
+    SET search_path = recollect, public;
+    SET plan_cache_mode = force_custom_plan;
+    SET jit = off;
+    SET max_parallel_workers_per_gather = 0;
+    SET hnsw.iterative_scan = relaxed_order;
+    SET hnsw.ef_search = 100;
+    SET TimeZone = 'UTC'
+"""
+
+_CONNECT_TIMEOUT_SECONDS = 10
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Turn the driver's errors into the store's: the one place where that happens."""
+    try:
+        yield
+    except psycopg.errors.DiskFull as exc:
+        raise StoreUnavailableError(
+            "The database's disk is full. What was acknowledged is safe; free some space and run the command again."
+        ) from exc
+    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.ReadOnlySqlTransaction) as exc:
+        raise StoreError(
+            f"The database refused the operation: {_message(exc)}. Grant it, or use another role."
+        ) from exc
+    except psycopg.OperationalError as exc:
+        raise StoreUnavailableError(f"The database cannot be reached or went away: {_message(exc)}") from exc
+    except psycopg.Error as exc:
+        raise StoreError(f"The database failed: {_message(exc)}") from exc
+
+
+def _message(exc: psycopg.Error) -> str:
+    return (exc.diag.message_primary or str(exc).strip() or type(exc).__name__).rstrip(".")
+
+
+def connect(dsn: str, *, autocommit: bool = True) -> Connection:
+    """Open a single connection, outside any pool.
+
+    Raises:
+        StoreUnavailableError: The server cannot be reached or refuses the login.
+    """
+    try:
+        return psycopg.connect(dsn, autocommit=autocommit, connect_timeout=_CONNECT_TIMEOUT_SECONDS)
+    except psycopg.OperationalError as exc:
+        raise StoreUnavailableError(
+            f"Cannot connect to PostgreSQL: {str(exc).strip()}\nCheck the DSN (--dsn, RECOLLECT_DSN) and the server."
+        ) from exc
+    except psycopg.ProgrammingError as exc:
+        raise StoreUnavailableError(
+            f"Not a PostgreSQL DSN: {str(exc).strip()}. "
+            "It reads postgresql://user:password@host:5432/database or key=value pairs."
+        ) from exc
+
+
+def _configure(connection: Connection) -> None:
+    connection.execute(_SESSION_SETTINGS)
+    register_vector(connection)
+
+
+class Database:
+    """A pool of connections to one store.
+
+    Safe to share between threads. Connections are opened on demand and closed by `close`.
+
+    Args:
+        dsn: A libpq connection string; its schema must have been migrated.
+        max_connections: How many connections the pool opens at most.
+    """
+
+    def __init__(self, dsn: str, *, max_connections: int = 10) -> None:
+        self.dsn = dsn
+        self._pool: ConnectionPool[Connection] = ConnectionPool(
+            dsn,
+            min_size=0,
+            max_size=max_connections,
+            kwargs={"autocommit": True, "connect_timeout": _CONNECT_TIMEOUT_SECONDS},
+            configure=_configure,
+            num_workers=2,
+            open=True,
+        )
+
+    def close(self) -> None:
+        """Close every connection; idempotent."""
+        self._pool.close()
+
+    @contextmanager
+    def transaction(self, scope: Scope) -> Iterator[Connection]:
+        """A transaction in which the tenant is set; committed at the end, rolled back on any error.
+
+        The tenant travels as SET LOCAL, the form that row-level security and sharding by tenant both understand.
+        """
+        with translated_errors(), self._connection() as connection:
+            begin = sql.SQL("BEGIN; SET LOCAL recollect.tenant_id = {}").format(str(int(scope.tenant_id)))
+            connection.execute(begin)
+            try:
+                yield connection
+            except BaseException:
+                if not connection.closed:
+                    connection.rollback()
+                raise
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def autocommit(self) -> Iterator[Connection]:
+        """A connection outside any transaction, for statements that refuse one (CREATE INDEX CONCURRENTLY)."""
+        with translated_errors(), self._connection() as connection:
+            yield connection
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        try:
+            with self._pool.connection() as connection:
+                yield connection
+        except PoolTimeout as exc:
+            raise StoreUnavailableError(
+                f"No database connection became free or could be opened in time: {exc}"
+            ) from exc
+
+
+def rows(connection: Connection, query: LiteralString, params: dict[str, Any] | None = None) -> list[TupleRow]:
+    """Run a named query and fetch all of its rows, in the binary format."""
+    return connection.execute(query, params, binary=True).fetchall()

@@ -1,0 +1,176 @@
+"""Reading documents and their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, LiteralString
+
+from recollect.errors import NotFoundError
+from recollect.model import Scope
+from recollect.store.collections import Collection
+from recollect.store.database import Database, rows
+from recollect.store.sql import queries
+
+_SQL = queries("documents")
+
+SourceType = Literal["manual", "upload", "web", "api", "directory"]
+
+_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where documents come from: a directory, a web domain, or a name given by hand."""
+
+    source_id: int
+    name: str
+    type: SourceType
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """How a document's current version was read: equal stamps mean that nothing needs to be done."""
+
+    file_hash: bytes | None
+    fingerprint: str
+    document_id: int
+    version: int
+    chunk_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentRecord:
+    """A stored document.
+
+    Attributes:
+        source: Its URI within its origin, for instance a path relative to the ingested folder.
+        origin: The source it belongs to, for instance that folder.
+        known_from: When this version entered the knowledge base.
+        content: Its text; None in listings.
+    """
+
+    document_id: int
+    source: str
+    title: str
+    collection: str
+    version: int
+    department: str | None
+    mime_type: str
+    language: str | None
+    metadata: Mapping[str, Any]
+    tags: tuple[str, ...]
+    chunk_count: int
+    content_hash: str
+    known_from: datetime
+    event_time: datetime | None
+    origin: str
+    content: str | None
+
+
+def _record(row: Sequence[Any]) -> DocumentRecord:
+    fields = dict(zip(DocumentRecord.__dataclass_fields__, row, strict=True))
+    fields["tags"] = tuple(fields["tags"])
+    return DocumentRecord(**fields)
+
+
+class DocumentRepository:
+    """Reads documents; `recollect.store.writer` writes them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def ensure_source(self, scope: Scope, collection: Collection, name: str, source_type: SourceType) -> Source:
+        """The source of that name, made where it is missing."""
+        params = {
+            "tenant_id": scope.tenant_id,
+            "collection_id": collection.collection_id,
+            "name": name,
+            "type": source_type,
+        }
+        with self._database.transaction(scope) as connection:
+            connection.execute(_SQL["ensure_source"], params)
+            return Source(*rows(connection, _SQL["get_source"], params)[0])
+
+    def sources_named(
+        self, scope: Scope, collection: Collection, names: Sequence[str], source_type: SourceType
+    ) -> list[Source]:
+        """The sources of a type that bear one of these names."""
+        params = {
+            "tenant_id": scope.tenant_id,
+            "collection_id": collection.collection_id,
+            "names": list(names),
+            "type": source_type,
+        }
+        with self._database.transaction(scope) as connection:
+            return [Source(*row) for row in rows(connection, _SQL["sources_named"], params)]
+
+    def stamps(self, scope: Scope, source: Source, uris: Sequence[str]) -> dict[str, Stamp]:
+        """Stamps of the current versions of those ``uris`` that have one."""
+        params = {"tenant_id": scope.tenant_id, "source_id": source.source_id, "uris": list(uris)}
+        with self._database.transaction(scope) as connection:
+            return {row[0]: Stamp(*row[1:]) for row in rows(connection, _SQL["stamps"], params)}
+
+    def current_uris(self, scope: Scope, source: Source, *, prefix: str = "") -> Iterator[tuple[str, int]]:
+        """(uri, document_id) of every current document of a source below ``prefix``, page by page."""
+        after = ""
+        while True:
+            params = {
+                "tenant_id": scope.tenant_id,
+                "source_id": source.source_id,
+                "prefix": prefix,
+                "after": after,
+                "limit": _PAGE,
+            }
+            with self._database.transaction(scope) as connection:
+                page = rows(connection, _SQL["current_uris"], params)
+            yield from ((row[0], row[1]) for row in page)
+            if len(page) < _PAGE:
+                return
+            after = page[-1][0]
+
+    def get(self, scope: Scope, document_id: int) -> DocumentRecord:
+        """One document with its content, as it is known in the scope.
+
+        Raises:
+            NotFoundError: No such document, or none that is known in the scope.
+        """
+        params = {"tenant_id": scope.tenant_id, "document_id": document_id, "as_of": scope.as_of}
+        with self._database.transaction(scope) as connection:
+            found = rows(connection, f"{_SQL['get']} AND {_known(scope)}", params)
+        if not found:
+            raise NotFoundError(f"There is no document {document_id}. `recollect documents list` shows what there is.")
+        return _record(found[0])
+
+    def ids_by_uri(self, scope: Scope, uri: str) -> list[int]:
+        """Ids of the documents whose source reads ``uri``, in every collection."""
+        params = {"tenant_id": scope.tenant_id, "uri": uri, "as_of": scope.as_of}
+        with self._database.transaction(scope) as connection:
+            return [row[0] for row in rows(connection, f"{_SQL['ids_by_uri']} AND {_known(scope)}", params)]
+
+    def list_page(
+        self,
+        scope: Scope,
+        collection: Collection,
+        *,
+        department: str | None = None,
+        after: int = 0,
+        limit: int = 100,
+    ) -> list[DocumentRecord]:
+        """Documents by id, without their contents; ``after`` is the last id of the page before."""
+        params = {
+            "tenant_id": scope.tenant_id,
+            "collection_id": collection.collection_id,
+            "department": department,
+            "after": after,
+            "limit": limit,
+            "as_of": scope.as_of,
+        }
+        query: LiteralString = f"{_SQL['list_page']} AND {_known(scope)} {_SQL['list_order']}"
+        with self._database.transaction(scope) as connection:
+            return [_record(row) for row in rows(connection, query, params)]
+
+
+def _known(scope: Scope) -> LiteralString:
+    return _SQL["known_now"] if scope.as_of is None else _SQL["known_as_of"]

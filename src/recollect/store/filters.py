@@ -1,0 +1,79 @@
+"""Filters on documents, as SQL: which document versions a search may return."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, LiteralString
+
+from psycopg.types.json import Jsonb
+
+from recollect.model import Scope
+from recollect.store.database import Database, rows
+from recollect.store.sql import queries
+
+_SQL = queries("filters")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentFilter:
+    """Conditions that a document must all meet; an empty one holds for every document.
+
+    Attributes:
+        department: Its department is one of these.
+        source: Its URI, or the name of the source it came from, is one of these.
+        tags: It carries all of these.
+        metadata: Its metadata has these values.
+    """
+
+    department: tuple[str, ...] = ()
+    source: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.department or self.source or self.tags or self.metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingVersions:
+    """The document versions that pass a filter, and how many chunks they have together."""
+
+    version_ids: list[int]
+    chunk_count: int
+
+
+_CONDITIONS: dict[str, LiteralString] = {
+    "department": "v.department = ANY (%(department)s)",
+    "source": (
+        "(v.uri = ANY (%(source)s) OR v.document_id IN (SELECT d.document_id FROM documents d "
+        "JOIN sources s USING (tenant_id, source_id) WHERE d.tenant_id = %(tenant_id)s AND s.name = ANY (%(source)s)))"
+    ),
+    "tags": "v.tags @> %(tags)s",
+    "metadata": "v.metadata @> %(metadata)s",
+}
+
+
+def matching_versions(
+    database: Database, scope: Scope, collection_id: int, document_filter: DocumentFilter
+) -> MatchingVersions:
+    """Resolve a filter to document versions, in SQL, before either arm runs.
+
+    Filters concern documents, of which there are far fewer than chunks; resolving them first tells how selective
+    they are, so that a rare match is searched exactly and never lost to an approximate index.
+    """
+    params: dict[str, Any] = {
+        "tenant_id": scope.tenant_id,
+        "collection_id": collection_id,
+        "as_of": scope.as_of,
+        "department": list(document_filter.department),
+        "source": list(document_filter.source),
+        "tags": list(document_filter.tags),
+        "metadata": Jsonb(dict(document_filter.metadata)),
+    }
+    given = [condition for name, condition in _CONDITIONS.items() if getattr(document_filter, name)]
+    known = _SQL["known_now"] if scope.as_of is None else _SQL["known_as_of"]
+    query = " AND ".join([_SQL["matching_versions"], known, *given])
+    with database.transaction(scope) as connection:
+        ids, chunk_count = rows(connection, query, params)[0]
+    return MatchingVersions(ids or [], int(chunk_count or 0))

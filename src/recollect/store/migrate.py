@@ -1,0 +1,173 @@
+"""Forward-only migrations, applied when a store is opened."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import LiteralString
+
+import psycopg
+
+from recollect.errors import SchemaVersionError, StoreCorruptError, StoreError
+from recollect.store import sql
+from recollect.store.database import Connection, connect, translated_errors
+
+MINIMUM_SERVER_VERSION = 150000
+MINIMUM_VECTOR_VERSION = (0, 8)
+
+# Any number will do, as long as every version of recollect takes the same one.
+_LOCK_KEY = 7_316_094_501
+
+_BOOTSTRAP: LiteralString = """
+    CREATE SCHEMA IF NOT EXISTS recollect;
+    CREATE TABLE IF NOT EXISTS recollect.schema_migrations (
+        version    int         PRIMARY KEY,
+        name       text        NOT NULL,
+        checksum   text        NOT NULL,
+        applied_at timestamptz NOT NULL DEFAULT now()
+    );
+    CREATE TABLE IF NOT EXISTS recollect.schema_routines (
+        only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row), checksum text NOT NULL
+    )
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationReport:
+    """What `migrate` found and did."""
+
+    schema_version: int
+    applied: tuple[str, ...]
+
+
+def code_schema_version() -> int:
+    """The newest schema version that this code knows."""
+    return sql.migrations()[-1][0]
+
+
+def migrate(dsn: str) -> MigrationReport:
+    """Bring the store's schema up to this code's version; several processes may call it at once.
+
+    Raises:
+        SchemaVersionError: The store was written by a newer recollect.
+        StoreCorruptError: A migration that was applied differs from this code's.
+        StoreError: The server is too old, or pgvector is missing or too old.
+    """
+    with connect(dsn) as connection, translated_errors():
+        if _up_to_date(connection):
+            return MigrationReport(code_schema_version(), ())
+        _require_server(connection)
+        connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK_KEY,))
+        try:
+            return _apply(connection)
+        finally:
+            if not connection.closed:
+                connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK_KEY,))
+
+
+def _checksum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _routines_checksum() -> str:
+    return _checksum("\n".join(sql.routines()))
+
+
+def _up_to_date(connection: Connection) -> bool:
+    """One cheap query for the usual case, so that opening a store costs no lock."""
+    try:
+        row = connection.execute(
+            "SELECT max(version), (SELECT checksum FROM recollect.schema_routines) FROM recollect.schema_migrations"
+        ).fetchone()
+    except psycopg.errors.UndefinedTable:
+        return False
+    return row == (code_schema_version(), _routines_checksum())
+
+
+def _require_server(connection: Connection) -> None:
+    if connection.info.server_version < MINIMUM_SERVER_VERSION:
+        raise StoreError(
+            f"PostgreSQL {connection.info.server_version // 10000} is too old: recollect needs 15 or newer."
+        )
+    row = connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone()
+    if row is None:
+        row = _create_extension(connection)
+    version = tuple(int(part) for part in row[0].split(".")[:2])
+    if version < MINIMUM_VECTOR_VERSION:
+        raise StoreError(
+            f"The extension vector is version {row[0]}, recollect needs 0.8 or newer: install a newer pgvector on the "
+            "server, then run ALTER EXTENSION vector UPDATE."
+        )
+
+
+def _create_extension(connection: Connection) -> tuple[str]:
+    try:
+        # Two first opens at once may both get here: the loser finds it made.
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public")
+    except psycopg.errors.UniqueViolation:
+        pass
+    except psycopg.errors.InsufficientPrivilege as exc:
+        raise StoreError(
+            "The extension vector is not enabled in this database and this role may not enable it: "
+            "have an administrator run CREATE EXTENSION vector."
+        ) from exc
+    except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile) as exc:
+        raise StoreError(
+            "This PostgreSQL server has no pgvector: install it there (https://github.com/pgvector/pgvector), "
+            "or leave out --dsn to use the embedded server, which has it."
+        ) from exc
+    row = connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone()
+    if row is None:
+        raise StoreError("CREATE EXTENSION vector had no effect.")
+    return (str(row[0]),)
+
+
+def _apply(connection: Connection) -> MigrationReport:
+    with connection.transaction():
+        connection.execute(_BOOTSTRAP)
+    known = sql.migrations()
+    done: dict[int, str] = dict(
+        connection.execute("SELECT version, checksum FROM recollect.schema_migrations").fetchall()
+    )
+    _require_compatible(done, known)
+    applied: list[str] = []
+    for version, name, text in known:
+        if version in done:
+            continue
+        with connection.transaction():
+            connection.execute("SET LOCAL search_path = recollect, public")
+            connection.execute(text)
+            connection.execute(
+                "INSERT INTO recollect.schema_migrations (version, name, checksum) VALUES (%s, %s, %s)",
+                (version, name, _checksum(text)),
+            )
+        applied.append(name)
+    _replace_routines(connection)
+    return MigrationReport(known[-1][0], tuple(applied))
+
+
+def _require_compatible(done: dict[int, str], known: list[tuple[int, str, LiteralString]]) -> None:
+    newest = known[-1][0]
+    if done and max(done) > newest:
+        raise SchemaVersionError(
+            f"This store has schema version {max(done)}, this recollect knows versions up to {newest}: "
+            "it was written by a newer recollect. Upgrade recollect to open it."
+        )
+    for version, name, text in known:
+        if version in done and done[version] != _checksum(text):
+            raise StoreCorruptError(
+                f"Migration {name} was applied with another content than this recollect's. Restore a backup, or use "
+                "the recollect that made this store."
+            )
+
+
+def _replace_routines(connection: Connection) -> None:
+    with connection.transaction():
+        connection.execute("SET LOCAL search_path = recollect, public")
+        for text in sql.routines():
+            connection.execute(text)
+        connection.execute(
+            "INSERT INTO schema_routines (checksum) VALUES (%s) "
+            "ON CONFLICT (only_row) DO UPDATE SET checksum = excluded.checksum",
+            (_routines_checksum(),),
+        )

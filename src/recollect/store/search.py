@@ -1,0 +1,179 @@
+"""The two search arms and what they need beside them. Vectors and weights in, ranked chunk ids out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pgvector import HalfVector, SparseVector
+
+from recollect.model import Scope
+from recollect.store.collections import Collection
+from recollect.store.database import Database, rows
+from recollect.store.sql import queries
+
+_SQL = queries("search")
+
+#: pgvector's sparse vectors have at most this many dimensions; lexemes are numbers from 1 to it.
+LEXEME_SPACE = 1_000_000_000
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalRow:
+    """What the lexical arm stores of a chunk.
+
+    Attributes:
+        length: The chunk's length in terms.
+        lexemes: int32 array, ascending.
+        weights: float32 array of BM25 document weights, parallel to ``lexemes``.
+    """
+
+    length: int
+    lexemes: Ints
+    weights: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassageRow:
+    """What is shown of a chunk (its parent's span where it has one)."""
+
+    chunk_id: int
+    document_id: int
+    title: str
+    source: str
+    section: tuple[str, ...]
+    page: int | None
+    start_offset: int
+    end_offset: int
+    content: str
+    metadata: Mapping[str, Any]
+    department: str | None
+    tags: tuple[str, ...]
+    version_id: int
+
+
+def to_sparse(lexemes: Sequence[int] | Ints, weights: Sequence[float] | Floats) -> SparseVector:
+    """A pgvector sparse vector from lexemes (1-based) and their weights."""
+    return SparseVector(
+        {int(lexeme) - 1: float(weight) for lexeme, weight in zip(lexemes, weights, strict=True)}, LEXEME_SPACE
+    )
+
+
+def _lexical_row(length: int, weights: SparseVector) -> LexicalRow:
+    return LexicalRow(
+        length, np.asarray(weights.indices(), dtype=np.int32) + 1, np.asarray(weights.values(), dtype=np.float32)
+    )
+
+
+class SearchRepository:
+    """Runs the arms against one collection."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def dense(
+        self,
+        scope: Scope,
+        collection: Collection,
+        embedding: Floats,
+        *,
+        limit: int,
+        version_ids: list[int] | None = None,
+        indexed: bool = False,
+    ) -> list[tuple[int, float]]:
+        """Nearest chunks as (chunk_id, cosine similarity), best first.
+
+        Args:
+            scope: Whose chunks, and as of when.
+            collection: Where to look.
+            embedding: float32 unit vector of the collection's dimension.
+            limit: How many at most.
+            version_ids: Only chunks of these document versions; None for all.
+            indexed: Go through the collection's approximate index instead of comparing every chunk.
+        """
+        params = {
+            **_base(scope, collection),
+            "embedding": HalfVector(embedding),
+            "limit": limit,
+            "version_ids": version_ids,
+            "as_of": scope.as_of,
+            "indexed": indexed,
+        }
+        with self._database.transaction(scope) as connection:
+            return [(row[0], row[1]) for row in rows(connection, _SQL["dense"], params)]
+
+    def lexical(
+        self,
+        scope: Scope,
+        collection: Collection,
+        *,
+        candidates: Sequence[int],
+        query: Mapping[int, float],
+        limit: int,
+        version_ids: list[int] | None = None,
+    ) -> list[tuple[int, LexicalRow]]:
+        """Chunks that contain any of ``candidates``, by the inner product with ``query`` (lexeme → IDF), best first."""
+        params = {
+            **_base(scope, collection),
+            "lexemes": list(candidates),
+            "query": to_sparse(list(query), list(query.values())),
+            "limit": limit,
+            "version_ids": version_ids,
+            "as_of": scope.as_of,
+        }
+        with self._database.transaction(scope) as connection:
+            found = rows(connection, _SQL["lexical"], params)
+        return [(chunk_id, _lexical_row(length, weights)) for chunk_id, length, weights in found]
+
+    def document_frequencies(self, scope: Scope, collection: Collection, lexemes: Sequence[int]) -> dict[int, int]:
+        """In how many chunks each lexeme stands, by the last refresh; lexemes never seen are absent."""
+        params = {**_base(scope, collection), "lexemes": list(lexemes)}
+        with self._database.transaction(scope) as connection:
+            return dict(rows(connection, _SQL["document_frequencies"], params))
+
+    def similarities(self, scope: Scope, embedding: Floats, chunk_ids: Sequence[int]) -> dict[int, float]:
+        """Cosine similarities of given chunks."""
+        params = {"tenant_id": scope.tenant_id, "embedding": HalfVector(embedding), "chunk_ids": list(chunk_ids)}
+        with self._database.transaction(scope) as connection:
+            return dict(rows(connection, _SQL["similarities"], params))
+
+    def lexical_rows(self, scope: Scope, chunk_ids: Sequence[int]) -> dict[int, LexicalRow]:
+        """Lexical rows of given chunks."""
+        params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
+        with self._database.transaction(scope) as connection:
+            found = rows(connection, _SQL["lexical_rows"], params)
+        return {chunk_id: _lexical_row(length, weights) for chunk_id, length, weights in found}
+
+    def passages(self, scope: Scope, chunk_ids: Sequence[int]) -> dict[int, PassageRow]:
+        """What is shown of given chunks, by chunk id."""
+        params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
+        with self._database.transaction(scope) as connection:
+            found = rows(connection, _SQL["passages"], params)
+        return {
+            row[0]: PassageRow(
+                chunk_id=row[0],
+                document_id=row[1],
+                title=row[2],
+                source=row[3],
+                section=tuple(row[4]),
+                page=row[5],
+                start_offset=row[6],
+                end_offset=row[7],
+                content=row[8],
+                metadata=row[9],
+                department=row[10],
+                tags=tuple(row[11]),
+                version_id=row[12],
+            )
+            for row in found
+        }
+
+
+def _base(scope: Scope, collection: Collection) -> dict[str, Any]:
+    return {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id}

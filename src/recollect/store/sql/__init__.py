@@ -1,0 +1,36 @@
+"""Every statement of the store, read from its ``.sql`` file and named there.
+
+A query file holds statements under headers ``-- name: what it does``; Python says ``QUERIES["name"]``.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import LiteralString
+
+_HEADER = re.compile(r"^-- ([a-z_]+): .*$", re.MULTILINE)
+
+
+@cache
+def queries(group: str) -> dict[str, LiteralString]:
+    """The named statements of ``queries/<group>.sql``."""
+    text = (files(__name__) / "queries" / f"{group}.sql").read_text(encoding="utf-8")
+    parts = _HEADER.split(text)
+    return {name: body.strip() for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def migrations() -> list[tuple[int, str, LiteralString]]:
+    """All migrations as (version, name, SQL), in order."""
+    found: list[tuple[int, str, LiteralString]] = []
+    for entry in (files(__name__) / "migrations").iterdir():
+        if entry.name.endswith(".sql"):
+            found.append((int(entry.name[:4]), entry.name.removesuffix(".sql"), entry.read_text(encoding="utf-8")))
+    return sorted(found)
+
+
+def routines() -> list[LiteralString]:
+    """The functions, replaced whenever their text has changed."""
+    entries = sorted((files(__name__) / "routines").iterdir(), key=lambda entry: entry.name)
+    return [entry.read_text(encoding="utf-8") for entry in entries if entry.name.endswith(".sql")]

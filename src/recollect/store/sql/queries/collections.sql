@@ -1,0 +1,41 @@
+-- create: a collection, unless one of that name exists
+INSERT INTO collections (tenant_id, name, description, embedding_model, embedding_dimension, language, chunking)
+VALUES (%(tenant_id)s, %(name)s, %(description)s, %(embedding_model)s, %(embedding_dimension)s, %(language)s,
+        %(chunking)s)
+ON CONFLICT (tenant_id, name) DO NOTHING
+RETURNING collection_id
+
+-- create_state: the counters of a new collection
+INSERT INTO collection_state (tenant_id, collection_id) VALUES (%(tenant_id)s, %(collection_id)s)
+
+-- get: one collection by name, with its counters
+SELECT c.collection_id, c.name, c.description, c.embedding_model, c.embedding_dimension, c.language, c.chunking,
+       c.created_at, s.revision, s.document_count, s.chunk_count, s.stats_chunks, s.stats_terms, s.stats_pending,
+       s.reference_length,
+       EXISTS (SELECT FROM pg_index i
+               WHERE i.indexrelid = to_regclass('recollect.chunk_vectors_hnsw_' || c.collection_id)
+                 AND i.indisvalid) AS indexed
+FROM collections c JOIN collection_state s USING (tenant_id, collection_id)
+WHERE c.tenant_id = %(tenant_id)s AND c.name = %(name)s
+
+-- list_all: every collection by name, with its counters
+SELECT c.collection_id, c.name, c.description, c.embedding_model, c.embedding_dimension, c.language, c.chunking,
+       c.created_at, s.revision, s.document_count, s.chunk_count, s.stats_chunks, s.stats_terms, s.stats_pending,
+       s.reference_length,
+       EXISTS (SELECT FROM pg_index i
+               WHERE i.indexrelid = to_regclass('recollect.chunk_vectors_hnsw_' || c.collection_id)
+                 AND i.indisvalid) AS indexed
+FROM collections c JOIN collection_state s USING (tenant_id, collection_id)
+WHERE c.tenant_id = %(tenant_id)s
+ORDER BY c.name
+
+-- delete: a collection and everything in it
+DELETE FROM collections WHERE tenant_id = %(tenant_id)s AND name = %(name)s RETURNING collection_id
+
+-- set_reference_length: the first writer's estimate stays
+UPDATE collection_state SET reference_length = coalesce(reference_length, %(reference_length)s)
+WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
+RETURNING reference_length
+
+-- refresh_term_stats: recount document frequencies and the average length
+SELECT refresh_term_stats(%(tenant_id)s, %(collection_id)s)

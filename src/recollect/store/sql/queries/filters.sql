@@ -1,0 +1,10 @@
+-- matching_versions: the versions of a collection that pass a filter; conditions are appended with AND
+SELECT array_agg(v.version_id ORDER BY v.version_id), sum(v.chunk_count)
+FROM document_versions v
+WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s
+
+-- known_now: the current version
+v.known_to = 'infinity'
+
+-- known_as_of: the version that was current at a moment
+v.known_from <= %(as_of)s AND v.known_to > %(as_of)s

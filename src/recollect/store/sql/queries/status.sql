@@ -1,0 +1,50 @@
+-- totals: what the tenant has
+SELECT coalesce(sum(document_count), 0)::bigint, coalesce(sum(chunk_count), 0)::bigint
+FROM collection_state WHERE tenant_id = %(tenant_id)s
+
+-- departments: current chunks by department
+SELECT coalesce(department, ''), sum(chunk_count)::bigint FROM document_versions
+WHERE tenant_id = %(tenant_id)s AND known_to = 'infinity'
+GROUP BY 1 ORDER BY 1
+
+-- store: the schema and its size
+SELECT (SELECT max(version) FROM schema_migrations), pg_database_size(current_database())
+
+-- check_contents: versions without their text
+SELECT 'document version without its content', count(*) FROM document_versions v
+WHERE v.tenant_id = %(tenant_id)s AND NOT EXISTS (
+    SELECT FROM document_contents t WHERE t.tenant_id = v.tenant_id AND t.version_id = v.version_id)
+
+-- check_chunk_counts: versions that lost or gained chunks
+SELECT 'document version whose number of chunks is not what was written', count(*) FROM document_versions v
+WHERE v.tenant_id = %(tenant_id)s AND v.chunk_count <> (
+    SELECT count(*) FROM chunks c WHERE c.tenant_id = v.tenant_id AND c.version_id = v.version_id)
+
+-- check_vectors: chunks that the dense arm cannot find
+SELECT 'chunk without a vector', count(*) FROM chunks c
+WHERE c.tenant_id = %(tenant_id)s AND NOT EXISTS (
+    SELECT FROM chunk_vectors x WHERE x.tenant_id = c.tenant_id AND x.chunk_id = c.chunk_id)
+
+-- check_lexical: chunks that the lexical arm cannot find
+SELECT 'chunk without a lexical row', count(*) FROM chunks c
+WHERE c.tenant_id = %(tenant_id)s AND NOT EXISTS (
+    SELECT FROM chunk_lexical x WHERE x.tenant_id = c.tenant_id AND x.chunk_id = c.chunk_id)
+
+-- check_known: arms that disagree with their version about what is current
+SELECT 'chunk whose arms disagree with its version about when it is known', count(*)
+FROM document_versions v JOIN chunk_vectors x USING (tenant_id, version_id)
+JOIN chunk_lexical l ON l.tenant_id = x.tenant_id AND l.chunk_id = x.chunk_id
+WHERE v.tenant_id = %(tenant_id)s AND (x.known_from, x.known_to, l.known_from, l.known_to)
+    IS DISTINCT FROM (v.known_from, v.known_to, v.known_from, v.known_to)
+
+-- check_offsets: chunks whose text is not what stands at their offsets
+SELECT 'chunk whose text is not the content at its offsets', count(*)
+FROM chunks c JOIN document_contents t USING (tenant_id, version_id)
+WHERE c.tenant_id = %(tenant_id)s
+  AND substr(t.content, c.start_offset + 1, c.end_offset - c.start_offset) <> c.text
+
+-- check_counts: collections whose counters are wrong
+SELECT 'collection whose counters are wrong', count(*) FROM collection_state s
+WHERE s.tenant_id = %(tenant_id)s AND (s.document_count, s.chunk_count) IS DISTINCT FROM (
+    SELECT count(*), coalesce(sum(v.chunk_count), 0)::bigint FROM document_versions v
+    WHERE v.tenant_id = s.tenant_id AND v.collection_id = s.collection_id AND v.known_to = 'infinity')

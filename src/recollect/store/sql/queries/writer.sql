@@ -1,0 +1,77 @@
+-- ensure_documents: identities of the URIs; in order, so that two batches cannot lock each other out
+INSERT INTO documents (tenant_id, collection_id, source_id, uri)
+SELECT %(tenant_id)s, %(collection_id)s, %(source_id)s, u.uri FROM unnest(%(uris)s::text[]) AS u (uri) ORDER BY u.uri
+ON CONFLICT (tenant_id, source_id, uri) DO NOTHING
+
+-- lock_documents: one writer a document at a time
+SELECT uri, document_id FROM documents
+WHERE tenant_id = %(tenant_id)s AND source_id = %(source_id)s AND uri = ANY (%(uris)s)
+ORDER BY uri FOR UPDATE
+
+-- lock_documents_by_id: one writer a document at a time
+SELECT document_id FROM documents
+WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s)
+ORDER BY uri FOR UPDATE
+
+-- latest_versions: the newest version of each document, and whether it is current
+SELECT DISTINCT ON (document_id) document_id, version_id, version, known_to = 'infinity', content_hash, fingerprint,
+       chunk_count
+FROM document_versions
+WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s)
+ORDER BY document_id, version DESC
+
+-- allocate: numbers for the versions and chunks of a batch
+SELECT clock_timestamp(),
+       ARRAY(SELECT nextval('document_versions_version_id_seq') FROM generate_series(1, %(versions)s)),
+       ARRAY(SELECT nextval('chunks_chunk_id_seq') FROM generate_series(1, %(chunks)s))
+
+-- close_versions: from now on they are history
+UPDATE document_versions SET known_to = greatest(%(now)s, known_from)
+WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s) AND known_to = 'infinity'
+RETURNING collection_id, chunk_count
+
+-- close_vectors: the closed versions leave the dense arm
+UPDATE chunk_vectors SET known_to = greatest(%(now)s, known_from)
+WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s) AND known_to = 'infinity'
+
+-- close_lexical: the closed versions leave the lexical arm
+UPDATE chunk_lexical SET known_to = greatest(%(now)s, known_from)
+WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s) AND known_to = 'infinity'
+
+-- copy_versions: one row a version
+COPY document_versions (tenant_id, version_id, document_id, collection_id, version, uri, title, department, language,
+    mime_type, metadata, tags, chunk_count, content_hash, file_hash, fingerprint, event_from, known_from)
+FROM STDIN (FORMAT BINARY)
+
+-- copy_contents: one row a version
+COPY document_contents (tenant_id, version_id, content, headings, pages) FROM STDIN (FORMAT BINARY)
+
+-- copy_chunks: one row a chunk
+COPY chunks (tenant_id, chunk_id, version_id, position, start_offset, end_offset, parent_start, parent_end, page,
+    token_count, content_hash, section, text, metadata)
+FROM STDIN (FORMAT BINARY)
+
+-- copy_vectors: one row a chunk
+COPY chunk_vectors (tenant_id, chunk_id, collection_id, version_id, known_from, embedding) FROM STDIN (FORMAT BINARY)
+
+-- copy_lexical: one row a chunk
+COPY chunk_lexical (tenant_id, chunk_id, collection_id, version_id, known_from, length, lexemes, weights)
+FROM STDIN (FORMAT BINARY)
+
+-- count: what a batch changed
+UPDATE collection_state SET revision = revision + 1, document_count = document_count + %(documents)s,
+    chunk_count = chunk_count + %(chunks)s, stats_pending = stats_pending + %(pending)s
+WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
+
+-- current_version_ids: the current versions of given documents
+SELECT version_id FROM document_versions
+WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s) AND known_to = 'infinity'
+
+-- erase_cached: embeddings of every chunk that the documents ever had
+DELETE FROM embedding_cache
+WHERE tenant_id = %(tenant_id)s AND content_hash IN (
+    SELECT c.content_hash FROM chunks c JOIN document_versions v USING (tenant_id, version_id)
+    WHERE c.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s))
+
+-- erase_documents: with every version, chunk, vector and lexical row, by cascade
+DELETE FROM documents WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s)

@@ -1,0 +1,81 @@
+-- The two search paths. They are functions because row-level security would keep the planner from the GIN index
+-- (int[] && int[] is not leakproof): as functions they can later run as the schema's owner and apply the tenant
+-- themselves. EXECUTE with the collection as a literal, because a partial index is used only when the planner can
+-- prove its condition, which it cannot for a parameter.
+
+CREATE OR REPLACE FUNCTION known_condition(p_as_of timestamptz) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN p_as_of IS NULL THEN 'known_to = ''infinity'''
+                ELSE format('known_from <= %1$L::timestamptz AND known_to > %1$L::timestamptz', p_as_of) END
+$$;
+
+-- Nearest chunks by inner product (of unit vectors: cosine similarity), best first.
+-- p_versions: only chunks of these document versions; NULL for all.
+-- p_indexed: through the collection's HNSW index (approximate), otherwise every row is compared (exact).
+CREATE OR REPLACE FUNCTION search_dense(
+    p_tenant int, p_collection int, p_embedding halfvec, p_limit int,
+    p_versions bigint[] DEFAULT NULL, p_as_of timestamptz DEFAULT NULL, p_indexed boolean DEFAULT false
+) RETURNS TABLE (chunk_id bigint, version_id bigint, score real)
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    distance text := CASE WHEN p_indexed
+        THEN format('embedding::halfvec(%1$s) <#> $1::halfvec(%1$s)', vector_dims(p_embedding))
+        ELSE 'embedding <#> $1' END;
+BEGIN
+    RETURN QUERY EXECUTE format(
+        'SELECT chunk_id, version_id, (-(%1$s))::real FROM chunk_vectors
+         WHERE tenant_id = %2$s AND collection_id = %3$s AND %4$s %5$s
+         ORDER BY %1$s LIMIT %6$s',
+        distance, p_tenant, p_collection, known_condition(p_as_of),
+        CASE WHEN p_versions IS NULL THEN '' ELSE 'AND version_id = ANY ($2)' END, p_limit)
+    USING p_embedding, p_versions;
+END
+$$;
+
+-- Chunks that contain any of p_lexemes, by the inner product of their BM25 weights with the query's IDFs.
+CREATE OR REPLACE FUNCTION search_lexical(
+    p_tenant int, p_collection int, p_lexemes int[], p_query sparsevec, p_limit int,
+    p_versions bigint[] DEFAULT NULL, p_as_of timestamptz DEFAULT NULL
+) RETURNS TABLE (chunk_id bigint, version_id bigint, length int, weights sparsevec)
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN QUERY EXECUTE format(
+        'SELECT chunk_id, version_id, length, weights FROM chunk_lexical
+         WHERE tenant_id = %1$s AND collection_id = %2$s AND %3$s AND lexemes && $1 %4$s
+         ORDER BY weights <#> $2, chunk_id LIMIT %5$s',
+        p_tenant, p_collection, known_condition(p_as_of),
+        CASE WHEN p_versions IS NULL THEN '' ELSE 'AND version_id = ANY ($3)' END, p_limit)
+    USING p_lexemes, p_query, p_versions;
+END
+$$;
+
+-- Recounts a collection's document frequencies and average length. Returns false where another session is at it.
+CREATE OR REPLACE FUNCTION refresh_term_stats(p_tenant int, p_collection int) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT pg_try_advisory_xact_lock(hashtext('recollect.term_stats'), p_collection) THEN
+        RETURN false;
+    END IF;
+    -- Read before counting: what is written meanwhile stays pending.
+    UPDATE collection_state s SET stats_pending = 0
+        WHERE s.tenant_id = p_tenant AND s.collection_id = p_collection;
+    CREATE TEMP TABLE IF NOT EXISTS fresh_term_stats (lexeme int PRIMARY KEY, document_frequency int) ON COMMIT DROP;
+    INSERT INTO fresh_term_stats
+        SELECT l.lexeme, count(*) FROM chunk_lexical c CROSS JOIN LATERAL unnest(c.lexemes) AS l (lexeme)
+        WHERE c.tenant_id = p_tenant AND c.collection_id = p_collection AND c.known_to = 'infinity'
+        GROUP BY l.lexeme;
+    DELETE FROM term_stats t WHERE t.tenant_id = p_tenant AND t.collection_id = p_collection
+        AND NOT EXISTS (SELECT FROM fresh_term_stats f WHERE f.lexeme = t.lexeme);
+    INSERT INTO term_stats AS t (tenant_id, collection_id, lexeme, document_frequency)
+        SELECT p_tenant, p_collection, f.lexeme, f.document_frequency FROM fresh_term_stats f
+        ON CONFLICT (tenant_id, collection_id, lexeme) DO UPDATE
+            SET document_frequency = excluded.document_frequency
+            WHERE t.document_frequency <> excluded.document_frequency;
+    UPDATE collection_state s SET stats_chunks = n.chunks, stats_terms = n.terms
+        FROM (SELECT count(*) AS chunks, coalesce(sum(c.length), 0) AS terms FROM chunk_lexical c
+              WHERE c.tenant_id = p_tenant AND c.collection_id = p_collection AND c.known_to = 'infinity') n
+        WHERE s.tenant_id = p_tenant AND s.collection_id = p_collection;
+    DROP TABLE fresh_term_stats;
+    RETURN true;
+END
+$$;

@@ -1,0 +1,68 @@
+"""What the store holds, and whether it contradicts itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from recollect.model import Scope
+from recollect.store.database import Database, rows
+from recollect.store.sql import queries
+
+_SQL = queries("status")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreStatus:
+    """Totals of one tenant.
+
+    Attributes:
+        departments: Current chunks by department; documents of none count under the empty string.
+    """
+
+    total_documents: int
+    total_chunks: int
+    departments: Mapping[str, int]
+    schema_version: int
+    database_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that contradicts itself, and how many rows do."""
+
+    problem: str
+    count: int
+
+
+class StatusRepository:
+    """Counts and checks."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def status(self, scope: Scope) -> StoreStatus:
+        """Totals of the scope's tenant, and the store's size."""
+        params = {"tenant_id": scope.tenant_id}
+        with self._database.transaction(scope) as connection:
+            documents, chunks = rows(connection, _SQL["totals"], params)[0]
+            departments = dict(rows(connection, _SQL["departments"], params))
+            schema_version, database_bytes = rows(connection, _SQL["store"])[0]
+        return StoreStatus(
+            total_documents=documents,
+            total_chunks=chunks,
+            departments=departments,
+            schema_version=schema_version,
+            database_bytes=database_bytes,
+        )
+
+    def check(self, scope: Scope) -> list[Finding]:
+        """Everything of the tenant that contradicts itself; an empty list for a sound store."""
+        params = {"tenant_id": scope.tenant_id}
+        with self._database.transaction(scope) as connection:
+            found = [
+                Finding(*rows(connection, query, params)[0])
+                for name, query in _SQL.items()
+                if name.startswith("check_")
+            ]
+        return [finding for finding in found if finding.count]

@@ -1,0 +1,346 @@
+"""Writing documents: a batch of them in one transaction, each whole or not at all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, LiteralString
+
+from pgvector import HalfVector
+from psycopg.types.json import Jsonb
+
+from recollect.model import Chunk, Document, Scope
+from recollect.store.collections import Collection
+from recollect.store.database import Connection, Database, rows
+from recollect.store.documents import Source
+from recollect.store.search import Floats, LexicalRow, to_sparse
+from recollect.store.sql import queries
+
+_SQL = queries("writer")
+
+WriteStatus = Literal["added", "updated", "unchanged"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedDocument:
+    """A document with everything that is stored of it.
+
+    Attributes:
+        document: Its ``source`` and ``title`` are set.
+        chunks: In order of position.
+        embedding_keys: SHA-256 of what was embedded of each chunk.
+        embeddings: float32 array of shape (len(chunks), dimension), rows of unit length.
+        lexical: One row a chunk.
+        fingerprint: How it was read, cut and embedded.
+    """
+
+    document: Document
+    chunks: Sequence[Chunk]
+    embedding_keys: Sequence[bytes]
+    embeddings: Floats
+    lexical: Sequence[LexicalRow]
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenDocument:
+    """What became of a prepared document."""
+
+    document_id: int
+    version: int
+    status: WriteStatus
+    chunk_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Latest:
+    version_id: int
+    version: int
+    current: bool
+    content_hash: bytes
+    fingerprint: str
+    chunk_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class _NewVersion:
+    prepared: PreparedDocument
+    document_id: int
+    version_id: int
+    version: int
+    chunk_ids: Sequence[int]
+
+
+class DocumentWriter:
+    """Stores, closes and erases documents."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def write(
+        self,
+        scope: Scope,
+        collection: Collection,
+        source: Source,
+        batch: Sequence[PreparedDocument],
+        *,
+        force: bool = False,
+    ) -> list[WrittenDocument]:
+        """Store a batch in one transaction: after it all of its documents can be found, or none.
+
+        A document whose current version has the same content and fingerprint is left alone (another process may
+        have stored it meanwhile), unless ``force``. Otherwise the current version is closed and a new one begins.
+        The URIs of a batch must differ.
+
+        Returns:
+            What became of each document, in the order of ``batch``.
+        """
+        if not batch:
+            return []
+        with self._database.transaction(scope) as connection:
+            ids = self._lock(connection, scope, collection, source, [_uri(item) for item in batch])
+            latest = self._latest(connection, scope, list(ids.values()))
+            written: list[WrittenDocument] = []
+            fresh: list[tuple[PreparedDocument, int, int]] = []
+            for item in batch:
+                document_id = ids[_uri(item)]
+                old = latest.get(document_id)
+                if old and not force and _same(old, item):
+                    written.append(WrittenDocument(document_id, old.version, "unchanged", old.chunk_count))
+                    continue
+                version = old.version + 1 if old else 1
+                status: WriteStatus = "updated" if old and old.current else "added"
+                fresh.append((item, document_id, version))
+                written.append(WrittenDocument(document_id, version, status, len(item.chunks)))
+            if fresh:
+                closing = [latest[d].version_id for _, d, _ in fresh if d in latest and latest[d].current]
+                self._replace(connection, scope, collection, fresh, closing)
+        return written
+
+    def close(self, scope: Scope, document_ids: Sequence[int]) -> int:
+        """Close the current versions of documents: they leave every search of the present, but stay for history.
+
+        Returns:
+            How many documents were current and are not any more.
+        """
+        with self._database.transaction(scope) as connection:
+            params: dict[str, Any] = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
+            connection.execute(_SQL["lock_documents_by_id"], params)
+            version_ids = [row[0] for row in rows(connection, _SQL["current_version_ids"], params)]
+            now = rows(connection, "SELECT clock_timestamp()")[0][0]
+            closed = _close(connection, scope, version_ids, now)
+            _count_closed(connection, scope, closed)
+        return len(closed)
+
+    def erase(self, scope: Scope, document_ids: Sequence[int]) -> int:
+        """Remove documents physically: every version, chunk, vector, lexical row and cached embedding.
+
+        Returns:
+            How many documents there were.
+        """
+        with self._database.transaction(scope) as connection:
+            params: dict[str, Any] = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
+            connection.execute(_SQL["lock_documents_by_id"], params)
+            version_ids = [row[0] for row in rows(connection, _SQL["current_version_ids"], params)]
+            now = rows(connection, "SELECT clock_timestamp()")[0][0]
+            _count_closed(connection, scope, _close(connection, scope, version_ids, now))
+            connection.execute(_SQL["erase_cached"], params)
+            return connection.execute(_SQL["erase_documents"], params).rowcount
+
+    @staticmethod
+    def _lock(
+        connection: Connection, scope: Scope, collection: Collection, source: Source, uris: list[str]
+    ) -> dict[str, int]:
+        params = {
+            "tenant_id": scope.tenant_id,
+            "collection_id": collection.collection_id,
+            "source_id": source.source_id,
+            "uris": uris,
+        }
+        connection.execute(_SQL["ensure_documents"], params)
+        return dict(rows(connection, _SQL["lock_documents"], params))
+
+    @staticmethod
+    def _latest(connection: Connection, scope: Scope, document_ids: list[int]) -> dict[int, _Latest]:
+        # A statement of its own, after the lock: its snapshot holds what the lock waited for.
+        params = {"tenant_id": scope.tenant_id, "document_ids": document_ids}
+        return {row[0]: _Latest(*row[1:]) for row in rows(connection, _SQL["latest_versions"], params)}
+
+    @staticmethod
+    def _replace(
+        connection: Connection,
+        scope: Scope,
+        collection: Collection,
+        fresh: Sequence[tuple[PreparedDocument, int, int]],
+        closing: list[int],
+    ) -> None:
+        chunk_total = sum(len(item.chunks) for item, _, _ in fresh)
+        allocation = {"versions": len(fresh), "chunks": chunk_total}
+        now, version_ids, chunk_ids = rows(connection, _SQL["allocate"], allocation)[0]
+        closed = _close(connection, scope, closing, now)
+        numbers = iter(chunk_ids)
+        versions = [
+            _NewVersion(item, document_id, version_id, version, [next(numbers) for _ in item.chunks])
+            for (item, document_id, version), version_id in zip(fresh, version_ids, strict=True)
+        ]
+        _copy_all(connection, scope, collection, versions, now)
+        closed_chunks = sum(chunk_count for _, chunk_count in closed)
+        params = {
+            "tenant_id": scope.tenant_id,
+            "collection_id": collection.collection_id,
+            "documents": len(fresh) - len(closed),
+            "chunks": chunk_total - closed_chunks,
+            "pending": chunk_total + closed_chunks,
+        }
+        connection.execute(_SQL["count"], params)
+
+
+def _uri(item: PreparedDocument) -> str:
+    if item.document.source is None:
+        raise ValueError("A prepared document has a source.")
+    return item.document.source
+
+
+def _same(old: _Latest, item: PreparedDocument) -> bool:
+    return old.current and old.fingerprint == item.fingerprint and old.content_hash == item.document.content_hash
+
+
+def _close(connection: Connection, scope: Scope, version_ids: list[int], now: datetime) -> list[tuple[int, int]]:
+    """Close versions; returns (collection_id, chunk_count) of each."""
+    if not version_ids:
+        return []
+    params = {"tenant_id": scope.tenant_id, "version_ids": version_ids, "now": now}
+    closed = rows(connection, _SQL["close_versions"], params)
+    connection.execute(_SQL["close_vectors"], params)
+    connection.execute(_SQL["close_lexical"], params)
+    return [(row[0], row[1]) for row in closed]
+
+
+def _count_closed(connection: Connection, scope: Scope, closed: Sequence[tuple[int, int]]) -> None:
+    documents = Counter(collection_id for collection_id, _ in closed)
+    chunks: Counter[int] = Counter()
+    for collection_id, chunk_count in closed:
+        chunks[collection_id] += chunk_count
+    for collection_id in sorted(documents):
+        params = {
+            "tenant_id": scope.tenant_id,
+            "collection_id": collection_id,
+            "documents": -documents[collection_id],
+            "chunks": -chunks[collection_id],
+            "pending": chunks[collection_id],
+        }
+        connection.execute(_SQL["count"], params)
+
+
+def _copy_all(
+    connection: Connection, scope: Scope, collection: Collection, versions: Sequence[_NewVersion], now: datetime
+) -> None:
+    tenant, place = scope.tenant_id, collection.collection_id
+    _copy(
+        connection,
+        _SQL["copy_versions"],
+        "int4 int8 int8 int4 int4 text text text text text jsonb text[] int4 bytea bytea text timestamptz timestamptz",
+        (_version_row(tenant, place, new, now) for new in versions),
+    )
+    _copy(
+        connection,
+        _SQL["copy_contents"],
+        "int4 int8 text jsonb jsonb",
+        (_content_row(tenant, new) for new in versions),
+    )
+    _copy(
+        connection,
+        _SQL["copy_chunks"],
+        "int4 int8 int8 int4 int4 int4 int4 int4 int4 int4 bytea text[] text jsonb",
+        (_chunk_row(tenant, new, index) for new in versions for index in range(len(new.chunk_ids))),
+    )
+    _copy(
+        connection,
+        _SQL["copy_vectors"],
+        "int4 int8 int4 int8 timestamptz halfvec",
+        (
+            (tenant, chunk_id, place, new.version_id, now, HalfVector(embedding))
+            for new in versions
+            for chunk_id, embedding in zip(new.chunk_ids, new.prepared.embeddings, strict=True)
+        ),
+    )
+    _copy(
+        connection,
+        _SQL["copy_lexical"],
+        "int4 int8 int4 int8 timestamptz int4 int4[] sparsevec",
+        (
+            (
+                tenant,
+                chunk_id,
+                place,
+                new.version_id,
+                now,
+                row.length,
+                row.lexemes.tolist(),
+                to_sparse(row.lexemes, row.weights),
+            )
+            for new in versions
+            for chunk_id, row in zip(new.chunk_ids, new.prepared.lexical, strict=True)
+        ),
+    )
+
+
+def _copy(connection: Connection, statement: LiteralString, types: str, records: Iterable[Sequence[Any]]) -> None:
+    with connection.cursor().copy(statement) as copy:
+        copy.set_types(types.split())
+        for record in records:
+            copy.write_row(record)
+
+
+def _version_row(tenant_id: int, collection_id: int, new: _NewVersion, now: datetime) -> tuple[Any, ...]:
+    document = new.prepared.document
+    return (
+        tenant_id,
+        new.version_id,
+        new.document_id,
+        collection_id,
+        new.version,
+        document.source,
+        document.title or document.source,
+        document.department,
+        document.language,
+        document.mime_type,
+        Jsonb(dict(document.metadata)),
+        list(document.tags),
+        len(new.chunk_ids),
+        document.content_hash,
+        document.file_hash,
+        new.prepared.fingerprint,
+        document.event_time,
+        now,
+    )
+
+
+def _content_row(tenant_id: int, new: _NewVersion) -> tuple[Any, ...]:
+    document = new.prepared.document
+    headings = [[h.level, h.title, h.start_offset, h.end_offset] for h in document.headings]
+    pages = [[p.number, p.start_offset, p.end_offset] for p in document.pages]
+    return (tenant_id, new.version_id, document.content, Jsonb(headings), Jsonb(pages))
+
+
+def _chunk_row(tenant_id: int, new: _NewVersion, index: int) -> tuple[Any, ...]:
+    chunk = new.prepared.chunks[index]
+    parent_start, parent_end = chunk.parent or (None, None)
+    return (
+        tenant_id,
+        new.chunk_ids[index],
+        new.version_id,
+        chunk.position,
+        chunk.start_offset,
+        chunk.end_offset,
+        parent_start,
+        parent_end,
+        chunk.page,
+        chunk.token_count,
+        new.prepared.embedding_keys[index],
+        list(chunk.section),
+        chunk.text,
+        Jsonb(dict(chunk.metadata)),
+    )
