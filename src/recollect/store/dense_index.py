@@ -69,9 +69,7 @@ class DenseIndexer:
                     )
                 )
             finally:
-                connection.execute(
-                    "SELECT pg_advisory_unlock(hashtext('recollect.dense_index'), %s)", (collection.collection_id,)
-                )
+                connection.execute("SELECT pg_advisory_unlock(hashtext('recollect.dense_index'), %s)", key)
 
     def _indexed(self, scope: Scope, name: str) -> bool:
         try:

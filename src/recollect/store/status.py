@@ -46,7 +46,7 @@ class StatusRepository:
         params = {"tenant_id": scope.tenant_id}
         with self._database.transaction(scope) as connection:
             documents, chunks = rows(connection, _SQL["totals"], params)[0]
-            departments = dict(rows(connection, _SQL["departments"], params))
+            departments: dict[str, int] = dict(rows(connection, _SQL["departments"], params))
             schema_version, database_bytes = rows(connection, _SQL["store"])[0]
         return StoreStatus(
             total_documents=documents,

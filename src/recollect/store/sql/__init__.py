@@ -23,11 +23,8 @@ def queries(group: str) -> dict[str, LiteralString]:
 
 def migrations() -> list[tuple[int, str, LiteralString]]:
     """All migrations as (version, name, SQL), in order."""
-    found: list[tuple[int, str, LiteralString]] = []
-    for entry in (files(__name__) / "migrations").iterdir():
-        if entry.name.endswith(".sql"):
-            found.append((int(entry.name[:4]), entry.name.removesuffix(".sql"), entry.read_text(encoding="utf-8")))
-    return sorted(found)
+    entries = (entry for entry in (files(__name__) / "migrations").iterdir() if entry.name.endswith(".sql"))
+    return sorted((int(entry.name[:4]), entry.name[:-4], entry.read_text(encoding="utf-8")) for entry in entries)
 
 
 def routines() -> list[LiteralString]:

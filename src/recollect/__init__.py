@@ -1,0 +1,1 @@
+"""Retrieval-augmented generation that cites exact characters."""
