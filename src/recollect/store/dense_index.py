@@ -52,9 +52,8 @@ class DenseIndexer:
         index = sql.Identifier(index_name(collection))
         with self._database.autocommit() as connection:
             # One builder at a time; the loser finds the index made.
-            connection.execute(
-                "SELECT pg_advisory_lock(hashtext('recollect.dense_index'), %s)", (collection.collection_id,)
-            )
+            key = (collection.collection_id,)
+            connection.execute("SELECT pg_advisory_lock(hashtext('recollect.dense_index'), %s)", key)
             try:
                 if self._indexed(scope, name):
                     return

@@ -1,0 +1,225 @@
+"""One tree of settings, read once: defaults, then a TOML file, then the environment, then arguments."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import platformdirs
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+
+from recollect.errors import ConfigurationError
+
+CONFIG_FILE_NAME = "recollect.toml"
+
+# Settings that people set often have short names in the environment.
+_SHORT_NAMES = {
+    "RECOLLECT_DATA_DIR": ("storage", "data_dir"),
+    "RECOLLECT_DSN": ("storage", "dsn"),
+    "RECOLLECT_MODEL_DIR": ("embedding", "model_dir"),
+}
+
+
+class _ShortNames(PydanticBaseSettingsSource):
+    """The short names, as a source of settings."""
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        value = self().get(field_name)
+        return value, field_name, value is not None
+
+    def __call__(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, (section, key) in _SHORT_NAMES.items():
+            if os.environ.get(name):
+                found.setdefault(section, {})[key] = os.environ[name]
+        return found
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ChunkingConfig(BaseModel):
+    """``[rag.chunking]``: how documents are cut. A strategy's own parameters stand beside its name."""
+
+    # Parameters differ by strategy; the strategy itself rejects the ones it does not know.
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    strategy: str = Field("recursive", description="Name of the chunking strategy.")
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The strategy's own parameters, as given."""
+        return dict(self.model_extra or {})
+
+
+class EmbeddingConfig(_Section):
+    """``[rag.embedding]``: which model turns text into vectors."""
+
+    provider: str = Field("local", description="local, or hashing (a fake without a model).")
+    model: str = Field(
+        "sentence-transformers/all-MiniLM-L6-v2", description="A known model's name, or a directory that holds one."
+    )
+    precision: Literal["int8", "fp32"] = Field("int8", description="Numeric format of the local model.")
+    threads: int | None = Field(None, ge=1, description="Threads of the local model; by default one a core.")
+    model_dir: Path = Field(
+        default_factory=lambda: platformdirs.user_cache_path("recollect") / "models",
+        description="Where fetched and built models are kept.",
+    )
+    cache: bool = Field(True, description="Keep embeddings in the store, so that equal text is embedded once.")
+
+
+class StorageConfig(_Section):
+    """``[rag.storage]``: the embedded PostgreSQL by default, any other by DSN."""
+
+    data_dir: Path = Field(
+        default_factory=lambda: platformdirs.user_data_path("recollect"),
+        description="Where the embedded server keeps its data.",
+    )
+    dsn: SecretStr | None = Field(None, description="libpq connection string of a PostgreSQL with pgvector.")
+    max_connections: int = Field(10, ge=2, le=1000, description="Connections that one process opens at most.")
+    index_threshold: int = Field(
+        10_000, ge=1, description="Chunks from which on a collection's vectors get an approximate index."
+    )
+
+
+class IngestConfig(_Section):
+    """``[rag.ingest]``: which files are read."""
+
+    max_file_bytes: int = Field(50 * 1024 * 1024, ge=1, description="Larger files are skipped.")
+    readers: int = Field(2, ge=1, le=64, description="Files that are parsed at the same time.")
+
+
+class RetrievalConfig(_Section):
+    """``[rag.retrieval]``: how the arms search and how their results are joined."""
+
+    top_k: int = Field(10, ge=1, le=1000, description="Passages returned.")
+    mode: Literal["hybrid", "dense", "lexical"] = "hybrid"
+    fusion: Literal["weighted", "rrf"] = Field("weighted", description="How the arms' results become one list.")
+    dense_weight: float = Field(0.6, ge=0, le=1, description="Share of the dense arm in weighted fusion.")
+    rrf_k: int = Field(60, ge=1, description="The constant k of reciprocal rank fusion.")
+    candidates: int = Field(100, ge=1, le=10_000, description="Results that each arm contributes at least.")
+    similarity_threshold: float | None = Field(
+        None, ge=-1, le=1, description="Passages whose cosine similarity is lower are dropped."
+    )
+    lexical_budget: int = Field(
+        4_000, ge=1, description="Document frequency that the first round of lexical candidates may add up to."
+    )
+
+
+class AnswerConfig(_Section):
+    """``[rag.answer]``: extraction by default, a language model where one is configured."""
+
+    provider: Literal["extractive", "openai", "ollama"] = "extractive"
+    model: str | None = Field(None, description="The language model's name, where there is one.")
+    api_key: SecretStr | None = None
+    base_url: str | None = Field(None, description="Of an OpenAI-compatible server.")
+    timeout_seconds: float = Field(60, gt=0)
+    passages: int = Field(8, ge=1, le=100, description="Passages that an answer may rest on.")
+    max_context_chars: int = Field(12_000, ge=500, description="Characters of context that a model is given.")
+
+
+class RAGConfig(BaseSettings):
+    """Every setting of recollect.
+
+    ``RAGConfig()`` takes the defaults and the environment: ``RECOLLECT_DATA_DIR``, ``RECOLLECT_DSN``,
+    ``RECOLLECT_MODEL_DIR``, and any other setting as ``RECOLLECT_<SECTION>__<NAME>``, for instance
+    ``RECOLLECT_RETRIEVAL__TOP_K``. `RAGConfig.load` reads a TOML file too.
+
+    Raises:
+        ConfigurationError: From `load`, for a key that does not exist or a value that is not allowed.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="RECOLLECT_", env_nested_delimiter="__", extra="forbid", frozen=True)
+
+    collection: str = Field("default", description="The collection that is used where none is named.")
+    language: str = Field("en", description="Language of new collections (ISO 639-1).")
+    chunking: ChunkingConfig = ChunkingConfig()
+    embedding: EmbeddingConfig = Field(default_factory=EmbeddingConfig)
+    storage: StorageConfig = Field(default_factory=StorageConfig)
+    ingest: IngestConfig = IngestConfig()
+    retrieval: RetrievalConfig = RetrievalConfig()
+    answer: AnswerConfig = AnswerConfig()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic-settings' signature
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic-settings' signature
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments, then the short names, then the long ones."""
+        return init_settings, _ShortNames(settings_cls), env_settings
+
+    @classmethod
+    def load(cls, path: Path | None = None, **overrides: Mapping[str, Any] | str) -> RAGConfig:
+        """Read the settings.
+
+        Args:
+            path: A TOML file whose ``[rag]`` table holds settings. None: ``RECOLLECT_CONFIG``, then
+                ``recollect.toml`` in the working directory, then none.
+            **overrides: Sections or settings that win over file and environment.
+
+        Raises:
+            ConfigurationError: The file cannot be read, a key does not exist, or a value is not allowed.
+        """
+        file = path or _default_file()
+        settings = _from_toml(file) if file else {}
+        for layer in (EnvSettingsSource(cls)(), _ShortNames(cls)(), overrides):
+            settings = _merged(settings, layer)
+        try:
+            return cls(**settings)
+        except ValidationError as exc:
+            raise ConfigurationError(_explain(exc, file)) from exc
+
+
+def _default_file() -> Path | None:
+    named = os.environ.get("RECOLLECT_CONFIG")
+    if named:
+        return Path(named)
+    here = Path(CONFIG_FILE_NAME)
+    return here if here.is_file() else None
+
+
+def _from_toml(path: Path) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as exc:
+        raise ConfigurationError(f"There is no configuration file {str(path)!r}.") from exc
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+        raise ConfigurationError(f"Cannot read the configuration file {str(path)!r}: {exc}") from exc
+    strangers = sorted(set(content) - {"rag"})
+    if strangers:
+        raise ConfigurationError(
+            f"{path}: unknown table {strangers[0]!r}. Settings stand in [rag] and its sections, "
+            f"for instance [rag.{strangers[0]}]."
+        )
+    table = content.get("rag", {})
+    if not isinstance(table, dict):
+        raise ConfigurationError(f"{path}: rag must be a table.")
+    return table
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(below)
+    for key, value in above.items():
+        old = result.get(key)
+        result[key] = _merged(old, value) if isinstance(old, dict) and isinstance(value, Mapping) else value
+    return result
+
+
+def _explain(exc: ValidationError, file: Path | None) -> str:
+    lines = []
+    for error in exc.errors(include_url=False, include_input=False):
+        place = ".".join(str(part) for part in error["loc"])
+        unknown = error["type"] == "extra_forbidden"
+        lines.append(f"rag.{place}: {'there is no such setting' if unknown else error['msg']}")
+    where = f"Settings (with {file})" if file else "Settings"
+    return f"{where} are not valid:\n  " + "\n  ".join(lines)
