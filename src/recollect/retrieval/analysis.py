@@ -1,0 +1,289 @@
+"""Lexical analysis: text to the terms that BM25 counts, and terms to the numbers that the index stores.
+
+A text becomes words by these steps: compatibility folding (NFKC), splitting at what is neither letter, digit nor
+mark, case folding, removal of function words, a Snowball stemmer (Porter 2001), and folding of diacritics that are not
+letters of the language's own alphabet. Identifiers (``ERR-4012``, ``v0.8.0``, ``foo_bar``, ``jane@example.com``,
+``C++``) become a term of their own beside the words that they are made of, so that both ``ERR-4012`` and ``4012`` find
+them. Scripts written without spaces (and Hangul) become overlapping pairs of characters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+import unicodedata
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from itertools import pairwise
+
+import Stemmer
+
+from recollect.errors import UsageError
+from recollect.retrieval.stopwords import stopwords
+
+#: Lexemes lie in 1..LEXEME_SPACE: they fit an ``int4``, and pgvector allows a sparsevec this many dimensions.
+LEXEME_SPACE = 1_000_000_000
+
+_MAX_TERM_CHARACTERS = 64
+_MAX_CACHED_TOKENS = 200_000
+
+# Scripts without spaces between words, and Hangul, whose particles are written onto the word.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_UNSPACED_RUN = re.compile(f"([{_UNSPACED}]+)")
+_IDEOGRAPH = re.compile("[\u3005-\u3007\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+# Blocks that hold combining marks: only texts that touch them pay for the larger pattern.
+_MARKED_BLOCKS = re.compile("[\u0300-\u036f\u0483-\u0489\u0590-\u10ff\u1700-\u1cff\ua800-\uabff\U00010000-\U0001ffff]")
+# Invisible characters that may stand inside a word: soft hyphen, joiners, direction marks, byte order mark.
+_IGNORABLE = re.compile("[\u00ad\u061c\u0640\u200c-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+_APOSTROPHES = re.compile("[\u2018\u2019\u02bc\uff07]")
+_HYPHENS = re.compile("[\u2010\u2011]")
+
+_GROUPED_NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_DECIMAL = re.compile(r"\d+\.\d+")
+_DOTTED_LETTERS = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
+_VERSION = re.compile(r"v\d+(?:\.\d+)+.*")
+_SEPARATORS = re.compile(r"[._@'\-,]+")
+_IDENTIFIER_SIGN = re.compile(r"[\d_@.]")
+
+_ELIDING = frozenset({"ca", "fr", "it"})
+# Written in capitals, these are a department, a country and an organisation, not function words.
+_ACRONYMS = {"en": frozenset({"IT", "US", "WHO"})}
+# Letters of an alphabet, not letters with an accent: "år" is not "ar", "año" not "ano".
+_OWN_LETTERS = {
+    "da": "åæø",
+    "es": "ñ",
+    "et": "äõöü",
+    "fi": "åäö",
+    "no": "åæø",
+    "sv": "åäö",
+    "tr": "çğıöşü",
+}
+_PLAIN_LETTERS = {"ø": "o", "đ": "d", "ł": "l", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ð": "d", "ё": "е"}
+# Latin and Greek accents, Hebrew points, Arabic vowel signs; Cyrillic й and Indic vowel signs are letters and stay.
+_ACCENTS = re.compile("(?<![\u0400-\u052f])[\u0300-\u036f]|[\u0591-\u05bd\u05bf\u05c1\u05c2\u064b-\u0652\u0670]")
+
+_LANGUAGE_ALIASES = {"nb": "no", "nn": "no", "iw": "he", "in": "id"}
+
+
+class Analyzer:
+    """Turns texts and queries of one language into terms. Safe to share between threads.
+
+    Example:
+        >>> Analyzer("en").terms("Restarting the servers after ERR-4012")
+        ['restart', 'server', 'after', 'err-4012', 'err', '4012']
+    """
+
+    def __init__(self, language: str = "en") -> None:
+        """Prepare the analysis of a language.
+
+        Args:
+            language: ISO 639 code, a region allowed (``en``, ``pt-BR``). A language without a Snowball stemmer
+                (``zh``, ``th``, ``ja``) is analysed without one, a language without a list of function words keeps
+                them all.
+
+        Raises:
+            UsageError: ``language`` has not the form of a language code.
+        """
+        code = re.split("[-_]", language.strip().lower())[0]
+        if not re.fullmatch("[a-z]{2,3}", code):
+            message = f"language {language!r} is not an ISO 639 code such as 'en', 'de' or 'pt-BR'"
+            raise UsageError(message)
+        self.language = _LANGUAGE_ALIASES.get(code, code)
+        self._stopwords = stopwords(self.language)
+        self._acronyms = _ACRONYMS.get(self.language, frozenset[str]())
+        self._own_letters = frozenset(_OWN_LETTERS.get(self.language, ""))
+        self._known: dict[str, tuple[str, ...]] = {}
+        self._lock = threading.Lock()  # a Snowball stemmer has internal state
+        try:
+            # Its cache is switched off: the analyzer remembers whole tokens.
+            self._stemmer: Stemmer.Stemmer | None = Stemmer.Stemmer(self.language, 0)
+        except KeyError:
+            self._stemmer = None
+
+    def terms(self, text: str) -> list[str]:
+        """The terms of a text to be found, in order, with repetitions.
+
+        Function words are left out. The number of terms is the text's length for BM25.
+
+        Args:
+            text: Any text, the empty string included.
+        """
+        return self._analyse(text, for_query=False)
+
+    def query_terms(self, text: str) -> list[str]:
+        """The terms of a question, in order, with repetitions.
+
+        They differ from :meth:`terms` only for ideographs, of which a text is indexed by pairs and one by one, while a
+        query asks for pairs, and for single characters only where they stand alone.
+
+        Args:
+            text: A question of any length. One of function words alone has no terms: nothing can be found by them.
+        """
+        return self._analyse(text, for_query=True)
+
+    def _analyse(self, text: str, *, for_query: bool) -> list[str]:
+        known = self._known
+        terms: list[str] = []
+        for token in _tokens(text):
+            found = known.get(token)
+            if found is None:
+                if _UNSPACED_RUN.search(token):
+                    terms.extend(self._unspaced(token, for_query=for_query))
+                    continue
+                found = self._token(token)
+                if len(known) >= _MAX_CACHED_TOKENS:
+                    known.clear()
+                known[token] = found
+            terms.extend(found)
+        return terms
+
+    def _unspaced(self, token: str, *, for_query: bool) -> Iterable[str]:
+        for index, piece in enumerate(_UNSPACED_RUN.split(token)):
+            if index % 2:
+                yield from _pairs(piece, singles=not for_query)
+            else:
+                yield from (term for word in _tokens(piece) for term in self._token(word))
+
+    def _token(self, token: str) -> tuple[str, ...]:
+        """The terms of one token: a word, or words joined by signs."""
+        if token in self._acronyms:
+            return (token.lower(),)
+        if self.language == "tr":
+            token = token.replace("I", "ı").replace("İ", "i")
+        token = token.casefold().strip("_")
+        if token in self._stopwords:
+            return ()
+        if not _SEPARATORS.search(token) and token[-1:] not in {"+", "#"}:
+            return self._words([token])
+        return self._compound(token)
+
+    def _compound(self, token: str) -> tuple[str, ...]:
+        if _GROUPED_NUMBER.fullmatch(token):
+            return (token.replace(",", ""),)
+        if _DECIMAL.fullmatch(token):
+            return (token[:_MAX_TERM_CHARACTERS],)
+        if _DOTTED_LETTERS.fullmatch(token):
+            return self._words([token.replace(".", "")])
+        if "'" in token and not _IDENTIFIER_SIGN.search(token) and "-" not in token:
+            return self._words(token.split("'") if self.language in _ELIDING else [token])
+        token = token.removesuffix("'s")
+        parts = [part for part in _SEPARATORS.split(token.rstrip("+#")) if part]
+        wholes: list[str] = []
+        if token[-1] in "+#" or (len(parts) > 1 and _IDENTIFIER_SIGN.search(token)):
+            wholes.append(self._fold(token)[:_MAX_TERM_CHARACTERS])
+            if _VERSION.fullmatch(token):
+                wholes.append(wholes[0][1:])
+        elif len(parts) == 2 and len(parts[0]) == 1:  # "e-mail" is "email"
+            parts.append("".join(parts))
+        return (*wholes, *self._words(parts))
+
+    def _words(self, words: Iterable[str]) -> tuple[str, ...]:
+        kept = [word[:_MAX_TERM_CHARACTERS] for word in words if word and word not in self._stopwords]
+        if self._stemmer is not None:
+            with self._lock:
+                kept = self._stemmer.stemWords(kept)
+        return tuple(term for word in kept if (term := self._fold(word)))
+
+    def _fold(self, word: str) -> str:
+        """The word without the diacritics that people leave out when they type."""
+        if word.isascii():
+            return word
+        letters = (letter if letter in self._own_letters else _plain(letter) for letter in word)
+        return unicodedata.normalize("NFC", "".join(letters))
+
+
+@lru_cache(maxsize=65_536)
+def lexeme(term: str, salt: int) -> int:
+    """The number that stands for a term in the index.
+
+    The same on every machine and in every process. Two of a million terms collide about five hundred times, which
+    only means that a few rare words are counted together.
+
+    The number is an element of ``lexemes int4[]`` and an index of the ``sparsevec``. The text form of a sparsevec
+    (``{index:value}/dimension``) counts from 1, as lexemes do; the Python class ``pgvector.SparseVector`` counts from
+    0, so there it is ``lexeme - 1``.
+
+    Args:
+        term: From an :class:`Analyzer`.
+        salt: The collection's id, so that no two collections share a posting list.
+
+    Returns:
+        A number in 1..``LEXEME_SPACE``.
+    """
+    key = (salt % 2**64).to_bytes(8, "little")
+    digest = hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest()
+    return int.from_bytes(digest, "little") % LEXEME_SPACE + 1
+
+
+def term_frequencies(terms: Iterable[str], *, salt: int) -> dict[int, int]:
+    """How often each lexeme occurs.
+
+    Args:
+        terms: From an :class:`Analyzer`, with repetitions.
+        salt: The collection's id, see :func:`lexeme`.
+
+    Returns:
+        Occurrences by lexeme, in order of first occurrence. Their sum is the number of terms.
+    """
+    frequencies: dict[int, int] = {}
+    for term in terms:
+        number = lexeme(term, salt)
+        frequencies[number] = frequencies.get(number, 0) + 1
+    return frequencies
+
+
+def _tokens(text: str) -> list[str]:
+    if not text.isascii():
+        text = _HYPHENS.sub("-", _APOSTROPHES.sub("'", _IGNORABLE.sub("", text)))
+        if not unicodedata.is_normalized("NFKC", text):
+            text = unicodedata.normalize("NFKC", text)
+        if _MARKED_BLOCKS.search(text):
+            return _token_pattern(_marks()).findall(text)
+    return _token_pattern("").findall(text)
+
+
+def _pairs(run: str, *, singles: bool) -> Iterable[str]:
+    """Overlapping pairs of characters, each with its marks; ideographs also one by one where ``singles``."""
+    clusters = _cluster_pattern().findall(run)
+    if len(clusters) == 1:
+        yield clusters[0]
+        return
+    for first, second in pairwise(clusters):
+        yield first + second
+    if singles:
+        yield from (cluster for cluster in clusters if _IDEOGRAPH.match(cluster))
+
+
+@lru_cache(maxsize=4096)
+def _plain(letter: str) -> str:
+    bare = _ACCENTS.sub("", unicodedata.normalize("NFD", _PLAIN_LETTERS.get(letter, letter)))
+    return _PLAIN_LETTERS.get(bare, bare)
+
+
+@cache
+def _token_pattern(marks: str) -> re.Pattern[str]:
+    word = rf"\w[\w{marks}]*" if marks else r"\w+"
+    return re.compile(rf"{word}(?:(?:[.@'\-]|(?<=\d),(?=\d{{3}}(?!\d))){word})*(?:\+\+|#(?!\w))?")
+
+
+@cache
+def _cluster_pattern() -> re.Pattern[str]:
+    marks = _marks()
+    return re.compile(f"[^{marks}][{marks}]*|[{marks}]+")
+
+
+@cache
+def _marks() -> str:
+    r"""Every combining mark as ranges of a character class (``\w`` leaves marks out, and with them Hindi's vowels)."""
+    codes = [code for code in range(0x300, 0x20000) if unicodedata.category(chr(code)) in {"Mn", "Mc"}]
+    ranges: list[list[int]] = []
+    for code in codes:
+        if ranges and ranges[-1][1] == code - 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)

@@ -1,0 +1,212 @@
+"""BM25 arithmetic over sparse vectors of document weights. Pure: no I/O, no state.
+
+The ranking function is that of Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009),
+with k1 = 1.2, b = 0.75 and the inverse document frequency ``ln(1 + (N - df + 0.5) / (df + 0.5))``, which is never
+negative. A term that a query repeats counts as often as it is repeated.
+
+The index stores, for each chunk, the weight of each term under a *reference* average length that was frozen when the
+collection was small. A search takes candidates by the inner product of these weights with the query's, and scores them
+again under today's average length: :func:`rescore` recovers the term frequencies from the stored weights, so its scores
+are exact, and :func:`upper_bound` says how much a chunk that was no candidate could have scored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+
+K1 = 1.2
+B = 0.75
+
+#: pgvector stores at most this many elements in a sparsevec.
+MAX_ELEMENTS = 16_000
+
+#: No document weight reaches this: it is the limit for infinitely many occurrences.
+MAX_WEIGHT = K1 + 1.0
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class TermChoice:
+    """Which terms of a query candidates are taken by.
+
+    Attributes:
+        chosen: Lexemes, rarest first. A chunk that holds any of them is a candidate.
+        remaining: The query's other lexemes that occur in the collection, rarest first.
+    """
+
+    chosen: tuple[int, ...]
+    remaining: tuple[int, ...]
+
+
+def idf(document_frequency: int, chunks: int) -> float:
+    """The inverse document frequency of a term.
+
+    Args:
+        document_frequency: How many chunks hold the term. Statistics may lag behind: more than ``chunks`` counts as
+            ``chunks``.
+        chunks: How many chunks the collection has.
+
+    Returns:
+        More than 0, greater for rarer terms.
+    """
+    df = min(document_frequency, chunks)
+    return math.log1p((chunks - df + 0.5) / (df + 0.5))
+
+
+def query_weights(
+    term_frequencies: Mapping[int, int], *, document_frequencies: Mapping[int, int], chunks: int
+) -> dict[int, float]:
+    """The weights of a query's terms: inverse document frequency times occurrences in the query.
+
+    Args:
+        term_frequencies: Occurrences in the query by lexeme.
+        document_frequencies: Chunks that hold the lexeme; a lexeme that is missing or 0 here gets no weight, since no
+            chunk can score by it.
+        chunks: How many chunks the collection has.
+    """
+    return {
+        lexeme: count * idf(frequency, chunks)
+        for lexeme, count in term_frequencies.items()
+        if (frequency := document_frequencies.get(lexeme, 0)) > 0
+    }
+
+
+def document_weights(
+    term_frequencies: Mapping[int, int], *, length: int, average_length: float, limit: int = MAX_ELEMENTS
+) -> dict[int, float]:
+    """The weights of a chunk's terms, each in (0, ``MAX_WEIGHT``].
+
+    Args:
+        term_frequencies: Occurrences in the chunk by lexeme, each at least 1.
+        length: The chunk's number of terms, repetitions included.
+        average_length: The collection's reference average length; must be kept with the weights, for
+            :func:`rescore` needs it.
+        limit: Keep this many of the heaviest weights (of equal ones, the smaller lexemes).
+
+    Returns:
+        Weights by lexeme, in ascending order of lexeme, exact for float32.
+    """
+    lexemes = np.fromiter(term_frequencies.keys(), dtype=np.int64, count=len(term_frequencies))
+    counts = np.fromiter(term_frequencies.values(), dtype=np.float64, count=len(term_frequencies))
+    saturation = _saturation(np.array([length], dtype=np.float64), average_length)
+    weights = (counts * MAX_WEIGHT / (counts + saturation)).astype(np.float32)
+    kept = np.lexsort((lexemes, -weights))[:limit] if len(lexemes) > limit else np.arange(len(lexemes))
+    kept = kept[np.argsort(lexemes[kept])]
+    return dict(zip(lexemes[kept].tolist(), weights[kept].tolist(), strict=True))
+
+
+def term_frequency(weight: float, *, length: int, average_length: float) -> int:
+    """How often a term occurs in a chunk, from its stored weight: the inverse of :func:`document_weights`.
+
+    Exact for up to 1,000 occurrences whatever the lengths. Far above that, neighbouring frequencies can share one
+    float32 weight; the one returned then has the same weight, so that a score does not change by more than float32's
+    precision.
+
+    Args:
+        weight: As stored, rounded to float32.
+        length: The chunk's number of terms.
+        average_length: The one that the weight was computed with.
+
+    Returns:
+        1 to ``length``.
+    """
+    lengths = np.array([length], dtype=np.float64)
+    return int(_term_frequencies(np.array([weight]), _saturation(lengths, average_length), lengths)[0])
+
+
+def rescore(
+    weights: Mapping[int, float],
+    candidates: Sequence[tuple[int, npt.ArrayLike, npt.ArrayLike]],
+    *,
+    reference_length: float,
+    average_length: float,
+) -> Floats:
+    """Exact BM25 scores of candidates under today's average length.
+
+    Args:
+        weights: The query's, from :func:`query_weights`.
+        candidates: For each candidate its length (number of terms), its lexemes in any order, and their stored
+            weights. Lexemes that the query lacks are ignored, so that all or only the matching ones may be given.
+        reference_length: The average length that the stored weights were computed with.
+        average_length: Today's average length.
+
+    Returns:
+        One score per candidate, in their order.
+    """
+    scores = np.zeros(len(candidates))
+    if not weights or not candidates:
+        return scores
+    wanted = np.array(sorted(weights), dtype=np.int64)
+    by_lexeme = np.array([weights[lexeme] for lexeme in wanted.tolist()])
+    lexemes = [np.asarray(candidate[1], dtype=np.int64) for candidate in candidates]
+    owners = np.repeat(np.arange(len(candidates)), [len(own) for own in lexemes])
+    flat = np.concatenate(lexemes)
+    stored = np.concatenate([np.asarray(candidate[2], dtype=np.float64) for candidate in candidates])
+    places = np.minimum(np.searchsorted(wanted, flat), len(wanted) - 1)
+    hits = np.flatnonzero(wanted[places] == flat)
+    owners, places, stored = owners[hits], places[hits], stored[hits]
+    lengths = np.array([candidate[0] for candidate in candidates], dtype=np.float64)[owners]
+    counts = _term_frequencies(stored, _saturation(lengths, reference_length), lengths)
+    parts = by_lexeme[places] * counts * MAX_WEIGHT / (counts + _saturation(lengths, average_length))
+    np.add.at(scores, owners, parts)
+    return scores
+
+
+def choose_terms(document_frequencies: Mapping[int, int], *, budget: int) -> TermChoice:
+    """Choose the terms to take candidates by: the rarest, as long as their posting lists fit the budget together.
+
+    Args:
+        document_frequencies: Chunks that hold each of the query's lexemes; those with 0 are left out.
+        budget: How many posting-list entries may be read. The rarest term is chosen even where it alone exceeds this.
+    """
+    rarest_first = sorted((frequency, lexeme) for lexeme, frequency in document_frequencies.items() if frequency > 0)
+    taken = spent = 0
+    for frequency, _ in rarest_first:
+        spent += frequency
+        if taken and spent > budget:
+            break
+        taken += 1
+    ordered = [lexeme for _, lexeme in rarest_first]
+    return TermChoice(tuple(ordered[:taken]), tuple(islice(ordered, taken, None)))
+
+
+def upper_bound(
+    weights: Sequence[float],
+    max_weights: Sequence[float] | None = None,
+    *,
+    reference_length: float = 1.0,
+    average_length: float = 1.0,
+) -> float:
+    """What a chunk that holds none of the chosen terms can score at most (MaxScore; Turtle and Flood 1995).
+
+    Where the k-th best candidate scores more than this, the top k is exact.
+
+    Args:
+        weights: The query's weights of the remaining terms.
+        max_weights: The greatest stored weight of each of these terms in the collection, in the same order; None: the
+            limit that no weight exceeds.
+        reference_length: The average length that the stored weights were computed with.
+        average_length: Today's average length. Where it has grown by a factor, weights may have grown by as much, so
+            the bound is that much looser.
+    """
+    slack = max(1.0, average_length / reference_length) * (1 + 1e-6)  # and float32's rounding
+    limits = [MAX_WEIGHT] * len(weights) if max_weights is None else max_weights
+    return math.fsum(weight * min(MAX_WEIGHT, limit * slack) for weight, limit in zip(weights, limits, strict=True))
+
+
+def _saturation(lengths: Floats, average_length: float) -> Floats:
+    """The term frequencies at which half of the maximal weight is reached, for chunks of these lengths."""
+    return K1 * (1 - B + B * lengths / max(average_length, 1e-9))
+
+
+def _term_frequencies(stored: Floats, saturation: Floats, lengths: Floats) -> Floats:
+    room = np.maximum(MAX_WEIGHT - stored, np.finfo(np.float32).eps)
+    counts: Floats = np.clip(np.rint(stored * saturation / room), 1, np.maximum(lengths, 1))
+    return counts
