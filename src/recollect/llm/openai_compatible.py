@@ -206,10 +206,10 @@ def _piece(chunk: ChatCompletionChunk) -> tuple[str, str | None]:
     if not chunk.choices:
         return "", None
     choice = chunk.choices[0]
-    return choice.delta.content or "", choice.finish_reason
+    return getattr(choice.delta, "content", None) or "", choice.finish_reason
 
 
 def _transport_errors() -> tuple[type[Exception], ...]:
-    """What the SDK's HTTP library raises in mid-stream: not every SDK version translates it, and two libraries serve."""
+    """What the SDK's HTTP library raises in mid-stream: not every SDK version translates it."""
     loaded = (sys.modules.get(name) for name in ("httpx", "httpx2"))
     return tuple(module.HTTPError for module in loaded if module is not None)

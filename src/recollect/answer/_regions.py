@@ -1,0 +1,69 @@
+"""Joins passages that overlap, so that no sentence is cut at a passage's edge or read twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from recollect.model import RetrievedContext
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A contiguous stretch of one document, covered by one or more passages.
+
+    Attributes:
+        start_offset: Where ``text`` begins in the document's content.
+        text: The document's characters.
+        passages: Those that cover it, in order of their start offsets.
+    """
+
+    start_offset: int
+    text: str
+    passages: tuple[RetrievedContext, ...]
+
+    @property
+    def document_id(self) -> int:
+        """The document it belongs to."""
+        return self.passages[0].document_id
+
+    @property
+    def end_offset(self) -> int:
+        """Just behind the last character."""
+        return self.start_offset + len(self.text)
+
+    def covering(self, start: int, end: int) -> Sequence[RetrievedContext]:
+        """The passages that share characters with a span of the document, never none for a span inside."""
+        return [p for p in self.passages if p.start_offset < end and p.end_offset > start]
+
+    def passage_at(self, offset: int) -> RetrievedContext:
+        """The passage that says best which section and page a character stands in: the one that starts last."""
+        return max((p for p in self.passages if p.start_offset <= offset), key=lambda p: p.start_offset)
+
+
+def join_passages(passages: Iterable[RetrievedContext]) -> list[Region]:
+    """Regions in order of document, then offset. Every character of every passage lies in one.
+
+    Passages that overlap but disagree about the shared characters (two versions of a document) stay apart.
+    """
+    regions: list[Region] = []
+    for passage in sorted(passages, key=lambda p: (p.document_id, p.start_offset, -p.end_offset)):
+        joined = _extended(regions[-1], passage) if regions else None
+        if joined is None:
+            regions.append(Region(passage.start_offset, passage.content, (passage,)))
+        else:
+            regions[-1] = joined
+    return regions
+
+
+def _extended(region: Region, passage: RetrievedContext) -> Region | None:
+    if passage.document_id != region.document_id or passage.start_offset > region.end_offset:
+        return None
+    known = region.text[passage.start_offset - region.start_offset :]
+    shared = min(len(known), len(passage.content))
+    if known[:shared] != passage.content[:shared]:
+        return None
+    return Region(region.start_offset, region.text + passage.content[shared:], (*region.passages, passage))
