@@ -1,0 +1,266 @@
+"""HTML to text: headings, paragraphs, lists and tables, without navigation, scripts and page furniture.
+
+Written on the standard library's tokenizer because kreuzberg's HTML tree loses text (bare text in a ``div``, definition
+lists, the first line of a quotation; seen with 4.10), and a passage that is not in the content can never be cited.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+
+from recollect.documents._parsed import Parsed, TextBuilder, one_line
+from recollect.documents._text import clean, decode
+from recollect.documents._times import parse_time
+
+if TYPE_CHECKING:
+    from recollect.model import Heading
+
+_CHARSET = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]{2,40})""", re.IGNORECASE)
+# Words in one string read better here than a name a line.
+_WORDS = {
+    "never": "script style noscript template svg math canvas iframe object audio video select datalist",
+    "furniture": "nav footer button",
+    "roles": "navigation banner contentinfo search",
+    "void": "area base br col embed hr img input link meta param source track wbr",
+    "blocks": "address article aside blockquote body caption center dd details dialog div dl dt fieldset figcaption "
+    "figure footer form h1 h2 h3 h4 h5 h6 header hr html legend li main menu nav ol p pre section summary table tbody "
+    "td tfoot th thead tr ul",
+}
+_NEVER, _FURNITURE, _FURNITURE_ROLES, _VOID, _BLOCKS = (frozenset(words.split()) for words in _WORDS.values())
+_HEADING = re.compile(r"h([1-6])$")
+_DATES = ("article:modified_time", "last-modified", "dcterms.modified", "article:published_time", "date", "dc.date")
+
+
+def parse_html(data: bytes) -> Parsed:
+    """A web page's text.
+
+    Content inside ``main`` (or ``role="main"``) is preferred where there is enough of it.
+    """
+    declared = _CHARSET.search(data[:4096])
+    return parse_markup(decode(data, declared=declared[1].decode("ascii") if declared else None))
+
+
+def parse_markup(text: str) -> Parsed:
+    """As `parse_html`, from text."""
+    page = _read(text, furniture=False)
+    if not page.content()[0]:
+        # An element that is never closed may have hidden the page; its menus are better than nothing.
+        page = _read(text, furniture=True)
+    content, headings = page.content()
+    facts = {"author": page.meta.get("author"), "description": page.meta.get("description")}
+    return Parsed(
+        content=content,
+        headings=headings,
+        title=one_line(page.title) or None,
+        event_time=next((time for name in _DATES if (time := parse_time(page.meta.get(name)))), None),
+        metadata={name: value for name, value in facts.items() if value},
+    )
+
+
+def _read(text: str, *, furniture: bool) -> _Page:
+    page = _Page(furniture=furniture)
+    page.feed(text)
+    page.close()
+    page.flush()
+    return page
+
+
+@dataclass(slots=True)
+class _Table:
+    rows: list[list[str]] = field(default_factory=list)
+    header: bool = False
+    layout: bool = False
+
+
+class _Page(HTMLParser):
+    """Collects a page's blocks, once as a whole and once for its main part."""
+
+    def __init__(self, *, furniture: bool) -> None:
+        super().__init__(convert_charrefs=True)
+        self.title = ""
+        self.meta: dict[str, str] = {}
+        self._furniture = furniture
+        self._all, self._main = TextBuilder(), TextBuilder()
+        self._text: list[str] = []
+        self._hidden: list[str] = []
+        self._main_depth = 0
+        self._lists: list[int | None] = []
+        self._marker: str | None = None
+        self._tables: list[_Table] = []
+        self._level = 0
+        self._pre = 0
+        self._in_title = False
+        self._term = ""
+
+    def content(self) -> tuple[str, list[Heading]]:
+        """The main part's text and headings, or the whole page's."""
+        whole, main = self._all.result(), self._main.result()
+        return main if len(main[0]) > max(200, len(whole[0]) // 4) else whole
+
+    # -- events of the tokenizer ------------------------------------------------------------------------------------
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """An element begins."""
+        if self._hidden:
+            if tag == self._hidden[-1]:
+                self._hidden.append(tag)
+            return
+        values = {name: value or "" for name, value in attrs}
+        if tag == "meta":
+            self._note_meta(values)
+        elif tag == "title":
+            self._in_title = not self.title
+        elif tag == "br":
+            self._text.append("\n")
+        elif tag not in _VOID and self._is_hidden(tag, values):
+            self.flush()
+            self._hidden.append(tag)
+        elif tag in _BLOCKS:
+            self._open_block(tag, values)
+
+    def handle_endtag(self, tag: str) -> None:
+        """An element ends."""
+        if self._hidden:
+            if tag == self._hidden[-1]:
+                self._hidden.pop()
+        elif tag == "title":
+            self._in_title = False
+        elif tag in _BLOCKS:
+            self._close_block(tag)
+
+    def handle_data(self, data: str) -> None:
+        """Text."""
+        if self._in_title:
+            self.title += data
+        elif not self._hidden:
+            self._text.append(data if self._pre else re.sub(r"\s+", " ", data))
+
+    def unknown_decl(self, data: str) -> None:
+        """``<![CDATA[…`` and the like outside XML: no text."""
+
+    # -- blocks -----------------------------------------------------------------------------------------------------
+
+    def _is_hidden(self, tag: str, values: dict[str, str]) -> bool:
+        if tag in _NEVER:
+            return True
+        style = values.get("style", "").replace(" ", "").lower()
+        if self._furniture or tag in {"html", "body"}:
+            return False
+        if "hidden" in values or values.get("aria-hidden") == "true" or "display:none" in style:
+            return True
+        page_level = not self._main_depth
+        return tag in _FURNITURE or (page_level and values.get("role", "") in _FURNITURE_ROLES)
+
+    def _note_meta(self, values: dict[str, str]) -> None:
+        name = (values.get("name") or values.get("property") or values.get("http-equiv") or "").lower()
+        if name and values.get("content"):
+            self.meta.setdefault(name, one_line(values["content"])[:500])
+
+    def _open_block(self, tag: str, values: dict[str, str]) -> None:
+        self.flush()
+        if tag == "main" or values.get("role") == "main":
+            self._main_depth += 1
+        heading = _HEADING.match(tag)
+        if heading:
+            self._lay_out_tables()
+            self._level = int(heading[1])
+        elif tag in {"ul", "ol", "menu"}:
+            self._lists.append(0 if tag == "ol" else None)
+        elif tag == "li":
+            self._begin_item()
+        elif tag == "pre":
+            self._pre += 1
+        elif tag == "table":
+            self._lay_out_tables()
+            self._tables.append(_Table())
+        elif tag in {"tr", "td", "th"} and self._tables:
+            self._begin_cell(tag)
+
+    def _close_block(self, tag: str) -> None:
+        if tag == "dt":
+            self._term, self._text = self._take(), []
+            return
+        self.flush()
+        if tag == "main":
+            self._main_depth = max(0, self._main_depth - 1)
+        elif _HEADING.match(tag):
+            self._level = 0
+        elif tag in {"ul", "ol", "menu"} and self._lists:
+            self._lists.pop()
+            self._marker = None
+        elif tag == "li":
+            self._marker = None
+        elif tag == "pre":
+            self._pre = max(0, self._pre - 1)
+        elif tag == "table" and self._tables:
+            self._emit_table(self._tables.pop())
+
+    def _begin_item(self) -> None:
+        if self._lists and self._lists[-1] is not None:
+            self._lists[-1] += 1
+            self._marker = f"{self._lists[-1]}."
+        else:
+            self._marker = "-"
+
+    def _begin_cell(self, tag: str) -> None:
+        table = self._tables[-1]
+        if tag == "tr" or not table.rows:
+            table.rows.append([])
+        if tag != "tr":
+            table.rows[-1].append("")
+            table.header |= tag == "th" and len(table.rows) == 1
+
+    def _lay_out_tables(self) -> None:
+        """What stands in a cell around a heading or another table is no table of facts: write it as paragraphs."""
+        for table in self._tables:
+            if not table.layout:
+                table.layout = True
+                self._emit_table(table)
+                table.rows.clear()
+
+    def _emit_table(self, table: _Table) -> None:
+        if table.layout or max(map(len, table.rows), default=0) <= 1:
+            text = "\n".join(cell for row in table.rows for cell in row if cell)
+            self._each(lambda builder: builder.paragraph(text))
+        else:
+            self._each(lambda builder: builder.table(table.rows, header=table.header or None))
+
+    def _take(self) -> str:
+        text = clean("".join(self._text)).replace("\xa0", " ").replace("\xad", "")
+        self._text.clear()
+        if self._pre:
+            return text.strip("\n")
+        return "\n".join(line.strip() for line in text.split("\n")).strip()
+
+    def flush(self) -> None:
+        """Writes the text collected so far as the block that it is."""
+        text = self._take()
+        if not text.strip():
+            return
+        if self._term:
+            text, self._term = f"{one_line(self._term)}: {text}", ""
+        if self._level:
+            self._each(lambda builder: builder.heading(self._level, text))
+        elif self._tables and not self._tables[-1].layout and self._tables[-1].rows:
+            row = self._tables[-1].rows[-1]
+            if row:
+                row[-1] = f"{row[-1]} {text}".strip()
+            else:
+                row.append(text)
+        elif self._pre:
+            self._each(lambda builder: builder.code(text))
+        elif self._lists:
+            marker, self._marker = self._marker or "", ""
+            depth = len(self._lists) - 1
+            self._each(lambda builder: builder.item(text, marker=marker, depth=depth))
+        else:
+            self._each(lambda builder: builder.paragraph(text))
+
+    def _each(self, write: Callable[[TextBuilder], None]) -> None:
+        write(self._all)
+        if self._main_depth:
+            write(self._main)

@@ -1,0 +1,43 @@
+"""A document's title: what its author called it, not what a program did."""
+
+from __future__ import annotations
+
+import re
+
+from recollect.documents._parsed import Parsed, one_line
+
+_PROGRAM = re.compile(r"^microsoft (?:office )?(?:word|excel|powerpoint)\s*-\s*", re.IGNORECASE)
+_EXTENSION = re.compile(
+    r"\.(?:pdf|docx?|docm|dotx?|pptx?|xlsx?|odt|ods|odp|rtf|txt|html?|tex|dvi|md|indd|qxd|pages|wpd|ps|tmp)$",
+    re.IGNORECASE,
+)
+_MEANINGLESS = re.compile(
+    r"(?:untitled|document|dokument|doc|unbenannt|sans titre|sin título|no title|title|titel|new|presentation|"
+    r"powerpoint[ -]?\w*|slide|folie|book|mappe|workbook|sheet|home|index|microsoft word|print|layout)[\s\W\d]*$"
+    r"|[\W\d_]*$|[0-9a-f-]{16,}$",
+    re.IGNORECASE,
+)
+_LONGEST = 200
+
+
+def choose_title(parsed: Parsed, stem: str) -> str:
+    """The title from the file's metadata where it is sensible, else the first heading, else the file's name.
+
+    Args:
+        parsed: The parsed file.
+        stem: The file's name without its extension.
+    """
+    stated = _PROGRAM.sub("", one_line(parsed.title or ""))
+    if stated and len(stated) <= _LONGEST and not _EXTENSION.search(stated) and not _MEANINGLESS.fullmatch(stated):
+        return stated
+    for heading in parsed.headings:
+        return one_line(heading.title)[:_LONGEST]
+    return readable(stem)
+
+
+def readable(stem: str) -> str:
+    """``leave_policy-2024`` as ``Leave policy 2024``."""
+    words = one_line(re.sub(r"[_\-+.]+|%20", " ", stem))
+    if not words:
+        return one_line(stem) or "Untitled"
+    return words[0].upper() + words[1:]

@@ -1,0 +1,114 @@
+r"""Word, PowerPoint, Excel, OpenDocument, RTF and Outlook files, through kreuzberg's document tree.
+
+The tree is written out by our own builder instead of taking kreuzberg's Markdown: that escapes punctuation
+(``1\. Introduction``), embeds images and draws tables with rules, all of which would be quoted to people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from recollect.documents._kreuzberg import extract, fact
+from recollect.documents._parsed import Fact, Parsed, TextBuilder
+from recollect.documents._text import clean
+from recollect.documents._times import parse_time
+from recollect.documents._titles import title_headings
+
+if TYPE_CHECKING:
+    from recollect.documents.formats import Format
+
+Node = Mapping[str, Any]
+_LONGEST_HEADING = 200
+
+
+def parse_office(data: bytes, file_format: Format) -> Parsed:
+    """An office file's text, its heading styles as headings.
+
+    Raises:
+        UnreadableError: It is protected or damaged.
+    """
+    result = extract(data, file_format)
+    nodes = result.document["nodes"] if result.document else []
+    content, headings = _write(nodes)
+    plain = clean(result.content).strip()
+    if _letters(content) < 0.9 * _letters(plain):
+        content, headings = plain, []
+    metadata = result.metadata
+    facts: dict[str, Fact] = {"author": fact(metadata, "authors", "created_by", "from_email")}
+    for name, key in (("slides", "slide_count"), ("sheets", "sheet_count")):
+        count = metadata.get(key)
+        facts[name] = count if isinstance(count, int) else None
+    return Parsed(
+        content=content,
+        headings=headings or title_headings(content),
+        title=fact(metadata, "title", "subject")
+        if file_format.label == "an Outlook message"
+        else fact(metadata, "title"),
+        event_time=parse_time(fact(metadata, "modified_at")) or parse_time(fact(metadata, "created_at")),
+        metadata={name: value for name, value in facts.items() if value},
+    )
+
+
+def _letters(text: str) -> int:
+    return sum(map(str.isalnum, text))
+
+
+def _write(nodes: Sequence[Node]) -> tuple[str, list[Any]]:
+    builder = TextBuilder()
+    trusted = _headings_are_plausible(nodes)
+    depths = _list_depths(nodes)
+    numbers: dict[int, int] = {}
+    for index, node in enumerate(nodes):
+        content = node["content"]
+        kind, text = content.get("node_type"), content.get("text") or ""
+        if kind in {"heading", "title"}:
+            if trusted and len(text) <= _LONGEST_HEADING:
+                builder.heading(content.get("level") or 1, text)
+            else:
+                builder.paragraph(text)
+        elif kind == "slide":
+            builder.heading(2, content.get("title") or f"Slide {content.get('number')}")
+        elif kind == "list_item":
+            parent = -1 if node.get("parent") is None else int(node["parent"])
+            numbers[parent] = numbers.get(parent, 0) + 1
+            ordered = parent >= 0 and nodes[parent]["content"].get("ordered")
+            builder.item(text, marker=f"{numbers[parent]}." if ordered else "-", depth=depths[index])
+        elif kind == "table":
+            builder.table(_rows(content.get("grid") or {}))
+        elif kind == "code":
+            builder.code(text)
+        elif kind == "metadata_block":
+            builder.paragraph("\n".join(f"{key}: {value}" for key, value in content.get("entries") or ()))
+        elif kind not in {"group", "image", "page_break", "list"}:
+            builder.paragraph(text)
+    return builder.result()
+
+
+def _headings_are_plausible(nodes: Sequence[Node]) -> bool:
+    """False where most of the blocks claim to be headings.
+
+    kreuzberg takes styles that it does not know for headings of the lowest level in some files, whole texts of them.
+    """
+    kinds = [node["content"].get("node_type") for node in nodes]
+    headings = kinds.count("heading")
+    blocks = sum(1 for kind in kinds if kind in {"paragraph", "list_item", "table", "code", "quote"})
+    lowest = {node["content"].get("level") for node in nodes if node["content"].get("node_type") == "heading"} == {6}
+    return not (lowest or headings > 8) or headings <= 2 * blocks
+
+
+def _list_depths(nodes: Sequence[Node]) -> list[int]:
+    """How many lists each node stands in, less one."""
+    inside: list[int] = []
+    for node in nodes:
+        parent = node.get("parent")
+        above = inside[parent] if parent is not None and parent < len(inside) else 0
+        inside.append(above + (node["content"].get("node_type") == "list"))
+    return [max(0, count - 1) for count in inside]
+
+
+def _rows(grid: Mapping[str, Any]) -> list[list[str]]:
+    rows: dict[int, dict[int, str]] = {}
+    for cell in grid.get("cells") or ():
+        rows.setdefault(cell["row"], {})[cell["col"]] = cell.get("content") or ""
+    return [[row.get(column, "") for column in range(max(row) + 1)] for _, row in sorted(rows.items())]

@@ -1,0 +1,145 @@
+"""What every parser returns, and the builder that most of them write their text with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from recollect.documents._text import clean
+from recollect.model import Heading, PageSpan
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+Fact = str | int | float | bool | None
+_SPACES = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed:
+    """A file's text and structure, before it becomes a document."""
+
+    content: str
+    headings: Sequence[Heading] = ()
+    pages: Sequence[PageSpan] = ()
+    title: str | None = None
+    event_time: datetime | None = None
+    metadata: Mapping[str, Fact] = field(default_factory=dict)
+
+
+class TextBuilder:
+    """Puts blocks together to one text and notes where its headings stand.
+
+    The result is Markdown in what carries structure (``#`` before headings, ``-`` before list items) and plain text
+    in everything else: no escapes, no emphasis marks, no link targets, no images, because its characters are quoted
+    to people as they are.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._length = 0
+        self._headings: list[Heading] = []
+        self._in_list = False
+
+    def heading(self, level: int, title: str) -> None:
+        """Adds a heading of ``level`` 1 to 6; a blank one is ignored."""
+        title = one_line(title)
+        if not title:
+            return
+        level = min(max(level, 1), 6)
+        start = self._append(f"{'#' * level} {title}")
+        self._headings.append(Heading(level, title, start, self._length))
+
+    def paragraph(self, text: str) -> None:
+        """Adds a paragraph, its own line ends kept; a blank one is ignored."""
+        self._append(clean(text).strip())
+
+    def item(self, text: str, *, marker: str = "-", depth: int = 0) -> None:
+        """Adds a list item, indented by its depth; neighbouring items stand on neighbouring lines."""
+        text = clean(text).strip()
+        if text:
+            indent = "  " * min(depth, 10)
+            mark = f"{marker} " if marker else "  "
+            self._append(f"{indent}{mark}{text}", joint="\n" if self._in_list else "\n\n")
+            self._in_list = True
+
+    def code(self, text: str) -> None:
+        """Adds lines that keep their white space, fenced, so that a comment in them is not taken for a heading."""
+        text = clean(text).strip("\n")
+        if text.strip():
+            fence = "```" if "```" not in text else "~~~"
+            self._append(f"{fence}\n{text}\n{fence}")
+
+    def table(self, rows: Sequence[Sequence[str]], *, header: bool | None = None) -> None:
+        """Adds a table, one line a row (see `table_lines`)."""
+        self._append("\n".join(table_lines(rows, header=header)))
+
+    def extend(self, parsed: Parsed) -> None:
+        """Adds another text with its headings."""
+        start = self._append(parsed.content)
+        self._headings.extend(
+            Heading(one.level, one.title, one.start_offset + start, one.end_offset + start) for one in parsed.headings
+        )
+
+    def result(self) -> tuple[str, list[Heading]]:
+        """The text and its headings so far."""
+        return "".join(self._parts), list(self._headings)
+
+    def _append(self, text: str, *, joint: str = "\n\n") -> int:
+        self._in_list = False
+        if not text:
+            return self._length
+        if self._parts:
+            self._parts.append(joint)
+            self._length += len(joint)
+        start = self._length
+        self._parts.append(text)
+        self._length += len(text)
+        return start
+
+
+def one_line(text: str) -> str:
+    """``text`` cleaned, on one line, with single spaces."""
+    return _SPACES.sub(" ", clean(text)).strip()
+
+
+def table_lines(rows: Sequence[Sequence[str]], *, header: bool | None = None) -> list[str]:
+    """A table as lines that can each be read, found and quoted alone.
+
+    A row of a table with a header is written ``Header: cell; Header: cell``, so that a row cut off from its header
+    still says what its numbers are. Without a header the cells are joined by `` | ``. Empty cells and rows vanish.
+
+    Args:
+        rows: The cells, row by row; rows may differ in length.
+        header: Whether the first row names the columns; None: judge by the cells.
+    """
+    cleaned = [[one_line(cell) for cell in row] for row in rows]
+    cleaned = [row for row in cleaned if any(row)]
+    if len(cleaned) < 2 or not (_has_header(cleaned) if header is None else header):
+        return [" | ".join(cell for cell in row if cell) for row in cleaned]
+    names, *body = cleaned
+    return [
+        "; ".join(
+            f"{names[index].rstrip(':')}: {cell}" if index < len(names) and names[index] else cell
+            for index, cell in enumerate(row)
+            if cell
+        )
+        for row in body
+    ]
+
+
+def _has_header(rows: Sequence[Sequence[str]]) -> bool:
+    names = rows[0]
+    if len(names) < 2 or len(set(names)) < len(names) or sum(map(bool, names)) < max(2, len(names) - 1):
+        return False
+    if any(len(name) > 60 or not any(map(str.isalpha, name)) for name in names if name):
+        return False
+    # Two columns may as well be names and values ("Phone | 4210"); numbers below a word make the word a header.
+    return len(names) > 2 or any(_is_number(row[1]) for row in rows[1:] if len(row) > 1)
+
+
+def _is_number(cell: str) -> bool:
+    digits = sum(map(str.isdigit, cell))
+    return digits > 0 and digits * 2 >= len(cell)

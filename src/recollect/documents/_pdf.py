@@ -1,0 +1,163 @@
+"""PDF: the text of each page from kreuzberg (pdfium), put back into paragraphs.
+
+A page arrives as lines in reading order, columns one after the other. Kreuzberg's own tree of a PDF takes many
+sentences, formulas and table rows for headings, so headings are judged here by the same rule as in plain text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from recollect.documents._kreuzberg import extract, fact
+from recollect.documents._parsed import Parsed
+from recollect.documents._text import clean
+from recollect.documents._times import parse_time
+from recollect.documents._titles import find_titles
+from recollect.documents.formats import UnreadableError
+from recollect.model import Heading, PageSpan
+
+if TYPE_CHECKING:
+    from recollect.documents.formats import Format
+
+# pdfium's mark for a hyphen at the end of a line whose word goes on in the next.
+_SPLIT_WORD = re.compile(r"(\w+)[\x02\ufffe](?:\r?\n)?(\w+)")
+_LIGATURES = str.maketrans(
+    {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\xad": None}
+)
+_DIGITS = re.compile(r"\d+")
+_ENTRY = re.compile(r"(?:[-–•*·▪◦‣●○■□✓]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s")
+_SENTENCE_END = (".", "!", "?", ":", "。", "！", "？", "؟", "।")
+_EDGE_LINES = 2
+
+
+def parse_pdf(data: bytes, file_format: Format) -> Parsed:
+    """A PDF's pages, joined by blank lines, with exact page spans.
+
+    A running header or footer is kept where it first stands and dropped from the other pages.
+
+    Raises:
+        UnreadableError: It is protected, damaged, or has no text (scanned pages).
+    """
+    result = extract(data, file_format, pages=True)
+    raw = [(page["page_number"], page["content"]) for page in result.pages or () if page["content"].strip()]
+    pages = [[line.strip() for line in clean(text.translate(_LIGATURES)).split("\n")] for text in _mend(raw)]
+    if not any(any(lines) for lines in pages):
+        raise UnreadableError("has no text in it; if its pages are scanned, run text recognition (OCR) on it first")
+    _drop_furniture(pages)
+    builder = _PageWriter()
+    for (number, _), lines in zip(raw, pages, strict=True):
+        builder.page(number, lines)
+    metadata = result.metadata
+    author, page_count = fact(metadata, "authors"), metadata.get("page_count")
+    return Parsed(
+        content="".join(builder.parts),
+        headings=builder.headings,
+        pages=builder.pages,
+        title=fact(metadata, "title"),
+        event_time=parse_time(fact(metadata, "created_at")) or parse_time(fact(metadata, "modified_at")),
+        metadata={
+            **({"author": author} if author else {}),
+            "page_count": page_count if isinstance(page_count, int) else len(raw),
+        },
+    )
+
+
+def _mend(pages: Sequence[tuple[int, str]]) -> list[str]:
+    """Joins words that were split at line ends.
+
+    Whether the hyphen belongs to the word (``six-month``) or to the line (``adip-iscing``) is decided by which form
+    the document has elsewhere, and else by whether it splits words often, as typesetting programs do.
+    """
+    texts = [text for _, text in pages]
+    splits = sum(len(_SPLIT_WORD.findall(text)) for text in texts)
+    if not splits:
+        return texts
+    words = Counter(re.findall(r"\w+(?:-\w+)*", "\n".join(texts).lower()))
+    typeset = splits > 0.03 * sum(text.count("\n") + 1 for text in texts)
+
+    def join(match: re.Match[str]) -> str:
+        solid, hyphenated = match[1] + match[2], f"{match[1]}-{match[2]}"
+        as_solid, as_hyphenated = words[solid.lower()], words[hyphenated.lower()]
+        if not match[2][0].islower() or as_hyphenated > as_solid:
+            return hyphenated
+        return solid if as_solid > as_hyphenated or typeset else hyphenated
+
+    return [_SPLIT_WORD.sub(join, text) for text in texts]
+
+
+def _drop_furniture(pages: list[list[str]]) -> None:
+    """Blanks lines that stand at the edge of many pages, numbers aside, but for their first occurrence."""
+    edges = [_edges(lines) for lines in pages]
+    shapes = Counter(shape for lines, at in zip(pages, edges, strict=True) for shape in {_shape(lines[i]) for i in at})
+    often = max(3, len(pages) // 3)
+    seen: set[str] = set()
+    for lines, at in zip(pages, edges, strict=True):
+        for index in at:
+            shape = _shape(lines[index])
+            if shapes[shape] < often:
+                continue
+            if shape in seen or shape == "0":
+                lines[index] = ""
+            seen.add(shape)
+
+
+def _edges(lines: Sequence[str]) -> list[int]:
+    filled = [index for index, line in enumerate(lines) if line]
+    return sorted({*filled[:_EDGE_LINES], *filled[-_EDGE_LINES:]})
+
+
+def _shape(line: str) -> str:
+    return _DIGITS.sub("0", line.casefold())
+
+
+class _PageWriter:
+    """Joins pages to one text and notes where pages and headings stand."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.pages: list[PageSpan] = []
+        self.headings: list[Heading] = []
+        self._length = 0
+
+    def page(self, number: int, lines: Sequence[str]) -> None:
+        """Adds a page; one without text adds nothing."""
+        filled = [line for line in lines if line]
+        if not filled:
+            return
+        if self.parts:
+            self._add("\n\n")
+        start = self._length
+        titles = {at: (level, title) for at, level, title in find_titles(filled, wrapped=True)}
+        joints = _joints(filled, set(titles))
+        for index, line in enumerate(filled):
+            if index in titles:
+                level, title = titles[index]
+                self.headings.append(Heading(level, title, self._length, self._length + len(line)))
+            self._add(line + joints[index])
+        self.pages.append(PageSpan(number, start, self._length))
+
+    def _add(self, text: str) -> None:
+        self.parts.append(text)
+        self._length += len(text)
+
+
+def _joints(lines: Sequence[str], titles: set[int]) -> list[str]:
+    """What follows each line: a space inside a paragraph, a blank line behind one, a line end between short lines."""
+    lengths = sorted(map(len, lines))
+    full = lengths[(len(lengths) * 3) // 4]
+    joints = []
+    for index, (line, following) in enumerate(pairwise(lines)):
+        ended = line.endswith(_SENTENCE_END)
+        if index in titles or index + 1 in titles:
+            joints.append("\n\n")
+        elif _ENTRY.match(following):
+            joints.append("\n")
+        elif len(line) >= 0.75 * full and len(line) > 30 and not (ended and len(line) < 0.9 * full):
+            joints.append(" ")
+        else:
+            joints.append("\n\n" if ended and len(line) < 0.9 * full and full > 30 else "\n")
+    return [*joints, ""]

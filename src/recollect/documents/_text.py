@@ -1,0 +1,125 @@
+"""Bytes to clean text: encodings, and the characters that must not get into a store."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import unicodedata
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_SAMPLE = 65_536
+_UNWANTED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff\ud800-\udfff\r]")
+_NEWLINES = re.compile("\r\n?|[\x0b\x0c]")
+_DROPPED = re.compile("[\x00-\x08\x0e-\x1f\x7f\ufeff]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+# Single-byte encodings of Latin scripts, most common first; a tie goes to the earlier one.
+_LATIN = ("cp1252", "cp1250", "iso8859-15", "mac_roman")
+_ODD_IN_WORD = re.compile(r"(?<=[^\W\d_])[^\w\s'’\-‐.,/&@:;()\[\]]+(?=[^\W\d_])|(?<=[^\W\d_])[¹²³ºª]|[\x80-\x9f]")
+
+
+class NotTextError(ValueError):
+    """The bytes are no text in any encoding that is tried; the message says why."""
+
+
+def clean(text: str) -> str:
+    """``text`` with line feeds as the only line end and without what PostgreSQL or UTF-8 refuses.
+
+    NUL and other control characters and byte order marks vanish, form feeds become line ends, lone surrogates
+    become U+FFFD.
+    """
+    if not _UNWANTED.search(text):
+        return text
+    return _SURROGATES.sub("\ufffd", _DROPPED.sub("", _NEWLINES.sub("\n", text)))
+
+
+def decode(data: bytes, *, declared: str | None = None) -> str:
+    """Decodes text of unknown encoding and cleans it.
+
+    The order is: byte order mark, UTF-8, ``declared``, UTF-16 and UTF-32 by their zero bytes, then the legacy
+    encodings: Latin ones by how few letters turn into symbols, the rest by ``charset-normalizer``.
+
+    Args:
+        data: The whole text.
+        declared: An encoding that the text itself names (an HTML ``meta`` element); wrong names are ignored.
+
+    Raises:
+        NotTextError: It is binary.
+    """
+    for mark, encoding in _BOMS:
+        if data.startswith(mark):
+            return clean(data[len(mark) :].decode(encoding, "replace"))
+    wide = _decode_wide(data)
+    if wide is not None:
+        return clean(wide)
+    _refuse_binary(data)
+    text = _try(data, "utf-8")
+    if text is None and declared is not None:
+        text = _try(data, declared)
+    return clean(_decode_legacy(data) if text is None else text)
+
+
+def _try(data: bytes, encoding: str) -> str | None:
+    try:
+        return data.decode(encoding)
+    except (UnicodeDecodeError, LookupError, ValueError):
+        return None
+
+
+def _decode_wide(data: bytes) -> str | None:
+    """UTF-16 or UTF-32 without a byte order mark, or None."""
+    sample = data[:_SAMPLE]
+    if b"\0" not in sample or len(data) < 4:
+        return None
+    for encoding, width in (("utf-32-le", 4), ("utf-32-be", 4), ("utf-16-le", 2), ("utf-16-be", 2)):
+        if len(data) % width == 0 and _looks_like_text(_try(sample[: len(sample) // width * width], encoding)):
+            return _try(data, encoding)
+    return None
+
+
+def _looks_like_text(text: str | None) -> bool:
+    if not text or "\0" in text:
+        return False
+    plain = sum(1 for char in text if char in "\t\n\r" or unicodedata.category(char)[0] in "LNPZMS")
+    # Bytes read two by two as UTF-16 land all over the CJK blocks; real text has spaces or stays in few blocks.
+    blocks = len({ord(char) >> 8 for char in text})
+    return plain >= 0.97 * len(text) and blocks <= max(3, len(text) // 20)
+
+
+def _refuse_binary(data: bytes) -> None:
+    sample = data[:_SAMPLE]
+    controls = sum(map(sample.count, [bytes([code]) for code in (*range(9), *range(14, 27), *range(28, 32))]))
+    if controls > max(1, len(sample) // 50):
+        raise NotTextError("is a binary file, not text")
+
+
+def _decode_legacy(data: bytes) -> str:
+    sample = data[:_SAMPLE]
+    high = sum(1 for byte in sample if byte >= 0x80)
+    letters = sum(1 for byte in sample if byte >= 0x80 or chr(byte).isalpha())
+    # Latin scripts write most of their letters in ASCII; Cyrillic, Greek, Chinese and others hardly any.
+    if high <= 0.25 * letters:
+        return _decode_latin(data)
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(sample).best()
+    text = None if best is None else _try(data, best.encoding)
+    if text is None and best is not None:
+        text = data.decode(best.encoding, "replace")
+    if text is None:
+        raise NotTextError("is a binary file, or text in an unknown encoding; save it as UTF-8")
+    return text
+
+
+def _decode_latin(data: bytes) -> str:
+    def oddities(encoding: str) -> int:
+        return len(_ODD_IN_WORD.findall(data[:_SAMPLE].decode(encoding, "replace")))
+
+    best = min(_LATIN, key=oddities)
+    # cp1252 leaves five bytes undefined; Latin-1 reads them as controls that are of no use to anyone.
+    return data.decode(best, "replace")

@@ -1,0 +1,144 @@
+"""Which files a folder holds, and which of them can be read."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from recollect.documents.formats import format_of_name
+from recollect.errors import NotFoundError
+
+MAX_BYTES = 50 * 1024 * 1024
+
+SkipReason = Literal["hidden", "too_large", "unsupported", "unreadable", "special", "link_loop"]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file to read.
+
+    Attributes:
+        path: Where it is.
+        source: Its path below the root, with ``/`` between the parts; a root that is a file: its name.
+        department: The first folder below the root, or None for a file directly in it.
+        size: In bytes.
+        mtime: Time of its last change, in seconds since the epoch.
+    """
+
+    path: Path
+    source: str
+    department: str | None
+    size: int
+    mtime: float
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedFile:
+    """A file or folder that is not read.
+
+    Attributes:
+        path: Where it is.
+        source: As of `FoundFile`.
+        kind: Why, for counting; ``unreadable`` is a failure that people should hear of, the others are as asked.
+        reason: Why, in words.
+    """
+
+    path: Path
+    source: str
+    kind: SkipReason
+    reason: str
+
+
+def walk(
+    roots: Sequence[Path], *, max_bytes: int = MAX_BYTES, hidden: bool = False
+) -> Iterator[FoundFile | SkippedFile]:
+    """All files below the roots, in a fixed order: roots as given, then names by their characters.
+
+    Folders are read one at a time and files are given out as they are met, so memory depends on the fullest folder,
+    not on the number of files. Links to files and folders are followed; a folder that has been entered already below
+    the same root is not entered again.
+
+    Args:
+        roots: Folders and files. Each must exist before anything is given out.
+        max_bytes: Skip larger files.
+        hidden: Whether to read files and folders whose names begin with a dot.
+
+    Raises:
+        NotFoundError: A root does not exist; the message names it.
+    """
+    for root in roots:
+        if not os.path.lexists(root):
+            raise NotFoundError(f"{_printable(str(root))}: no such file or folder")
+    return _walk_roots(roots, max_bytes, hidden)
+
+
+def _walk_roots(roots: Sequence[Path], max_bytes: int, hidden: bool) -> Iterator[FoundFile | SkippedFile]:
+    for root in roots:
+        if root.is_dir():
+            yield from _walk_folder(root, max_bytes, hidden)
+        else:
+            yield _judge(root, _printable(root.name), max_bytes)
+
+
+def _walk_folder(root: Path, max_bytes: int, hidden: bool) -> Iterator[FoundFile | SkippedFile]:
+    seen: set[tuple[int, int]] = set()
+    waiting = [(root, "")]
+    while waiting:
+        folder, prefix = waiting.pop()
+        source = prefix.rstrip("/") or "."
+        try:
+            status = folder.stat()
+            if (status.st_dev, status.st_ino) in seen:
+                yield SkippedFile(folder, source, "link_loop", "is a link to a folder that is read already")
+                continue
+            seen.add((status.st_dev, status.st_ino))
+            with os.scandir(folder) as entries:
+                names = sorted((entry.name, _is_folder(entry)) for entry in entries)
+        except OSError as error:
+            yield SkippedFile(folder, source, "unreadable", f"cannot be opened: {error.strerror or error}")
+            continue
+        # Files come before the folders beside them: so the folders can wait as a stack of paths.
+        for name, is_folder in names:
+            if not hidden and name.startswith("."):
+                yield SkippedFile(folder / name, prefix + _printable(name), "hidden", "is hidden (begins with a dot)")
+            elif not is_folder:
+                yield _judge(folder / name, prefix + _printable(name), max_bytes)
+        folders = (name for name, is_folder in reversed(names) if is_folder and (hidden or not name.startswith(".")))
+        waiting.extend((folder / name, f"{prefix}{_printable(name)}/") for name in folders if name != ".git")
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _judge(path: Path, source: str, max_bytes: int) -> FoundFile | SkippedFile:
+    name_format = format_of_name(path.name)
+    if name_format is None:
+        suffix = _printable(path.suffix)
+        reason = f"has a type that cannot be read ({suffix})" if suffix else "has no extension that tells its type"
+        return SkippedFile(path, source, "unsupported", reason)
+    try:
+        status = path.stat()
+    except OSError as error:
+        return SkippedFile(path, source, "unreadable", f"cannot be read: {error.strerror or error}")
+    if not stat.S_ISREG(status.st_mode):
+        return SkippedFile(path, source, "special", "is not a regular file")
+    if status.st_size > max_bytes:
+        reason = f"is larger than the limit ({status.st_size:,} of {max_bytes:,} bytes)"
+        return SkippedFile(path, source, "too_large", reason)
+    if not os.access(path, os.R_OK):
+        return SkippedFile(path, source, "unreadable", "may not be read: permission denied")
+    department = source.split("/", 1)[0] if "/" in source else None
+    return FoundFile(path, source, department, status.st_size, status.st_mtime)
+
+
+def _printable(name: str) -> str:
+    """``name`` as text that can be stored: bytes that are no UTF-8 become escapes."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace").replace(os.sep, "/")
