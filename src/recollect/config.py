@@ -28,7 +28,7 @@ _SHORT_NAMES = {
 class _ShortNames(PydanticBaseSettingsSource):
     """The short names, as a source of settings."""
 
-    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:  # noqa: ARG002 - inherited
         value = self().get(field_name)
         return value, field_name, value is not None
 
@@ -101,7 +101,7 @@ class RetrievalConfig(_Section):
     top_k: int = Field(10, ge=1, le=1000, description="Passages returned.")
     mode: Literal["hybrid", "dense", "lexical"] = "hybrid"
     fusion: Literal["weighted", "rrf"] = Field("weighted", description="How the arms' results become one list.")
-    dense_weight: float = Field(0.6, ge=0, le=1, description="Share of the dense arm in weighted fusion.")
+    dense_weight: float = Field(0.55, ge=0, le=1, description="Share of the dense arm in weighted fusion.")
     rrf_k: int = Field(60, ge=1, description="The constant k of reciprocal rank fusion.")
     candidates: int = Field(100, ge=1, le=10_000, description="Results that each arm contributes at least.")
     similarity_threshold: float | None = Field(

@@ -1,0 +1,156 @@
+"""The lexical arm: BM25 over one collection, exact wherever its own bound proves it."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from recollect.model import Scope
+from recollect.retrieval import bm25
+from recollect.retrieval.analysis import Analyzer, term_frequencies
+from recollect.store.collections import Collection
+from recollect.store.search import LexicalRow, SearchRepository
+
+#: A query of more distinct terms is searched by its rarest ones: the others could hardly change the order.
+MAX_QUERY_TERMS = 128
+
+#: In collections up to this size every posting list is short enough to be read whole.
+SMALL_COLLECTION_CHUNKS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalHits:
+    """What the lexical arm found.
+
+    Attributes:
+        scores: (chunk_id, BM25 score), best first.
+        weights: The query's weight of each lexeme, for scoring other chunks.
+        exact: Whether the best ``top_k`` are proven to be the best of the whole collection.
+    """
+
+    scores: list[tuple[int, float]]
+    weights: Mapping[int, float]
+    exact: bool
+
+    @property
+    def path(self) -> str:
+        """How it was searched, in a word."""
+        if not self.weights:
+            return "no terms"
+        return "exact" if self.exact else "approximate"
+
+
+class LexicalArm:
+    """Searches by words.
+
+    Args:
+        repository: Runs the statements.
+        budget: Document frequency that the first round's candidates may add up to.
+    """
+
+    def __init__(self, repository: SearchRepository, *, budget: int) -> None:
+        self._repository = repository
+        self._budget = budget
+
+    def search(
+        self,
+        scope: Scope,
+        collection: Collection,
+        analyzer: Analyzer,
+        query: str,
+        *,
+        top_k: int,
+        limit: int,
+        version_ids: list[int] | None = None,
+    ) -> LexicalHits:
+        """The best ``limit`` chunks for a query.
+
+        Candidates come from the rarest terms first. Where the bound on what the other terms could add does not prove
+        the first ``top_k`` exact, the terms that are needed for the proof are searched too (MaxScore).
+        """
+        weights, frequencies = self._weigh(scope, collection, analyzer.query_terms(query))
+        if not weights:
+            return LexicalHits([], {}, exact=True)
+        small = collection.chunk_count <= SMALL_COLLECTION_CHUNKS or version_ids is not None
+        choice = bm25.choose_terms(frequencies, budget=sum(frequencies.values()) if small else self._budget)
+        found = self._round(scope, collection, weights, choice.chosen, limit, version_ids)
+        threshold = _kth(found, top_k)
+        needed = _terms_to_prove(choice.remaining, weights, threshold, collection)
+        if needed:
+            found |= self._round(scope, collection, weights, needed, limit, version_ids)
+        ordered = heapq.nsmallest(limit, found.items(), key=lambda item: (-item[1], item[0]))
+        return LexicalHits(ordered, weights, exact=True)
+
+    def scores(
+        self, scope: Scope, collection: Collection, weights: Mapping[int, float], chunk_ids: Sequence[int]
+    ) -> dict[int, float]:
+        """BM25 scores of given chunks."""
+        if not weights or not chunk_ids:
+            return {}
+        return _rescored(collection, weights, self._repository.lexical_rows(scope, chunk_ids))
+
+    def _weigh(
+        self, scope: Scope, collection: Collection, terms: Sequence[str]
+    ) -> tuple[dict[int, float], dict[int, int]]:
+        counts = term_frequencies(terms, salt=collection.collection_id)
+        if not counts or collection.reference_length is None:
+            return {}, {}
+        known = self._repository.document_frequencies(scope, collection, list(counts))
+        # A term that the statistics lack can only stand in chunks that came after their last refresh.
+        unseen = 1 if collection.stats_pending or not collection.stats_chunks else 0
+        frequencies = {lexeme: known.get(lexeme, unseen) for lexeme in counts}
+        frequencies = {lexeme: df for lexeme, df in frequencies.items() if df > 0}
+        rarest = heapq.nsmallest(MAX_QUERY_TERMS, frequencies, key=lambda lexeme: (frequencies[lexeme], lexeme))
+        frequencies = {lexeme: frequencies[lexeme] for lexeme in rarest}
+        chunks = max(collection.stats_chunks, collection.chunk_count, 1)
+        weights = bm25.query_weights(counts, document_frequencies=frequencies, chunks=chunks)
+        return weights, frequencies
+
+    def _round(
+        self,
+        scope: Scope,
+        collection: Collection,
+        weights: Mapping[int, float],
+        candidates: Sequence[int],
+        limit: int,
+        version_ids: list[int] | None,
+    ) -> dict[int, float]:
+        hits = self._repository.lexical(
+            scope, collection, candidates=candidates, query=weights, limit=limit, version_ids=version_ids
+        )
+        return _rescored(collection, weights, dict(hits))
+
+
+def _rescored(
+    collection: Collection, weights: Mapping[int, float], found: Mapping[int, LexicalRow]
+) -> dict[int, float]:
+    """Scores under today's average length, recovered from the stored weights."""
+    candidates = [(row.length, row.lexemes, row.weights) for row in found.values()]
+    scores = bm25.rescore(
+        weights,
+        candidates,
+        reference_length=collection.reference_length or 1.0,
+        average_length=collection.average_length,
+    )
+    return dict(zip(found, scores.tolist(), strict=True))
+
+
+def _kth(found: Mapping[int, float], top_k: int) -> float:
+    best = heapq.nlargest(top_k, found.values())
+    return best[-1] if len(best) == top_k else 0.0
+
+
+def _terms_to_prove(
+    remaining: Sequence[int], weights: Mapping[int, float], threshold: float, collection: Collection
+) -> tuple[int, ...]:
+    """The rarest of the remaining terms that must be searched, so that no chunk without them can reach the top k."""
+    for taken in range(len(remaining) + 1):
+        bound = bm25.upper_bound(
+            [weights[lexeme] for lexeme in remaining[taken:]],
+            reference_length=collection.reference_length or 1.0,
+            average_length=collection.average_length,
+        )
+        if bound <= threshold:
+            return tuple(remaining[:taken])
+    return tuple(remaining)
