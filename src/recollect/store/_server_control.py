@@ -1,0 +1,322 @@
+"""Creating, probing, starting and stopping the embedded server's processes.
+
+Everything here is called with :func:`recollect.store._server_files.exclusive` held.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import psycopg
+from psycopg import sql
+
+from recollect.errors import StoreUnavailableError
+from recollect.store._server_account import make_reachable, server_account
+from recollect.store._server_binaries import MAJOR_VERSION, Account, run_program
+from recollect.store._server_errors import explain
+from recollect.store._server_files import Layout, connection_string, give_to_owner_of, socket_file
+from recollect.store.tuning import settings_for, this_machine
+
+if TYPE_CHECKING:
+    import psutil
+
+_LOGGER = logging.getLogger(__name__)
+_DRAFT_PREFIX = ".pg-init-"
+_SETTINGS_FILE = "recollect.conf"
+_LARGEST_LOG_BYTES = 5 * 1024 * 1024
+_CONNECT_TIMEOUT_SECONDS = 10
+
+State = Literal["ready", "no database", "busy", "down"]
+
+_FIXED_SETTINGS = {
+    "listen_addresses": "",
+    # Relative to the cluster: the path stays short however deep the store lies.
+    "unix_socket_directories": "../run",
+    "unix_socket_permissions": "0700",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_checkpoints": "off",
+    # Statements hold the text of documents, which has no place in a log.
+    "log_min_error_statement": "panic",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerControl:
+    """The server of one store.
+
+    Attributes:
+        layout: Where it lives.
+        account: The account it runs under; None means the caller's.
+    """
+
+    layout: Layout
+    account: Account | None
+
+    @classmethod
+    def of(cls, layout: Layout) -> ServerControl:
+        """Find out under which account this store's server runs.
+
+        Raises:
+            StoreUnavailableError: The caller is root and there is no such account.
+        """
+        return cls(layout, server_account(layout.root, layout.pgdata))
+
+    def ensure_running(self, *, database: str, timeout_seconds: float) -> str:
+        """Create the cluster, start the server and create the database, each only if it is missing.
+
+        Args:
+            database: The database's name.
+            timeout_seconds: How long a start may take; it is long after a crash, when the server recovers.
+
+        Returns:
+            The connection string of the database.
+
+        Raises:
+            StoreUnavailableError: It cannot be done; the message says why and what to do.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        dsn = connection_string(self.layout, database=database)
+        told = False
+        while True:
+            state = self._probe(dsn)
+            if state == "ready":
+                return dsn
+            if state == "no database":
+                self._create_database(database)
+                return dsn
+            if time.monotonic() > deadline:
+                raise self._too_late(timeout_seconds)
+            if state == "down":
+                self._prepare_cluster()
+                self._launch(deadline)
+            elif not told:
+                _LOGGER.info("the server in %s is starting, recovering or stopping: waiting", self.layout.root)
+                told = True
+            time.sleep(0.02)
+
+    def stop(self, *, wait_seconds: float) -> None:
+        """Ask the server to stop, and wait a while for it; it goes on stopping by itself if that takes longer."""
+        process = self._postmaster()
+        if process is None:
+            return
+        # SIGINT asks for a fast shutdown: sessions are ended, everything is written, nothing is lost.
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGINT)
+        deadline = time.monotonic() + wait_seconds
+        while self.layout.pid_file.exists() and time.monotonic() < deadline:
+            time.sleep(0.005)
+
+    def _probe(self, dsn: str) -> State:
+        if not self._socket_answers():
+            return "busy" if self._postmaster() is not None else "down"
+        try:
+            psycopg.connect(dsn, connect_timeout=_CONNECT_TIMEOUT_SECONDS).close()
+        except psycopg.OperationalError as exc:
+            return self._state_behind(str(exc))
+        return "ready"
+
+    def _socket_answers(self) -> bool:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+            client.settimeout(_CONNECT_TIMEOUT_SECONDS)
+            try:
+                client.connect(str(socket_file(self.layout)))
+            except (FileNotFoundError, ConnectionRefusedError):
+                return False
+            except BlockingIOError:
+                return True  # its queue is full: there is a server
+        return True
+
+    def _state_behind(self, message: str) -> State:
+        if "does not exist" in message and "database" in message:
+            return "no database"
+        if "too many clients" in message or "remaining connection slots" in message:
+            return "ready"
+        passing = ("starting up", "shutting down", "recovery", "not yet accepting", "refused", "closed", "No such file")
+        if any(phrase in message for phrase in passing):
+            return "busy"
+        raise explain("connect to the server", message, self.layout)
+
+    def _create_database(self, database: str) -> None:
+        maintenance = connection_string(self.layout, database="postgres")
+        try:
+            with psycopg.connect(maintenance, autocommit=True, connect_timeout=_CONNECT_TIMEOUT_SECONDS) as connection:
+                connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database)))
+        except psycopg.errors.DuplicateDatabase:
+            pass
+        except psycopg.Error as exc:
+            raise explain("create the database", str(exc), self.layout) from exc
+
+    # Creating the cluster
+
+    def _prepare_cluster(self) -> None:
+        for leftover in self.layout.root.glob(f"{_DRAFT_PREFIX}*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        pgdata = self.layout.pgdata
+        if not pgdata.exists():
+            self._initialise()
+            return
+        version_file = pgdata / "PG_VERSION"
+        if not version_file.is_file():
+            msg = (
+                f"{str(pgdata)!r} is not a PostgreSQL cluster (it has no PG_VERSION), so recollect leaves it alone. "
+                "Move it away, or choose another data directory: --data-dir or RECOLLECT_DATA_DIR."
+            )
+            raise StoreUnavailableError(msg)
+        version = version_file.read_text(encoding="ascii", errors="replace").strip()
+        if version != str(MAJOR_VERSION):
+            raise self._other_major_version(version)
+
+    def _other_major_version(self, version: str) -> StoreUnavailableError:
+        return StoreUnavailableError(
+            f"{str(self.layout.pgdata)!r} was written by PostgreSQL {version}; this recollect has {MAJOR_VERSION}, "
+            "which cannot open it. With the recollect that wrote it: recollect db backup FILE. Then with this one and "
+            "a new --data-dir: recollect db restore FILE."
+        )
+
+    def _initialise(self) -> None:
+        # An interrupted initdb leaves only this folder, which the next start removes.
+        draft = Path(tempfile.mkdtemp(prefix=_DRAFT_PREFIX, dir=self.layout.root))
+        self._hand_over(draft)
+        self._make_reachable()
+        # One syncfs makes it as durable as a thousand fsyncs, and several times faster.
+        sync = ["--sync-method=syncfs"] if sys.platform == "linux" else []
+        arguments = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--data-checksums"]
+        arguments += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--no-instructions", *sync]
+        try:
+            done = run_program("initdb", [*arguments, "-D", draft.name], folder=self.layout.root, account=self.account)
+            if done.status != 0:
+                raise explain("create the cluster", done.output, self.layout)
+            with (draft / "postgresql.conf").open("a", encoding="utf-8") as file:
+                file.write(
+                    f"\n# Written anew at every start; ALTER SYSTEM overrides it.\ninclude = '{_SETTINGS_FILE}'\n"
+                )
+                file.flush()
+                os.fsync(file.fileno())
+            draft.rename(self.layout.pgdata)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+    # Starting
+
+    def _launch(self, deadline: float) -> None:
+        self._remove_stale_pid_file()
+        self._make_reachable()
+        self._write_settings()
+        self.layout.socket_dir.mkdir(mode=0o700, exist_ok=True)
+        self._hand_over(self.layout.socket_dir)
+        log_start = self._open_log()
+        seconds = max(1, int(deadline - time.monotonic()))
+        arguments = ["start", "--wait", f"--timeout={seconds}", "-s", "-D", "pg", "-l", self.layout.log.name]
+        done = run_program("pg_ctl", arguments, folder=self.layout.root, account=self.account)
+        if done.status == 0:
+            return
+        log = self._log_since(log_start)
+        # Another server, or what a killed one left behind, is still there: the caller looks again.
+        if "still in use" in log or ("lock file" in log and "already exists" in log):
+            return
+        if "did not start in time" in done.output:
+            raise self._too_late(seconds)
+        raise explain("start the server", done.output, self.layout, log=log)
+
+    def _too_late(self, seconds: float) -> StoreUnavailableError:
+        tail = "\n".join(f"  {line}" for line in self._log_since(0).splitlines()[-5:])
+        return StoreUnavailableError(
+            f"The server in {str(self.layout.root)!r} was not ready after {seconds:.0f} s. It may still be recovering "
+            f"from a crash: try again later. Its log ends:\n{tail}"
+        )
+
+    def _make_reachable(self) -> None:
+        if self.account is not None:
+            make_reachable(self.layout.root, self.account)
+
+    def _hand_over(self, path: Path) -> None:
+        if self.account is not None:
+            os.chown(path, self.account.uid, self.account.gid, follow_symlinks=False)
+
+    def _write_settings(self) -> None:
+        settings = {**_FIXED_SETTINGS, **settings_for(this_machine())}
+        lines = [f"{name} = '{value}'\n" for name, value in settings.items()]
+        file = self.layout.pgdata / _SETTINGS_FILE
+        draft = file.with_suffix(".tmp")
+        draft.write_text("".join(lines), encoding="ascii")
+        self._hand_over(draft)
+        draft.replace(file)
+
+    def _open_log(self) -> int:
+        log = self.layout.log
+        if log.exists() and log.stat().st_size > _LARGEST_LOG_BYTES:
+            log.replace(log.with_suffix(".log.old"))
+        os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600))
+        give_to_owner_of(self.layout.root, log)
+        self._hand_over(log)
+        return log.stat().st_size
+
+    def _log_since(self, start: int) -> str:
+        try:
+            with self.layout.log.open("rb") as file:
+                file.seek(start)
+                return file.read().decode("utf-8", errors="replace")
+        except OSError:
+            return ""
+
+    # The server's processes
+
+    def _postmaster(self) -> psutil.Process | None:
+        """The running server, also one on its way up or down."""
+        import psutil
+
+        pid = self._noted_pid()
+        if pid is None:
+            return None
+        try:
+            process = psutil.Process(pid)
+            return process if self._belongs_here(process) else None
+        except psutil.NoSuchProcess:
+            return None
+
+    def _noted_pid(self) -> int | None:
+        try:
+            first = self.layout.pid_file.read_text(encoding="utf-8", errors="replace").split("\n", 1)[0].strip()
+        except FileNotFoundError:
+            return None
+        return int(first) if first.isdecimal() and 0 < int(first) < 2**31 else None
+
+    def _belongs_here(self, process: psutil.Process) -> bool:
+        """Whether a process is of this cluster: process numbers are used again, and a zombie is nobody."""
+        import psutil
+
+        if not process.name().startswith("postgres") or process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        try:
+            return Path(process.cwd()) == self.layout.pgdata.resolve()
+        except psutil.AccessDenied:
+            return False
+
+    def _remove_stale_pid_file(self) -> None:
+        """Remove a process note that PostgreSQL would trip over: its number is another process's now, or it is garbage.
+
+        The note also guards against sessions that outlived a killed server, so it stays while there are any.
+        """
+        import psutil
+
+        pid = self._noted_pid()
+        if not self.layout.pid_file.exists() or (pid is not None and not psutil.pid_exists(pid)):
+            return
+        for process in psutil.process_iter():
+            with suppress(psutil.NoSuchProcess):
+                if self._belongs_here(process):
+                    return
+        _LOGGER.warning("%s is stale (process %s is not its server): removed", self.layout.pid_file, pid)
+        self.layout.pid_file.unlink(missing_ok=True)
