@@ -16,7 +16,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from recollect.errors import ConflictError, NotFoundError, StoreError, StoreUnavailableError, UsageError
-from recollect.store._server_binaries import MAJOR_VERSION, environment, program
+from recollect.store._server_binaries import MAJOR_VERSION, client_environment, program
 from recollect.store._server_info import server_info
 from recollect.store.database import connect, translated_errors
 
@@ -26,19 +26,24 @@ _BLOCK_BYTES = 1024 * 1024
 # Unknown to servers before 17; pg_restore writes it for its own version, whatever the target's.
 _NEWER_SETTING = b"SET transaction_timeout = 0;\n"
 
-# Sent before the backup's own statements, in the same transaction: it takes the place of what is there, or nothing does.
-_REPLACE = f"""\\set ON_ERROR_STOP on
+# Sent before the backup's own statements, in the same transaction.
+_REPLACE = """\\set ON_ERROR_STOP on
 BEGIN;
 SET LOCAL lock_timeout = '30s';
 SET LOCAL client_min_messages = 'warning';
-DROP SCHEMA IF EXISTS {SCHEMA} CASCADE;
+DROP SCHEMA IF EXISTS recollect CASCADE;
 CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public;
 """
-_STILL_EMPTY = f"""
+# Without statistics the planner would misjudge every query until autovacuum comes round.
+_CLOSING = """
+SELECT format('ANALYZE %I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname = 'recollect' \\gexec
+COMMIT;
+"""
+_STILL_EMPTY = """
 DO $guard$ BEGIN
-    IF to_regclass('{SCHEMA}.documents') IS NOT NULL THEN
-        LOCK TABLE {SCHEMA}.documents IN ACCESS EXCLUSIVE MODE;
-        IF EXISTS (SELECT FROM {SCHEMA}.documents) THEN
+    IF to_regclass('recollect.documents') IS NOT NULL THEN
+        LOCK TABLE recollect.documents IN ACCESS EXCLUSIVE MODE;
+        IF EXISTS (SELECT FROM recollect.documents) THEN
             RAISE EXCEPTION 'the store has documents';
         END IF;
     END IF;
@@ -123,16 +128,10 @@ def restore(dsn: str, file: Path, *, force: bool = False) -> None:
     reader_status, reader_says, writer_status, writer_says = _pour(dsn, source, opening.encode())
     if writer_status != 0 and "the store has documents" in writer_says:
         raise _not_empty()
-    # A reader stopped by a closed pipe only follows from the writer's failure, which then is the one to report.
-    if writer_status != 0 and "ERROR" in writer_says:
-        raise _restore_failed(source, writer_says)
-    if reader_status != 0:
-        msg = (
-            f"{str(source)!r} is cut off or damaged ({_last_line(reader_says)}). The store is as it was. "
-            "Use another backup."
-        )
-        raise UsageError(msg)
-    if writer_status != 0:
+    # A reader stopped by a broken pipe only follows from the writer's failure, which then is the one to report.
+    if reader_status > 0 and "pipe" not in reader_says:
+        raise _damaged(source, reader_says)
+    if writer_status != 0 or reader_status != 0:
         raise _restore_failed(source, writer_says)
 
 
@@ -151,7 +150,7 @@ def _pour(dsn: str, source: Path, opening: bytes) -> tuple[int, str, int, str]:
                     writer.stdin.write(block.replace(_NEWER_SETTING, b"", 1) if first else block)
                     first = False
                 if reader.wait() == 0:
-                    writer.stdin.write(b"\nCOMMIT;\n")
+                    writer.stdin.write(_CLOSING.encode())
             with contextlib.suppress(BrokenPipeError):
                 writer.stdin.close()
             writer.wait()
@@ -176,7 +175,9 @@ def _started(
     """A program whose complaints go to a file, so that it cannot block on them; it does not outlive the block."""
     with tempfile.TemporaryFile() as errors:
         command = [program(name), *arguments]
-        with subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=errors, env=environment(extra)) as process:
+        with subprocess.Popen(
+            command, stdin=stdin, stdout=stdout, stderr=errors, env=client_environment(extra or {})
+        ) as process:
             try:
                 yield process, errors
             finally:
@@ -194,7 +195,7 @@ def _run(name: str, arguments: Sequence[str], dsn: str) -> subprocess.CompletedP
     command = [program(name), "--no-password", *arguments, *connection]
     return subprocess.run(
         command,
-        env=environment(extra),
+        env=client_environment(extra or {}),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
@@ -207,9 +208,7 @@ def _connection_arguments(dsn: str) -> tuple[list[str], dict[str, str]]:
     """A connection string as an argument, the password apart: everybody on the machine can read arguments."""
     parameters = conninfo_to_dict(dsn)
     password = parameters.pop("password", None)
-    # The caller's PG… variables are not passed on, except the password: libpq filled the others in for psycopg.
-    secret = password or os.environ.get("PGPASSWORD")
-    extra = {"PGPASSWORD": str(secret)} if secret else {}
+    extra = {"PGPASSWORD": str(password)} if password else {}
     return ["--dbname", make_conninfo("", **parameters)], extra
 
 
@@ -228,7 +227,7 @@ def _require_dumpable(dsn: str) -> None:
     server = server_info(dsn)
     if server.major_version > MAJOR_VERSION:
         msg = (
-            f"The server is PostgreSQL {server.version}, newer than this pg_dump ({MAJOR_VERSION}). Use the server's own: "
+            f"The server is PostgreSQL {server.version}, newer than this pg_dump ({MAJOR_VERSION}). Use its own: "
             f"pg_dump --format=custom --schema={SCHEMA} --no-owner --no-privileges --file FILE DSN"
         )
         raise StoreUnavailableError(msg)
@@ -262,10 +261,22 @@ def _require_backup(source: Path) -> None:
     except OSError as exc:
         raise UsageError(f"The backup {str(source)!r} cannot be read: {exc.strerror}.") from exc
     if start != _MAGIC:
-        msg = (
-            f"{str(source)!r} is not a backup: it was not written by recollect db backup (or pg_dump --format=custom)."
-        )
+        msg = f"{str(source)!r} is not a backup: it was not written by recollect db backup."
         raise UsageError(msg)
+    command = [program("pg_restore"), "--list", str(source)]
+    listed = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
+    if listed.returncode != 0:
+        raise _damaged(source, listed.stderr)
+    if f"SCHEMA - {SCHEMA} " not in listed.stdout:
+        raise UsageError(f"{str(source)!r} is a backup of another database: there is no recollect store in it.")
+
+
+def _damaged(source: Path, output: str) -> UsageError:
+    reason = output.strip().splitlines()[-1] if output.strip() else "no reason given"
+    return UsageError(
+        f"{str(source)!r} is cut off, damaged or of a newer PostgreSQL ({reason}). The store is as it was. "
+        "Use another backup."
+    )
 
 
 def _require_empty(dsn: str) -> None:
@@ -282,8 +293,8 @@ def _require_empty(dsn: str) -> None:
 
 def _not_empty() -> ConflictError:
     return ConflictError(
-        "The store has documents, and a restore would replace them all. Restore into another store (a new --data-dir or "
-        "database), or force it to replace this one."
+        "The store has documents, and a restore would replace them all. Restore into another store (a new --data-dir "
+        "or database), or force it to replace this one."
     )
 
 
@@ -310,7 +321,3 @@ def _restore_failed(source: Path, output: str) -> StoreError:
             "own pg_restore."
         )
     return StoreError(f"Restoring {str(source)!r} failed, and the store is as it was: {output[-1000:]}")
-
-
-def _last_line(text: str) -> str:
-    return text.splitlines()[-1] if text else "no reason given"
