@@ -1,0 +1,100 @@
+"""From spans to chunks: trimming, sections, pages, token counts."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from recollect.chunking._text import skip_space, trim
+from recollect.model import Chunk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from recollect.chunking._measure import Ruler
+    from recollect.chunking.base import Span
+    from recollect.model import Document, Heading
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A span that is to become a chunk."""
+
+    start: int
+    end: int
+    parent: Span | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+def build_chunks(
+    document: Document, pieces: Iterable[Piece], ruler: Ruler, *, headings: Sequence[Heading] | None = None
+) -> list[Chunk]:
+    """Make chunks of spans in ascending order of their starts.
+
+    Spans are trimmed; one that holds only whitespace, or lies inside the one before it, gives no chunk.
+
+    Args:
+        document: What the spans are spans of.
+        pieces: The spans.
+        ruler: Counts the tokens.
+        headings: Where the sections come from; None: the document's own headings.
+    """
+    content = document.content
+    sections = Sections(content, document.headings if headings is None else headings)
+    chunks: list[Chunk] = []
+    for piece in pieces:
+        start, end = trim(content, piece.start, piece.end)
+        if start >= end or (chunks and end <= chunks[-1].end_offset):
+            continue
+        chunks.append(
+            Chunk(
+                text=content[start:end],
+                position=len(chunks),
+                start_offset=start,
+                end_offset=end,
+                section=sections.path(sections.index_of_span(start, end)),
+                page=document.page_at(start),
+                token_count=ruler.token_count(start, end),
+                parent=piece.parent,
+                metadata=piece.metadata,
+            )
+        )
+    return chunks
+
+
+class Sections:
+    """Section paths as ``Document.section_path`` gives them, in time that does not grow with the headings."""
+
+    def __init__(self, content: str, headings: Sequence[Heading]) -> None:
+        self._content = content
+        self._headings = headings
+        self._starts = [heading.start_offset for heading in headings]
+        self._above: list[int] = []
+        for index, heading in enumerate(headings):
+            above = index - 1
+            while above >= 0 and headings[above].level >= heading.level:
+                above = self._above[above]
+            self._above.append(-1 if heading.level <= 1 else above)
+
+    def index_at(self, offset: int) -> int:
+        """The index of the heading that the character at ``offset`` stands under, or -1."""
+        return bisect_right(self._starts, offset) - 1
+
+    def index_of_span(self, start: int, end: int) -> int:
+        """The index of the heading of a span's first character that is no heading's, or of its last heading."""
+        index = self.index_at(start)
+        while index >= 0 and start < self._headings[index].end_offset:
+            start = skip_space(self._content, self._headings[index].end_offset)
+            if start >= end:
+                break
+            index = self.index_at(start)
+        return index
+
+    def path(self, index: int) -> tuple[str, ...]:
+        """Titles from the outermost heading to the one with that index; empty for -1."""
+        titles: list[str] = []
+        while index >= 0:
+            titles.append(self._headings[index].title)
+            index = self._above[index]
+        return tuple(reversed(titles))

@@ -1,0 +1,109 @@
+"""Where a document may be cut: the starts of its headings, paragraphs, lines and sentences."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from recollect.chunking._text import skip_space
+from recollect.chunking.sentences import sentence_spans
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from recollect.chunking.base import Span
+    from recollect.model import Heading
+
+_BREAK = re.compile(r"[\n\r\x0b\x0c\x85\u2028\u2029]\s*")
+_LINE_END = re.compile(r"\r\n?|[\n\x0b\x0c\x85\u2028\u2029]")
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Boundaries:
+    """Ascending positions at which a piece of text begins, by the strength of the break before it."""
+
+    headings: Sequence[int]
+    paragraphs: Sequence[int]
+    lines: Sequence[int]
+    sentences: Sequence[int]
+
+    def by_strength(self) -> tuple[Sequence[int], ...]:
+        """The levels below headings, the strongest break first."""
+        return self.paragraphs, self.lines, self.sentences
+
+
+def find_boundaries(content: str, headings: Sequence[Heading], language: str | None) -> Boundaries:
+    """The boundaries of a text.
+
+    A heading stays with what follows it: no boundary lies between the two, nor between a heading and its
+    subheading. Fenced code holds no boundaries but its lines.
+    """
+    fences = fence_spans(content)
+    glued = _starts_below_headings(content, headings)
+    paragraphs: list[int] = []
+    lines: list[int] = []
+    for gap in _BREAK.finditer(content):
+        blank = len(_LINE_END.findall(gap.group())) > 1
+        (paragraphs if blank else lines).append(gap.end())
+    outside = _Outside(fences)
+    kept = [position for position in paragraphs if position not in glued]
+    return Boundaries(
+        headings=sorted({h.start_offset for h in headings if h.start_offset not in glued}),
+        paragraphs=sorted({*outside.of(kept), *(edge for fence in fences for edge in fence if edge not in glued)}),
+        lines=sorted({position for position in (*lines, *kept) if position not in glued}),
+        sentences=[
+            start for start in outside.of(s for s, _ in sentence_spans(content, language or "en")) if start not in glued
+        ],
+    )
+
+
+def last_between(positions: Sequence[int], above: int, up_to: int) -> int | None:
+    """The last of the ascending positions in ``above + 1 … up_to``, or None."""
+    index = bisect_right(positions, up_to) - 1
+    return positions[index] if index >= 0 and positions[index] > above else None
+
+
+def first_between(positions: Sequence[int], from_: int, below: int) -> int | None:
+    """The first of the ascending positions in ``from_ … below - 1``, or None."""
+    index = bisect_left(positions, from_)
+    return positions[index] if index < len(positions) and positions[index] < below else None
+
+
+def fence_spans(content: str) -> list[Span]:
+    """Spans of the fenced code blocks of a Markdown text (CommonMark 0.31, section 4.5).
+
+    A fence that is never closed is no block here: half a document is rarely code.
+    """
+    spans: list[Span] = []
+    opened: tuple[str, int] | None = None
+    for match in _FENCE.finditer(content):
+        marker, info = match.groups()
+        if opened is None:
+            if marker[0] == "~" or "`" not in info:
+                opened = marker, match.start()
+        elif marker.startswith(opened[0]) and not info.strip():
+            spans.append((opened[1], skip_space(content, match.end())))
+            opened = None
+    return spans
+
+
+class _Outside:
+    """Leaves out positions inside spans; positions must come in ascending order."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self._starts = [start for start, _ in spans]
+        self._spans = spans
+
+    def of(self, positions: Iterable[int]) -> list[int]:
+        return [position for position in positions if not self._holds(position)]
+
+    def _holds(self, position: int) -> bool:
+        index = bisect_left(self._starts, position) - 1
+        return index >= 0 and position < self._spans[index][1]
+
+
+def _starts_below_headings(content: str, headings: Sequence[Heading]) -> set[int]:
+    return {skip_space(content, heading.end_offset) for heading in headings}

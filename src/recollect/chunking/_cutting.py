@@ -1,0 +1,91 @@
+"""Cutting a span into pieces of limited size at the strongest breaks that its length allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from recollect.chunking._boundaries import first_between, last_between
+from recollect.chunking._text import first_word, last_word, skip_space, trim, whole_character_cut
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from recollect.chunking._boundaries import Boundaries
+    from recollect.chunking._measure import Ruler
+    from recollect.chunking.base import Span
+
+# How full a piece must be, as a share of what its limit allows, before it may end at a break of that kind.
+# Low for paragraphs: whole paragraphs are found better than full pieces (see docs/how-to/chunking.md).
+_FILLED_FOR_HEADING = 0.25
+_FILLED_FOR_PARAGRAPH = 0.3
+_FILLED = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Cutter:
+    """Cuts spans of one text.
+
+    Attributes:
+        content: The text.
+        ruler: Measures it.
+        boundaries: Where it may be cut without tearing words.
+        size: The most units in a piece.
+        overlap: The most units that a piece repeats of the one before it; whole lines, sentences or words.
+        shortest: The fewest units in a piece, where the text allows.
+    """
+
+    content: str
+    ruler: Ruler
+    boundaries: Boundaries
+    size: int
+    overlap: int = 0
+    shortest: int = 0
+
+    def spans(self, start: int, end: int) -> Iterator[Span]:
+        """Cut ``content[start:end]``; the pieces still have whitespace at their ends."""
+        position, end = trim(self.content, start, end)
+        while position < end:
+            cut = self._cut_after(position, end)
+            yield position, cut
+            if cut >= end:
+                return
+            position = self._next_start(position, cut)
+
+    def _cut_after(self, start: int, end: int) -> int:
+        limit = min(skip_space(self.content, self.ruler.furthest_end(start, self.size)), end)
+        if limit >= end:
+            return end
+        least = start + 1
+        if self.shortest:
+            limit = max(min(limit, self.ruler.earliest_start(end, self.shortest)), start + 1)
+            least = self._least_cut(start)
+        reach = limit - start
+        heading = first_between(
+            self.boundaries.headings, max(start + int(reach * _FILLED_FOR_HEADING), least), limit + 1
+        )
+        if heading is not None:
+            return heading
+        for positions in self.boundaries.by_strength():
+            filled = _FILLED_FOR_PARAGRAPH if positions is self.boundaries.paragraphs else _FILLED
+            cut = last_between(positions, max(start + int(reach * filled), least - 1), limit)
+            if cut is not None:
+                return cut
+        floor = max(start + int(reach * _FILLED), least - 1)
+        word = last_word(self.content, floor, limit) if floor < limit else None
+        return whole_character_cut(self.content, limit, start) if word is None else word
+
+    def _least_cut(self, start: int) -> int:
+        least = self.ruler.furthest_end(start, self.shortest)
+        return skip_space(self.content, least) + 1 if self.content[least - 1].isspace() else least
+
+    def _next_start(self, start: int, cut: int) -> int:
+        if not self.overlap:
+            return cut
+        earliest = self.ruler.earliest_start(trim(self.content, start, cut)[1], self.overlap)
+        earliest = max(earliest, start + 1)
+        for positions in (self.boundaries.paragraphs, self.boundaries.lines, self.boundaries.sentences):
+            begin = first_between(positions, earliest, cut)
+            if begin is not None:
+                return begin
+        return first_word(self.content, earliest, cut)

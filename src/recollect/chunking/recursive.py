@@ -1,0 +1,64 @@
+"""The strongest break that fits: section, paragraph, line, sentence, word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from recollect.chunking._assemble import Piece, build_chunks
+from recollect.chunking._boundaries import find_boundaries
+from recollect.chunking._cutting import Cutter
+from recollect.chunking._headings import headings_of
+from recollect.chunking._measure import ruler_for
+from recollect.chunking._validate import require_smaller, require_unit, require_whole_number
+
+if TYPE_CHECKING:
+    from recollect.chunking.base import Tokenize, Unit
+    from recollect.model import Chunk, Document
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecursiveChunker:
+    r"""Chunks up to ``size``, each ended at the strongest break within reach.
+
+    In this order: before a heading, between paragraphs, lines, sentences, words; anywhere only in a word longer
+    than half a chunk. A heading stays with the text below it, and fenced code stays whole where it fits. Small
+    paragraphs are merged up to ``size``.
+
+    Args:
+        size: The most units in a chunk.
+        overlap: The most units that a chunk repeats of the one before it, in whole paragraphs, lines, sentences or
+            words; smaller than ``size``.
+        unit: What both count: ``"characters"`` or ``"tokens"``.
+        tokenize: Finds the tokens; None: words, punctuation marks and single CJK characters.
+
+    Raises:
+        UsageError: A parameter is out of range.
+
+    Example:
+        >>> from recollect.model import Document
+        >>> text = "Leave is thirty days. Ask early.\n\nSick leave needs a note."
+        >>> [chunk.text for chunk in RecursiveChunker(size=34).chunk(Document(content=text))]
+        ['Leave is thirty days. Ask early.', 'Sick leave needs a note.']
+    """
+
+    size: int = 500
+    overlap: int = 0
+    unit: Unit = "characters"
+    tokenize: Tokenize | None = None
+
+    def __post_init__(self) -> None:
+        require_whole_number("size", self.size, at_least=1)
+        require_whole_number("overlap", self.overlap, at_least=0)
+        require_smaller("overlap", self.overlap, "size", self.size)
+        require_unit(self.unit)
+
+    def chunk(self, document: Document) -> list[Chunk]:
+        """The document's chunks, in order."""
+        content = document.content
+        headings = headings_of(document, expect_markdown=False)
+        ruler = ruler_for(content, unit=self.unit, tokenize=self.tokenize)
+        boundaries = find_boundaries(content, headings, document.language)
+        cutter = Cutter(content, ruler, boundaries, size=self.size, overlap=self.overlap)
+        pieces = (Piece(*span) for span in cutter.spans(0, len(content)))
+        return build_chunks(document, pieces, ruler, headings=headings)

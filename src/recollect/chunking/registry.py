@@ -1,0 +1,130 @@
+"""Chunking strategies by name."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, TypeAlias
+
+from recollect.chunking.fixed_size import FixedSizeChunker
+from recollect.chunking.hierarchical import HierarchicalChunker
+from recollect.chunking.markdown import MarkdownChunker
+from recollect.chunking.paragraph import ParagraphChunker
+from recollect.chunking.recursive import RecursiveChunker
+from recollect.chunking.semantic import SemanticChunker
+from recollect.chunking.sliding_window import SlidingWindowChunker
+from recollect.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from recollect.chunking.base import ChunkingStrategy, NeighbourSimilarity, Tokenize
+
+Chunker: TypeAlias = (
+    FixedSizeChunker
+    | HierarchicalChunker
+    | MarkdownChunker
+    | ParagraphChunker
+    | RecursiveChunker
+    | SemanticChunker
+    | SlidingWindowChunker
+)
+
+DEFAULT_STRATEGY = "recursive"
+
+_STRATEGIES: dict[str, type[Chunker]] = {
+    "fixed_size": FixedSizeChunker,
+    "hierarchical": HierarchicalChunker,
+    "markdown": MarkdownChunker,
+    "paragraph": ParagraphChunker,
+    "recursive": RecursiveChunker,
+    "semantic": SemanticChunker,
+    "sliding_window": SlidingWindowChunker,
+}
+_CALLABLES = frozenset({"similarity", "tokenize"})
+# Raised whenever the same parameters cut the same text differently, so that stored documents are chunked again.
+_ALGORITHM = 1
+
+
+def strategy_names() -> tuple[str, ...]:
+    """The names that ``make_chunker`` knows, in alphabetical order."""
+    return tuple(_STRATEGIES)
+
+
+def parameter_names(strategy: str) -> tuple[str, ...]:
+    """The parameters of a strategy that a setting can hold, in the order of its constructor.
+
+    Raises:
+        UsageError: There is no such strategy.
+    """
+    return tuple(field.name for field in fields(_class_of(strategy)) if field.name not in _CALLABLES)
+
+
+def make_chunker(
+    strategy: str = DEFAULT_STRATEGY,
+    *,
+    tokenize: Tokenize | None = None,
+    similarity: NeighbourSimilarity | None = None,
+    **parameters: object,
+) -> ChunkingStrategy:
+    """Build a chunker from its name and parameters.
+
+    Args:
+        strategy: One of ``strategy_names()``.
+        tokenize: Finds tokens, for every strategy; None: words, punctuation marks and single CJK characters.
+        similarity: Compares neighbouring sentences, for ``semantic``; the others do without.
+        parameters: The strategy's own; what is left out has its default.
+
+    Raises:
+        UsageError: The strategy or a parameter is unknown, or a value is not allowed.
+
+    Example:
+        >>> make_chunker("recursive", size=400, overlap=50).overlap
+        50
+    """
+    build: Callable[..., Chunker] = _class_of(strategy)
+    allowed = parameter_names(strategy)
+    unknown = sorted(set(parameters) - set(allowed))
+    if unknown:
+        raise UsageError(
+            f"{strategy} chunking has no parameter {', '.join(map(repr, unknown))}; it has {', '.join(allowed)}"
+        )
+    given = {"tokenize": tokenize, "similarity": similarity, **parameters}
+    known = {field.name for field in fields(_class_of(strategy))}
+    return build(**{name: value for name, value in given.items() if name in known})
+
+
+def describe_chunker(chunker: ChunkingStrategy) -> dict[str, str | int | float | bool | None]:
+    """What decides how a chunker cuts: two equal descriptions give equal chunks of the same document.
+
+    Store it beside the chunks, serialised with sorted keys, and chunk again where it differs.
+
+    Args:
+        chunker: Made by ``make_chunker`` or by a constructor.
+
+    Returns:
+        ``strategy``, ``algorithm`` (a version number), every parameter with its value, and for ``tokenize`` and
+        ``similarity`` the function's or class's qualified name, or None.
+
+    Raises:
+        UsageError: The chunker is none of recollect's.
+    """
+    for name, class_ in _STRATEGIES.items():
+        if isinstance(chunker, class_):
+            values = {field.name: getattr(chunker, field.name) for field in fields(class_)}
+            described = {
+                key: _name_of(value) if key in _CALLABLES and value is not None else value
+                for key, value in values.items()
+            }
+            return {"strategy": name, "algorithm": _ALGORITHM, **described}
+    raise UsageError(f"{type(chunker).__qualname__} is not one of the strategies {', '.join(_STRATEGIES)}")
+
+
+def _class_of(strategy: str) -> type[Chunker]:
+    if strategy not in _STRATEGIES:
+        raise UsageError(f"unknown chunking strategy {strategy!r}; choose one of {', '.join(_STRATEGIES)}")
+    return _STRATEGIES[strategy]
+
+
+def _name_of(function: object) -> str:
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}.{getattr(named, '__qualname__', type(function).__qualname__)}"
