@@ -25,199 +25,209 @@ from __future__ import annotations
 import argparse
 import re
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
+
+from docx import Document
+from fpdf import FPDF
+from fpdf.enums import XPos, YPos
 
 HERE = Path(__file__).resolve().parent
 COMPANY = "Fennmark Instruments GmbH"
 ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 
+Meta = dict[str, str]
+
+# The first pattern that matches a line decides its kind.
+LINES = (
+    ("h3", re.compile(r"### (.+)")),
+    ("h2", re.compile(r"## (.+)")),
+    ("bullet", re.compile(r"- (.+)")),
+    ("number", re.compile(r"(\d+\. .+)")),
+    ("table", re.compile(r"\|(.+)\|")),
+    ("p", re.compile(r"(.+)")),
+)
+TABLE_RULE = re.compile(r"\|[-:| ]+\|")
+
 
 @dataclass
 class Block:
-    """One block of a source: kind is h2, h3, p, bullet, number or table."""
+    """One block of a source; ``kind`` is one of those named in LINES."""
 
     kind: str
     text: str = ""
     rows: list[list[str]] = field(default_factory=list)
 
 
-def parse(source: str) -> tuple[dict[str, str], list[Block]]:
+def parse(source: str) -> tuple[Meta, list[Block]]:
     """Split a source text into its header fields and its blocks."""
     _, header, body = source.split("---\n", 2)
-    meta = {}
-    for line in header.splitlines():
-        if line.strip():
-            key, _, value = line.partition(":")
-            meta[key.strip()] = value.strip()
-
-    blocks: list[Block] = []
-    paragraph: list[str] = []
-
-    def flush() -> None:
-        if paragraph:
-            blocks.append(Block("p", " ".join(paragraph)))
-            paragraph.clear()
-
-    for raw in body.splitlines():
-        line = raw.strip()
-        if not line:
-            flush()
-        elif line.startswith("### "):
-            flush()
-            blocks.append(Block("h3", line[4:]))
-        elif line.startswith("## "):
-            flush()
-            blocks.append(Block("h2", line[3:]))
-        elif line.startswith("- "):
-            flush()
-            blocks.append(Block("bullet", line[2:]))
-        elif re.match(r"\d+\. ", line):
-            flush()
-            blocks.append(Block("number", line))
-        elif line.startswith("|"):
-            flush()
-            cells = [cell.strip() for cell in line.strip("|").split("|")]
-            if all(re.fullmatch(r":?-+:?", cell) for cell in cells):
-                continue  # the rule between the head and the body of a table
-            if not blocks or blocks[-1].kind != "table":
-                blocks.append(Block("table"))
-            blocks[-1].rows.append(cells)
-        elif raw.startswith("  ") and blocks and blocks[-1].kind in ("bullet", "number"):
-            blocks[-1].text += " " + line  # continuation of a list item
-        else:
-            paragraph.append(line)
-    flush()
+    fields = (line.partition(":") for line in header.splitlines() if line.strip())
+    meta = {key.strip(): value.strip() for key, _, value in fields}
+    blocks = [block for part in re.split(r"\n\s*\n", body) for block in parse_part(part)]
     return meta, blocks
+
+
+def parse_part(part: str) -> Iterator[Block]:
+    """Yield the blocks of the lines between two blank lines."""
+    block: Block | None = None
+    for line in filter(None, map(str.strip, part.splitlines())):
+        if TABLE_RULE.fullmatch(line):
+            continue
+        kind, content = next((kind, match[1]) for kind, pattern in LINES if (match := pattern.fullmatch(line)))
+        if block and kind == "table" == block.kind:
+            block.rows.append(cells_of(content))
+        elif block and kind == "p" and block.kind in {"p", "bullet", "number"}:
+            block.text += " " + content  # the paragraph or list item goes on
+        else:
+            if block:
+                yield block
+            block = Block("table", rows=[cells_of(content)]) if kind == "table" else Block(kind, content)
+    if block:
+        yield block
+
+
+def cells_of(row: str) -> list[str]:
+    return [cell.strip() for cell in row.split("|")]
 
 
 def plain(text: str) -> str:
     """Text without the inline marks for bold and code."""
-    return re.sub(r"\*\*(.+?)\*\*|`(.+?)`", lambda m: m.group(1) or m.group(2), text)
+    return re.sub(r"\*\*(.+?)\*\*|`(.+?)`", lambda match: match[1] or match[2], text)
 
 
-def write_pdf(meta: dict[str, str], blocks: list[Block], target: Path) -> None:
-    from fpdf import FPDF
-    from fpdf.enums import XPos, YPos
+def label_of(meta: Meta, *keys: str) -> list[str]:
+    """The header's values under ``keys`` that are there, the version with a v."""
+    return [("v" if key == "version" else "") + meta[key] for key in keys if meta.get(key)]
 
-    label = "  ".join(
-        part
-        for part in (meta.get("doc_id"), meta["title"], meta.get("version") and f"v{meta['version']}")
-        if part
-    )
 
-    class Document(FPDF):
-        def header(self) -> None:
-            self.set_font("Helvetica", size=8)
-            self.set_text_color(110)
-            self.cell(self.epw / 2, 5, COMPANY)
-            self.cell(self.epw / 2, 5, label, align="R", new_x=XPos.LMARGIN, new_y=YPos.NEXT)
-            self.set_draw_color(180)
-            self.line(self.l_margin, self.get_y() + 1, self.w - self.r_margin, self.get_y() + 1)
-            self.set_text_color(0)
-            self.ln(7)
+class HandbookPdf(FPDF):
+    """A PDF with the company's page header and footer."""
 
-        def footer(self) -> None:
-            self.set_y(-15)
-            self.set_font("Helvetica", size=8)
-            self.set_text_color(110)
-            self.cell(0, 5, f"Internal - Page {self.page_no()} of {{nb}}", align="C")
-            self.set_text_color(0)
+    # Bullet in the encoding of the standard fonts.
+    BULLET = "\x95 "
 
-    pdf = Document(format="A4")
-    pdf.set_margins(22, 14, 22)
-    pdf.set_auto_page_break(True, margin=22)
-    pdf.set_title(meta["title"])
-    pdf.set_author(COMPANY)
-    pdf.set_lang("en")
-    pdf.set_creation_date(datetime.fromisoformat(meta["date"]).replace(tzinfo=timezone.utc))
-    pdf.add_page()
+    def __init__(self, meta: Meta) -> None:
+        super().__init__(format="A4")
+        self.label = "  ".join(label_of(meta, "doc_id", "title", "version"))
+        self.caps = meta.get("headings") == "caps"
+        self.set_margins(22, 14, 22)
+        self.set_auto_page_break(True, margin=22)
+        self.set_title(meta["title"])
+        self.set_author(COMPANY)
+        self.set_lang("en")
+        self.set_creation_date(datetime.fromisoformat(meta["date"]).replace(tzinfo=UTC))
 
-    def write(text: str, style: str, size: float, height: float, indent: float = 0) -> None:
-        pdf.set_font("Helvetica", style=style, size=size)
-        pdf.set_x(pdf.l_margin + indent)
-        pdf.multi_cell(
-            pdf.epw - indent, height, text, align="L", new_x=XPos.LMARGIN, new_y=YPos.NEXT
-        )
+    def header(self) -> None:
+        self.set_font("Helvetica", size=8)
+        self.set_text_color(110)
+        self.cell(self.epw / 2, 5, COMPANY)
+        self.cell(self.epw / 2, 5, self.label, align="R", new_x=XPos.LMARGIN, new_y=YPos.NEXT)
+        self.set_draw_color(180)
+        self.line(self.l_margin, self.get_y() + 1, self.w - self.r_margin, self.get_y() + 1)
+        self.set_text_color(0)
+        self.ln(7)
 
-    def heading(text: str, size: float, before: float, after: float) -> None:
-        if pdf.will_page_break(before + 28):  # keep a heading with its first lines
-            pdf.add_page()
+    def footer(self) -> None:
+        self.set_y(-15)
+        self.set_font("Helvetica", size=8)
+        self.set_text_color(110)
+        self.cell(0, 5, f"Internal - Page {self.page_no()} of {{nb}}", align="C")
+        self.set_text_color(0)
+
+    def put(self, text: str, *, style: str = "", size: float = 10.5, height: float = 5.3, indent: float = 0) -> None:
+        self.set_font("Helvetica", style=style, size=size)
+        self.set_x(self.l_margin + indent)
+        self.multi_cell(self.epw - indent, height, text, align="L", new_x=XPos.LMARGIN, new_y=YPos.NEXT)
+
+    def put_heading(self, text: str, size: float, before: float, after: float) -> None:
+        if self.will_page_break(before + 28):  # keep a heading with its first lines
+            self.add_page()
         else:
-            pdf.ln(before)
-        write(text, "B", size, 6)
-        pdf.ln(after)
+            self.ln(before)
+        self.put(text, style="B", size=size, height=6)
+        self.ln(after)
 
-    caps = meta.get("headings") == "caps"
-    write(meta["title"], "B", 18, 9)
+    def put_table(self, rows: list[list[str]]) -> None:
+        self.ln(1)
+        self.set_font("Helvetica", size=9.5)
+        with self.table(line_height=5.2, padding=1, text_align="LEFT") as table:
+            for cells in rows:
+                row = table.row()
+                for cell in cells:
+                    row.cell(plain(cell))
+        self.ln(4)
+
+    def put_block(self, block: Block) -> None:
+        text = plain(block.text)
+        match block.kind:
+            case "h2":
+                self.put_heading(text.upper() if self.caps else text, 13, 4, 1.5)
+            case "h3":
+                self.put_heading(text, 11, 2, 1)
+            case "table":
+                self.put_table(block.rows)
+            case "p":
+                self.put(text)
+                self.ln(2.5)
+            case kind:
+                self.put(self.BULLET + text if kind == "bullet" else text, indent=5)
+                self.ln(1)
+
+
+def write_pdf(meta: Meta, blocks: list[Block], target: Path) -> None:
+    pdf = HandbookPdf(meta)
+    pdf.add_page()
+    pdf.put(meta["title"], style="B", size=18, height=9)
     pdf.ln(3)
     for block in blocks:
-        text = plain(block.text)
-        if block.kind == "h2":
-            heading(text.upper() if caps else text, 13, 4, 1.5)
-        elif block.kind == "h3":
-            heading(text, 11, 2, 1)
-        elif block.kind == "p":
-            write(text, "", 10.5, 5.3)
-            pdf.ln(2.5)
-        elif block.kind == "bullet":
-            write("\u2022 ".encode("cp1252").decode("latin-1") + text, "", 10.5, 5.3, indent=5)
-            pdf.ln(1)
-        elif block.kind == "number":
-            write(text, "", 10.5, 5.3, indent=5)
-            pdf.ln(1)
-        else:
-            pdf.ln(1)
-            pdf.set_font("Helvetica", size=9.5)
-            with pdf.table(line_height=5.2, padding=1, text_align="LEFT") as table:
-                for cells in block.rows:
-                    row = table.row()
-                    for cell in cells:
-                        row.cell(plain(cell))
-            pdf.ln(4)
+        pdf.put_block(block)
     target.write_bytes(bytes(pdf.output()))
 
 
-def write_docx(meta: dict[str, str], blocks: list[Block], target: Path) -> None:
-    from docx import Document
+def fill(paragraph, text: str) -> None:
+    """Write ``text`` into a Word paragraph, with its bold and code marks."""
+    for part in filter(None, re.split(r"(\*\*.+?\*\*|`.+?`)", text)):
+        run = paragraph.add_run(plain(part))
+        if part.startswith("**"):
+            run.bold = True
+        elif part.startswith("`"):
+            run.font.name = "Courier New"
 
+
+def fill_table(document, rows: list[list[str]]) -> None:
+    table = document.add_table(rows=0, cols=len(rows[0]), style="Light Grid Accent 1")
+    for cells in rows:
+        for cell, text in zip(table.add_row().cells, cells, strict=True):
+            fill(cell.paragraphs[0], text)
+    document.add_paragraph()
+
+
+def write_docx(meta: Meta, blocks: list[Block], target: Path) -> None:
     document = Document()
-    stamp = datetime.fromisoformat(meta["date"])
     properties = document.core_properties
     properties.title = meta["title"]
     properties.author = properties.last_modified_by = COMPANY
-    properties.created = properties.modified = stamp
+    properties.created = properties.modified = datetime.fromisoformat(meta["date"])
     properties.comments = ""
-
-    header = [COMPANY, meta.get("doc_id", ""), f"v{meta['version']}" if meta.get("version") else ""]
-    document.sections[0].header.paragraphs[0].text = "  |  ".join(part for part in header if part)
-
-    def fill(paragraph, text: str) -> None:
-        for part in re.split(r"(\*\*.+?\*\*|`.+?`)", text):
-            if part.startswith("**"):
-                paragraph.add_run(part[2:-2]).bold = True
-            elif part.startswith("`"):
-                paragraph.add_run(part[1:-1]).font.name = "Courier New"
-            elif part:
-                paragraph.add_run(part)
+    header = document.sections[0].header.paragraphs[0]
+    header.text = "  |  ".join([COMPANY, *label_of(meta, "doc_id", "version")])
 
     document.add_heading(meta["title"], level=0)
     for block in blocks:
-        if block.kind in ("h2", "h3"):
-            document.add_heading(plain(block.text), level=1 if block.kind == "h2" else 2)
-        elif block.kind == "table":
-            table = document.add_table(rows=0, cols=len(block.rows[0]), style="Light Grid Accent 1")
-            for cells in block.rows:
-                for cell, text in zip(table.add_row().cells, cells, strict=True):
-                    fill(cell.paragraphs[0], text)
-            document.add_paragraph()
-        elif block.kind == "bullet":
-            fill(document.add_paragraph(style="List Bullet"), block.text)
-        else:
-            # Numbers are kept as text, so that every list starts at 1.
-            fill(document.add_paragraph(), block.text)
+        match block.kind:
+            case "h2" | "h3" as kind:
+                document.add_heading(plain(block.text), level=1 if kind == "h2" else 2)
+            case "table":
+                fill_table(document, block.rows)
+            case "bullet":
+                fill(document.add_paragraph(style="List Bullet"), block.text)
+            case _:
+                # Numbers are kept as text, so that every list starts at 1.
+                fill(document.add_paragraph(), block.text)
 
     buffer = BytesIO()
     document.save(buffer)
