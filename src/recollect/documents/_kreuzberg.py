@@ -17,13 +17,15 @@ _TIMEOUT_SECONDS = 300
 _PROTECTED = re.compile(r"password|encrypt|protected|decrypt", re.IGNORECASE)
 
 
-def extract(data: bytes, file_format: Format, *, pages: bool = False) -> ExtractionResult:
+def extract(data: bytes, file_format: Format, *, structure: bool = True, pages: bool = False) -> ExtractionResult:
     """Parses a file, without OCR, network or cache.
 
     Args:
         data: The whole file.
         file_format: What it is.
-        pages: Whether the result has the text of each page; otherwise it has the tree of the document.
+        structure: Whether the result has the tree of the document, and its content is Markdown; otherwise the
+            content is plain text. (The tree knows headings only beside Markdown.)
+        pages: Whether the result has the text of each page.
 
     Raises:
         UnreadableError: It is protected or damaged.
@@ -33,8 +35,8 @@ def extract(data: bytes, file_format: Format, *, pages: bool = False) -> Extract
     config = kreuzberg.ExtractionConfig(
         use_cache=False,
         enable_quality_processing=False,
-        output_format="plain",
-        include_document_structure=not pages,
+        output_format="markdown" if structure else "plain",
+        include_document_structure=structure,
         pages=kreuzberg.PageConfig(extract_pages=True) if pages else None,
         extraction_timeout_secs=_TIMEOUT_SECONDS,
     )

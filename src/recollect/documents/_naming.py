@@ -30,8 +30,9 @@ def choose_title(parsed: Parsed, stem: str) -> str:
     stated = _PROGRAM.sub("", one_line(parsed.title or ""))
     if stated and len(stated) <= _LONGEST and not _EXTENSION.search(stated) and not _MEANINGLESS.fullmatch(stated):
         return stated
-    for heading in parsed.headings:
-        return one_line(heading.title)[:_LONGEST]
+    first = next((one_line(heading.title) for heading in parsed.headings), "")
+    if first and not _MEANINGLESS.fullmatch(first):
+        return first[:_LONGEST]
     return readable(stem)
 
 

@@ -6,6 +6,7 @@ The tree is written out by our own builder instead of taking kreuzberg's Markdow
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +14,13 @@ from recollect.documents._kreuzberg import extract, fact
 from recollect.documents._parsed import Fact, Parsed, TextBuilder
 from recollect.documents._text import clean
 from recollect.documents._times import parse_time
-from recollect.documents._titles import title_headings
 
 if TYPE_CHECKING:
     from recollect.documents.formats import Format
 
 Node = Mapping[str, Any]
 _LONGEST_HEADING = 200
+_LINK_TARGET = re.compile(r"\]\([^()\s]*\)")
 
 
 def parse_office(data: bytes, file_format: Format) -> Parsed:
@@ -31,9 +32,9 @@ def parse_office(data: bytes, file_format: Format) -> Parsed:
     result = extract(data, file_format)
     nodes = result.document["nodes"] if result.document else []
     content, headings = _write(nodes)
-    plain = clean(result.content).strip()
-    if _letters(content) < 0.9 * _letters(plain):
-        content, headings = plain, []
+    if _letters(content) < 0.9 * _letters(_LINK_TARGET.sub("", result.content)):
+        # The tree has lost something that the flat text has: better no structure than no text.
+        content, headings = clean(extract(data, file_format, structure=False).content).strip(), []
     metadata = result.metadata
     facts: dict[str, Fact] = {"author": fact(metadata, "authors", "created_by", "from_email")}
     for name, key in (("slides", "slide_count"), ("sheets", "sheet_count")):
@@ -41,7 +42,7 @@ def parse_office(data: bytes, file_format: Format) -> Parsed:
         facts[name] = count if isinstance(count, int) else None
     return Parsed(
         content=content,
-        headings=headings or title_headings(content),
+        headings=headings,
         title=fact(metadata, "title", "subject")
         if file_format.label == "an Outlook message"
         else fact(metadata, "title"),

@@ -120,6 +120,7 @@ def table_lines(rows: Sequence[Sequence[str]], *, header: bool | None = None) ->
     if len(cleaned) < 2 or not (_has_header(cleaned) if header is None else header):
         return [" | ".join(cell for cell in row if cell) for row in cleaned]
     names, *body = cleaned
+    names = [name if any(map(str.isalpha, name)) else "" for name in names]
     return [
         "; ".join(
             f"{names[index].rstrip(':')}: {cell}" if index < len(names) and names[index] else cell
@@ -134,7 +135,8 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
     names = rows[0]
     if len(names) < 2 or len(set(names)) < len(names) or sum(map(bool, names)) < max(2, len(names) - 1):
         return False
-    if any(len(name) > 60 or not any(map(str.isalpha, name)) for name in names if name):
+    # The first column's name may be blank, or a number where a table was exported with its row numbers.
+    if any(len(name) > 60 or not any(map(str.isalpha, name)) for name in names[1:] if name) or len(names[0]) > 60:
         return False
     # Two columns may as well be names and values ("Phone | 4210"); numbers below a word make the word a header.
     return len(names) > 2 or any(_is_number(row[1]) for row in rows[1:] if len(row) > 1)

@@ -1,16 +1,17 @@
 """PDF: the text of each page from kreuzberg (pdfium), put back into paragraphs.
 
-A page arrives as lines in reading order, columns one after the other. Kreuzberg's own tree of a PDF takes many
-sentences, formulas and table rows for headings, so headings are judged here by the same rule as in plain text.
+A page arrives as lines in reading order, columns one after the other. kreuzberg's own tree of a PDF takes many
+sentences, formulas and table rows for headings, because it goes by type size alone; so headings are judged here by the
+same rule as in plain text, and type size only confirms them.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from recollect.documents._kreuzberg import extract, fact
 from recollect.documents._parsed import Parsed
@@ -28,10 +29,11 @@ _SPLIT_WORD = re.compile(r"(\w+)[\x02\ufffe](?:\r?\n)?(\w+)")
 _LIGATURES = str.maketrans(
     {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\xad": None}
 )
-_DIGITS = re.compile(r"\d+")
+_PAGE_NUMBER = re.compile(r"(?<=page )\d{1,6}|(?<=seite )\d{1,6}|^\d{1,6}(?=\s|$)|(?<=\s)\d{1,6}$")
 _ENTRY = re.compile(r"(?:[-–•*·▪◦‣●○■□✓]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s")
 _SENTENCE_END = (".", "!", "?", ":", "。", "！", "？", "؟", "।")
 _EDGE_LINES = 2
+_OFTEN = 3
 
 
 def parse_pdf(data: bytes, file_format: Format) -> Parsed:
@@ -43,12 +45,13 @@ def parse_pdf(data: bytes, file_format: Format) -> Parsed:
         UnreadableError: It is protected, damaged, or has no text (scanned pages).
     """
     result = extract(data, file_format, pages=True)
+    shown_as_headings = _large_lines(result.document["nodes"] if result.document else ())
     raw = [(page["page_number"], page["content"]) for page in result.pages or () if page["content"].strip()]
     pages = [[line.strip() for line in clean(text.translate(_LIGATURES)).split("\n")] for text in _mend(raw)]
     if not any(any(lines) for lines in pages):
         raise UnreadableError("has no text in it; if its pages are scanned, run text recognition (OCR) on it first")
-    _drop_furniture(pages)
-    builder = _PageWriter()
+    furniture = _drop_furniture(pages, [number for number, _ in raw])
+    builder = _PageWriter(shown_as_headings, furniture)
     for (number, _), lines in zip(raw, pages, strict=True):
         builder.page(number, lines)
     metadata = result.metadata
@@ -89,20 +92,33 @@ def _mend(pages: Sequence[tuple[int, str]]) -> list[str]:
     return [_SPLIT_WORD.sub(join, text) for text in texts]
 
 
-def _drop_furniture(pages: list[list[str]]) -> None:
-    """Blanks lines that stand at the edge of many pages, numbers aside, but for their first occurrence."""
-    edges = [_edges(lines) for lines in pages]
-    shapes = Counter(shape for lines, at in zip(pages, edges, strict=True) for shape in {_shape(lines[i]) for i in at})
-    often = max(3, len(pages) // 3)
-    seen: set[str] = set()
-    for lines, at in zip(pages, edges, strict=True):
-        for index in at:
-            shape = _shape(lines[index])
-            if shapes[shape] < often:
-                continue
-            if shape in seen or shape == "0":
-                lines[index] = ""
-            seen.add(shape)
+def _large_lines(nodes: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+    """The lines that kreuzberg holds for headings because of their type size."""
+    texts = (node["content"].get("text") or "" for node in nodes if node["content"].get("node_type") == "heading")
+    return frozenset(clean(text.translate(_LIGATURES)).strip() for text in texts if "\n" not in text.strip())
+
+
+def _drop_furniture(pages: list[list[str]], numbers: Sequence[int]) -> frozenset[str]:
+    """Blanks running headers, footers and page numbers but for their first occurrence.
+
+    Such a line stands at the edge of at least three pages and differs between them only in a number that grows with
+    the page. The lines left standing are returned: they are no headings.
+    """
+    places = [
+        (lines, index, _shape(lines[index], number))
+        for lines, number in zip(pages, numbers, strict=True)
+        for index in _edges(lines)
+    ]
+    often = Counter(shape for _, _, shape in places)
+    kept: dict[str, str] = {}
+    for lines, index, shape in places:
+        if often[shape] < _OFTEN:
+            continue
+        if shape in kept or not any(map(str.isalpha, lines[index])):
+            lines[index] = ""
+        else:
+            kept[shape] = lines[index]
+    return frozenset(kept.values())
 
 
 def _edges(lines: Sequence[str]) -> list[int]:
@@ -110,14 +126,17 @@ def _edges(lines: Sequence[str]) -> list[int]:
     return sorted({*filled[:_EDGE_LINES], *filled[-_EDGE_LINES:]})
 
 
-def _shape(line: str) -> str:
-    return _DIGITS.sub("0", line.casefold())
+def _shape(line: str, page: int) -> str:
+    """A line with its page number replaced by the distance to ``page``, the same on every page."""
+    return _PAGE_NUMBER.sub(lambda match: f"#{int(match[0]) - page}", line.casefold(), count=1)
 
 
 class _PageWriter:
     """Joins pages to one text and notes where pages and headings stand."""
 
-    def __init__(self) -> None:
+    def __init__(self, shown_as_headings: frozenset[str], furniture: frozenset[str]) -> None:
+        self._shown = shown_as_headings
+        self._furniture = furniture
         self.parts: list[str] = []
         self.pages: list[PageSpan] = []
         self.headings: list[Heading] = []
@@ -131,7 +150,8 @@ class _PageWriter:
         if self.parts:
             self._add("\n\n")
         start = self._length
-        titles = {at: (level, title) for at, level, title in find_titles(filled, wrapped=True)}
+        found = find_titles(filled, wrapped=True, shown_as_headings=self._shown)
+        titles = {at: (level, title) for at, level, title in found if filled[at] not in self._furniture}
         joints = _joints(filled, set(titles))
         for index, line in enumerate(filled):
             if index in titles:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from recollect.documents._markup import lines_of
@@ -68,13 +68,17 @@ def title_headings(text: str) -> list[Heading]:
     return [Heading(level, title, placed[at][0], placed[at][0] + len(lines[at])) for at, level, title in found]
 
 
-def find_titles(lines: Sequence[str], *, wrapped: bool = False) -> list[tuple[int, int, str]]:
+def find_titles(
+    lines: Sequence[str], *, wrapped: bool = False, shown_as_headings: Collection[str] = ()
+) -> list[tuple[int, int, str]]:
     """Which lines are headings: index, level and title of each, in order.
 
     Args:
         lines: The text's lines, blank ones included.
         wrapped: Whether blank lines are missing, as in text from PDF pages, so that the length of lines must tell
             where a paragraph ends.
+        shown_as_headings: Lines that are set in larger type, where type is known. They need not stand alone, and
+            where any are given, a line that is neither among them nor in capitals nor numbered is no heading.
     """
     candidates = {at: found for at, line in enumerate(lines) if (found := _candidate(line)) is not None}
     repeated = Counter(found.title for found in candidates.values())
@@ -84,7 +88,7 @@ def find_titles(lines: Sequence[str], *, wrapped: bool = False) -> list[tuple[in
         for at, found in candidates.items()
         if repeated[found.title] <= max(3, len(lines) // 100)
         and not _in_list(lines, at, candidates)
-        and _stands_alone(lines, at, found, candidates, full)
+        and _placed_as_heading(lines, at, candidates, full, shown_as_headings)
     ]
 
 
@@ -147,7 +151,7 @@ def _is_title_case(words: Sequence[str]) -> bool:
         elif bare[0].isalpha() and bare.lower() not in _SMALL:
             return False
     first = words[0].strip("\"'“”‘’(")
-    return bool(first) and first[0].isupper() and 2 * capitalised >= len(words) and len("".join(words)) >= 4
+    return bool(first) and first[0].isupper() and 2 * capitalised >= len(words) and len("".join(words)) >= 3
 
 
 def _full_length(lines: Sequence[str]) -> int:
@@ -161,12 +165,31 @@ def _in_list(lines: Sequence[str], at: int, candidates: dict[int, _Candidate]) -
     if not numbered:
         return False
     for other in (at - 1, at + 1):
-        if 0 <= other < len(lines):
+        alike = other in candidates and candidates[other].capitals
+        if 0 <= other < len(lines) and (alike or not candidates[at].capitals):
             match = _NUMBER.match(lines[other].strip())
             parts = match["number"].split(".") if match and not match["word"] else []
             if len(parts) == len(numbered) and parts[-1].isdigit():
                 return True
     return False
+
+
+def _placed_as_heading(
+    lines: Sequence[str], at: int, candidates: dict[int, _Candidate], full: int, shown: Collection[str]
+) -> bool:
+    found = candidates[at]
+    if lines[at].strip() not in shown:
+        marked = found.capitals or bool(found.numbered)
+        return (marked or not shown) and _stands_alone(lines, at, found, candidates, full)
+    after = _neighbour(lines, at, 1)
+    if after is None or found.capitals or found.numbered:
+        return True
+    # The header of a table is often bold or large too, but short rows follow it and no paragraph.
+    return after in candidates or _opens_paragraph(lines[after].strip(), full)
+
+
+def _opens_paragraph(line: str, full: int) -> bool:
+    return len(line) >= 0.75 * full or line.endswith(_ENDINGS) or bool(_BULLET.match(line) or _NUMBER.match(line))
 
 
 def _stands_alone(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import stat
+from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -111,6 +112,8 @@ def _document(
             raise UnreadableError("has no text in it")
     except (UnreadableError, NotTextError) as error:
         raise ParseError(path, str(error)) from error
+    if not parsed.headings and file_format.kind in {"html", "epub", "office"}:
+        parsed = replace(parsed, headings=title_headings(parsed.content))
     stem = PurePath(name).stem
     return Document(
         content=parsed.content,
