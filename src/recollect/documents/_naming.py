@@ -18,6 +18,8 @@ _MEANINGLESS = re.compile(
     re.IGNORECASE,
 )
 _LONGEST = 200
+# A line alone at the top of a text with headings: a title whose style the format has lost.
+_OPENING = re.compile(r"(?=.{5,100}$)[^\W\d_][^\n|]*\s[^\n|]*[^\W_)]\)?")
 
 
 def choose_title(parsed: Parsed, stem: str) -> str:
@@ -30,6 +32,9 @@ def choose_title(parsed: Parsed, stem: str) -> str:
     stated = _PROGRAM.sub("", one_line(parsed.title or ""))
     if stated and len(stated) <= _LONGEST and not _EXTENSION.search(stated) and not _MEANINGLESS.fullmatch(stated):
         return stated
+    opening = parsed.content.lstrip()[:1000].split("\n\n", 1)[0].strip()
+    if parsed.headings and not parsed.pages and _OPENING.fullmatch(opening):
+        return opening
     first = next((one_line(heading.title) for heading in parsed.headings), "")
     if first and not _MEANINGLESS.fullmatch(first):
         return first[:_LONGEST]

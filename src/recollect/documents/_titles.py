@@ -34,7 +34,7 @@ al con del e el las los o para por sin su una y
 da dei della delle di do dos em gli il lo na no nel een het met op te van voor
 """
 _SMALL = frozenset(_SMALL_WORDS.split())
-_TABULAR = re.compile(r"\t|\s{3,}|\.{3,}|(?:\. ){3,}|…|[|=<>{}@\\]|https?:|www\.")
+_TABULAR = re.compile(r"\t|\s{3,}|\.{3,}|(?:\. ){3,}|…|[|=<>{}@\\©]|https?:|www\.")
 _BULLET = re.compile(r"[-–—*•·▪◦‣●○■□➢✓>#\"“„'‘(\[]")
 _CLOSING = re.compile(
     r"(?:(?:best|kind|warm|with kind|yours|many)\s+)?(?:regards|wishes|sincerely|faithfully|truly|thanks|cheers|love)"
@@ -42,13 +42,20 @@ _CLOSING = re.compile(
     re.IGNORECASE,
 )
 _MONTHS = (
-    r"jan\w*|feb\w*|mar\w*|mär\w*|apr\w*|ma[iy]\w*|jun\w*|jul\w*|aug\w*|sep\w*|o[ck]t\w*|nov\w*|de[cz]\w*|"
-    r"mon\w*|tue\w*|wed\w*|thu\w*|fri\w*|sat\w*|sun\w*"
+    r"jan(?:uary|uar)?|feb(?:ruary|ruar)?|mar(?:ch)?|märz|apr(?:il)?|ma[iy]|june?|juni|july?|juli|aug(?:ust)?|"
+    r"sept?(?:ember)?|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?|"
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|mon|tue|wed|thu|fri|sat|sun"
 )
 _DATE = re.compile(rf"(?:(?:{_MONTHS}|\d+)(?:st|nd|rd|th|er)?[\s.,/:-]*)+(?:am|pm|uhr)?$", re.IGNORECASE)
 _FIELD = re.compile(r"[^:]{1,40}:\s+\S")
 _IDENTIFIER = re.compile(r"(?=\S*\d)[\w./-]+$")
-_LETTERED_END = re.compile(r"\s\d{1,4}$")
+_NUMBER_END = re.compile(r"\s\d{1,5}$")
+_THREE_LETTERS = re.compile(r"[^\W\d_]{3}")
+_FOUR_LETTERS = re.compile(r"[^\W\d_]{4}")
+# "Edition 2, Leeds", "New York, NY 10017".
+_PLACE = re.compile(r"\d.*,|,.*\d")
+_PLAIN_WORDS = re.compile(r"(?![a-z][.)])[\w\s,:&/()’'?–-]+")
+_SECOND_NUMBER = re.compile(r"\d+\.\d")
 _ENDINGS = (".", "!", "?", ":", ";", "。", "！", "？", "؟", "।", "…", "”", '"')
 
 
@@ -58,6 +65,7 @@ class _Candidate:
     numbered: tuple[str, ...]
     capitals: bool
     title: str
+    sentence: bool = False
 
 
 def title_headings(text: str) -> list[Heading]:
@@ -80,7 +88,11 @@ def find_titles(
         shown_as_headings: Lines that are set in larger type, where type is known. They need not stand alone, and
             where any are given, a line that is neither among them nor in capitals nor numbered is no heading.
     """
-    candidates = {at: found for at, line in enumerate(lines) if (found := _candidate(line)) is not None}
+    candidates = {
+        at: found
+        for at, line in enumerate(lines)
+        if (found := _candidate(line, large=line.strip() in shown_as_headings)) is not None
+    }
     repeated = Counter(found.title for found in candidates.values())
     full = _full_length(lines) if wrapped else 0
     return [
@@ -92,8 +104,8 @@ def find_titles(
     ]
 
 
-def _candidate(line: str) -> _Candidate | None:
-    """What the words of a line alone say."""
+def _candidate(line: str, *, large: bool) -> _Candidate | None:
+    """What the words of a line alone say; in larger type, words in sentence case are enough."""
     stripped = line.strip()
     if not 2 <= len(stripped) <= _MAX_LENGTH or _BULLET.match(stripped) or _TABULAR.search(stripped):
         return None
@@ -105,20 +117,25 @@ def _candidate(line: str) -> _Candidate | None:
     words = rest.split()
     if number and number["word"] and not words:
         return _Candidate(1, (), stripped.isupper(), stripped.rstrip(":"))
-    if not words or len(words) > _MAX_WORDS or _FIELD.match(rest) or (not number and _LETTERED_END.search(rest)):
+    if number and not number["mark"] and _SECOND_NUMBER.match(rest):
         return None
-    return _judge(stripped, words, number)
+    if not words or len(words) > _MAX_WORDS or _FIELD.match(rest) or (not number and _NUMBER_END.search(rest)):
+        return None
+    return _judge(stripped, words, number, large=large)
 
 
 def _numbering(stripped: str) -> re.Match[str] | None:
     match = _NUMBER.match(stripped)
-    if match is None or match["word"] or match["mark"] or match["number"][0].isdigit():
+    if match is None or match["word"] or match["mark"]:
         return match
+    if match["number"][0].isdigit():
+        # Three digits and no dot begin an address or an amount.
+        return match if len(match["number"]) < 3 or "." in match["number"] else None
     # "A New Office" and "I Am Legend" begin with a word, not with a number.
     return None
 
 
-def _judge(stripped: str, words: Sequence[str], number: re.Match[str] | None) -> _Candidate | None:
+def _judge(stripped: str, words: Sequence[str], number: re.Match[str] | None, *, large: bool) -> _Candidate | None:
     rest = " ".join(words)
     letters = [char for char in rest if char.isalpha()]
     cased = [char for char in letters if char.isupper() or char.islower()]
@@ -135,8 +152,13 @@ def _judge(stripped: str, words: Sequence[str], number: re.Match[str] | None) ->
     if all(char.isupper() for char in cased) and len(cased) >= 4:
         alone = len(words) == 1 and _IDENTIFIER.match(rest)
         return None if alone else _Candidate(depth or 1, parts, True, title)
+    long_word = _FOUR_LETTERS if not parts else _THREE_LETTERS
+    if not long_word.search(rest) or (not number and _PLACE.search(rest)):
+        return None
     if _is_title_case(words):
         return _Candidate(depth or 2, parts, False, title)
+    if large and rest[0].isupper() and _PLAIN_WORDS.fullmatch(stripped):
+        return _Candidate(depth or 2, parts, False, title, sentence=not parts)
     return None
 
 
@@ -179,13 +201,26 @@ def _placed_as_heading(
 ) -> bool:
     found = candidates[at]
     if lines[at].strip() not in shown:
-        marked = found.capitals or bool(found.numbered)
+        # A word in capitals may be a cell of a table, and a numbered line that ends in a number a table of contents.
+        lone = found.capitals and not found.numbered and " " not in found.title
+        marked = (found.capitals and not lone) or bool(found.numbered)
+        if full and found.numbered and _NUMBER_END.search(found.title):
+            return False
         return (marked or not shown) and _stands_alone(lines, at, found, candidates, full)
     after = _neighbour(lines, at, 1)
     if after is None or found.capitals or found.numbered:
         return True
     # The header of a table is often bold or large too, but short rows follow it and no paragraph.
-    return after in candidates or _opens_paragraph(lines[after].strip(), full)
+    before = _neighbour(lines, at, -1)
+    if found.sentence and before is not None and before not in candidates and not lines[before].endswith(_ENDINGS):
+        return False
+    if " " not in found.title:
+        return True
+    following = lines[after].strip()
+    deeper = candidates.get(after)
+    if following in shown or (deeper is not None and (deeper.capitals or deeper.numbered)):
+        return True
+    return _opens_paragraph(following, full)
 
 
 def _opens_paragraph(line: str, full: int) -> bool:
