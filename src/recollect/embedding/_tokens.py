@@ -1,0 +1,108 @@
+"""Text to the model's tokens, for texts of any length."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from recollect.errors import ModelUnavailableError
+
+Span = tuple[int, int]
+
+# A tokenised text takes over a hundred bytes a token, so long texts are tokenised piece by piece.
+_PIECE_CHARACTERS = 50_000
+_BATCH_CHARACTERS = 1_000_000
+_SPACE = re.compile(r"\s")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+class TextTokenizer:
+    """A fast tokenizer read from ``tokenizer.json``, without its padding and truncation.
+
+    Args:
+        path: The file.
+
+    Raises:
+        ModelUnavailableError: It cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        from tokenizers import Tokenizer
+
+        try:
+            self._tokenizer = Tokenizer.from_file(str(path))
+        except Exception as exc:  # the library raises nothing more specific
+            raise ModelUnavailableError(
+                f"The tokenizer {path} cannot be read ({exc}).", provider="local", model=path.parent.name
+            ) from exc
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        self._specials = self._find_specials()
+
+    @property
+    def specials(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The ids of the special tokens that the model wants before and after a text."""
+        return self._specials
+
+    @staticmethod
+    def pieces(text: str) -> Iterator[Span]:
+        """The text in consecutive pieces of bounded length, cut at white space where there is any.
+
+        The empty text has one piece.
+        """
+        start = 0
+        while len(text) - start > _PIECE_CHARACTERS:
+            end = start + _PIECE_CHARACTERS
+            # White space within the last part of the piece; a word longer than that is cut.
+            cut = next((at for at in range(end, end - 1000, -1) if _SPACE.match(text, at)), end)
+            yield start, cut
+            start = cut
+        yield start, len(text)
+
+    def ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The token ids of each text, without special tokens; texts must be pieces, see `pieces`."""
+        encodings = self._tokenizer.encode_batch_fast([_valid(text) for text in texts], add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+    def spans(self, text: str) -> list[Span]:
+        """The character offsets of the text's tokens, in order, without special tokens."""
+        return self.spans_batch([text])[0]
+
+    def spans_batch(self, texts: Sequence[str]) -> list[list[Span]]:
+        """`spans` of many texts."""
+        spans: list[list[Span]] = [[] for _ in texts]
+        for group in self._groups(texts):
+            pieces = [_valid(texts[index][start:end]) for index, start, end in group]
+            encodings = self._tokenizer.encode_batch(pieces, add_special_tokens=False)
+            for (index, offset, _), encoding in zip(group, encodings, strict=True):
+                found = encoding.offsets
+                spans[index].extend(found if offset == 0 else [(start + offset, end + offset) for start, end in found])
+        return spans
+
+    @classmethod
+    def _groups(cls, texts: Sequence[str]) -> Iterator[list[tuple[int, int, int]]]:
+        group: list[tuple[int, int, int]] = []
+        characters = 0
+        for index, text in enumerate(texts):
+            for start, end in cls.pieces(text):
+                group.append((index, start, end))
+                characters += end - start
+                if characters >= _BATCH_CHARACTERS:
+                    yield group
+                    group, characters = [], 0
+        if group:
+            yield group
+
+    def _find_specials(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        bare = self._tokenizer.encode("a", add_special_tokens=False).ids
+        full = self._tokenizer.encode("a", add_special_tokens=True).ids
+        for start in range(len(full) - len(bare) + 1):
+            if full[start : start + len(bare)] == bare:
+                return tuple(full[:start]), tuple(full[start + len(bare) :])
+        return (), ()
+
+
+def _valid(text: str) -> str:
+    """The text with each lone surrogate, which UTF-8 cannot hold, as a replacement character."""
+    return _SURROGATES.sub("\ufffd", text)

@@ -1,0 +1,155 @@
+"""An embedder that remembers: the same text is computed once."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from recollect.embedding.base import EmbeddingProvider, Vectors
+from recollect.errors import UsageError
+
+
+class EmbeddingCache(Protocol):
+    """Keeps vectors by model and by the SHA-256 of a text's UTF-8. Safe to share between threads."""
+
+    def get_many(self, model: str, keys: Sequence[bytes]) -> Mapping[bytes, Vectors]:
+        """The vectors that are kept, each of shape (dimension,); keys that are unknown are left out."""
+        ...
+
+    def put_many(self, model: str, items: Mapping[bytes, Vectors]) -> None:
+        """Keep vectors; what is kept under a key already may be kept or replaced."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CacheCounts:
+    """How often the cache knew a text, queries included.
+
+    Attributes:
+        hits: Texts that were not computed, repeated ones within a call among them.
+        misses: Texts that were.
+    """
+
+    hits: int
+    misses: int
+
+
+class MemoryEmbeddingCache:
+    """An `EmbeddingCache` in this process, without a bound: for tests and short-lived work."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._vectors: dict[tuple[str, bytes], Vectors] = {}
+
+    def __len__(self) -> int:
+        return len(self._vectors)
+
+    def get_many(self, model: str, keys: Sequence[bytes]) -> Mapping[bytes, Vectors]:
+        """See `EmbeddingCache`."""
+        with self._lock:
+            return {key: self._vectors[model, key] for key in keys if (model, key) in self._vectors}
+
+    def put_many(self, model: str, items: Mapping[bytes, Vectors]) -> None:
+        """See `EmbeddingCache`."""
+        with self._lock:
+            for key, vector in items.items():
+                self._vectors[model, key] = vector.copy()
+
+
+class CachedEmbedder:
+    """Wraps an embedder: documents go through a cache, the latest questions are kept in this process.
+
+    Questions and documents are kept apart, because a model may embed the same text differently as either.
+
+    Args:
+        inner: Computes what is not known.
+        cache: Keeps documents' vectors.
+        query_cache_size: How many questions to keep; 0 keeps none.
+
+    Raises:
+        UsageError: ``query_cache_size`` is negative.
+    """
+
+    def __init__(self, inner: EmbeddingProvider, cache: EmbeddingCache, *, query_cache_size: int = 256) -> None:
+        if query_cache_size < 0:
+            raise UsageError(f"query_cache_size must be at least 0, not {query_cache_size!r}")
+        self._inner = inner
+        self._cache = cache
+        self._query_cache_size = query_cache_size
+        self._queries: OrderedDict[str, Vectors] = OrderedDict()
+        self._lock = threading.Lock()
+        self._hits = 0
+        self._misses = 0
+
+    @property
+    def inner(self) -> EmbeddingProvider:
+        """The embedder that computes."""
+        return self._inner
+
+    @property
+    def dimension(self) -> int:
+        """The wrapped embedder's."""
+        return self._inner.dimension
+
+    @property
+    def model_name(self) -> str:
+        """The wrapped embedder's: remembering changes no vector."""
+        return self._inner.model_name
+
+    @property
+    def counts(self) -> CacheCounts:
+        """Hits and misses since construction."""
+        with self._lock:
+            return CacheCounts(self._hits, self._misses)
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Embed texts, computing each different one once and only if it is unknown; see `EmbeddingProvider`."""
+        if not texts:
+            return self._inner.embed_documents(texts)
+        keys = [text_key(text) for text in texts]
+        text_of = dict(zip(keys, texts, strict=True))
+        model = self._inner.model_name
+        # Copied, because the cache's mapping is its own.
+        known = dict(self._cache.get_many(model, list(text_of)))
+        missing = [key for key in text_of if key not in known]
+        if missing:
+            computed = self._inner.embed_documents([text_of[key] for key in missing])
+            fresh = dict(zip(missing, computed, strict=True))
+            self._cache.put_many(model, fresh)
+            known.update(fresh)
+        self._count(hits=len(keys) - len(missing), misses=len(missing))
+        return np.stack([known[key] for key in keys]).astype(np.float32, copy=False)
+
+    def embed_query(self, text: str) -> Vectors:
+        """Embed a question, or return what it was the last time; see `EmbeddingProvider`."""
+        with self._lock:
+            found = self._queries.get(text)
+            if found is not None:
+                self._queries.move_to_end(text)
+                self._hits += 1
+                return found.copy()
+        vector = self._inner.embed_query(text)
+        with self._lock:
+            self._misses += 1
+            if self._query_cache_size:
+                self._queries[text] = vector.copy()
+                self._queries.move_to_end(text)
+                while len(self._queries) > self._query_cache_size:
+                    self._queries.popitem(last=False)
+        return vector
+
+    def _count(self, *, hits: int, misses: int) -> None:
+        with self._lock:
+            self._hits += hits
+            self._misses += misses
+
+
+def text_key(text: str) -> bytes:
+    """The key under which a text's vector is kept: the SHA-256 of its UTF-8, lone surrogates allowed."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

