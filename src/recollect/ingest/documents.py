@@ -1,0 +1,111 @@
+"""Single documents into the store, for callers that hold the text already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from recollect.ingest.prepare import CutDocument, Preparer, average_length
+from recollect.ingest.report import IngestResult
+from recollect.model import Document, Scope
+
+if TYPE_CHECKING:
+    from recollect.embedding.base import Vectors
+    from recollect.store.collections import Collection, CollectionRepository
+    from recollect.store.documents import DocumentRepository, Source
+    from recollect.store.writer import DocumentWriter
+
+#: The source that documents given by hand belong to.
+MANUAL_SOURCE = "manual"
+
+# Below this the statistics are counted again after every write: it costs a few milliseconds.
+_SMALL_COLLECTION_CHUNKS = 1_000
+_STALE_SHARE = 0.01
+
+
+class BatchWriter:
+    """Embeds and stores batches of cut documents in one collection.
+
+    Args:
+        preparer: Embeds.
+        collections: Knows the collection's reference length and statistics.
+        writer: Stores.
+        scope: The tenant.
+        collection: Where the documents go.
+    """
+
+    def __init__(
+        self,
+        preparer: Preparer,
+        collections: CollectionRepository,
+        writer: DocumentWriter,
+        *,
+        scope: Scope,
+        collection: Collection,
+    ) -> None:
+        self._preparer = preparer
+        self._collections = collections
+        self._writer = writer
+        self._scope = scope
+        self._collection = collection
+        self._reference_length = collection.reference_length
+
+    def write(
+        self, source: Source, batch: Sequence[CutDocument], embeddings: Sequence[Vectors], *, force: bool
+    ) -> list[IngestResult]:
+        """Store a batch in one transaction."""
+        if self._reference_length is None:
+            self._reference_length = self._collections.ensure_reference_length(
+                self._scope, self._collection, average_length(batch)
+            )
+        prepared = [
+            self._preparer.finish(cut, vectors, reference_length=self._reference_length)
+            for cut, vectors in zip(batch, embeddings, strict=True)
+        ]
+        written = self._writer.write(self._scope, self._collection, source, prepared, force=force)
+        return [IngestResult(w.document_id, w.version, w.status, w.chunk_count) for w in written]
+
+    def refresh_statistics(self) -> None:
+        """Recount the lexical statistics where enough has changed to matter."""
+        now = self._collections.get(self._scope, self._collection.name)
+        if now.stats_pending and (
+            now.chunk_count <= _SMALL_COLLECTION_CHUNKS or now.stats_pending >= _STALE_SHARE * now.stats_chunks
+        ):
+            self._collections.refresh_term_stats(self._scope, now)
+
+    def statistics_lag_far(self) -> bool:
+        """Whether a search during a long ingest would go by statistics of a much smaller collection."""
+        now = self._collections.get(self._scope, self._collection.name)
+        return now.stats_pending > max(_SMALL_COLLECTION_CHUNKS, now.stats_chunks)
+
+
+def ingest_documents(
+    documents: Sequence[Document],
+    *,
+    scope: Scope,
+    preparer: Preparer,
+    batch_writer: BatchWriter,
+    repository: DocumentRepository,
+    collection: Collection,
+    force: bool = False,
+) -> list[IngestResult]:
+    """Ingest documents that are in memory: all in one transaction.
+
+    Raises:
+        UsageError: A document holds no text.
+    """
+    source = repository.ensure_source(scope, collection, MANUAL_SOURCE, "manual")
+    batch = [preparer.cut(document, preparer.fingerprint(_given(document))) for document in documents]
+    results = batch_writer.write(source, batch, preparer.embed(batch), force=force)
+    batch_writer.refresh_statistics()
+    return results
+
+
+def _given(document: Document) -> dict[str, object]:
+    return {
+        "title": document.title,
+        "metadata": dict(document.metadata),
+        "tags": document.tags,
+        "department": document.department,
+        "event_time": document.event_time,
+    }

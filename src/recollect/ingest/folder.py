@@ -1,0 +1,299 @@
+"""Folders into the store: parsing, embedding and writing overlap, and memory stays bounded.
+
+Readers (threads) hash, parse and cut files; the calling thread embeds what they hand over, in batches of several
+documents; a writer (thread) stores each batch in one transaction. Every queue between them is short.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from recollect.documents.reader import read_file
+from recollect.documents.walk import FoundFile, SkippedFile, walk
+from recollect.errors import ParseError, RecollectError, StoreUnavailableError, UsageError
+from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
+from recollect.ingest.roots import Root, department_of, resolve_roots
+
+if TYPE_CHECKING:
+    from recollect.embedding.base import Vectors
+    from recollect.ingest.documents import BatchWriter
+    from recollect.ingest.prepare import CutDocument, Preparer
+    from recollect.ingest.report import IngestResult
+    from recollect.model import Scope
+    from recollect.store.collections import Collection
+    from recollect.store.documents import DocumentRepository, Stamp
+    from recollect.store.writer import DocumentWriter
+
+
+T = TypeVar("T")
+
+# Files are looked up in the store this many at a time.
+_WINDOW_FILES = 256
+# A batch is embedded and stored once it holds this many chunks.
+_BATCH_CHUNKS = 256
+_BATCH_DOCUMENTS = 64
+# Raw bytes that readers may hold at once, beyond a single file.
+_BYTES_IN_FLIGHT = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A file to look at, and what the store knows of it."""
+
+    found: FoundFile
+    root: Root
+    uri: str
+    stamp: Stamp | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What a reader made of a file: cut, unchanged (neither cut nor error), or failed."""
+
+    candidate: _Candidate
+    cut: CutDocument | None = None
+    error: str | None = None
+
+
+class FolderIngest:
+    """One run over folders and files.
+
+    Args:
+        scope: The tenant.
+        collection: Where the documents go.
+        preparer: Cuts and embeds.
+        batch_writer: Stores.
+        repository: Knows what is in the store already.
+        writer: Closes what has disappeared.
+        readers: Files parsed at the same time.
+        max_file_bytes: Larger files are skipped.
+        tags: Every document is given these.
+        force: Store every document anew, changed or not.
+        on_progress: Told after every file.
+    """
+
+    def __init__(
+        self,
+        *,
+        scope: Scope,
+        collection: Collection,
+        preparer: Preparer,
+        batch_writer: BatchWriter,
+        repository: DocumentRepository,
+        writer: DocumentWriter,
+        readers: int = 2,
+        max_file_bytes: int,
+        tags: Sequence[str] = (),
+        force: bool = False,
+        on_progress: ProgressCallback | None = None,
+    ) -> None:
+        self._scope = scope
+        self._collection = collection
+        self._preparer = preparer
+        self._batch_writer = batch_writer
+        self._repository = repository
+        self._writer = writer
+        self._readers = readers
+        self._max_file_bytes = max_file_bytes
+        self._tags = tuple(tags)
+        self._force = force
+        self._on_progress = on_progress
+        self._tally = Tally()
+        self._total = 0
+        self._done = 0
+        self._embedded = 0
+
+    def run(self, paths: Sequence[Path], *, sync: bool = False) -> IngestReport:
+        """Ingest everything below ``paths``.
+
+        Args:
+            paths: Folders and files.
+            sync: Close the documents whose files have disappeared from below ``paths``.
+
+        Raises:
+            NotFoundError: A path does not exist.
+            StoreUnavailableError: The database went away; what was stored before is safe, and running again completes
+                the rest.
+        """
+        start = time.perf_counter()
+        roots = resolve_roots(paths, scope=self._scope, repository=self._repository, collection=self._collection)
+        if self._on_progress:
+            self._total = sum(1 for root in roots for file in self._walk(root) if isinstance(file, FoundFile))
+        seen: dict[int, set[str]] = {root.source.source_id: set() for root in roots}
+        with ThreadPoolExecutor(self._readers, thread_name_prefix="recollect-reader") as readers:
+            reads = self._read_all(readers, self._candidates(roots, seen if sync else None))
+            self._store_all(reads)
+        if sync:
+            self._close_missing(roots, seen)
+        self._report("statistics")
+        self._batch_writer.refresh_statistics()
+        return self._tally.report(time.perf_counter() - start)
+
+    def _walk(self, root: Root) -> Iterator[FoundFile | SkippedFile]:
+        return walk([root.path], max_bytes=self._max_file_bytes)
+
+    def _candidates(self, roots: Sequence[Root], seen: dict[int, set[str]] | None) -> Iterator[_Candidate]:
+        for root in roots:
+            for window in _windows(self._found(root, seen), _WINDOW_FILES):
+                uris = [root.uri(found.source) for found in window]
+                stamps = self._repository.stamps(self._scope, root.source, uris)
+                for found, uri in zip(window, uris, strict=True):
+                    yield _Candidate(found, root, uri, stamps.get(uri))
+
+    def _found(self, root: Root, seen: dict[int, set[str]] | None) -> Iterator[FoundFile]:
+        for file in self._walk(root):
+            if seen is not None:
+                # Unreadable is not gone: only what the walk does not meet at all has disappeared.
+                seen[root.source.source_id].add(root.uri(file.source))
+            if isinstance(file, FoundFile):
+                yield file
+            elif file.kind == "unreadable":
+                self._tally.fail(str(file.path), file.reason)
+            else:
+                self._tally.skip(file.kind)
+
+    def _read_all(self, readers: ThreadPoolExecutor, candidates: Iterator[_Candidate]) -> Iterator[_Read]:
+        """Read files ahead, in order, within the bounds of memory."""
+        waiting: deque[tuple[int, Future[_Read]]] = deque()
+        in_flight = 0
+        try:
+            for candidate in candidates:
+                while waiting and (
+                    len(waiting) >= 4 * self._readers + _BATCH_DOCUMENTS
+                    or in_flight + candidate.found.size > _BYTES_IN_FLIGHT
+                ):
+                    size, future = waiting.popleft()
+                    in_flight -= size
+                    yield future.result()
+                waiting.append((candidate.found.size, readers.submit(self._read, candidate)))
+                in_flight += candidate.found.size
+            while waiting:
+                yield waiting.popleft()[1].result()
+        finally:
+            for _, future in waiting:
+                future.cancel()
+
+    def _read(self, candidate: _Candidate) -> _Read:
+        department = department_of(candidate.uri)
+        fingerprint = self._preparer.fingerprint({"department": department, "tags": self._tags})
+        try:
+            if self._unchanged(candidate, fingerprint):
+                return _Read(candidate)
+            document = read_file(
+                candidate.found.path, source=candidate.uri, department=department, max_bytes=self._max_file_bytes
+            )
+            return _Read(candidate, self._preparer.cut(replace(document, tags=self._tags), fingerprint))
+        except ParseError as exc:
+            return _Read(candidate, error=exc.reason)
+        except UsageError as exc:
+            return _Read(candidate, error=str(exc))
+
+    def _unchanged(self, candidate: _Candidate, fingerprint: str) -> bool:
+        stamp = candidate.stamp
+        if stamp is None or self._force or stamp.fingerprint != fingerprint or stamp.file_hash is None:
+            return False
+        try:
+            with candidate.found.path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").digest() == stamp.file_hash
+        except OSError:
+            return False  # reading it will say what is wrong
+
+    def _store_all(self, reads: Iterator[_Read]) -> None:
+        writing: Future[None] | None = None
+        with ThreadPoolExecutor(1, thread_name_prefix="recollect-writer") as writer:
+            for batch in self._batches(reads):
+                embeddings = self._preparer.embed([cut for cut, _ in batch])
+                self._embedded += sum(len(cut.chunks) for cut, _ in batch)
+                # One batch is written while the next one is embedded; a failure of it surfaces here.
+                if writing is not None:
+                    writing.result()
+                writing = writer.submit(self._write, batch, embeddings)
+            if writing is not None:
+                writing.result()
+
+    def _batches(self, reads: Iterator[_Read]) -> Iterator[list[tuple[CutDocument, Root]]]:
+        batch: list[tuple[CutDocument, Root]] = []
+        chunks = 0
+        for read in reads:
+            if read.cut is None:
+                self._settle(read)
+                continue
+            root = read.candidate.root
+            if batch and root.source.source_id != batch[0][1].source.source_id:
+                yield batch
+                batch, chunks = [], 0
+            batch.append((read.cut, root))
+            chunks += len(read.cut.chunks)
+            if chunks >= _BATCH_CHUNKS or len(batch) >= _BATCH_DOCUMENTS:
+                yield batch
+                batch, chunks = [], 0
+        if batch:
+            yield batch
+
+    def _settle(self, read: _Read) -> None:
+        if read.error is None:
+            self._tally.unchanged += 1
+        else:
+            self._tally.fail(str(read.candidate.found.path), read.error)
+        self._advance(1)
+
+    def _write(self, batch: list[tuple[CutDocument, Root]], embeddings: list[Vectors]) -> None:
+        source = batch[0][1].source
+        cuts = [cut for cut, _ in batch]
+        try:
+            self._count(self._batch_writer.write(source, cuts, embeddings, force=self._force))
+        except StoreUnavailableError:
+            raise
+        except RecollectError as exc:
+            if len(batch) == 1:
+                self._tally.fail(cuts[0].document.source or "", str(exc))
+            else:
+                # One document spoils a whole transaction: alone, the others can be stored.
+                for pair, vectors in zip(batch, embeddings, strict=True):
+                    self._write([pair], [vectors])
+                return
+        self._advance(len(batch))
+        if self._batch_writer.statistics_lag_far():
+            self._batch_writer.refresh_statistics()
+
+    def _count(self, results: Iterable[IngestResult]) -> None:
+        for result in results:
+            if result.status == "unchanged":
+                self._tally.unchanged += 1
+                continue
+            self._tally.chunks += result.chunk_count
+            if result.status == "added":
+                self._tally.added += 1
+            else:
+                self._tally.updated += 1
+
+    def _close_missing(self, roots: Sequence[Root], seen: dict[int, set[str]]) -> None:
+        for root in roots:
+            if root.is_file:
+                continue
+            known = self._repository.current_uris(self._scope, root.source, prefix=root.prefix)
+            gone = (document_id for uri, document_id in known if uri not in seen[root.source.source_id])
+            for window in _windows(gone, _WINDOW_FILES):
+                self._tally.removed += self._writer.close(self._scope, window)
+
+    def _advance(self, files: int) -> None:
+        self._done += files
+        self._report("files")
+
+    def _report(self, stage: Literal["files", "statistics"]) -> None:
+        if self._on_progress:
+            progress = IngestProgress(done=self._done, total=self._total, chunks=self._embedded, stage=stage)
+            self._on_progress(progress)
+
+
+def _windows(items: Iterator[T], size: int) -> Iterator[list[T]]:
+    while window := list(islice(items, size)):
+        yield window

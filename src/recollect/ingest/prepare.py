@@ -1,0 +1,137 @@
+"""One document on its way into the store: cut, counted, embedded."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from recollect.errors import UsageError
+from recollect.model import Chunk, Document
+from recollect.store.writer import PreparedDocument
+
+if TYPE_CHECKING:
+    from recollect.chunking.base import ChunkingStrategy
+    from recollect.embedding.base import EmbeddingProvider, Vectors
+    from recollect.model.terms import TermCounts
+    from recollect.store.search import LexicalRow
+
+#: Changes whenever the same file would be read, cut or analysed differently by new code.
+PIPELINE_VERSION = 1
+
+# NUL and lone surrogates, which PostgreSQL's text cannot hold.
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+# Chunks embedded in one call: enough to sort by length, little enough to bound the memory.
+_EMBED_SLICE = 512
+
+
+class TermIndexer(Protocol):
+    """Counts and weighs a chunk's terms; `recollect.retrieval.indexing.TermIndexer` is one."""
+
+    def count(self, text: str) -> TermCounts:
+        """The text's terms, counted."""
+        ...
+
+    def weigh(self, terms: TermCounts, *, reference_length: float) -> LexicalRow:
+        """What the lexical arm stores of them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CutDocument:
+    """A document cut into chunks, with the words of each counted. Not yet embedded."""
+
+    document: Document
+    chunks: Sequence[Chunk]
+    terms: Sequence[TermCounts]
+    fingerprint: str
+
+
+class Preparer:
+    """Cuts and embeds documents for one collection. Safe to share between threads.
+
+    Args:
+        chunker: The collection's chunking strategy.
+        indexer: Counts and weighs the terms of its chunks.
+        embedder: The collection's model, cached where that is wanted.
+        settings: What besides the document itself decides its chunks and vectors; part of every fingerprint.
+    """
+
+    def __init__(
+        self,
+        chunker: ChunkingStrategy,
+        indexer: TermIndexer,
+        embedder: EmbeddingProvider,
+        *,
+        settings: Mapping[str, Any],
+    ) -> None:
+        self._chunker = chunker
+        self._indexer = indexer
+        self._embedder = embedder
+        self._settings = json.dumps([PIPELINE_VERSION, dict(settings)], sort_keys=True, default=str)
+
+    def fingerprint(self, given: Mapping[str, Any]) -> str:
+        """Names everything but the content that a version depends on.
+
+        Args:
+            given: What the caller says about the document (not what is found inside it).
+        """
+        text = self._settings + json.dumps(dict(given), sort_keys=True, default=str)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+    def cut(self, document: Document, fingerprint: str) -> CutDocument:
+        """Cut a document and count its words.
+
+        Raises:
+            UsageError: The document holds no text.
+        """
+        complete = completed(document)
+        chunks = self._chunker.chunk(complete)
+        if not chunks:
+            raise UsageError(f"The document {complete.source!r} holds no text: there is nothing to search in it.")
+        return CutDocument(complete, chunks, [self._indexer.count(chunk.text) for chunk in chunks], fingerprint)
+
+    def embed(self, batch: Sequence[CutDocument]) -> list[Vectors]:
+        """Embed the chunks of several documents together; one array of shape (chunks, dimension) each."""
+        texts = [chunk.text for cut in batch for chunk in cut.chunks]
+        slices = [
+            self._embedder.embed_documents(texts[i : i + _EMBED_SLICE]) for i in range(0, len(texts), _EMBED_SLICE)
+        ]
+        # Half precision is what is stored; a document of a hundred thousand chunks should not hold more.
+        vectors = np.concatenate([part.astype(np.float16) for part in slices])
+        ends = np.cumsum([len(cut.chunks) for cut in batch])
+        return np.split(vectors, ends[:-1])
+
+    def finish(self, cut: CutDocument, embeddings: Vectors, *, reference_length: float) -> PreparedDocument:
+        """Join what is known of a document; ``reference_length`` is the collection's."""
+        return PreparedDocument(
+            document=cut.document,
+            chunks=cut.chunks,
+            embedding_keys=[hashlib.sha256(chunk.text.encode("utf-8")).digest() for chunk in cut.chunks],
+            embeddings=embeddings,
+            lexical=[self._indexer.weigh(terms, reference_length=reference_length) for terms in cut.terms],
+            fingerprint=cut.fingerprint,
+        )
+
+
+def completed(document: Document) -> Document:
+    """The document with a source and a title: those given, or the ones that its content suggests."""
+    source = document.source or f"sha256:{document.content_hash.hex()[:16]}"
+    first_heading = document.headings[0].title if document.headings else None
+    title = document.title or first_heading or PurePosixPath(source).stem or source
+    # One character for one, so that every offset stays right.
+    content = _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", document.content)
+    return replace(document, source=source, title=title, content=content)
+
+
+def average_length(batch: Sequence[CutDocument]) -> float:
+    """Average length of the batch's chunks in terms: the estimate that a new collection starts from."""
+    lengths = [terms.length for cut in batch for terms in cut.terms]
+    return sum(lengths) / len(lengths) if lengths else 1.0

@@ -1,0 +1,109 @@
+"""What an ingest did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class FileError:
+    """A file that could not be ingested, and why."""
+
+    path: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestReport:
+    """What an ingest of files did.
+
+    Attributes:
+        added: Documents that were not current before.
+        updated: Documents that have a new version.
+        unchanged: Documents whose bytes and settings are those of their current version.
+        removed: Documents closed because their file has disappeared (``sync``).
+        failed: Files that could not be ingested; ``errors`` says why.
+        skipped: Files left aside as asked: hidden, too large, of no known type.
+        skip_reasons: ``skipped`` by reason.
+        chunks: Chunks written.
+        seconds: From start to end.
+    """
+
+    added: int
+    updated: int
+    unchanged: int
+    removed: int
+    failed: int
+    skipped: int
+    skip_reasons: dict[str, int]
+    chunks: int
+    seconds: float
+    errors: tuple[FileError, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IngestResult:
+    """What became of one document."""
+
+    document_id: int
+    version: int
+    status: Literal["added", "updated", "unchanged"]
+    chunk_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestProgress:
+    """How far an ingest of files has come.
+
+    Attributes:
+        done: Files that need nothing more.
+        total: Files found.
+        chunks: Chunks embedded so far.
+        stage: ``files``, then ``statistics`` or ``index`` where one is being made at the end.
+    """
+
+    done: int
+    total: int
+    chunks: int
+    stage: Literal["files", "statistics", "index"] = "files"
+
+
+ProgressCallback = Callable[[IngestProgress], None]
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts while an ingest runs; its report at the end."""
+
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    chunks: int = 0
+    skip_reasons: dict[str, int] = field(default_factory=dict)
+    errors: list[FileError] = field(default_factory=list)
+
+    def fail(self, path: str, error: str) -> None:
+        """Count a failure."""
+        self.errors.append(FileError(path, error))
+
+    def skip(self, reason: str) -> None:
+        """Count a file that is left aside."""
+        self.skip_reasons[reason] = self.skip_reasons.get(reason, 0) + 1
+
+    def report(self, seconds: float) -> IngestReport:
+        """The counts, frozen."""
+        return IngestReport(
+            added=self.added,
+            updated=self.updated,
+            unchanged=self.unchanged,
+            removed=self.removed,
+            failed=len(self.errors),
+            skipped=sum(self.skip_reasons.values()),
+            skip_reasons=dict(self.skip_reasons),
+            chunks=self.chunks,
+            seconds=seconds,
+            errors=tuple(self.errors),
+        )

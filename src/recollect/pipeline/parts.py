@@ -1,0 +1,191 @@
+"""Builds the parts from the configuration, each once and when it is first needed: the only place that knows all."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from recollect.errors import UsageError
+from recollect.model import Scope
+
+if TYPE_CHECKING:
+    from recollect.chunking.base import ChunkingStrategy, Tokenize
+    from recollect.config import RAGConfig
+    from recollect.embedding.base import EmbeddingProvider
+    from recollect.embedding.models import ModelCache
+    from recollect.ingest.documents import BatchWriter
+    from recollect.ingest.prepare import Preparer
+    from recollect.llm.base import ChatModel
+    from recollect.retrieval.search import Searcher
+    from recollect.store.collections import Collection
+    from recollect.store.store import Store
+
+
+class Parts:
+    """The parts of one pipeline. Safe to share between threads.
+
+    Args:
+        config: What to build.
+        embedder: Used in place of the configured one.
+        chat_model: Used in place of the configured one.
+    """
+
+    def __init__(
+        self, config: RAGConfig, *, embedder: EmbeddingProvider | None = None, chat_model: ChatModel | None = None
+    ) -> None:
+        self._config = config
+        self._given_embedder = embedder
+        self._given_chat_model = chat_model
+        self._lock = threading.RLock()
+        self._store: Store | None = None
+        self._searcher: Searcher | None = None
+
+    def close(self) -> None:
+        """Close the store and let go of its server; the next use opens it again."""
+        with self._lock:
+            if self._searcher is not None:
+                self._searcher.close()
+            if self._store is not None:
+                self._store.close()
+            self._searcher = self._store = None
+
+    @property
+    def store(self) -> Store:
+        """The open store.
+
+        Raises:
+            StoreUnavailableError: It cannot be started or reached.
+            SchemaVersionError: It was written by a newer recollect.
+        """
+        with self._lock:
+            if self._store is None:
+                from recollect.store.store import Store
+
+                storage = self._config.storage
+                self._store = Store(
+                    data_dir=storage.data_dir,
+                    dsn=storage.dsn.get_secret_value() if storage.dsn else None,
+                    max_connections=storage.max_connections,
+                    index_threshold=storage.index_threshold,
+                )
+            return self._store
+
+    @cached_property
+    def models(self) -> ModelCache:
+        """The local models that are fetched already, and the way to fetch more."""
+        from recollect.embedding.models import ModelCache
+
+        return ModelCache(self._config.embedding.model_dir)
+
+    @cached_property
+    def embedder(self) -> EmbeddingProvider:
+        """The embedding model, before any cache."""
+        if self._given_embedder is not None:
+            return self._given_embedder
+        from recollect.embedding.registry import make_embedder
+
+        settings = self._config.embedding
+        return make_embedder(
+            settings.provider,
+            settings.model,
+            cache=self.models,
+            precision=settings.precision,
+            threads=settings.threads,
+        )
+
+    @cached_property
+    def chat_model(self) -> ChatModel | None:
+        """The language model that writes answers; None: answers are extracted."""
+        settings = self._config.answer
+        if self._given_chat_model is not None or settings.provider == "extractive":
+            return self._given_chat_model
+        from recollect.llm.registry import make_chat_model
+
+        return make_chat_model(
+            settings.provider,
+            model=settings.model,
+            api_key=settings.api_key,
+            base_url=settings.base_url,
+            timeout_seconds=settings.timeout_seconds,
+        )
+
+    @property
+    def searcher(self) -> Searcher:
+        """Runs searches against the open store."""
+        with self._lock:
+            if self._searcher is None:
+                from recollect.retrieval.search import Searcher, SearchSettings
+
+                store, retrieval = self.store, self._config.retrieval
+                self._searcher = Searcher(
+                    store.database,
+                    store.collections,
+                    store.search,
+                    self.embedder,
+                    settings=SearchSettings(
+                        fusion=retrieval.fusion,
+                        dense_weight=retrieval.dense_weight,
+                        rrf_k=retrieval.rrf_k,
+                        candidates=retrieval.candidates,
+                        similarity_threshold=retrieval.similarity_threshold,
+                        lexical_budget=retrieval.lexical_budget,
+                    ),
+                )
+            return self._searcher
+
+    def preparer(self, scope: Scope, place: Collection) -> Preparer:
+        from recollect.ingest.prepare import Preparer
+        from recollect.retrieval.indexing import TermIndexer
+
+        if place.embedding_model != self.embedder.model_name:
+            raise UsageError(
+                f"The collection {place.name!r} is embedded with {place.embedding_model!r}, but "
+                f"{self.embedder.model_name!r} is configured. Configure that model ([rag.embedding]) or choose another "
+                "collection (--collection)."
+            )
+        embedder = self._cached(scope) if self._config.embedding.cache else self.embedder
+        chunking = dict(place.chunking)
+        return Preparer(
+            self._chunker(chunking),
+            TermIndexer(place.language, salt=place.collection_id),
+            embedder,
+            settings={"chunking": chunking, "embedding": place.embedding_model, "language": place.language},
+        )
+
+    def _cached(self, scope: Scope) -> EmbeddingProvider:
+        from recollect.embedding.cached import CachedEmbedder
+        from recollect.store.embedding_cache import EmbeddingCacheRepository
+
+        return CachedEmbedder(self.embedder, EmbeddingCacheRepository(self.store.database, scope))
+
+    def chunking_description(self, chunking: Mapping[str, Any]) -> dict[str, Any]:
+        """The canonical description of a chunker: its strategy and every parameter.
+
+        Raises:
+            UsageError: The strategy or a parameter is unknown, or a value is not allowed.
+        """
+        from recollect.chunking.registry import describe_chunker
+
+        return dict(describe_chunker(self._chunker(chunking)))
+
+    def _chunker(self, description: Mapping[str, Any]) -> ChunkingStrategy:
+        from recollect.chunking.registry import DEFAULT_STRATEGY, make_chunker
+
+        parameters = {key: value for key, value in description.items() if key not in {"algorithm", "tokenize"}}
+        strategy = str(parameters.pop("strategy", DEFAULT_STRATEGY))
+        # `similarity` is a function of the embedding model; as a setting it says whether to use one.
+        similarity = self._neighbour_similarity if parameters.pop("similarity", None) else None
+        tokenize: Tokenize | None = getattr(self.embedder, "token_spans", None)
+        by_tokens = parameters.get("unit") == "tokens" or "max_tokens" in parameters or strategy == "markdown"
+        return make_chunker(strategy, tokenize=tokenize if by_tokens else None, similarity=similarity, **parameters)
+
+    def _neighbour_similarity(self, texts: Sequence[str]) -> list[float]:
+        vectors = self.embedder.embed_documents(texts)
+        return [float(similarity) for similarity in (vectors[:-1] * vectors[1:]).sum(axis=1)]
+
+    def batch_writer(self, scope: Scope, place: Collection, preparer: Preparer) -> BatchWriter:
+        from recollect.ingest.documents import BatchWriter
+
+        return BatchWriter(preparer, self.store.collections, self.store.writer, scope=scope, collection=place)

@@ -1,0 +1,473 @@
+"""The whole of recollect behind one object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from recollect.config import RAGConfig
+from recollect.errors import NotFoundError, UsageError
+from recollect.model import DEFAULT_TENANT_ID, Answer, Document, RetrievalOptions, RetrievedContext, Scope, SearchReply
+from recollect.pipeline.parts import Parts
+
+if TYPE_CHECKING:
+    from recollect.answer.service import AnswerOptions
+    from recollect.embedding.base import EmbeddingProvider
+    from recollect.embedding.models import ModelCache
+    from recollect.ingest.report import IngestReport, IngestResult, ProgressCallback
+    from recollect.llm.base import ChatModel
+    from recollect.store.collections import Collection
+    from recollect.store.documents import DocumentRecord
+    from recollect.store.status import Finding
+    from recollect.store.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineStatus:
+    """What the store holds for one tenant, and what it is searched with.
+
+    Attributes:
+        departments: Current chunks by department; documents of none count under the empty string.
+        collections: By name.
+    """
+
+    total_documents: int
+    total_chunks: int
+    departments: Mapping[str, int]
+    collections: tuple[Collection, ...]
+    embedding_model: str
+    embedding_dimension: int
+    schema_version: int
+    database_bytes: int
+
+
+class RAGPipeline:
+    """Ingests documents, searches them and answers from them.
+
+    A context manager, safe to share between threads. Nothing is opened before it is needed: the store at the first
+    call, the embedding model at the first text that must be embedded.
+
+    Args:
+        config: Settings; None: the defaults and the environment.
+        embedder: Used in place of the configured one.
+        chat_model: Used in place of the configured one.
+
+    Example:
+        >>> from recollect import Document, RAGPipeline
+        >>> with RAGPipeline() as rag:  # doctest: +SKIP
+        ...     rag.ingest(Document(content="Annual leave is 30 days.", source="leave.txt"))
+        ...     rag.ask("How long is annual leave?").text
+    """
+
+    def __init__(
+        self,
+        config: RAGConfig | None = None,
+        *,
+        embedder: EmbeddingProvider | None = None,
+        chat_model: ChatModel | None = None,
+    ) -> None:
+        self.config = config or RAGConfig()
+        self._parts = Parts(self.config, embedder=embedder, chat_model=chat_model)
+
+    def __enter__(self) -> RAGPipeline:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the store and let go of its server; the next call opens it again."""
+        self._parts.close()
+
+    @property
+    def store(self) -> Store:
+        """The open store.
+
+        Raises:
+            StoreUnavailableError: It cannot be started or reached.
+            SchemaVersionError: It was written by a newer recollect.
+        """
+        return self._parts.store
+
+    @property
+    def models(self) -> ModelCache:
+        """The local models that are fetched already, and the way to fetch more."""
+        return self._parts.models
+
+    @property
+    def embedder(self) -> EmbeddingProvider:
+        """The embedding model, before any cache."""
+        return self._parts.embedder
+
+    # Ingest
+
+    def ingest(
+        self,
+        document: Document | str,
+        tenant_id: int | None = None,
+        *,
+        collection: str | None = None,
+        force: bool = False,
+    ) -> IngestResult:
+        """Store a document: cut, embedded, indexed, and findable when this returns.
+
+        A document of the same ``source`` becomes a new version, and the old one is closed; an equal one is left alone.
+
+        Args:
+            document: The document, or its text.
+            tenant_id: Whose it is; None: the default tenant's.
+            collection: Where it goes, made where it is missing; None: the configured one.
+            force: Store it anew even if it is unchanged.
+
+        Raises:
+            UsageError: The document holds no text.
+            ProviderError: The embedding model failed.
+        """
+        return self.ingest_many([document], tenant_id, collection=collection, force=force)[0]
+
+    def ingest_many(
+        self,
+        documents: Sequence[Document | str],
+        tenant_id: int | None = None,
+        *,
+        collection: str | None = None,
+        force: bool = False,
+    ) -> list[IngestResult]:
+        """Store documents in one transaction, as `ingest` does each; their sources must differ."""
+        from recollect.ingest.documents import ingest_documents
+
+        scope = _scope(tenant_id)
+        complete = [Document(content=item) if isinstance(item, str) else item for item in documents]
+        place = self.ensure_collection(collection, tenant_id)
+        preparer = self._parts.preparer(scope, place)
+        results = ingest_documents(
+            complete,
+            scope=scope,
+            preparer=preparer,
+            batch_writer=self._parts.batch_writer(scope, place, preparer),
+            repository=self.store.documents,
+            collection=place,
+            force=force,
+        )
+        self._index_if_due(scope, place, None)
+        return results
+
+    def ingest_paths(
+        self,
+        paths: Sequence[Path | str],
+        tenant_id: int | None = None,
+        *,
+        collection: str | None = None,
+        sync: bool = False,
+        force: bool = False,
+        tags: Sequence[str] = (),
+        on_progress: ProgressCallback | None = None,
+    ) -> IngestReport:
+        """Ingest files and folders, recursively and incrementally.
+
+        Files whose bytes are unchanged cost no embedding. The first folder below a given one becomes the department.
+        Interrupting it at any moment leaves every document whole or absent; running it again completes the work.
+
+        Args:
+            paths: Folders and files.
+            tenant_id: Whose they are; None: the default tenant's.
+            collection: Where they go, made where it is missing; None: the configured one.
+            sync: Close the documents whose files have disappeared from the folders.
+            force: Store every document anew, changed or not.
+            tags: Given to every document.
+            on_progress: Told after every batch.
+
+        Raises:
+            NotFoundError: A path does not exist.
+            ProviderError: The embedding model failed.
+        """
+        from recollect.ingest.folder import FolderIngest
+
+        scope = _scope(tenant_id)
+        place = self.ensure_collection(collection, tenant_id)
+        preparer = self._parts.preparer(scope, place)
+        run = FolderIngest(
+            scope=scope,
+            collection=place,
+            preparer=preparer,
+            batch_writer=self._parts.batch_writer(scope, place, preparer),
+            repository=self.store.documents,
+            writer=self.store.writer,
+            readers=self.config.ingest.readers,
+            max_file_bytes=self.config.ingest.max_file_bytes,
+            tags=tags,
+            force=force,
+            on_progress=on_progress,
+        )
+        report = run.run([Path(path) for path in paths], sync=sync)
+        self._index_if_due(scope, place, on_progress)
+        return report
+
+    def _index_if_due(self, scope: Scope, place: Collection, on_progress: ProgressCallback | None) -> None:
+        if not self.store.dense_indexer.due(scope, place.name):
+            return
+        if on_progress:
+            from recollect.ingest.report import IngestProgress
+
+            on_progress(IngestProgress(done=0, total=0, chunks=0, stage="index"))
+        self.store.dense_indexer.build(scope, place.name)
+
+    # Search and answers
+
+    def search(
+        self,
+        query: str,
+        options: RetrievalOptions | None = None,
+        *,
+        collection: str | None = None,
+        tenant_id: int | None = None,
+    ) -> SearchReply:
+        """Find the passages that answer a query, with timings and the paths taken.
+
+        Args:
+            query: In plain words.
+            options: How to search; None: the configured defaults.
+            collection: Where to search; None: the configured one.
+            tenant_id: Whose knowledge; None: the default tenant's.
+
+        Raises:
+            UsageError: The query or an option is not valid.
+            NotFoundError: There is no such collection.
+        """
+        name = collection or self.config.collection
+        scope = _scope(tenant_id)
+        return self._parts.searcher.search(scope, query, options or self.default_options(), collection=name)
+
+    def retrieve(
+        self,
+        query: str,
+        options: RetrievalOptions | None = None,
+        *,
+        collection: str | None = None,
+        tenant_id: int | None = None,
+    ) -> list[RetrievedContext]:
+        """The passages that answer a query, best first: `search` without what stands around them."""
+        return list(self.search(query, options, collection=collection, tenant_id=tenant_id).results)
+
+    def default_options(self) -> RetrievalOptions:
+        """The configured options of a search."""
+        return RetrievalOptions(top_k=self.config.retrieval.top_k, mode=self.config.retrieval.mode)
+
+    def ask(
+        self,
+        question: str,
+        options: RetrievalOptions | None = None,
+        *,
+        collection: str | None = None,
+        tenant_id: int | None = None,
+    ) -> Answer:
+        """Answer a question from the knowledge base, with citations, or refuse.
+
+        Args:
+            question: In plain words.
+            options: How to search for the passages; None: the configured defaults.
+            collection: Where to search; None: the configured one.
+            tenant_id: Whose knowledge; None: the default tenant's.
+
+        Raises:
+            UsageError: The question or an option is not valid.
+            NotFoundError: There is no such collection.
+            ProviderError: The language model failed.
+        """
+        answer: Answer | None = None
+        for piece in self.ask_stream(question, options, collection=collection, tenant_id=tenant_id):
+            if isinstance(piece, Answer):
+                answer = piece
+        assert answer is not None, "a stream ends with the answer"
+        return answer
+
+    def ask_stream(
+        self,
+        question: str,
+        options: RetrievalOptions | None = None,
+        *,
+        collection: str | None = None,
+        tenant_id: int | None = None,
+    ) -> Iterator[str | Answer]:
+        """As `ask`, but yields the answer's pieces as they come, and the whole `Answer` at the end."""
+        from recollect.answer.service import stream_answer_sync
+
+        name = collection or self.config.collection
+        given = options or replace(self.default_options(), top_k=self.config.answer.passages)
+        reply = self.search(question, given, collection=name, tenant_id=tenant_id)
+        language = self.store.collections.get(_scope(tenant_id), name).language
+        for piece in stream_answer_sync(
+            question,
+            reply.results,
+            embedder=self.embedder,
+            chat_model=self._parts.chat_model,
+            options=self._answer_options(language),
+        ):
+            if isinstance(piece, Answer):
+                search_ms = {f"search_{stage}": ms for stage, ms in reply.timings_ms.items()}
+                yield replace(piece, timings_ms={**search_ms, **piece.timings_ms})
+            else:
+                yield piece
+
+    def _answer_options(self, language: str) -> AnswerOptions:
+        from recollect.answer.service import AnswerOptions
+
+        return AnswerOptions(language=language, max_context_chars=self.config.answer.max_context_chars)
+
+    # Collections
+
+    def ensure_collection(self, name: str | None = None, tenant_id: int | None = None) -> Collection:
+        """The collection of that name, made with the configured settings where it is missing."""
+        from recollect.errors import ConflictError
+
+        wanted = name or self.config.collection
+        found = self.store.collections.find(_scope(tenant_id), wanted)
+        if found is not None:
+            return found
+        try:
+            return self.create_collection(wanted, tenant_id=tenant_id)
+        except ConflictError:  # another process was faster
+            return self.store.collections.get(_scope(tenant_id), wanted)
+
+    def create_collection(
+        self,
+        name: str,
+        *,
+        tenant_id: int | None = None,
+        description: str = "",
+        language: str | None = None,
+        chunking: Mapping[str, Any] | None = None,
+    ) -> Collection:
+        """Make an empty collection.
+
+        Args:
+            name: Unique for the tenant.
+            tenant_id: Whose; None: the default tenant's.
+            description: For people.
+            language: ISO 639-1; None: the configured one.
+            chunking: ``strategy`` and its parameters; None: the configured ones.
+
+        Raises:
+            ConflictError: There is one of that name.
+            UsageError: The name or the chunking is not valid.
+        """
+        from recollect.retrieval.analysis import Analyzer
+
+        configured = {"strategy": self.config.chunking.strategy, **self.config.chunking.parameters}
+        return self.store.collections.create(
+            _scope(tenant_id),
+            name,
+            embedding_model=self.embedder.model_name,
+            embedding_dimension=self.embedder.dimension,
+            language=Analyzer(language or self.config.language).language,
+            chunking=self._parts.chunking_description(chunking or configured),
+            description=description,
+        )
+
+    def list_collections(self, tenant_id: int | None = None) -> list[Collection]:
+        """Every collection, by name."""
+        return self.store.collections.list_all(_scope(tenant_id))
+
+    def delete_collection(self, name: str, *, tenant_id: int | None = None) -> None:
+        """Remove a collection with everything in it, physically.
+
+        Raises:
+            NotFoundError: There is none of that name.
+        """
+        self.store.collections.delete(_scope(tenant_id), name)
+
+    # Documents
+
+    def list_documents(
+        self,
+        *,
+        collection: str | None = None,
+        department: str | None = None,
+        after: int = 0,
+        limit: int = 100,
+        tenant_id: int | None = None,
+    ) -> list[DocumentRecord]:
+        """Documents by id, without their contents; ``after`` is the last id of the page before.
+
+        Raises:
+            NotFoundError: There is no such collection.
+        """
+        scope = _scope(tenant_id)
+        place = self.store.collections.get(scope, collection or self.config.collection)
+        return self.store.documents.list_page(scope, place, department=department, after=after, limit=limit)
+
+    def get_document(self, document: int | str, *, tenant_id: int | None = None) -> DocumentRecord:
+        """One document with its content, by id or by source.
+
+        Raises:
+            NotFoundError: There is none.
+            UsageError: Several documents have that source.
+        """
+        return self.store.documents.get(_scope(tenant_id), self._document_id(document, tenant_id))
+
+    def delete_documents(self, documents: Sequence[int | str], *, tenant_id: int | None = None) -> int:
+        """Close documents: searches of the present no longer find them, their history stays.
+
+        Returns:
+            How many were current.
+
+        Raises:
+            NotFoundError: One of them does not exist; then none is closed.
+        """
+        ids = [self._document_id(document, tenant_id) for document in documents]
+        return self.store.writer.close(_scope(tenant_id), ids)
+
+    def erase_documents(self, documents: Sequence[int | str], *, tenant_id: int | None = None) -> int:
+        """Remove documents physically: every version, chunk, vector and cached embedding.
+
+        Returns:
+            How many there were.
+
+        Raises:
+            NotFoundError: One of them does not exist; then none is erased.
+        """
+        ids = [self._document_id(document, tenant_id) for document in documents]
+        return self.store.writer.erase(_scope(tenant_id), ids)
+
+    def _document_id(self, document: int | str, tenant_id: int | None) -> int:
+        if isinstance(document, int) or document.isdecimal():
+            return int(document)
+        ids = self.store.documents.ids_by_uri(_scope(tenant_id), document)
+        if not ids:
+            raise NotFoundError(f"There is no document {document!r}. `recollect documents list` shows what there is.")
+        if len(ids) > 1:
+            known = ", ".join(str(number) for number in ids)
+            raise UsageError(f"Several documents are named {document!r}: say which by id ({known}).")
+        return ids[0]
+
+    # The store as a whole
+
+    def status(self, tenant_id: int | None = None) -> PipelineStatus:
+        """What the store holds."""
+        scope = _scope(tenant_id)
+        totals = self.store.status.status(scope)
+        collections = self.store.collections.list_all(scope)
+        mine = next((place for place in collections if place.name == self.config.collection), None)
+        return PipelineStatus(
+            total_documents=totals.total_documents,
+            total_chunks=totals.total_chunks,
+            departments=totals.departments,
+            collections=tuple(collections),
+            embedding_model=mine.embedding_model if mine else self.embedder.model_name,
+            embedding_dimension=mine.embedding_dimension if mine else self.embedder.dimension,
+            schema_version=totals.schema_version,
+            database_bytes=totals.database_bytes,
+        )
+
+    def check(self, tenant_id: int | None = None) -> list[Finding]:
+        """Everything in the store that contradicts itself; an empty list for a sound one."""
+        return self.store.status.check(_scope(tenant_id))
+
+
+def _scope(tenant_id: int | None) -> Scope:
+    return Scope(tenant_id=DEFAULT_TENANT_ID if tenant_id is None else tenant_id)

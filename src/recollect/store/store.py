@@ -1,0 +1,62 @@
+"""One open store: its server, its connections, and everything that reads and writes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from recollect.store.collections import CollectionRepository
+from recollect.store.database import Database
+from recollect.store.dense_index import INDEX_THRESHOLD_CHUNKS, DenseIndexer
+from recollect.store.documents import DocumentRepository
+from recollect.store.embedded import EmbeddedServer
+from recollect.store.migrate import migrate
+from recollect.store.search import SearchRepository
+from recollect.store.status import StatusRepository
+from recollect.store.writer import DocumentWriter
+
+
+class Store:
+    """Opens the embedded server, or a given database, brings its schema up to date, and holds the repositories.
+
+    Args:
+        data_dir: Where the embedded server keeps its data; unused with ``dsn``.
+        dsn: A libpq connection string of another server; None: the embedded one.
+        max_connections: Connections that this process opens at most.
+        index_threshold: Chunks from which on a collection's vectors get an approximate index.
+
+    Raises:
+        StoreUnavailableError: The server cannot be started or reached.
+        SchemaVersionError: The store was written by a newer recollect.
+    """
+
+    def __init__(
+        self,
+        *,
+        data_dir: Path,
+        dsn: str | None = None,
+        max_connections: int = 10,
+        index_threshold: int = INDEX_THRESHOLD_CHUNKS,
+    ) -> None:
+        self._server = None if dsn else EmbeddedServer(data_dir)
+        try:
+            self.dsn: str = dsn or (self._server.start() if self._server else "")
+            self.schema_version = migrate(self.dsn).schema_version
+            self.database = Database(self.dsn, max_connections=max_connections)
+        except BaseException:
+            self._stop_server()
+            raise
+        self.collections = CollectionRepository(self.database)
+        self.documents = DocumentRepository(self.database)
+        self.writer = DocumentWriter(self.database)
+        self.search = SearchRepository(self.database)
+        self.status = StatusRepository(self.database)
+        self.dense_indexer = DenseIndexer(self.database, self.collections, threshold=index_threshold)
+
+    def close(self) -> None:
+        """Close the connections and let go of the embedded server; idempotent."""
+        self.database.close()
+        self._stop_server()
+
+    def _stop_server(self) -> None:
+        if self._server:
+            self._server.stop()
