@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from recollect.chunking.sentences import sentence_spans
@@ -32,6 +32,7 @@ class Unit:
         start: Offset of its first character in the text it was cut from.
         end: Offset just behind its last character.
         lead: What it needs to be understood, for scoring only: a table's header, a list's opening line.
+        heading: The heading that it stands under, if that is in the text.
         quote_start: Where a quote of it begins: at ``start``, or at the sentence before where it begins with a word
             that points back ("It must …").
     """
@@ -40,6 +41,7 @@ class Unit:
     end: int
     quote_start: int
     lead: str = ""
+    heading: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +63,23 @@ def quotable_units(text: str, *, language: str = "en", headings: Collection[str]
             are left out.
     """
     units: list[Unit] = []
-    lead = ""
-    header = ""
+    heading, lead, header = "", "", ""
     blocks = list(_blocks(text, frozenset(title.strip().casefold() for title in headings)))
     for index, block in enumerate(blocks):
-        piece = text[block.start : block.end]
-        if block.kind == "row":
-            header = header if index and blocks[index - 1].kind in {"row", "rule"} else piece.strip()
+        piece = text[block.start : block.end].strip()
+        if block.kind == "heading":
+            heading, lead = piece.strip("#*_ "), ""
+        elif block.kind == "row":
+            header = header if index and blocks[index - 1].kind in {"row", "rule"} else piece
             followed_by_rule = index + 1 < len(blocks) and blocks[index + 1].kind == "rule"
             if not followed_by_rule:
-                units.extend(_whole(text, block, lead="" if header == piece.strip() else header))
-        elif block.kind == "item":
-            units.extend(_sentences(text, block, language=language, lead=lead, whole=True))
-        elif block.kind == "prose":
-            units.extend(_sentences(text, block, language=language, lead="", whole=False))
-            lead = text[units[-1].start : units[-1].end] if units and piece.rstrip().endswith(":") else ""
-        elif block.kind == "heading":
-            lead = ""
+                units.extend(_whole(text, block, lead="" if header == piece else header, heading=heading))
+        elif block.kind in {"item", "prose"}:
+            is_item = block.kind == "item"
+            found = _sentences(text, block, language=language, whole=is_item)
+            units.extend(replace(unit, heading=heading, lead=lead if is_item else "") for unit in found)
+            if not is_item:
+                lead = text[units[-1].start : units[-1].end] if units and piece.endswith(":") else ""
     return units
 
 
@@ -123,13 +125,13 @@ def _is_capitals(line: str) -> bool:
     )
 
 
-def _whole(text: str, block: _Block, *, lead: str) -> Iterator[Unit]:
+def _whole(text: str, block: _Block, *, lead: str, heading: str) -> Iterator[Unit]:
     start, end = _trimmed(text, block.start, block.end, edge="|")
     if end > start:
-        yield Unit(start, end, start, lead=lead)
+        yield Unit(start, end, start, lead=lead, heading=heading)
 
 
-def _sentences(text: str, block: _Block, *, language: str, lead: str, whole: bool) -> Iterator[Unit]:
+def _sentences(text: str, block: _Block, *, language: str, whole: bool) -> Iterator[Unit]:
     """The block's sentences; a block that must stay whole is cut only where it is too long to quote."""
     marker = _BULLET.match(text, block.start, block.end) if whole else _QUOTE_MARK.match(text, block.start, block.end)
     begin = marker.end() if marker else block.start
@@ -142,7 +144,7 @@ def _sentences(text: str, block: _Block, *, language: str, lead: str, whole: boo
     for span in spans:
         for start, end in _bounded(text, *_trimmed(text, *span)):
             leans_back = before is not None and _LEANS_BACK.match(text, start, end)
-            yield Unit(start, end, before if before is not None and leans_back else start, lead=lead)
+            yield Unit(start, end, before if before is not None and leans_back else start)
             before = start
 
 

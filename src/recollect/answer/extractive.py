@@ -22,18 +22,8 @@ if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
     from recollect.model import RetrievedContext
 
-_ASKS_FOR_NUMBER = re.compile(
-    r"\b(how (many|much|long|often|old|far|large|big|high|fast|soon|late|early)|when|"
-    r"(what|which) (is the |was the |are the |were the )?(\w+ )?"
-    r"(date|day|year|month|time|percentage|percent|number|amount|rate|price|cost|limit|deadline|version))\b",
-    re.IGNORECASE,
-)
-_HAS_NUMBER = re.compile(
-    r"\d|\b(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred|"
-    r"thousand|million|billion|half|once|twice|daily|weekly|monthly|quarterly|annually|yearly)\b",
-    re.IGNORECASE,
-)
 _IDENTIFIER = re.compile(r"\b(?=\w*[A-Za-z])[A-Za-z]\w*(?:[-_./]\w+)*[-_./]?\d[\w.-]*\b")
+_NUMBER = re.compile(r"\d[\d.]*")
 _LOOKS_LIKE_MARKER = re.compile(r"\[(\d+)\]")
 
 
@@ -46,7 +36,6 @@ class ExtractionOptions:
         max_passages: Only so many of the best passages are read; each costs the embedding of its sentences.
         coverage_weight: What a sentence gains by holding all of the question's terms.
         passage_weight: What a sentence gains by standing in the best passage.
-        number_bonus: What a sentence with a number gains where the question asks for one.
         keep_within: A further sentence must score at least this share of the best one's score.
         rule: When to refuse.
     """
@@ -54,8 +43,7 @@ class ExtractionOptions:
     max_sentences: int = 3
     max_passages: int = 10
     coverage_weight: float = 0.5
-    passage_weight: float = 0.2
-    number_bonus: float = 0.08
+    passage_weight: float = 0.15
     keep_within: float = 0.8
     rule: RefusalRule = field(default_factory=RefusalRule)
 
@@ -168,7 +156,6 @@ def read(
     piece_terms = [frozenset(analyzer.terms(text)) for text in piece_texts]
     wanted = _weighted_terms(frozenset(analyzer.query_terms(question)), piece_terms)
     similarities = embedder.embed_documents(piece_texts) @ embedder.embed_query(question)
-    asks_for_number = _ASKS_FOR_NUMBER.search(question) is not None
     strengths = _passage_strengths(used)
     evidence: list[Evidence] = []
     for (region, unit), held, similarity in zip(pieces, piece_terms, similarities.tolist(), strict=True):
@@ -176,12 +163,18 @@ def read(
         start, end = region.start_offset + unit.start, region.start_offset + unit.end
         score = similarity + options.coverage_weight * coverage
         score += options.passage_weight * max(strengths[id(p)] for p in region.covering(start, end))
-        if asks_for_number and _HAS_NUMBER.search(region.text, unit.start, unit.end):
-            score += options.number_bonus
         evidence.append(Evidence(region, unit, similarity, held, coverage, score))
     evidence.sort(key=lambda e: (-e.score, e.region.document_id, e.start_offset))
     chosen = _choose(evidence, options)
-    return Reading(tuple(evidence), tuple(chosen), _support(question, used, evidence, chosen, wanted))
+    around = "\n".join(f"{passage.title}\n{passage.section or ''}" for passage in used)
+    everywhere = frozenset(analyzer.terms(around)).union(*piece_terms)
+    support = Support(
+        similarity=max(piece.similarity for piece in evidence),
+        coverage=_coverage(wanted, frozenset[str]().union(*(piece.terms for piece in chosen))),
+        missing_number=any(_NUMBER.fullmatch(term) and term not in everywhere for term in wanted),
+        missing_identifier=_misses_identifier(question, around, used),
+    )
+    return Reading(tuple(evidence), tuple(chosen), support)
 
 
 def _units(region: Region, language: str) -> list[Unit]:
@@ -192,7 +185,9 @@ def _units(region: Region, language: str) -> list[Unit]:
 def _scoring_text(region: Region, unit: Unit) -> str:
     """The piece with what it needs to be understood: a list's opening line, a table's header."""
     text = region.text[unit.start : unit.end]
-    return f"{unit.lead} {text}" if unit.lead else text
+    section = region.passage_at(region.start_offset + unit.start).section or ""
+    heading = unit.heading or section.rpartition(" > ")[2]
+    return " ".join(part for part in (heading, unit.lead, text) if part)
 
 
 def _weighted_terms(question_terms: frozenset[str], piece_terms: Sequence[frozenset[str]]) -> dict[str, float]:
@@ -237,24 +232,12 @@ def _says_the_same(piece: Evidence, other: Evidence) -> bool:
     return smaller > 0 and len(piece.terms & other.terms) / len(piece.terms | other.terms) >= 0.8
 
 
-def _support(
-    question: str,
-    passages: Sequence[RetrievedContext],
-    evidence: Sequence[Evidence],
-    chosen: Sequence[Evidence],
-    wanted: dict[str, float],
-) -> Support:
-    sentence_similarity = max(piece.similarity for piece in evidence)
-    known = [p.similarity for p in passages if p.similarity is not None]
-    held = frozenset[str]().union(*(piece.terms for piece in chosen))
-    everything = "\n".join(f"{p.title}\n{p.section or ''}\n{p.content}" for p in passages).casefold()
+def _misses_identifier(question: str, around: str, passages: Sequence[RetrievedContext]) -> bool:
     identifiers = {match.group().casefold() for match in _IDENTIFIER.finditer(question)}
-    return Support(
-        sentence_similarity=sentence_similarity,
-        passage_similarity=max(known) if known else sentence_similarity,
-        coverage=_coverage(wanted, held),
-        missing_identifier=any(identifier not in everything for identifier in identifiers),
-    )
+    if not identifiers:
+        return False
+    everything = "\n".join([around, *(passage.content for passage in passages)]).casefold()
+    return any(identifier not in everything for identifier in identifiers)
 
 
 def _joined_quotes(chosen: Sequence[Evidence]) -> list[tuple[Region, int, int]]:

@@ -1,7 +1,7 @@
 """When the evidence is too thin to answer: a rule with few parameters, chosen by measurement.
 
-The rule is a logistic model over three features of the best evidence. ``benchmarks/refusal.py`` fits it and measures
-its errors on question sets that it was not fitted on; ``docs/how-to/answers.md`` holds the figures.
+The rule is a logistic model over three features of the evidence. ``benchmarks/refusal.py`` fits it and measures its
+errors on question sets that it was not fitted on; ``docs/how-to/answers.md`` holds the figures.
 """
 
 from __future__ import annotations
@@ -9,22 +9,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from recollect.errors import UsageError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Support:
     """How well the evidence supports an answer.
 
     Attributes:
-        sentence_similarity: Cosine similarity of the question and the sentence closest to it.
-        passage_similarity: Cosine similarity of the question and the passage closest to it; where the search did not
-            compute any, the sentence's.
-        coverage: Share of the question's content terms, weighted by rarity, that the chosen evidence holds, 0 to 1.
+        similarity: Cosine similarity of the question and the sentence closest to it, -1 to 1.
+        coverage: Share of the question's terms, weighted by rarity, that the chosen sentences hold, 0 to 1.
+        missing_number: The question names a number that no passage holds.
         missing_identifier: The question names an identifier (``ERR-4012``) that no passage holds.
     """
 
-    sentence_similarity: float
-    passage_similarity: float
+    similarity: float
     coverage: float
+    missing_number: bool = False
     missing_identifier: bool = False
 
 
@@ -32,33 +33,35 @@ class Support:
 class RefusalRule:
     """Refuses where the estimated probability that the evidence answers the question is below ``threshold``.
 
-    The probability is the logistic function of ``bias + sentence_weight * sentence_similarity + passage_weight *
-    passage_similarity + coverage_weight * coverage``.
+    The probability is the logistic function of ``bias + similarity_weight * similarity + coverage_weight * coverage``,
+    less ``missing_number_penalty`` where the question names a number that no passage holds. The weights belong to the
+    local MiniLM model; another embedding model has another range of similarities and wants a calibration of its own.
 
     Attributes:
         bias: Added to every score; lower refuses more.
-        sentence_weight: Weight of the best sentence's similarity.
-        passage_weight: Weight of the best passage's similarity.
+        similarity_weight: Weight of the best sentence's similarity.
         coverage_weight: Weight of the covered share of the question's terms.
-        threshold: 0 never refuses on weak evidence, 1 always does.
+        missing_number_penalty: What a number that no passage holds costs.
+        threshold: From 0 (never refuses on weak evidence) to 1 (always refuses).
         require_identifiers: Refuse whenever the question names an identifier that no passage holds.
     """
 
-    bias: float = -6.0
-    sentence_weight: float = 5.0
-    passage_weight: float = 2.0
-    coverage_weight: float = 4.0
+    bias: float = -4.6
+    similarity_weight: float = 8.5
+    coverage_weight: float = 1.2
+    missing_number_penalty: float = 2.0
     threshold: float = 0.5
     require_identifiers: bool = True
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.threshold <= 1:
+            raise UsageError(f"The refusal threshold must be from 0 to 1, not {self.threshold!r}.")
+
     def probability(self, support: Support) -> float:
         """The estimated probability that the evidence answers the question, 0 to 1."""
-        score = (
-            self.bias
-            + self.sentence_weight * support.sentence_similarity
-            + self.passage_weight * support.passage_similarity
-            + self.coverage_weight * support.coverage
-        )
+        score = self.bias + self.similarity_weight * support.similarity + self.coverage_weight * support.coverage
+        if support.missing_number:
+            score -= self.missing_number_penalty
         return 1 / (1 + math.exp(-max(-50.0, min(50.0, score))))
 
     def refuses(self, support: Support) -> bool:
