@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from recollect.chunking.base import ChunkingStrategy, Tokenize
     from recollect.config import RAGConfig
     from recollect.embedding.base import EmbeddingProvider
-    from recollect.embedding.models import ModelCache
+    from recollect.embedding.models import ModelCache, Progress
     from recollect.ingest.documents import BatchWriter
     from recollect.ingest.prepare import Preparer
     from recollect.llm.base import ChatModel
@@ -30,14 +30,21 @@ class Parts:
         config: What to build.
         embedder: Used in place of the configured one.
         chat_model: Used in place of the configured one.
+        on_download: Told how the download of a model advances.
     """
 
     def __init__(
-        self, config: RAGConfig, *, embedder: EmbeddingProvider | None = None, chat_model: ChatModel | None = None
+        self,
+        config: RAGConfig,
+        *,
+        embedder: EmbeddingProvider | None = None,
+        chat_model: ChatModel | None = None,
+        on_download: Progress | None = None,
     ) -> None:
         self._config = config
         self._given_embedder = embedder
         self._given_chat_model = chat_model
+        self._on_download = on_download
         self._lock = threading.RLock()
         self._store: Store | None = None
         self._searcher: Searcher | None = None
@@ -87,12 +94,14 @@ class Parts:
         from recollect.embedding.registry import make_embedder
 
         settings = self._config.embedding
+        local = settings.provider == "local"
         return make_embedder(
             settings.provider,
-            settings.model,
-            cache=self.models,
+            settings.model if local else None,
+            model_directory=settings.model_dir,
             precision=settings.precision,
             threads=settings.threads,
+            progress=self._on_download,
         )
 
     @cached_property
@@ -136,6 +145,11 @@ class Parts:
             return self._searcher
 
     def preparer(self, scope: Scope, place: Collection) -> Preparer:
+        """Cuts and embeds documents for a collection.
+
+        Raises:
+            UsageError: The collection is embedded with another model than the configured one.
+        """
         from recollect.ingest.prepare import Preparer
         from recollect.retrieval.indexing import TermIndexer
 
@@ -186,6 +200,7 @@ class Parts:
         return [float(similarity) for similarity in (vectors[:-1] * vectors[1:]).sum(axis=1)]
 
     def batch_writer(self, scope: Scope, place: Collection, preparer: Preparer) -> BatchWriter:
+        """Stores what ``preparer`` has made of documents."""
         from recollect.ingest.documents import BatchWriter
 
         return BatchWriter(preparer, self.store.collections, self.store.writer, scope=scope, collection=place)

@@ -16,7 +16,7 @@ from recollect.pipeline.parts import Parts
 if TYPE_CHECKING:
     from recollect.answer.service import AnswerOptions
     from recollect.embedding.base import EmbeddingProvider
-    from recollect.embedding.models import ModelCache
+    from recollect.embedding.models import ModelCache, Progress
     from recollect.ingest.report import IngestReport, IngestResult, ProgressCallback
     from recollect.llm.base import ChatModel
     from recollect.store.collections import Collection
@@ -54,6 +54,7 @@ class RAGPipeline:
         config: Settings; None: the defaults and the environment.
         embedder: Used in place of the configured one.
         chat_model: Used in place of the configured one.
+        on_download: Told how the download of a model advances, in bytes.
 
     Example:
         >>> from recollect import Document, RAGPipeline
@@ -68,9 +69,10 @@ class RAGPipeline:
         *,
         embedder: EmbeddingProvider | None = None,
         chat_model: ChatModel | None = None,
+        on_download: Progress | None = None,
     ) -> None:
         self.config = config or RAGConfig()
-        self._parts = Parts(self.config, embedder=embedder, chat_model=chat_model)
+        self._parts = Parts(self.config, embedder=embedder, chat_model=chat_model, on_download=on_download)
 
     def __enter__(self) -> RAGPipeline:
         return self
