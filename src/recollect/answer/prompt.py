@@ -133,7 +133,7 @@ def _defused(text: str) -> str:
 
 def _one_line(text: str) -> str:
     """A header's field: one line, without the characters that structure the header."""
-    return " ".join(text.split()).replace("[", "(").replace("]", ")").replace("|", "/")
+    return _defused(" ".join(text.split())).replace("[", "(").replace("]", ")").replace("|", "/")
 
 
 @cache

@@ -98,6 +98,7 @@ class OpenAICompatibleChatModel:
             ProviderError: The server refused or could not be reached, the stream broke off, its content filter
                 stepped in, or the answer was empty.
         """
+        chunk_count = 0
         received = False
         finish: str | None = None
         with self._translated_errors():
@@ -105,11 +106,14 @@ class OpenAICompatibleChatModel:
                 chunks = await client.chat.completions.create(**self._request(messages, max_tokens), stream=True)
                 async with chunks:
                     async for chunk in chunks:
+                        chunk_count += 1
                         text, reason = _piece(chunk)
                         finish = reason or finish
                         if text:
                             received = True
                             yield text
+        if not chunk_count:
+            raise self._error(f"{self._base_url} did not answer as a chat completion endpoint does; check the base URL")
         self._check_end(finish, received=received)
 
     def _client(self) -> AsyncOpenAI:

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from answer.samples import LEAVE, WordEmbedder, passage
+from recollect.answer import AnswerOptions, answer, stream_answer, stream_answer_sync, verify
+from recollect.answer.service import is_refusal
+from recollect.answer.synchronous import iterate
+from recollect.errors import ProviderError, UsageError
+from recollect.llm import ScriptedChatModel
+from recollect.model import Answer
+from recollect.model.answer import REFUSAL
+
+EMBEDDER = WordEmbedder()
+QUESTION = "How many days of paid annual leave do employees receive?"
+WRITTEN = "You receive 28 days of paid annual leave [Source 1]."
+
+
+def ask(model=None, passages=None, **options):
+    return answer(
+        QUESTION, [passage(LEAVE)] if passages is None else passages, embedder=EMBEDDER, chat_model=model, **options
+    )
+
+
+def test_without_a_model_sentences_are_quoted():
+    reply = ask()
+    assert "28 days" in reply.text
+    assert reply.timings_ms["answer_ms"] > 0
+
+
+def test_with_a_model_its_markers_become_citations():
+    model = ScriptedChatModel(WRITTEN)
+    reply = ask(model)
+    assert reply.text == "You receive 28 days of paid annual leave [1]."
+    assert not reply.refused
+    assert verify(reply.text, reply.citations, {1: LEAVE}) == ()
+    assert "28 days" in reply.citations[0].quote
+    (messages,) = model.calls
+    assert "[Source 1: hr/leave_policy.pdf]" in messages[1].content
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        REFUSAL,
+        "I don’t have information about that\nin the approved knowledge base",
+        f'**"{REFUSAL}"** [1]',
+        "  ",
+    ],
+)
+def test_a_models_refusal_is_recognised(written):
+    reply = ask(ScriptedChatModel(written))
+    assert (reply.refused, reply.text, reply.citations) == (True, REFUSAL, ())
+
+
+def test_a_partial_answer_is_no_refusal():
+    reply = ask(ScriptedChatModel(f"28 days of annual leave [1]. As to bonuses: {REFUSAL}"))
+    assert not reply.refused
+    assert len(reply.citations) == 1
+    assert not is_refusal("You have 28 days.")
+
+
+def test_without_passages_the_model_is_not_asked():
+    model = ScriptedChatModel("I know it anyway.")
+    assert ask(model, []).refused
+    assert ask(model, [passage(" \n ")]).refused
+    assert model.calls == []
+
+
+def test_a_models_error_reaches_the_caller():
+    error = ProviderError("quota used up", provider="scripted", status=429, retryable=True)
+    with pytest.raises(ProviderError, match="quota used up") as caught:
+        ask(ScriptedChatModel(WRITTEN, error=error, error_after=1))
+    assert caught.value is error
+
+
+@pytest.mark.parametrize("model", [None, ScriptedChatModel(WRITTEN)])
+def test_an_empty_question_is_an_error(model):
+    with pytest.raises(UsageError, match="question is empty"):
+        answer("  ", [passage(LEAVE)], embedder=EMBEDDER, chat_model=model)
+
+
+@pytest.mark.parametrize("model", [None, ScriptedChatModel(WRITTEN)])
+def test_a_stream_ends_with_the_answer(model):
+    async def collect():
+        return [p async for p in stream_answer(QUESTION, [passage(LEAVE)], embedder=EMBEDDER, chat_model=model)]
+
+    *pieces, last = asyncio.run(collect())
+    assert all(isinstance(piece, str) for piece in pieces)
+    assert isinstance(last, Answer)
+    assert "".join(pieces) == (WRITTEN if model else last.text)
+
+
+@pytest.mark.parametrize("model", [None, ScriptedChatModel(WRITTEN)])
+def test_works_inside_a_running_event_loop(model):
+    async def notebook_cell():
+        return ask(model)
+
+    assert "28 days" in asyncio.run(notebook_cell()).text
+
+
+def test_token_limit_reaches_the_model():
+    reply = ask(ScriptedChatModel("abcdefgh" * 4), options=AnswerOptions(max_tokens=2))
+    assert reply.text == "abcdefgh" * 2
+
+
+class TestIterate:
+    def test_an_abandoned_stream_is_cancelled_and_its_thread_ends(self):
+        closed = threading.Event()
+
+        async def endless():
+            try:
+                while True:
+                    yield 1
+                    await asyncio.sleep(0.001)
+            finally:
+                closed.set()
+
+        items = iterate(endless())
+        assert next(items) == 1
+        items.close()
+        assert closed.wait(5)
+        assert all(thread.name != "recollect-stream" for thread in threading.enumerate())
+
+    def test_pieces_arrive_before_the_stream_ends(self):
+        release = threading.Event()
+
+        async def two():
+            yield "first"
+            await asyncio.to_thread(release.wait, 10)
+            yield "second"
+
+        items = iterate(two())
+        assert next(items) == "first"
+        release.set()
+        assert list(items) == ["second"]
+
+    def test_a_stream_that_never_waits_needs_no_thread(self):
+        async def plain():
+            yield threading.current_thread()
+
+        assert list(iterate(plain(), in_thread=False)) == [threading.current_thread()]
+
+    def test_a_stream_that_waits_is_refused_without_a_thread(self):
+        async def waits():
+            await asyncio.sleep(0)
+            yield 1
+
+        with pytest.raises(RuntimeError, match="in_thread=True"):
+            list(iterate(waits(), in_thread=False))
+
+
+def test_streaming_synchronously():
+    *pieces, last = stream_answer_sync(
+        QUESTION, [passage(LEAVE)], embedder=EMBEDDER, chat_model=ScriptedChatModel(WRITTEN)
+    )
+    assert "".join(pieces) == WRITTEN
+    assert last.citations
