@@ -15,7 +15,7 @@ _NO_SETEXT_TEXT = re.compile(r"(?: {4}|\t| {0,3}(?:[-*+>|#]|\d{1,9}[.)]\s|[-=_*]
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 _ATTRIBUTES = re.compile(r"\s*\{[#.:][^{}]*\}\s*$")
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()\s]*(?:\s+\"[^\"]*\")?\)|\[[^\[\]]*\])")
-_EMPHASIS = re.compile(r"(\*{1,3}|(?<!\w)_{1,3}|`+)(\S(?:.*?\S)?)\1(?!\w)")
+_EMPHASIS = re.compile(r"(?<!\\)(\*{1,3}|(?<!\w)_{1,3}|`+)(\S(?:.*?\S)?)(?<!\\)\1(?!\w)")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _ORG = re.compile(

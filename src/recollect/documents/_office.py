@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from recollect.documents._docx import protect, restore
 from recollect.documents._kreuzberg import extract, fact
 from recollect.documents._parsed import Fact, Parsed, TextBuilder
 from recollect.documents._text import clean
 from recollect.documents._times import parse_time
+from recollect.documents.formats import DOCX, MSG
 
 if TYPE_CHECKING:
     from recollect.documents.formats import Format
+    from recollect.model import Heading
 
 Node = Mapping[str, Any]
 _LONGEST_HEADING = 200
@@ -29,23 +33,26 @@ def parse_office(data: bytes, file_format: Format) -> Parsed:
     Raises:
         UnreadableError: It is protected or damaged.
     """
+    if file_format is DOCX:
+        data = protect(data)
     result = extract(data, file_format)
     nodes = result.document["nodes"] if result.document else []
     content, headings = _write(nodes)
     if _letters(content) < 0.9 * _letters(_LINK_TARGET.sub("", result.content)):
         # The tree has lost something that the flat text has: better no structure than no text.
         content, headings = clean(extract(data, file_format, structure=False).content).strip(), []
+    headings = [replace(one, title=restore(one.title)) for one in headings]
     metadata = result.metadata
-    facts: dict[str, Fact] = {"author": fact(metadata, "authors", "created_by", "from_email")}
+    author = fact(metadata, "authors", "created_by", "from_email")
+    title = fact(metadata, "title", "subject") if file_format is MSG else fact(metadata, "title")
+    facts: dict[str, Fact] = {"author": restore(author or "")}
     for name, key in (("slides", "slide_count"), ("sheets", "sheet_count")):
         count = metadata.get(key)
         facts[name] = count if isinstance(count, int) else None
     return Parsed(
-        content=content,
+        content=restore(content),
         headings=headings,
-        title=fact(metadata, "title", "subject")
-        if file_format.label == "an Outlook message"
-        else fact(metadata, "title"),
+        title=restore(title or ""),
         event_time=parse_time(fact(metadata, "modified_at")) or parse_time(fact(metadata, "created_at")),
         metadata={name: value for name, value in facts.items() if value},
     )
@@ -55,7 +62,7 @@ def _letters(text: str) -> int:
     return sum(map(str.isalnum, text))
 
 
-def _write(nodes: Sequence[Node]) -> tuple[str, list[Any]]:
+def _write(nodes: Sequence[Node]) -> tuple[str, list[Heading]]:
     builder = TextBuilder()
     trusted = _headings_are_plausible(nodes)
     depths = _list_depths(nodes)

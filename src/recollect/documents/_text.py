@@ -18,6 +18,7 @@ _UNWANTED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff\ud800-\udfff\r]")
 _NEWLINES = re.compile("\r\n?|[\x0b\x0c]")
 _DROPPED = re.compile("[\x00-\x08\x0e-\x1f\x7f\ufeff]")
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_JOINTS = re.compile("[ \n、。，\u3040-\u309f]")
 # Single-byte encodings of Latin scripts, most common first; a tie goes to the earlier one.
 _LATIN = ("cp1252", "cp1250", "iso8859-15", "mac_roman")
 _ODD_IN_WORD = re.compile(r"(?<=[^\W\d_])[^\w\s'’\-‐.,/&@:;()\[\]]+(?=[^\W\d_])|(?<=[^\W\d_])[¹²³ºª]|[\x80-\x9f]")
@@ -41,8 +42,8 @@ def clean(text: str) -> str:
 def decode(data: bytes, *, declared: str | None = None) -> str:
     """Decodes text of unknown encoding and cleans it.
 
-    The order is: byte order mark, UTF-8, ``declared``, UTF-16 and UTF-32 by their zero bytes, then the legacy
-    encodings: Latin ones by how few letters turn into symbols, the rest by ``charset-normalizer``.
+    The order is: byte order mark, UTF-8, UTF-16 and UTF-32 by their zero bytes or by what they give, ``declared``,
+    then the legacy encodings: Latin ones by how few letters turn into symbols, the rest by ``charset-normalizer``.
 
     Args:
         data: The whole text.
@@ -54,11 +55,11 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             return clean(data[len(mark) :].decode(encoding, "replace"))
-    wide = _decode_wide(data)
+    text = _try(data, "utf-8")
+    wide = _decode_wide(data) if text is None or "\0" in text else None
     if wide is not None:
         return clean(wide)
     _refuse_binary(data)
-    text = _try(data, "utf-8")
     if text is None and declared is not None:
         text = _try(data, declared)
     return clean(_decode_legacy(data) if text is None else text)
@@ -74,10 +75,8 @@ def _try(data: bytes, encoding: str) -> str | None:
 def _decode_wide(data: bytes) -> str | None:
     """UTF-16 or UTF-32 without a byte order mark, or None."""
     sample = data[:_SAMPLE]
-    if b"\0" not in sample or len(data) < 4:
-        return None
     for encoding, width in (("utf-32-le", 4), ("utf-32-be", 4), ("utf-16-le", 2), ("utf-16-be", 2)):
-        if len(data) % width == 0 and _looks_like_text(_try(sample[: len(sample) // width * width], encoding)):
+        if len(data) % width == 0 and _looks_like_text(_try(sample, encoding)):
             return _try(data, encoding)
     return None
 
@@ -86,9 +85,10 @@ def _looks_like_text(text: str | None) -> bool:
     if not text or "\0" in text:
         return False
     plain = sum(1 for char in text if char in "\t\n\r" or unicodedata.category(char)[0] in "LNPZMS")
-    # Bytes read two by two as UTF-16 land all over the CJK blocks; real text has spaces or stays in few blocks.
+    # Other bytes read two by two land all over the CJK blocks; real text stays in few or has spaces and punctuation.
     blocks = len({ord(char) >> 8 for char in text})
-    return plain >= 0.97 * len(text) and blocks <= max(3, len(text) // 20)
+    joints = len(_JOINTS.findall(text))
+    return plain >= 0.97 * len(text) and (blocks <= max(3, len(text) // 20) or joints >= 0.05 * len(text))
 
 
 def _refuse_binary(data: bytes) -> None:
@@ -103,7 +103,7 @@ def _decode_legacy(data: bytes) -> str:
     high = sum(1 for byte in sample if byte >= 0x80)
     letters = sum(1 for byte in sample if byte >= 0x80 or chr(byte).isalpha())
     # Latin scripts write most of their letters in ASCII; Cyrillic, Greek, Chinese and others hardly any.
-    if high <= 0.25 * letters:
+    if high <= max(4, 0.25 * letters):
         return _decode_latin(data)
     from charset_normalizer import from_bytes
 
