@@ -23,7 +23,7 @@ from psycopg import sql
 
 from recollect.errors import StoreUnavailableError
 from recollect.store._server_account import make_reachable, server_account
-from recollect.store._server_binaries import MAJOR_VERSION, Account, run_program
+from recollect.store._server_binaries import MAJOR_VERSION, Account, Outcome, run_program
 from recollect.store._server_errors import explain
 from recollect.store._server_files import Layout, connection_string, give_to_owner_of, socket_file
 from recollect.store.tuning import settings_for, this_machine
@@ -36,6 +36,7 @@ _DRAFT_PREFIX = ".pg-init-"
 _SETTINGS_FILE = "recollect.conf"
 _LARGEST_LOG_BYTES = 5 * 1024 * 1024
 _CONNECT_TIMEOUT_SECONDS = 10
+_ATTEMPTS = 4
 
 State = Literal["ready", "no database", "busy", "down"]
 
@@ -115,7 +116,7 @@ class ServerControl:
         with suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGINT)
         deadline = time.monotonic() + wait_seconds
-        while self.layout.pid_file.exists() and time.monotonic() < deadline:
+        while _alive(process) and time.monotonic() < deadline:
             time.sleep(0.005)
 
     def _probe(self, dsn: str) -> State:
@@ -189,13 +190,12 @@ class ServerControl:
         # An interrupted initdb leaves only this folder, which the next start removes.
         draft = Path(tempfile.mkdtemp(prefix=_DRAFT_PREFIX, dir=self.layout.root))
         self._hand_over(draft)
-        self._make_reachable()
         # One syncfs makes it as durable as a thousand fsyncs, and several times faster.
         sync = ["--sync-method=syncfs"] if sys.platform == "linux" else []
         arguments = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--data-checksums"]
         arguments += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--no-instructions", *sync]
         try:
-            done = run_program("initdb", [*arguments, "-D", draft.name], folder=self.layout.root, account=self.account)
+            done = self._run("initdb", [*arguments, "-D", draft.name])
             if done.status != 0:
                 raise explain("create the cluster", done.output, self.layout)
             with (draft / "postgresql.conf").open("a", encoding="utf-8") as file:
@@ -212,14 +212,13 @@ class ServerControl:
 
     def _launch(self, deadline: float) -> None:
         self._remove_stale_pid_file()
-        self._make_reachable()
         self._write_settings()
         self.layout.socket_dir.mkdir(mode=0o700, exist_ok=True)
         self._hand_over(self.layout.socket_dir)
         log_start = self._open_log()
         seconds = max(1, int(deadline - time.monotonic()))
         arguments = ["start", "--wait", f"--timeout={seconds}", "-s", "-D", "pg", "-l", self.layout.log.name]
-        done = run_program("pg_ctl", arguments, folder=self.layout.root, account=self.account)
+        done = self._run("pg_ctl", arguments)
         if done.status == 0:
             return
         log = self._log_since(log_start)
@@ -237,9 +236,19 @@ class ServerControl:
             f"from a crash: try again later. Its log ends:\n{tail}"
         )
 
-    def _make_reachable(self) -> None:
-        if self.account is not None:
-            make_reachable(self.layout.root, self.account)
+    def _run(self, name: str, arguments: list[str]) -> Outcome:
+        account = self.account
+        if account is None:
+            return run_program(name, arguments, folder=self.layout.root)
+        for _ in range(_ATTEMPTS):
+            make_reachable(self.layout.root, account)
+            log_start = self._log_size()
+            done = run_program(name, arguments, folder=self.layout.root, account=account)
+            said = f"{done.output}\n{self._log_since(log_start)}"
+            # Somebody may close a folder above at the same moment: pytest does so with root's at every start.
+            if done.status == 0 or "permission denied" not in said.lower():
+                break
+        return done
 
     def _hand_over(self, path: Path) -> None:
         if self.account is not None:
@@ -247,6 +256,9 @@ class ServerControl:
 
     def _write_settings(self) -> None:
         settings = {**_FIXED_SETTINGS, **settings_for(this_machine())}
+        if sys.platform == "linux":
+            # After a crash every file is synced first: one by one that takes longer than the recovery itself.
+            settings["recovery_init_sync_method"] = "syncfs"
         lines = [f"{name} = '{value}'\n" for name, value in settings.items()]
         file = self.layout.pgdata / _SETTINGS_FILE
         draft = file.with_suffix(".tmp")
@@ -261,7 +273,13 @@ class ServerControl:
         os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600))
         give_to_owner_of(self.layout.root, log)
         self._hand_over(log)
-        return log.stat().st_size
+        return self._log_size()
+
+    def _log_size(self) -> int:
+        try:
+            return self.layout.log.stat().st_size
+        except FileNotFoundError:
+            return 0
 
     def _log_since(self, start: int) -> str:
         try:
@@ -320,3 +338,12 @@ class ServerControl:
                     return
         _LOGGER.warning("%s is stale (process %s is not its server): removed", self.layout.pid_file, pid)
         self.layout.pid_file.unlink(missing_ok=True)
+
+
+def _alive(process: psutil.Process) -> bool:
+    import psutil
+
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.store.tuning import Machine, _container_memory_limits, settings_for, this_machine
+
+MIB = 2**20
+GIB = 2**30
+
+machines = st.builds(
+    Machine,
+    memory_bytes=st.integers(64 * MIB, 4096 * GIB),
+    cpu_count=st.integers(1, 512),
+    shared_memory_bytes=st.none() | st.integers(0, 64 * GIB),
+)
+
+
+def megabytes(text: str) -> int:
+    matched = re.fullmatch(r"(\d+)MB", text)
+    assert matched is not None
+    return int(matched[1])
+
+
+@given(machines)
+def test_durability_is_never_traded(machine):
+    settings = settings_for(machine)
+    assert {settings[name] for name in ("fsync", "full_page_writes", "synchronous_commit")} == {"on"}
+
+
+@given(machines)
+def test_memory_stays_modest_on_any_machine(machine):
+    settings = settings_for(machine)
+    assert 32 <= megabytes(settings["shared_buffers"]) <= 192
+    assert 4 <= megabytes(settings["work_mem"]) <= 16
+    assert 64 <= megabytes(settings["maintenance_work_mem"]) <= 256
+    assert megabytes(settings["effective_cache_size"]) >= megabytes(settings["shared_buffers"])
+
+
+@given(machines)
+def test_workers_fit_the_processors_and_each_other(machine):
+    settings = settings_for(machine)
+    building = int(settings["max_parallel_maintenance_workers"])
+    assert building <= max(0, machine.cpu_count - 1)
+    assert building <= int(settings["max_parallel_workers"]) <= int(settings["max_worker_processes"])
+
+
+@given(machines, st.integers(1, 8))
+def test_more_memory_never_means_smaller_settings(machine, factor):
+    larger = Machine(memory_bytes=machine.memory_bytes * factor, cpu_count=machine.cpu_count)
+    for name in ("shared_buffers", "work_mem", "maintenance_work_mem", "effective_cache_size"):
+        assert megabytes(settings_for(larger)[name]) >= megabytes(settings_for(machine)[name])
+
+
+def test_a_small_shared_memory_file_system_is_not_relied_on():
+    docker = Machine(memory_bytes=8 * GIB, cpu_count=4, shared_memory_bytes=64 * MIB)
+    usual = Machine(memory_bytes=8 * GIB, cpu_count=4, shared_memory_bytes=4 * GIB)
+    assert settings_for(docker)["dynamic_shared_memory_type"] == "mmap"
+    assert settings_for(usual)["dynamic_shared_memory_type"] == "posix"
+
+
+def test_connections_are_the_callers_to_choose():
+    machine = Machine(memory_bytes=GIB, cpu_count=1)
+    assert settings_for(machine)["max_connections"] == "100"
+    assert settings_for(machine, max_connections=20)["max_connections"] == "20"
+
+
+@pytest.mark.parametrize(
+    ("controllers", "base", "name"), [("", "", "memory.max"), ("cpu,memory", "memory", "memory.limit_in_bytes")]
+)
+def test_the_limits_of_all_groups_above_count(tmp_path, controllers, base, name):
+    group = tmp_path / base / "outer" / "inner"
+    group.mkdir(parents=True)
+    (group / name).write_text("max\n" if controllers == "" else "9223372036854771712\n", encoding="ascii")
+    (group.parent / name).write_text("1000000000\n", encoding="ascii")
+    (tmp_path / base / name).write_text("2000000000\n", encoding="ascii")
+    assert min(_container_memory_limits(tmp_path, [("cpuset", "/x"), (controllers, "/outer/inner")])) == 1_000_000_000
+
+
+def test_a_group_seen_from_inside_a_container_falls_back_to_the_mounted_root(tmp_path):
+    (tmp_path / "memory.max").write_text("500000000\n", encoding="ascii")
+    assert _container_memory_limits(tmp_path, [("", "/docker/of-the-host")]) == [500_000_000]
+
+
+def test_no_limits_where_nothing_is_mounted(tmp_path):
+    assert _container_memory_limits(tmp_path / "absent", [("", "/"), ("memory", "/a")]) == []
+
+
+def test_this_machine_is_measured():
+    machine = this_machine()
+    assert machine.memory_bytes > 64 * MIB
+    assert machine.cpu_count >= 1
