@@ -180,7 +180,7 @@ class _Graph:
         return self._helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION)
 
     def _weight(self, name: str, array: npt.NDArray[np.generic]) -> str:
-        self._weights.append(self._to_proto(np.ascontiguousarray(array), name))
+        self._weights.append(self._to_proto(np.asarray(array, order="C"), name))
         return name
 
     def _tensor(self, name: str, *shape: int) -> _Array:

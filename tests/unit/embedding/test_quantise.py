@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import logging
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from recollect.embedding import quantise
+from recollect.embedding.models import ModelCache
+from recollect.embedding.quantise import ensure_built, load_session
+from recollect.errors import ModelUnavailableError
+
+from .tiny_bert import random_tensors, reference_vector, write_model
+
+SAMPLE = [[2, 5, 6, 7, 3], [2, 3], [2, *range(20, 50), 3]]
+
+
+@pytest.fixture
+def files(tmp_path):
+    return ModelCache(tmp_path / "cache").pull(str(write_model(tmp_path / "model")))
+
+
+def cosine(path, token_ids):
+    vector = load_session(path).run(None, {"input_ids": np.array([token_ids], np.int32)})[0][0]
+    return float(vector @ reference_vector(token_ids, random_tensors()))
+
+
+def test_both_precisions_give_the_models_vectors(files):
+    full = ensure_built(files, precision="fp32", sample=SAMPLE)
+    small = ensure_built(files, precision="int8", sample=SAMPLE)
+    assert (full.precision, small.precision) == ("fp32", "int8")
+    assert cosine(full.path, SAMPLE[2]) == pytest.approx(1.0, abs=1e-6)
+    assert 0.97 < cosine(small.path, SAMPLE[2]) < 0.9999999
+
+
+def test_the_reduced_range_for_processors_without_vnni(files, monkeypatch):
+    with_vnni = ensure_built(files, precision="int8", sample=SAMPLE)
+    monkeypatch.setattr(quantise, "cpu_class", lambda: "x86")
+    without = ensure_built(files, precision="int8", sample=SAMPLE)
+    if without.path != with_vnni.path:
+        assert without.path.read_bytes() != with_vnni.path.read_bytes()
+    assert cosine(without.path, SAMPLE[2]) > 0.95
+
+
+def test_a_built_file_is_used_again(files):
+    first = ensure_built(files, precision="int8", sample=SAMPLE)
+    stamp = first.path.stat().st_mtime_ns
+    assert ensure_built(files, precision="int8", sample=SAMPLE) == first
+    assert first.path.stat().st_mtime_ns == stamp
+
+
+def test_8_bits_that_differ_too_much_give_way_to_32(files, monkeypatch, caplog):
+    monkeypatch.setattr(quantise, "MINIMUM_COSINE", 1.01)
+    with caplog.at_level(logging.WARNING, logger="recollect"):
+        built = ensure_built(files, precision="int8", sample=SAMPLE)
+    assert built.precision == "fp32"
+    assert "using 32 bits" in caplog.text
+    assert cosine(built.path, SAMPLE[2]) == pytest.approx(1.0, abs=1e-6)
+    monkeypatch.setattr(quantise, "build_graph", None)
+    assert ensure_built(files, precision="int8", sample=SAMPLE) == built
+
+
+def test_builders_at_the_same_time_leave_one_whole_file(files):
+    with ThreadPoolExecutor(4) as pool:
+        built = set(pool.map(lambda _: ensure_built(files, precision="int8", sample=SAMPLE), range(4)))
+    assert len(built) == 1
+    names = {path.name for path in files.build_directory.iterdir()}
+    assert names == {".build.lock", built.pop().path.name}
+
+
+def test_a_directory_that_cannot_be_written_is_named(tmp_path):
+    model = write_model(tmp_path / "model")
+    (tmp_path / "cache").write_text("a file where the cache should be", encoding="utf-8")
+    files = ModelCache(tmp_path / "cache").pull(str(model))
+    with pytest.raises(ModelUnavailableError, match="cannot be written"):
+        ensure_built(files, precision="fp32", sample=SAMPLE)
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    path = tmp_path / "broken.onnx"
+    path.write_bytes(b"not a graph")
+    with pytest.raises(ModelUnavailableError, match="Delete it"):
+        load_session(path)
