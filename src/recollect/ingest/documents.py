@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads
 from recollect.ingest.prepare import CutDocument, Preparer, average_length
 from recollect.ingest.report import IngestResult
 from recollect.model import Document, Scope
@@ -80,7 +81,7 @@ class BatchWriter:
 
 
 def ingest_documents(
-    documents: Sequence[Document],
+    documents: Iterable[Document],
     *,
     scope: Scope,
     preparer: Preparer,
@@ -89,16 +90,36 @@ def ingest_documents(
     collection: Collection,
     force: bool = False,
 ) -> list[IngestResult]:
-    """Ingest documents that are in memory: all in one transaction.
+    """Ingest documents that are in memory or come from a stream, in batches that are transactions each.
+
+    One batch is written while the next is embedded; the documents in memory are bounded however many come.
+
+    Returns:
+        What became of each, in order.
 
     Raises:
-        UsageError: A document holds no text.
+        UsageError: A document holds no text; the batches before it are stored.
     """
     source = repository.ensure_source(scope, collection, MANUAL_SOURCE, "manual")
-    batch = [preparer.cut(document, preparer.fingerprint(_given(document))) for document in documents]
-    results = batch_writer.write(source, batch, preparer.embed(batch), force=force)
+    finished: list[IngestResult] = []
+
+    def cut(document: Document) -> CutDocument:
+        return preparer.cut(document, preparer.fingerprint(_given(document)))
+
+    def write(batch: list[CutDocument], embeddings: list[Vectors]) -> None:
+        finished.extend(batch_writer.write(source, batch, embeddings, force=force))
+        if batch_writer.statistics_lag_far():
+            batch_writer.refresh_statistics()
+
+    with threads(1, "reader") as reader:
+        cuts = ahead(reader, cut, documents, size=_size, max_items=DOCUMENTS_AHEAD, max_size=BYTES_AHEAD)
+        embed_and_write(batches(cuts, cut=lambda one: one, source_id=lambda _: source.source_id), preparer.embed, write)
     batch_writer.refresh_statistics()
-    return results
+    return finished
+
+
+def _size(document: Document) -> int:
+    return len(document.content)
 
 
 def _given(document: Document) -> dict[str, object]:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from recollect.documents.reader import read_file
 from recollect.documents.walk import FoundFile, SkippedFile, walk
 from recollect.errors import ParseError, RecollectError, StoreUnavailableError, UsageError
+from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads, windows
 from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
 from recollect.ingest.roots import Root, department_of, resolve_roots
 
@@ -33,15 +31,11 @@ if TYPE_CHECKING:
     from recollect.store.writer import DocumentWriter
 
 
-T = TypeVar("T")
-
 # Files are looked up in the store this many at a time.
 _WINDOW_FILES = 256
-# A batch is embedded and stored once it holds this many chunks.
-_BATCH_CHUNKS = 256
-_BATCH_DOCUMENTS = 64
-# Raw bytes that readers may hold at once, beyond a single file.
-_BYTES_IN_FLIGHT = 32 * 1024 * 1024
+
+
+_Batch: TypeAlias = "list[tuple[CutDocument, Root]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +122,19 @@ class FolderIngest:
         if self._on_progress:
             self._total = sum(1 for root in roots for file in self._walk(root) if isinstance(file, FoundFile))
         seen: dict[int, set[str]] = {root.source.source_id: set() for root in roots}
-        with ThreadPoolExecutor(self._readers, thread_name_prefix="recollect-reader") as readers:
-            reads = self._read_all(readers, self._candidates(roots, seen if sync else None))
-            self._store_all(reads)
+        with threads(self._readers, "reader") as readers:
+            reads = ahead(
+                readers,
+                self._read,
+                self._candidates(roots, seen if sync else None),
+                size=lambda candidate: candidate.found.size,
+                max_items=DOCUMENTS_AHEAD,
+                max_size=BYTES_AHEAD,
+            )
+            grouped = batches(
+                self._cut(reads), cut=lambda pair: pair[0], source_id=lambda pair: pair[1].source.source_id
+            )
+            embed_and_write(grouped, self._embed, self._write)
         if sync:
             self._close_missing(roots, seen)
         self._report("statistics")
@@ -142,7 +146,7 @@ class FolderIngest:
 
     def _candidates(self, roots: Sequence[Root], seen: dict[int, set[str]] | None) -> Iterator[_Candidate]:
         for root in roots:
-            for window in _windows(self._found(root, seen), _WINDOW_FILES):
+            for window in windows(self._found(root, seen), _WINDOW_FILES):
                 uris = [root.uri(found.source) for found in window]
                 stamps = self._repository.stamps(self._scope, root.source, uris)
                 for found, uri in zip(window, uris, strict=True):
@@ -159,27 +163,6 @@ class FolderIngest:
                 self._tally.fail(str(file.path), file.reason)
             else:
                 self._tally.skip(file.kind)
-
-    def _read_all(self, readers: ThreadPoolExecutor, candidates: Iterator[_Candidate]) -> Iterator[_Read]:
-        """Read files ahead, in order, within the bounds of memory."""
-        waiting: deque[tuple[int, Future[_Read]]] = deque()
-        in_flight = 0
-        try:
-            for candidate in candidates:
-                while waiting and (
-                    len(waiting) >= 4 * self._readers + _BATCH_DOCUMENTS
-                    or in_flight + candidate.found.size > _BYTES_IN_FLIGHT
-                ):
-                    size, future = waiting.popleft()
-                    in_flight -= size
-                    yield future.result()
-                waiting.append((candidate.found.size, readers.submit(self._read, candidate)))
-                in_flight += candidate.found.size
-            while waiting:
-                yield waiting.popleft()[1].result()
-        finally:
-            for _, future in waiting:
-                future.cancel()
 
     def _read(self, candidate: _Candidate) -> _Read:
         department = department_of(candidate.uri)
@@ -206,37 +189,17 @@ class FolderIngest:
         except OSError:
             return False  # reading it will say what is wrong
 
-    def _store_all(self, reads: Iterator[_Read]) -> None:
-        writing: Future[None] | None = None
-        with ThreadPoolExecutor(1, thread_name_prefix="recollect-writer") as writer:
-            for batch in self._batches(reads):
-                embeddings = self._preparer.embed([cut for cut, _ in batch])
-                self._embedded += sum(len(cut.chunks) for cut, _ in batch)
-                # One batch is written while the next one is embedded; a failure of it surfaces here.
-                if writing is not None:
-                    writing.result()
-                writing = writer.submit(self._write, batch, embeddings)
-            if writing is not None:
-                writing.result()
+    def _embed(self, batch: _Batch) -> list[Vectors]:
+        embeddings = self._preparer.embed([cut for cut, _ in batch])
+        self._embedded += sum(len(cut.chunks) for cut, _ in batch)
+        return embeddings
 
-    def _batches(self, reads: Iterator[_Read]) -> Iterator[list[tuple[CutDocument, Root]]]:
-        batch: list[tuple[CutDocument, Root]] = []
-        chunks = 0
+    def _cut(self, reads: Iterable[_Read]) -> Iterator[tuple[CutDocument, Root]]:
         for read in reads:
             if read.cut is None:
                 self._settle(read)
-                continue
-            root = read.candidate.root
-            if batch and root.source.source_id != batch[0][1].source.source_id:
-                yield batch
-                batch, chunks = [], 0
-            batch.append((read.cut, root))
-            chunks += len(read.cut.chunks)
-            if chunks >= _BATCH_CHUNKS or len(batch) >= _BATCH_DOCUMENTS:
-                yield batch
-                batch, chunks = [], 0
-        if batch:
-            yield batch
+            else:
+                yield read.cut, read.candidate.root
 
     def _settle(self, read: _Read) -> None:
         if read.error is None:
@@ -245,7 +208,7 @@ class FolderIngest:
             self._tally.fail(str(read.candidate.found.path), read.error)
         self._advance(1)
 
-    def _write(self, batch: list[tuple[CutDocument, Root]], embeddings: list[Vectors]) -> None:
+    def _write(self, batch: _Batch, embeddings: list[Vectors]) -> None:
         source = batch[0][1].source
         cuts = [cut for cut, _ in batch]
         try:
@@ -281,7 +244,7 @@ class FolderIngest:
                 continue
             known = self._repository.current_uris(self._scope, root.source, prefix=root.prefix)
             gone = (document_id for uri, document_id in known if uri not in seen[root.source.source_id])
-            for window in _windows(gone, _WINDOW_FILES):
+            for window in windows(gone, _WINDOW_FILES):
                 self._tally.removed += self._writer.close(self._scope, window)
 
     def _advance(self, files: int) -> None:
@@ -292,8 +255,3 @@ class FolderIngest:
         if self._on_progress:
             progress = IngestProgress(done=self._done, total=self._total, chunks=self._embedded, stage=stage)
             self._on_progress(progress)
-
-
-def _windows(items: Iterator[T], size: int) -> Iterator[list[T]]:
-    while window := list(islice(items, size)):
-        yield window

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from recollect.errors import UsageError
 from recollect.model import Scope
@@ -14,13 +14,16 @@ if TYPE_CHECKING:
     from recollect.chunking.base import ChunkingStrategy, Tokenize
     from recollect.config import RAGConfig
     from recollect.embedding.base import EmbeddingProvider
-    from recollect.embedding.models import ModelCache, Progress
+    from recollect.embedding.models import ModelCache
     from recollect.ingest.documents import BatchWriter
     from recollect.ingest.prepare import Preparer
     from recollect.llm.base import ChatModel
     from recollect.retrieval.search import Searcher
     from recollect.store.collections import Collection
     from recollect.store.store import Store
+
+#: Called with the bytes fetched so far and the expected total, None where it is unknown.
+DownloadProgress: TypeAlias = "Callable[[int, int | None], None]"
 
 
 class Parts:
@@ -39,7 +42,7 @@ class Parts:
         *,
         embedder: EmbeddingProvider | None = None,
         chat_model: ChatModel | None = None,
-        on_download: Progress | None = None,
+        on_download: DownloadProgress | None = None,
     ) -> None:
         self._config = config
         self._given_embedder = embedder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from recollect.config import RAGConfig
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import DEFAULT_TENANT_ID, Answer, Document, RetrievalOptions, RetrievedContext, Scope, SearchReply
-from recollect.pipeline.parts import Parts
+from recollect.pipeline.parts import DownloadProgress, Parts
 
 if TYPE_CHECKING:
     from recollect.answer.service import AnswerOptions
     from recollect.embedding.base import EmbeddingProvider
-    from recollect.embedding.models import ModelCache, Progress
+    from recollect.embedding.models import ModelCache
     from recollect.ingest.report import IngestReport, IngestResult, ProgressCallback
     from recollect.llm.base import ChatModel
     from recollect.store.collections import Collection
@@ -69,7 +69,7 @@ class RAGPipeline:
         *,
         embedder: EmbeddingProvider | None = None,
         chat_model: ChatModel | None = None,
-        on_download: Progress | None = None,
+        on_download: DownloadProgress | None = None,
     ) -> None:
         self.config = config or RAGConfig()
         self._parts = Parts(self.config, embedder=embedder, chat_model=chat_model, on_download=on_download)
@@ -134,17 +134,17 @@ class RAGPipeline:
 
     def ingest_many(
         self,
-        documents: Sequence[Document | str],
+        documents: Iterable[Document | str],
         tenant_id: int | None = None,
         *,
         collection: str | None = None,
         force: bool = False,
     ) -> list[IngestResult]:
-        """Store documents in one transaction, as `ingest` does each; their sources must differ."""
+        """Store documents, as `ingest` does each, in batches that are transactions; any number, from any iterable."""
         from recollect.ingest.documents import ingest_documents
 
         scope = _scope(tenant_id)
-        complete = [Document(content=item) if isinstance(item, str) else item for item in documents]
+        complete = (Document(content=item) if isinstance(item, str) else item for item in documents)
         place = self.ensure_collection(collection, tenant_id)
         preparer = self._parts.preparer(scope, place)
         results = ingest_documents(

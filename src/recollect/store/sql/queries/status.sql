@@ -44,7 +44,8 @@ WHERE c.tenant_id = %(tenant_id)s
   AND substr(t.content, c.start_offset + 1, c.end_offset - c.start_offset) <> c.text
 
 -- check_counts: collections whose counters are wrong
-SELECT 'collection whose counters are wrong', count(*) FROM collection_state s
-WHERE s.tenant_id = %(tenant_id)s AND (s.document_count, s.chunk_count) IS DISTINCT FROM (
-    SELECT count(*), coalesce(sum(v.chunk_count), 0)::bigint FROM document_versions v
-    WHERE v.tenant_id = s.tenant_id AND v.collection_id = s.collection_id AND v.known_to = 'infinity')
+SELECT 'collection whose counters are wrong', count(*)
+FROM collection_state s CROSS JOIN LATERAL (
+    SELECT count(*) AS documents, coalesce(sum(v.chunk_count), 0) AS chunks FROM document_versions v
+    WHERE v.tenant_id = s.tenant_id AND v.collection_id = s.collection_id AND v.known_to = 'infinity') n
+WHERE s.tenant_id = %(tenant_id)s AND (s.document_count <> n.documents OR s.chunk_count <> n.chunks)

@@ -1,0 +1,117 @@
+"""Stages that overlap: reading ahead within bounds, and writing one batch while the next is embedded."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from recollect.ingest.prepare import CutDocument
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+Embedded = TypeVar("Embedded")
+
+# A batch is embedded and stored once it is this large: enough to sort texts by length, little enough to be lost.
+BATCH_CHUNKS = 256
+BATCH_DOCUMENTS = 64
+
+# How far ahead documents may be read: enough for a full batch, little enough to bound the memory.
+DOCUMENTS_AHEAD = 2 * BATCH_DOCUMENTS
+BYTES_AHEAD = 16 * 1024 * 1024
+
+
+@contextmanager
+def threads(count: int, name: str) -> Iterator[ThreadPoolExecutor]:
+    """Worker threads; leaving waits for what they are at, but not for what they have not begun."""
+    workers = ThreadPoolExecutor(count, thread_name_prefix=f"recollect-{name}")
+    try:
+        yield workers
+    finally:
+        workers.shutdown(wait=True, cancel_futures=True)
+
+
+def ahead(
+    workers: ThreadPoolExecutor,
+    make: Callable[[Item], Made],
+    items: Iterable[Item],
+    *,
+    size: Callable[[Item], int],
+    max_items: int,
+    max_size: int,
+) -> Iterator[Made]:
+    """``map(make, items)`` in order, made ahead by ``workers``.
+
+    Args:
+        workers: Threads that call ``make``.
+        make: Called once an item.
+        items: Any number of them; taken only as far ahead as the bounds allow.
+        size: What an item weighs.
+        max_items: How many may be made ahead.
+        max_size: What they may weigh together; a single item may weigh more.
+    """
+    waiting: deque[tuple[int, Future[Made]]] = deque()
+    in_flight = 0
+    for item in items:
+        weight = size(item)
+        while waiting and (len(waiting) >= max_items or in_flight + weight > max_size):
+            done, future = waiting.popleft()
+            in_flight -= done
+            yield future.result()
+        waiting.append((weight, workers.submit(make, item)))
+        in_flight += weight
+    while waiting:
+        yield waiting.popleft()[1].result()
+
+
+def batches(
+    items: Iterable[Item], *, cut: Callable[[Item], CutDocument], source_id: Callable[[Item], int]
+) -> Iterator[list[Item]]:
+    """Items in batches that are embedded together and stored in one transaction.
+
+    A batch holds documents of one source, each source URI once (a statement cannot give one document two versions),
+    and ends once it is large enough.
+    """
+    batch: list[Item] = []
+    uris: set[str | None] = set()
+    chunks = 0
+    for item in items:
+        document = cut(item)
+        full = chunks >= BATCH_CHUNKS or len(batch) >= BATCH_DOCUMENTS
+        if batch and (full or document.document.source in uris or source_id(item) != source_id(batch[0])):
+            yield batch
+            batch, uris, chunks = [], set(), 0
+        batch.append(item)
+        uris.add(document.document.source)
+        chunks += len(document.chunks)
+    if batch:
+        yield batch
+
+
+def embed_and_write(
+    batches: Iterable[Item], embed: Callable[[Item], Embedded], write: Callable[[Item, Embedded], None]
+) -> None:
+    """Embed each batch in the calling thread while the one before it is written in another.
+
+    Batches are written in order, one at a time; a failure of ``write`` surfaces at the next batch or at the end.
+    """
+    writing: Future[None] | None = None
+    with threads(1, "writer") as writer:
+        for batch in batches:
+            embedded = embed(batch)
+            if writing is not None:
+                writing.result()
+            writing = writer.submit(write, batch, embedded)
+        if writing is not None:
+            writing.result()
+
+
+def windows(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """The items in lists of ``size``, the last one shorter."""
+    iterator = iter(items)
+    while window := list(islice(iterator, size)):
+        yield window
