@@ -129,6 +129,9 @@ class EmbeddedServer:
         layout = Layout(self._data_dir.expanduser().resolve())
         if not layout.lock.exists():
             return
+        # Whoever is still there stops it; do not wait for one who may just be recovering it.
+        if in_use(layout):
+            return
         with exclusive(layout, timeout_seconds=10):
             if not in_use(layout):
                 ServerControl.of(layout).stop(wait_seconds=wait_seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ from psycopg import sql
 
 from recollect.errors import ConflictError, NotFoundError, StoreError, StoreUnavailableError, UsageError
 from recollect.store import backup as backup_module
+from recollect.store._server_account import make_reachable, server_account
+from recollect.store._server_binaries import installation
 from recollect.store.backup import backup, restore
 from recollect.store.embedded import EmbeddedServer
 
@@ -187,3 +190,35 @@ def test_the_password_is_not_among_the_arguments():
     arguments, extra = backup_module._connection_arguments("postgresql://me:s3cret@db/x?application_name=a%20b")
     assert "s3cret" not in " ".join(arguments)
     assert extra == {"PGPASSWORD": "s3cret"}
+
+
+@pytest.fixture
+def older_server(tmp_path: Path) -> Iterator[str]:
+    """A PostgreSQL 16 that is none of recollect's, with pgvector: the wheel has one."""
+    programs = installation().parent / "pginstall" / "bin"
+    if not (programs / "postgres").exists():
+        pytest.skip("the wheel has no PostgreSQL 16")
+    account = server_account(tmp_path, tmp_path / "absent")
+    identity = {"user": account.uid, "group": account.gid, "extra_groups": []} if account else {}
+    home = tmp_path / "older"
+    home.mkdir()
+    if account:
+        os.chown(home, account.uid, account.gid)
+        make_reachable(home, account)
+
+    def run_as_server(name: str, *arguments: str) -> None:
+        command = [str(programs / name), *arguments]
+        subprocess.run(command, cwd=home, check=True, stdout=subprocess.DEVNULL, **identity)
+
+    run_as_server("initdb", "-D", "pg", "-U", "postgres", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C")
+    run_as_server("pg_ctl", "start", "-w", "-D", "pg", "-l", "log", "-o", "-h '' -k .. -F")
+    yield psycopg.conninfo.make_conninfo("", host=str(home), user="postgres", dbname="postgres")
+    run_as_server("pg_ctl", "stop", "-w", "-m", "immediate", "-D", "pg")
+
+
+def test_a_store_moves_to_an_older_server_and_back(source, saved, older_server, database, tmp_path):
+    restore(older_server, saved)
+    assert value(older_server, DIGEST) == value(source, DIGEST)
+    backup(older_server, tmp_path / "b")
+    restore(database, tmp_path / "b")
+    assert value(database, DIGEST) == value(source, DIGEST)
