@@ -1,0 +1,284 @@
+"""Groups of options that several commands share, as dataclasses whose fields a command takes as options."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from enum import StrEnum
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from recollect.cli._session import GlobalOptions, Session
+from recollect.errors import UsageError
+from recollect.model import RetrievalOptions
+
+_SEARCH_PANEL = "Search"
+_FILTER_PANEL = "Filters"
+_CHUNKING_PANEL = "Chunking"
+
+JsonScalar = str | int | float | bool | None
+
+
+class Mode(StrEnum):
+    """What searches."""
+
+    HYBRID = "hybrid"
+    DENSE = "dense"
+    LEXICAL = "lexical"
+
+
+class Fusion(StrEnum):
+    """How the arms' results become one list."""
+
+    WEIGHTED = "weighted"
+    RRF = "rrf"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectionOption:
+    """The collection that a command works on."""
+
+    collection: Annotated[
+        str | None, typer.Option("--collection", "-c", help="The collection; by default the configured one.")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """How a command searches."""
+
+    mode: Annotated[
+        Mode | None, typer.Option(help="Words and meaning, meaning only, or words only.", rich_help_panel=_SEARCH_PANEL)
+    ] = None
+    top_k: Annotated[
+        int | None, typer.Option("--top-k", "-k", help="Passages to find, 1 to 1,000.", rich_help_panel=_SEARCH_PANEL)
+    ] = None
+    fusion: Annotated[
+        Fusion | None,
+        typer.Option(help="Add normalised scores, or reciprocal ranks.", rich_help_panel=_SEARCH_PANEL),
+    ] = None
+    dense_weight: Annotated[
+        float | None,
+        typer.Option(help="Share of the meaning in weighted fusion, 0 to 1.", rich_help_panel=_SEARCH_PANEL),
+    ] = None
+    rrf_k: Annotated[
+        int | None, typer.Option(help="The constant k of reciprocal rank fusion.", rich_help_panel=_SEARCH_PANEL)
+    ] = None
+    candidates: Annotated[
+        int | None, typer.Option(help="Passages that each arm contributes.", rich_help_panel=_SEARCH_PANEL)
+    ] = None
+    min_similarity: Annotated[
+        float | None,
+        typer.Option(help="Drop passages of a lower cosine similarity, -1 to 1.", rich_help_panel=_SEARCH_PANEL),
+    ] = None
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say how each passage came to its rank.", rich_help_panel=_SEARCH_PANEL)
+    ] = False
+    department: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this department; repeat for one of several.", rich_help_panel=_FILTER_PANEL),
+    ] = None
+    source: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this source; repeat for one of several.", rich_help_panel=_FILTER_PANEL),
+    ] = None
+    tag: Annotated[
+        list[str] | None,
+        typer.Option(help="Only documents with this tag; repeat for all of several.", rich_help_panel=_FILTER_PANEL),
+    ] = None
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="Only documents whose metadata has this value (as JSON, or else as text); repeat for more.",
+            rich_help_panel=_FILTER_PANEL,
+        ),
+    ] = None
+
+    def retrieval(self, *, mode: str, top_k: int) -> RetrievalOptions:
+        """As the library takes them.
+
+        Args:
+            mode: Where none is given.
+            top_k: Where none is given.
+
+        Raises:
+            UsageError: A ``--where`` is not ``KEY=VALUE``.
+        """
+        chosen = Mode(self.mode or mode)
+        return RetrievalOptions(
+            top_k=top_k if self.top_k is None else self.top_k,
+            mode=chosen.value,
+            fusion=self.fusion.value if self.fusion else None,
+            dense_weight=self.dense_weight,
+            rrf_k=self.rrf_k,
+            candidates=self.candidates,
+            similarity_threshold=self.min_similarity,
+            department=tuple(self.department or ()),
+            source=tuple(self.source or ()),
+            tags=tuple(self.tag or ()),
+            metadata_filters=key_values(self.where or (), option="--where"),
+            explain=self.explain,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkingOptions:
+    """How a new collection cuts its documents."""
+
+    chunking: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STRATEGY",
+            help="fixed_size, hierarchical, markdown, paragraph, recursive, semantic or sliding_window.",
+            rich_help_panel=_CHUNKING_PANEL,
+        ),
+    ] = None
+    chunk_size: Annotated[
+        int | None, typer.Option(help="Longest chunk, in the strategy's unit.", rich_help_panel=_CHUNKING_PANEL)
+    ] = None
+    chunk_overlap: Annotated[
+        int | None,
+        typer.Option(help="What neighbouring chunks have in common.", rich_help_panel=_CHUNKING_PANEL),
+    ] = None
+    chunking_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="Another parameter of the strategy, for instance unit=tokens; repeat for more.",
+            rich_help_panel=_CHUNKING_PANEL,
+        ),
+    ] = None
+
+    @property
+    def given(self) -> bool:
+        """Whether any of them was."""
+        return any(getattr(self, field.name) is not None and getattr(self, field.name) != [] for field in fields(self))
+
+    def parameters(self, strategy: str) -> dict[str, JsonScalar]:
+        """The parameters given, by the names that ``strategy`` has for them.
+
+        Raises:
+            UsageError: The strategy is unknown, or has no such parameter.
+        """
+        from recollect.chunking.registry import parameter_names
+
+        known = parameter_names(strategy)
+        values = key_values(self.chunking_option or (), option="--chunking-option")
+        unknown = sorted(set(values) - set(known))
+        if unknown:
+            raise UsageError(f"{strategy} chunking has no parameter {unknown[0]!r}; it has {', '.join(known)}.")
+        if self.chunk_size is not None:
+            values[next(name for name in _SIZE_NAMES if name in known)] = self.chunk_size
+        if self.chunk_overlap is not None:
+            if "stride" in known:
+                values["stride"] = int(values.get("window_size") or _SLIDING_WINDOW) - self.chunk_overlap
+            elif "overlap" in known:
+                values["overlap"] = self.chunk_overlap
+            else:
+                raise UsageError(f"{strategy} chunking has no overlap: leave out --chunk-overlap.")
+        return values
+
+
+_SIZE_NAMES = ("size", "window_size", "max_size", "max_tokens")
+# The default of sliding_window's window_size, for an overlap that is given without a size.
+_SLIDING_WINDOW = 500
+
+
+def key_values(items: list[str] | tuple[str, ...], *, option: str) -> dict[str, Any]:
+    """``KEY=VALUE`` texts as a mapping; a value that is JSON has JSON's type, any other is text.
+
+    Raises:
+        UsageError: An item has no ``=``, or no key before it.
+    """
+    values: dict[str, Any] = {}
+    for item in items:
+        key, separator, value = item.partition("=")
+        if not separator or not key:
+            raise UsageError(f"{option} takes KEY=VALUE, not {item!r}.")
+        values[key] = _json_or_text(value)
+    return values
+
+
+def _json_or_text(value: str) -> Any:  # noqa: ANN401 - whatever JSON holds
+    try:
+        return json.loads(value, parse_constant=_not_a_value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _not_a_value(name: str) -> None:
+    raise ValueError(name)
+
+
+def command(app: typer.Typer, name: str) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
+    """Register a function as a command; a parameter whose type is a group of options becomes those options.
+
+    The function takes a `Session` first, and returns the exit status (None: 0). Every command takes the global
+    options, so that they may stand before or behind its name.
+
+    Args:
+        app: Where the command belongs.
+        name: The command's name.
+    """
+
+    def register(function: Callable[..., int | None]) -> Callable[..., int | None]:
+        app.command(name)(_expanded(function))
+        return function
+
+    return register
+
+
+def _expanded(function: Callable[..., int | None]) -> Callable[..., int | None]:
+    parameters = inspect.signature(function, eval_str=True).parameters
+    groups: dict[str, type] = {}
+    plain: dict[str, inspect.Parameter] = {}
+    for name, parameter in list(parameters.items())[1:]:
+        if is_dataclass(parameter.annotation) and isinstance(parameter.annotation, type):
+            groups[name] = parameter.annotation
+        else:
+            plain[name] = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+
+    def run(*, ctx: typer.Context, **values: Any) -> int | None:  # noqa: ANN401 - each option has its own type
+        own = {name: _picked(group, values) for name, group in groups.items()}
+        collection = next((group.collection for group in own.values() if isinstance(group, CollectionOption)), None)
+        session = Session.of(
+            ctx.obj,
+            _picked(GlobalOptions, values),
+            collection=collection,
+            takes_collection=CollectionOption in groups.values(),
+        )
+        return function(session, **own, **{name: values[name] for name in plain})
+
+    signature = [inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context), *plain.values()]
+    for group in (*groups.values(), GlobalOptions):
+        signature += as_parameters(group)
+    return _with_signature(run, function, signature)
+
+
+def as_parameters(group: type) -> list[inspect.Parameter]:
+    """The fields of a group of options, as the parameters of a function."""
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+        )
+        for field in fields(group)
+    ]
+
+
+def _with_signature(
+    run: Callable[..., int | None], function: Callable[..., int | None], signature: list[inspect.Parameter]
+) -> Callable[..., int | None]:
+    # Typer reads both: the signature for the defaults, the annotations for the types.
+    run.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in signature}
+    run.__name__, run.__doc__ = function.__name__, function.__doc__
+    return run
+
+
+def _picked(group: type, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 - an instance of `group`
+    return group(**{field.name: values[field.name] for field in fields(group)})

@@ -1,0 +1,184 @@
+"""What a running command knows: the global options, the configuration, and where to write."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from recollect.config import RAGConfig
+    from recollect.pipeline import RAGPipeline
+
+_PANEL = "Everywhere"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlobalOptions:
+    """The options that every command takes, before or behind its name."""
+
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where the embedded database keeps its data.", rich_help_panel=_PANEL),
+    ] = None
+    dsn: Annotated[
+        str | None,
+        typer.Option(help="A PostgreSQL server with pgvector, in place of the embedded one.", rich_help_panel=_PANEL),
+    ] = None
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A TOML file of settings.", rich_help_panel=_PANEL)
+    ] = None
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document and nothing else.", rich_help_panel=_PANEL)
+    ] = False
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="Log more, and show where errors come from.", rich_help_panel=_PANEL),
+    ] = False
+
+
+@dataclass(frozen=True)
+class RootOptions:
+    """What stood before the command's name."""
+
+    options: GlobalOptions
+    collection: str | None
+
+
+class Session:
+    """One run of one command.
+
+    Args:
+        options: The global options, from before and behind the command's name.
+        collection: The collection named, if any.
+    """
+
+    def __init__(self, options: GlobalOptions, *, collection: str | None) -> None:
+        self.options = options
+        self.json = options.json
+        self._collection = collection
+
+    @classmethod
+    def of(
+        cls, root: RootOptions | None, own: GlobalOptions, *, collection: str | None, takes_collection: bool
+    ) -> Session:
+        """Join the options from before the command's name with the command's own, which win.
+
+        Raises:
+            UsageError: A collection stands before a command that has no use for it.
+        """
+        before = root or RootOptions(GlobalOptions(), None)
+        if before.collection is not None and not takes_collection:
+            raise UsageError("This command takes no --collection.")
+        joined = GlobalOptions(
+            data_dir=own.data_dir or before.options.data_dir,
+            dsn=own.dsn or before.options.dsn,
+            config=own.config or before.options.config,
+            json=own.json or before.options.json,
+            verbose=own.verbose or before.options.verbose,
+        )
+        logging.basicConfig(
+            stream=sys.stderr,
+            level=logging.INFO if joined.verbose else logging.WARNING,
+            format="%(levelname)s %(name)s: %(message)s",
+        )
+        return cls(joined, collection=collection or before.collection)
+
+    @cached_property
+    def config(self) -> RAGConfig:
+        """The settings: file, environment and options.
+
+        Raises:
+            ConfigurationError: One of them is unknown or not valid.
+        """
+        from recollect.config import RAGConfig
+
+        storage: dict[str, Any] = {}
+        if self.options.data_dir is not None:
+            # A data directory on the command line means the embedded server, whatever the environment says.
+            storage = {"data_dir": self.options.data_dir, "dsn": None}
+        if self.options.dsn is not None:
+            storage["dsn"] = self.options.dsn
+        overrides: dict[str, Mapping[str, Any] | str] = {"storage": storage} if storage else {}
+        if self._collection is not None:
+            overrides["collection"] = self._collection
+        return RAGConfig.load(self.options.config, **overrides)
+
+    @property
+    def collection(self) -> str:
+        """The collection that the command works on."""
+        return self.config.collection
+
+    @contextmanager
+    def pipeline(self, config: RAGConfig | None = None) -> Iterator[RAGPipeline]:
+        """The pipeline, closed at the end. A first download of the model shows its progress.
+
+        Args:
+            config: Other settings than the command's.
+        """
+        from recollect.cli._progress import DownloadBar
+        from recollect.pipeline import RAGPipeline
+
+        with DownloadBar(lambda: self.err) as bar, RAGPipeline(config or self.config, on_download=bar) as rag:
+            yield rag
+
+    @cached_property
+    def out(self) -> Console:
+        """Standard output, for people."""
+        from rich.console import Console
+
+        return Console(highlight=False, emoji=False, markup=False)
+
+    @cached_property
+    def err(self) -> Console:
+        """Standard error."""
+        from rich.console import Console
+
+        return Console(stderr=True, highlight=False, emoji=False, markup=False)
+
+    def note(self, text: str) -> None:
+        """Something worth knowing, on standard error."""
+        from recollect.cli._terminal import plain
+
+        self.err.print(plain(text), soft_wrap=True)
+
+    def emit(self, document: Mapping[str, Any]) -> None:
+        """Print the command's one JSON document."""
+        write_json(document)
+
+    def confirm(self, question: str, *, yes: bool) -> None:
+        """Ask a person before something is lost; a script has meant what it says.
+
+        Raises:
+            UsageError: The person says no.
+        """
+        if yes or self.json or not sys.stdin.isatty():
+            return
+        if not typer.confirm(question, err=True):
+            raise UsageError("Nothing was changed.")
+
+
+def write_json(document: Mapping[str, Any]) -> None:
+    """Print a JSON document on standard output, as UTF-8 whatever the terminal's encoding."""
+    text = json.dumps(document, ensure_ascii=False, indent=2, default=str)
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
+    sys.stdout.flush()
+
+
+def argument_text(text: str) -> str:
+    """An argument with what is not UTF-8 replaced, as nothing could be looked for by it."""
+    return os.fsencode(text).decode("utf-8", "replace")

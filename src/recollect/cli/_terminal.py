@@ -1,0 +1,95 @@
+"""Texts of documents on a terminal: harmless, short, with what matters marked."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from rich.text import Text
+
+    from recollect.retrieval.analysis import Analyzer
+
+# ANSI escape sequences: CSI, then OSC and its kin up to their terminator, then two-character ones.
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?|\x9b[0-?]*[ -/]*[@-~]"
+)
+# C0 and C1 controls but line feed and tab; marks that override the direction of what follows; lone surrogates.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_WORD = re.compile(r"\w+(?:[-.'@]\w+)*")
+_SPACE = re.compile(r"\s+")
+
+
+def plain(text: str) -> str:
+    """The text without anything that a terminal would obey."""
+    return _CONTROLS.sub("", _ESCAPES.sub("", text)).replace("\t", "    ")
+
+
+def one_line(text: str) -> str:
+    """`plain`, with every run of white space as one blank."""
+    return _SPACE.sub(" ", plain(text.replace("\r", " "))).strip()
+
+
+def shortened(text: str, length: int) -> str:
+    """One line of at most ``length`` characters."""
+    line = one_line(text)
+    return line if len(line) <= length else line[: max(1, length - 1)].rstrip() + "…"
+
+
+class Highlighter:
+    """Finds the words of a query in a text, whatever their endings.
+
+    Args:
+        query: In plain words.
+        analyzer: Of the searched collection's language.
+    """
+
+    def __init__(self, query: str, analyzer: Analyzer) -> None:
+        self._analyzer = analyzer
+        self._terms = frozenset(analyzer.query_terms(query))
+
+    def snippet(self, text: str, *, length: int) -> Text:
+        """The part of a text that holds most of the query's words, those words marked.
+
+        Args:
+            text: A passage.
+            length: Characters at most.
+        """
+        from rich.text import Text
+
+        line = one_line(text)
+        hits = [match.span() for match in _WORD.finditer(line) if self._matches(match.group())]
+        start, end = _best_window(len(line), [first for first, _ in hits], length)
+        start, end = _at_blanks(line, start, end)
+        snippet = Text("… " if start else "")
+        offset = len(snippet) - start
+        snippet.append(line[start:end] + (" …" if end < len(line) else ""))
+        for first, last in hits:
+            if start <= first and last <= end:
+                snippet.stylize("bold yellow", first + offset, last + offset)
+        return snippet
+
+    def _matches(self, word: str) -> bool:
+        return not self._terms.isdisjoint(self._analyzer.terms(word))
+
+
+def _best_window(total: int, hits: Collection[int], length: int) -> tuple[int, int]:
+    if total <= length:
+        return 0, total
+    starts = [max(0, min(hit - length // 6, total - length)) for hit in hits] or [0]
+    count: Callable[[int], int] = lambda start: sum(start <= hit < start + length for hit in hits)  # noqa: E731
+    best = max(starts, key=lambda start: (count(start), -start))
+    return best, best + length
+
+
+def _at_blanks(line: str, start: int, end: int) -> tuple[int, int]:
+    """Move both ends inwards to the nearest blank, if there is one near."""
+    if start:
+        blank = line.find(" ", start, start + 30)
+        start = blank + 1 if blank >= 0 else start
+    if end < len(line):
+        blank = line.rfind(" ", end - 30, end)
+        end = blank if blank > start else end
+    return start, end

@@ -1,0 +1,110 @@
+"""``recollect ask``: an answer with citations, or a refusal."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.cli._options import CollectionOption, SearchOptions, command
+from recollect.cli._session import Session, argument_text
+from recollect.cli.query import place, rounded
+from recollect.model import Answer
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from recollect.model import RetrievalOptions
+    from recollect.pipeline import RAGPipeline
+
+_QUOTE_CHARACTERS = 300
+_MARKER = re.compile(r"\[\d+\]")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "ask")(_ask)
+
+
+def _ask(
+    session: Session,
+    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    search: SearchOptions,
+    *,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="A question, in plain words.")],
+) -> int:
+    """Answer a question from the documents, with citations, or say that they hold no answer."""
+    from recollect.retrieval.search import validate
+
+    options = search.retrieval(mode=session.config.retrieval.mode, top_k=session.config.answer.passages)
+    question = argument_text(text)
+    validate(question, options)
+    with session.pipeline() as rag:
+        if session.json:
+            session.emit(as_json(rag.ask(question, options)))
+        else:
+            answer = _streamed(session, rag, question, options)
+            show_answer(session, answer)
+            if search.explain:
+                timings = ", ".join(f"{stage} {ms:,.0f} ms" for stage, ms in answer.timings_ms.items())
+                session.out.print(timings, style="dim")
+    return 0
+
+
+def as_json(answer: Answer) -> dict[str, Any]:
+    """The answer as ``--json`` prints it."""
+    names = ("marker", "document_id", "source", "section", "page", "start_offset", "end_offset", "quote")
+    return {
+        "question": answer.question,
+        "answer": answer.text,
+        "refused": answer.refused,
+        "citations": [{name: getattr(citation, name) for name in names} for citation in answer.citations],
+        "timings_ms": rounded(answer.timings_ms),
+    }
+
+
+def _streamed(session: Session, rag: RAGPipeline, question: str, options: RetrievalOptions) -> Answer:
+    """The answer; a language model's words are shown as they come, until the citations are checked."""
+    if rag.config.answer.provider == "extractive" or not session.out.is_terminal:
+        return rag.ask(question, options)
+    from rich.live import Live
+    from rich.text import Text
+
+    from recollect.cli._terminal import plain
+
+    shown = Text()
+    with Live(shown, console=session.out, transient=True, vertical_overflow="ellipsis") as live:
+        for piece in rag.ask_stream(question, options):
+            if isinstance(piece, Answer):
+                return piece
+            shown.append(plain(piece))
+            live.update(shown)
+    raise AssertionError("a stream ends with the answer")
+
+
+def show_answer(session: Session, answer: Answer) -> None:
+    """The answer, then what it rests on."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from recollect.cli._terminal import shortened
+
+    session.out.print(_marked(answer.text, refused=answer.refused))
+    for citation in answer.citations:
+        session.out.print()
+        head = Text(f"[{citation.marker}] ", style="bold green")
+        head.append_text(place(citation.source, citation.section, citation.page))
+        session.out.print(head, soft_wrap=not session.out.is_terminal)
+        quote = Text(f"“{shortened(citation.quote, _QUOTE_CHARACTERS)}”", style="italic")
+        session.out.print(Padding(quote, (0, 0, 0, 4)))
+
+
+def _marked(text: str, *, refused: bool) -> Text:
+    from rich.text import Text
+
+    from recollect.cli._terminal import plain
+
+    shown = Text(plain(text).strip(), style="yellow" if refused else "")
+    shown.highlight_regex(_MARKER, "bold green")
+    return shown

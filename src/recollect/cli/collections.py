@@ -1,0 +1,78 @@
+"""``recollect collections``: list, create and delete collections."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from recollect.cli._options import ChunkingOptions, command
+from recollect.cli._session import Session, argument_text
+from recollect.cli.ingest import chunking_of
+from recollect.cli.status import collection_json, show_collections
+from recollect.errors import NotFoundError
+
+app = typer.Typer(help="List, create and delete collections.", no_args_is_help=True)
+
+_Name = Annotated[str, typer.Argument(metavar="NAME", help="The collection.")]
+
+
+def _list(session: Session) -> int:
+    """List the collections."""
+    with session.pipeline() as rag:
+        found = rag.list_collections()
+    if session.json:
+        session.emit({"collections": [collection_json(collection) for collection in found]})
+    elif found:
+        show_collections(session, found)
+    else:
+        session.out.print("There is no collection yet. Try: recollect ingest FOLDER")
+    return 0
+
+
+def _create(
+    session: Session,
+    chunking: ChunkingOptions,
+    *,
+    name: _Name,
+    description: Annotated[str, typer.Option(help="What it holds, for people.")] = "",
+    language: Annotated[
+        str | None, typer.Option(metavar="CODE", help="Of most of its documents (ISO 639-1); decides word stems.")
+    ] = None,
+) -> int:
+    """Make an empty collection, with its own chunking and language."""
+    with session.pipeline() as rag:
+        made = rag.create_collection(
+            argument_text(name),
+            description=description,
+            language=language,
+            chunking=chunking_of(rag, chunking) if chunking.given else None,
+        )
+    if session.json:
+        session.emit({"collection": collection_json(made)})
+    else:
+        session.out.print(f"Made the collection {made.name!r}.")
+    return 0
+
+
+def _delete(
+    session: Session, *, name: _Name, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
+) -> int:
+    """Remove a collection with everything in it, for good."""
+    wanted = argument_text(name)
+    with session.pipeline() as rag:
+        found = next((place for place in rag.list_collections() if place.name == wanted), None)
+        if found is None:
+            raise NotFoundError(f"There is no collection {wanted!r}. `recollect collections list` shows them.")
+        session.confirm(f"Remove {wanted!r} with its {found.document_count:,} documents for good?", yes=yes)
+        rag.delete_collection(wanted)
+    if session.json:
+        session.emit({"deleted": wanted, "documents": found.document_count})
+    else:
+        session.out.print(f"Removed the collection {wanted!r} and its {found.document_count:,} documents.")
+    return 0
+
+
+command(app, "list")(_list)
+command(app, "create")(_create)
+command(app, "delete")(_delete)

@@ -1,0 +1,106 @@
+"""``recollect db``: the store as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recollect.cli._options import command
+from recollect.cli._session import Session
+from recollect.cli.status import size
+
+app = typer.Typer(help="Migrate, check, back up and restore the store.", no_args_is_help=True)
+
+
+@contextmanager
+def _server(session: Session) -> Iterator[str]:
+    """The store's connection string; an embedded server runs meanwhile."""
+    storage = session.config.storage
+    if storage.dsn is not None:
+        yield storage.dsn.get_secret_value()
+        return
+    from recollect.store.embedded import EmbeddedServer
+
+    with EmbeddedServer(storage.data_dir) as dsn:
+        yield dsn
+
+
+def _migrate(session: Session) -> int:
+    """Bring the store's schema up to date. Every command does so when it opens the store."""
+    from recollect.store.migrate import migrate
+
+    with _server(session) as dsn:
+        report = migrate(dsn)
+    if session.json:
+        session.emit({"schema_version": report.schema_version, "applied": list(report.applied)})
+    else:
+        done = f"applied {', '.join(report.applied)}" if report.applied else "nothing to do"
+        session.out.print(f"Schema version {report.schema_version}: {done}.")
+    return 0
+
+
+def _check(session: Session) -> int:
+    """Look for anything in the store that contradicts itself. Exit status 1 if there is."""
+    with session.pipeline() as rag:
+        findings = rag.check()
+    if session.json:
+        found = [{"problem": finding.problem, "count": finding.count} for finding in findings]
+        session.emit({"ok": not findings, "findings": found})
+    elif findings:
+        for finding in findings:
+            session.out.print(f"✗ {finding.problem}: {finding.count:,}")
+        session.note("The store is inconsistent. Restore a backup into a new one, or ingest its documents anew.")
+    else:
+        session.out.print("The store is sound.")
+    return 1 if findings else 0
+
+
+def _backup(
+    session: Session,
+    *,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write the backup.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+) -> int:
+    """Write the whole store into one file, while others go on using it."""
+    from recollect.store.backup import backup
+    from recollect.store.migrate import migrate
+
+    with _server(session) as dsn:
+        migrate(dsn)
+        report = backup(dsn, file, overwrite=overwrite)
+    if session.json:
+        session.emit({"file": str(report.file), "bytes": report.bytes_written})
+    else:
+        session.out.print(f"Wrote {report.file} ({size(report.bytes_written)}).", soft_wrap=True)
+    return 0
+
+
+def _restore(
+    session: Session,
+    *,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A backup.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace a store that has documents: they are lost.")] = False,
+) -> int:
+    """Put a backup in place of an empty store."""
+    from recollect.store.backup import restore
+    from recollect.store.migrate import migrate
+
+    with _server(session) as dsn:
+        restore(dsn, file, force=force)
+        # A backup of an older schema is brought up to date at once.
+        report = migrate(dsn)
+    if session.json:
+        session.emit({"file": str(file), "schema_version": report.schema_version})
+    else:
+        session.out.print(f"Restored {file}; the schema version is {report.schema_version}.", soft_wrap=True)
+    return 0
+
+
+command(app, "migrate")(_migrate)
+command(app, "check")(_check)
+command(app, "backup")(_backup)
+command(app, "restore")(_restore)

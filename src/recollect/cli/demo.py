@@ -1,0 +1,135 @@
+"""``recollect demo``: the main job on an example handbook."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from recollect.cli import ask, ingest
+from recollect.cli._options import command
+from recollect.cli._session import Session
+from recollect.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from recollect.ingest.report import IngestReport
+    from recollect.model import Answer
+    from recollect.pipeline import RAGPipeline
+
+COLLECTION = "demo"
+QUESTIONS = (
+    "How many days of paid annual leave do I get if I work five days a week?",
+    "What does ERR-4012 mean and how do I get rid of it?",
+    "How many days of adoption leave do I get?",
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "demo")(_demo)
+
+
+def handbook() -> Path:
+    """The example handbook: from the installed package, or from the checkout it is developed in.
+
+    Raises:
+        NotFoundError: Neither has it.
+    """
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package / "_handbook", package.parents[1] / "examples" / "handbook"):
+        if folder.is_dir():
+            return folder
+    raise NotFoundError("The example handbook is not part of this installation: install recollect from its wheel.")
+
+
+def _demo(session: Session) -> int:
+    """Ingest an example handbook, ask it three questions, and say what to try next."""
+    from recollect.cli._progress import WorkBar
+
+    folder = handbook()
+    config = session.config.model_copy(update={"collection": COLLECTION})
+    if not session.json:
+        session.out.print("The employee handbook of a company that does not exist: 38 documents,")
+        session.out.print("five departments, Markdown, text, HTML, PDF and Word.\n")
+    with session.pipeline(config) as rag:
+        _forget_other_copies(rag, folder)
+        with WorkBar(session.err, "Ingesting", unit="files") as bar:
+            report = rag.ingest_paths([folder], sync=True, on_progress=bar.ingest)
+        if not session.json:
+            _show_ingest(session, report)
+        answers = []
+        for question in QUESTIONS:
+            answers.append(rag.ask(question))
+            if not session.json:
+                _show(session, answers[-1])
+    if session.json:
+        session.emit(_as_json(report, answers))
+    else:
+        _show_next(session)
+    return 1 if report.failed else 0
+
+
+def _forget_other_copies(rag: RAGPipeline, folder: Path) -> None:
+    """Another installation's copy of the handbook would answer every question twice."""
+    if all(place.name != COLLECTION for place in rag.list_collections()):
+        return
+    after = 0
+    while page := rag.list_documents(after=after, limit=500):
+        after = page[-1].document_id
+        copies = [
+            record.document_id
+            for record in page
+            if record.origin != folder.as_posix() and Path(record.origin).name in {"_handbook", "handbook"}
+        ]
+        if copies:
+            rag.erase_documents(copies)
+
+
+def _as_json(report: IngestReport, answers: list[Answer]) -> dict[str, Any]:
+    return {
+        "collection": COLLECTION,
+        "ingest": ingest.as_json(report),
+        "answers": [ask.as_json(answer) for answer in answers],
+    }
+
+
+def _show_ingest(session: Session, report: IngestReport) -> None:
+    if report.added or report.updated:
+        count = report.added + report.updated
+        session.out.print(f"✓ {count:,} documents, {report.chunks:,} chunks in {report.seconds:,.1f} s", style="green")
+    else:
+        session.out.print(f"✓ {report.unchanged:,} documents, unchanged since the last time", style="green")
+    for error in report.errors:
+        session.note(f"✗ {error.path}: {error.error}")
+
+
+def _show(session: Session, answer: Answer) -> None:
+    from rich.text import Text
+
+    session.out.print()
+    session.out.rule(style="dim")
+    session.out.print(Text.assemble(("? ", "bold magenta"), (answer.question, "bold")))
+    session.out.print()
+    ask.show_answer(session, answer)
+
+
+def _show_next(session: Session) -> None:
+    from rich.text import Text
+
+    program = shlex.quote(sys.argv[0]) if "/" in sys.argv[0] else "recollect"
+    options = session.options
+    place = f" --data-dir {shlex.quote(str(options.data_dir))}" if options.data_dir else ""
+    session.out.print()
+    session.out.rule(style="dim")
+    session.out.print("The last one is refused because no document answers it. Try next:\n")
+    for line in (
+        f'ask -c {COLLECTION} "Who approves a purchase of 3,000 euros?"',
+        f'query -c {COLLECTION} "working from abroad" --explain',
+        "ingest YOUR-FOLDER",
+        'ask "…"',
+        "--help",
+    ):
+        session.out.print(Text.assemble("  ", (f"{program}{place} {line}", "bold")), soft_wrap=True)

@@ -1,0 +1,143 @@
+"""``recollect documents``: list, show, delete and erase documents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.cli._options import CollectionOption, command
+from recollect.cli._session import Session, argument_text
+
+if TYPE_CHECKING:
+    from recollect.store.documents import DocumentRecord
+
+app = typer.Typer(help="List, show, delete and erase documents.", no_args_is_help=True)
+
+_Documents = Annotated[list[str], typer.Argument(metavar="ID…", help="Documents, by id or by source.")]
+_Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+def _list(
+    session: Session,
+    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    *,
+    department: Annotated[str | None, typer.Option(help="Only this department.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Documents at most.")] = 100,
+    after: Annotated[int, typer.Option(min=0, help="Only documents behind this id: the next page.")] = 0,
+) -> int:
+    """List the documents of a collection."""
+    with session.pipeline() as rag:
+        found = rag.list_documents(department=department, after=after, limit=limit + 1)
+    page, more = found[:limit], len(found) > limit
+    if session.json:
+        next_after = page[-1].document_id if more else None
+        documents = [_as_json(record, with_content=False) for record in page]
+        session.emit({"collection": session.collection, "documents": documents, "next_after": next_after})
+        return 0
+    _show_list(session, page)
+    if more:
+        session.note(f"There are more: recollect documents list --after {page[-1].document_id}")
+    return 0
+
+
+def _as_json(record: DocumentRecord, *, with_content: bool) -> dict[str, Any]:
+    values = {
+        "document_id": record.document_id,
+        "source": record.source,
+        "title": record.title,
+        "collection": record.collection,
+        "department": record.department,
+        "version": record.version,
+        "mime_type": record.mime_type,
+        "language": record.language,
+        "tags": list(record.tags),
+        "metadata": dict(record.metadata),
+        "chunk_count": record.chunk_count,
+        "content_hash": record.content_hash,
+        "known_from": record.known_from.isoformat(),
+        "event_time": record.event_time.isoformat() if record.event_time else None,
+        "origin": record.origin,
+    }
+    return {**values, "content": record.content} if with_content else values
+
+
+def _show_list(session: Session, records: list[DocumentRecord]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from recollect.cli._terminal import one_line
+
+    if not records:
+        session.out.print("No documents.")
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("Id", justify="right")
+    table.add_column("Source", overflow="fold")
+    table.add_column("Title", overflow="ellipsis", no_wrap=True)
+    table.add_column("Version", justify="right")
+    table.add_column("Chunks", justify="right")
+    for record in records:
+        table.add_row(
+            str(record.document_id),
+            Text(one_line(record.source), style="cyan"),
+            Text(one_line(record.title)),
+            str(record.version),
+            f"{record.chunk_count:,}",
+        )
+    session.out.print(table)
+
+
+def _show(
+    session: Session, *, document: Annotated[str, typer.Argument(metavar="ID", help="A document, by id or by source.")]
+) -> int:
+    """Show a document with its text."""
+    with session.pipeline() as rag:
+        record = rag.get_document(argument_text(document))
+    if session.json:
+        session.emit(_as_json(record, with_content=True))
+        return 0
+    from rich.table import Table
+    from rich.text import Text
+
+    from recollect.cli._terminal import one_line, plain
+
+    facts = Table(box=None, show_header=False, pad_edge=False)
+    facts.add_column(style="dim")
+    facts.add_column(overflow="fold")
+    for name, value in _as_json(record, with_content=False).items():
+        if value not in (None, [], {}):
+            facts.add_row(name.replace("_", " "), Text(one_line(", ".join(value) if name == "tags" else str(value))))
+    session.out.print(facts)
+    session.out.print()
+    session.out.print(plain(record.content or ""), soft_wrap=True)
+    return 0
+
+
+def _delete(session: Session, *, documents: _Documents) -> int:
+    """Close documents: they are no longer found, but their history is kept."""
+    with session.pipeline() as rag:
+        count = rag.delete_documents([argument_text(document) for document in documents])
+    if session.json:
+        session.emit({"deleted": count})
+    else:
+        session.out.print(f"{count:,} closed. Their history is kept; `recollect documents erase` removes it.")
+    return 0
+
+
+def _erase(session: Session, *, documents: _Documents, yes: _Yes = False) -> int:
+    """Remove documents for good: every version, chunk, vector and cached embedding."""
+    session.confirm(f"Remove {len(documents):,} document(s) with their history for good?", yes=yes)
+    with session.pipeline() as rag:
+        count = rag.erase_documents([argument_text(document) for document in documents])
+    if session.json:
+        session.emit({"erased": count})
+    else:
+        session.out.print(f"{count:,} erased.")
+    return 0
+
+
+command(app, "list")(_list)
+command(app, "show")(_show)
+command(app, "delete")(_delete)
+command(app, "erase")(_erase)

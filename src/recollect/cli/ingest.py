@@ -1,0 +1,171 @@
+"""``recollect ingest``: files and folders into a collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.cli._options import ChunkingOptions, CollectionOption, command
+from recollect.cli._session import Session
+from recollect.errors import ConflictError, UsageError
+
+if TYPE_CHECKING:
+    from recollect.ingest.report import IngestReport
+    from recollect.pipeline import RAGPipeline
+    from recollect.store.collections import Collection
+
+_ERRORS_SHOWN = 20
+_SKIP_REASONS = {"hidden": "hidden", "too_large": "too large", "unsupported": "of no known type"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "ingest")(_ingest)
+
+
+def _ingest(
+    session: Session,
+    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    chunking: ChunkingOptions,
+    *,
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Folders and files, read recursively.")],
+    sync: Annotated[bool, typer.Option("--sync", help="Close documents whose files have disappeared.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Store every document anew, changed or not.")] = False,
+    tag: Annotated[list[str] | None, typer.Option(help="A tag for every document; repeat for more.")] = None,
+    max_file_size: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Skip larger files: bytes, or for instance 20MB.")
+    ] = None,
+) -> int:
+    """Read files and folders into a collection.
+
+    Unchanged files cost next to nothing, changed ones become new versions. It can be interrupted at any moment: run
+    the same command again to complete it. Exit status 1 if some files could not be read.
+    """
+    from recollect.cli._progress import WorkBar
+
+    config = session.config
+    if max_file_size is not None:
+        limits = config.ingest.model_copy(update={"max_file_bytes": parse_size(max_file_size)})
+        config = config.model_copy(update={"ingest": limits})
+    _require_paths(paths)
+    with session.pipeline(config) as rag:
+        prepare_collection(rag, session.collection, chunking)
+        with WorkBar(session.err, "Ingesting", unit="files") as bar:
+            report = rag.ingest_paths(paths, sync=sync, force=force, tags=tag or (), on_progress=bar.ingest)
+    if session.json:
+        session.emit(as_json(report))
+    else:
+        show_report(session, report)
+    return 1 if report.failed else 0
+
+
+def _require_paths(paths: list[Path]) -> None:
+    # Before anything is opened: a slip of the pen should not have to wait for a database.
+    for path in paths:
+        if not path.exists() and not path.is_symlink():
+            raise UsageError(f"{str(path)!r} does not exist. Give a folder or a file to ingest.")
+
+
+def parse_size(text: str) -> int:
+    """A number of bytes, with or without a unit (1 kB = 1024 bytes).
+
+    Raises:
+        UsageError: It is no such number.
+    """
+    units = {"": 1, "b": 1, "k": 1024, "kb": 1024, "m": 1024**2, "mb": 1024**2, "g": 1024**3, "gb": 1024**3}
+    digits = text.strip().rstrip("bBkKmMgGiI ")
+    unit = text.strip()[len(digits) :].strip().lower().replace("ib", "b")
+    if not digits.isdecimal() or unit not in units or int(digits) < 1:
+        raise UsageError(f"--max-file-size takes a number of bytes such as 500000, 800kB or 20MB, not {text!r}.")
+    return int(digits) * units[unit]
+
+
+def prepare_collection(rag: RAGPipeline, name: str, chunking: ChunkingOptions) -> None:
+    """Make the collection with the chunking given, or see that it is cut that way already.
+
+    Raises:
+        UsageError: The collection exists and is cut differently, or the chunking is not valid.
+    """
+    if not chunking.given:
+        return
+    found = next((place for place in rag.list_collections() if place.name == name), None)
+    if found is None:
+        try:
+            rag.create_collection(name, chunking=chunking_of(rag, chunking))
+        except ConflictError:  # another process was faster
+            found = next(place for place in rag.list_collections() if place.name == name)
+    if found is not None:
+        _require_same(found, chunking)
+
+
+def chunking_of(rag: RAGPipeline, chunking: ChunkingOptions) -> dict[str, Any]:
+    """The configured chunking with what the options say; another strategy starts from its own defaults."""
+    configured = rag.config.chunking
+    strategy = chunking.chunking or configured.strategy
+    parameters = configured.parameters if strategy == configured.strategy else {}
+    return {"strategy": strategy, **parameters, **chunking.parameters(strategy)}
+
+
+def _require_same(place: Collection, chunking: ChunkingOptions) -> None:
+    has = dict(place.chunking)
+    strategy = str(has.get("strategy"))
+    wanted: dict[str, Any] = {"strategy": chunking.chunking or strategy}
+    wanted |= chunking.parameters(wanted["strategy"])
+    different = [f"{key} {has.get(key)!r}, not {value!r}" for key, value in wanted.items() if has.get(key) != value]
+    if different:
+        raise UsageError(
+            f"The collection {place.name!r} exists and is cut differently ({'; '.join(different)}). Leave the chunking "
+            "options out, or ingest into a new collection (--collection)."
+        )
+
+
+def as_json(report: IngestReport) -> dict[str, Any]:
+    """The report as ``--json`` prints it."""
+    counts = ("added", "updated", "unchanged", "removed", "failed", "skipped")
+    return {
+        "documents": {name: getattr(report, name) for name in counts},
+        "chunks": report.chunks,
+        "seconds": round(report.seconds, 3),
+        "errors": [{"path": error.path, "error": error.error} for error in report.errors],
+    }
+
+
+def show_report(session: Session, report: IngestReport) -> None:
+    """The report for people: what became of the files, and which ones failed and why."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from recollect.cli._terminal import one_line
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(justify="right", style="bold")
+    table.add_column()
+    rows = [
+        (report.added, "added", ""),
+        (report.updated, "updated", ""),
+        (report.unchanged, "unchanged", ""),
+        (report.removed, "removed", ""),
+        (report.skipped, "skipped", _skips(report)),
+        (report.failed, "failed", "red"),
+    ]
+    for count, name, extra in rows:
+        if count or name == "added":
+            style = "red" if extra == "red" else ""
+            label = Text(name, style=style) if style or not extra else Text(f"{name} ({extra})")
+            table.add_row(Text(f"{count:,}", style=style), label)
+    session.out.print(table)
+    rate = f", {report.chunks / report.seconds:,.0f} a second" if report.chunks and report.seconds > 1 else ""
+    session.out.print(f"{report.chunks:,} chunks in {report.seconds:,.1f} s{rate}", style="dim")
+    for error in report.errors[:_ERRORS_SHOWN]:
+        session.err.print(
+            Text.assemble(("✗ ", "red"), one_line(error.path), ": ", one_line(error.error)), soft_wrap=True
+        )
+    if len(report.errors) > _ERRORS_SHOWN:
+        session.err.print(f"… and {len(report.errors) - _ERRORS_SHOWN:,} more; --json lists all of them")
+
+
+def _skips(report: IngestReport) -> str:
+    reasons = report.skip_reasons.items()
+    return ", ".join(f"{count:,} {_SKIP_REASONS.get(reason, reason.replace('_', ' '))}" for reason, count in reasons)

@@ -1,0 +1,147 @@
+"""``recollect``: the command line's entry point."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import signal
+import sys
+from types import FrameType
+from typing import Any
+
+import typer
+
+from recollect.cli import ask, collections, db, demo, documents, evaluate, ingest, models, query, status
+from recollect.cli._options import CollectionOption, as_parameters
+from recollect.cli._session import GlobalOptions, RootOptions, write_json
+from recollect.errors import RecollectError, UsageError
+
+INTERRUPTED = "interrupted: what was stored is safe; run the same command again to complete"
+
+# 128 and the signal's number, as shells report it.
+_STATUS_INTERRUPTED = 130
+_STATUS_TERMINATED = 143
+_STATUS_BROKEN_PIPE = 141
+# Typer's error for wrong usage; older versions take it from click, newer ones bring their own.
+_WRONG_USAGE: type[Exception] = typer.BadParameter.__mro__[1]
+
+app = typer.Typer(
+    name="recollect",
+    help="Ingest documents, search them, and get answers that cite exact characters.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+for register in (demo.register, ingest.register, query.register, ask.register, status.register):
+    register(app)
+for name, group in (
+    ("collections", collections.app),
+    ("documents", documents.app),
+    ("models", models.app),
+    ("db", db.app),
+    ("eval", evaluate.app),
+):
+    app.add_typer(group, name=name)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"recollect {version('recollect')}")
+        raise typer.Exit
+
+
+def _root(*, ctx: typer.Context, version: bool, collection: str | None, **values: Any) -> None:  # noqa: ANN401, ARG001
+    ctx.obj = RootOptions(GlobalOptions(**values), collection)
+
+
+_VERSION = inspect.Parameter(
+    "version",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    annotation=bool,
+)
+_CONTEXT = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+_PARAMETERS = [_CONTEXT, *as_parameters(GlobalOptions), *as_parameters(CollectionOption), _VERSION]
+_root.__signature__ = inspect.Signature(_PARAMETERS)  # type: ignore[attr-defined]
+_root.__annotations__ = {parameter.name: parameter.annotation for parameter in _PARAMETERS}
+app.callback()(_root)
+
+
+def main() -> int:
+    """Run the command that ``sys.argv`` names.
+
+    Returns:
+        The exit status: 0 all well; 1 an error, or some files of an ingest failed; 2 wrong usage; 130 interrupted.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # A name or a text that the terminal's encoding cannot show must not end the command.
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        status = _run()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read has read enough. What is still buffered goes nowhere, lest the interpreter complain at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _STATUS_BROKEN_PIPE
+    return status
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - a signal handler's signature
+    sys.exit(_STATUS_TERMINATED)
+
+
+def _run() -> int:
+    try:
+        status = app(standalone_mode=False)
+    except BrokenPipeError:
+        raise
+    except RecollectError as exc:
+        return _fail(exc, str(exc), 2 if isinstance(exc, UsageError) else 1)
+    except _WRONG_USAGE as exc:
+        return _explain_usage(exc)
+    except (KeyboardInterrupt, typer.Abort):
+        status = _STATUS_INTERRUPTED
+    except Exception as exc:  # noqa: BLE001 - the outermost edge: a defect must still end in a message and a status
+        message = f"unexpected {type(exc).__name__}: {exc}. This is a defect of recollect; --verbose shows where."
+        return _fail(exc, message, 1)
+    if status == _STATUS_INTERRUPTED:
+        return _fail(KeyboardInterrupt(), INTERRUPTED, _STATUS_INTERRUPTED)
+    return int(status or 0)
+
+
+def _explain_usage(exc: Exception) -> int:
+    context = getattr(exc, "ctx", None)
+    message: str = getattr(exc, "format_message", exc.__str__)()
+    if not message.strip() or type(exc).__name__ == "NoArgsIsHelpError":
+        if context is not None:
+            typer.echo(context.get_help(), err=True)
+        return 2
+    if context is not None:
+        typer.echo(context.get_usage(), err=True)
+        typer.echo(f"Try '{context.command_path} --help'.", err=True)
+    return _fail(UsageError(message), message, 2)
+
+
+def _fail(exc: BaseException, message: str, status: int) -> int:
+    from recollect.cli._terminal import plain
+
+    arguments = sys.argv[1:]
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    if {"--verbose", "-v"} & set(own) and exc.__traceback__ is not None:
+        import traceback
+
+        traceback.print_exception(exc)
+    sys.stdout.flush()
+    sys.stderr.write(f"{plain(message)}\n" if status == _STATUS_INTERRUPTED else f"Error: {plain(message)}\n")
+    if "--json" in own:
+        name = "Interrupted" if isinstance(exc, KeyboardInterrupt) else type(exc).__name__
+        write_json({"error": {"type": name, "message": message}})
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

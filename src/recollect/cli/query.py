@@ -1,0 +1,153 @@
+"""``recollect query``: the passages that answer a question."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.cli._options import CollectionOption, SearchOptions, command
+from recollect.cli._session import Session, argument_text
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from recollect.cli._terminal import Highlighter
+    from recollect.model import ArmScore, RetrievedContext, SearchExplain, SearchReply
+    from recollect.pipeline import RAGPipeline
+
+_SNIPPET_LINES = 3
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "query")(_query)
+
+
+def _query(
+    session: Session,
+    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    search: SearchOptions,
+    *,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for, in plain words.")],
+) -> int:
+    """Find the passages that answer a question."""
+    from recollect.retrieval.search import validate
+
+    retrieval = session.config.retrieval
+    options = search.retrieval(mode=retrieval.mode, top_k=retrieval.top_k)
+    question = argument_text(text)
+    validate(question, options)
+    with session.pipeline() as rag:
+        reply = rag.search(question, options)
+        if session.json:
+            session.emit(as_json(reply))
+        else:
+            _show(session, rag, reply)
+    return 0
+
+
+def as_json(reply: SearchReply) -> dict[str, Any]:
+    """The reply as ``--json`` prints it."""
+    document: dict[str, Any] = {
+        "query": reply.query,
+        "collection": reply.collection,
+        "mode": reply.mode,
+        "results": [_result(result) for result in reply.results],
+        "timings_ms": rounded(reply.timings_ms),
+    }
+    if any(result.explain for result in reply.results):
+        document["paths"] = dict(reply.paths)
+    return document
+
+
+def rounded(timings_ms: Any) -> dict[str, float]:  # noqa: ANN401 - any mapping of numbers
+    """Milliseconds to the microsecond."""
+    return {stage: round(milliseconds, 3) for stage, milliseconds in timings_ms.items()}
+
+
+def _result(result: RetrievedContext) -> dict[str, Any]:
+    names = (
+        *("rank", "score", "content", "chunk_id", "document_id", "title", "source", "section", "page"),
+        *("start_offset", "end_offset"),
+    )
+    values: dict[str, Any] = {name: getattr(result, name) for name in names}
+    values["metadata"] = dict(result.metadata)
+    if result.explain is not None:
+        values["explain"] = _explanation(result.explain)
+    return values
+
+
+def _explanation(explain: SearchExplain) -> dict[str, Any]:
+    def arm(score: ArmScore | None) -> dict[str, Any] | None:
+        return None if score is None else {"rank": score.rank, "score": score.score}
+
+    return {"dense": arm(explain.dense), "lexical": arm(explain.lexical), "fused_score": explain.fused_score}
+
+
+def place(source: str, section: str | None, page: int | None) -> Text:
+    """Where something stands, for people: source › section, page."""
+    from rich.text import Text
+
+    from recollect.cli._terminal import one_line
+
+    shown = Text(one_line(source), style="bold cyan")
+    for title in (section or "").split(" > "):
+        if title.strip():
+            shown.append(" › ", "dim").append(one_line(title), "cyan not bold")
+    if page is not None:
+        shown.append(f", p. {page}", "dim not bold")
+    return shown
+
+
+def _show(session: Session, rag: RAGPipeline, reply: SearchReply) -> None:
+    from recollect.cli._terminal import Highlighter
+    from recollect.retrieval.analysis import Analyzer
+
+    if not reply.results:
+        session.out.print(_nothing(session, rag))
+        return
+    language = next((c.language for c in rag.list_collections() if c.name == reply.collection), "en")
+    highlighter = Highlighter(reply.query, Analyzer(language))
+    for result in reply.results:
+        _show_result(session, result, highlighter)
+    total = reply.timings_ms.get("total", 0.0)
+    paths = "".join(f", {arm} {path}" for arm, path in reply.paths.items())
+    count = len(reply.results)
+    session.out.print(
+        f"{count:,} passage{'' if count == 1 else 's'} in {total:,.0f} ms ({reply.mode}{paths})", style="dim"
+    )
+
+
+def _nothing(session: Session, rag: RAGPipeline) -> str:
+    status = next((c for c in rag.list_collections() if c.name == session.collection), None)
+    if status is not None and status.document_count == 0:
+        return f"The collection {session.collection!r} is empty. Fill it: recollect ingest FOLDER"
+    return "Nothing found. Try other words, fewer filters, or a lower --min-similarity."
+
+
+def _show_result(session: Session, result: RetrievedContext, highlighter: Highlighter) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    head = Text(f"{result.rank:>2}  ", style="bold")
+    head.append_text(place(result.source, result.section, result.page))
+    head.append(f"  {result.score:.3f}", "green not bold")
+    session.out.print(head, soft_wrap=not session.out.is_terminal)
+    width = max(40, session.out.width - 6)
+    snippet = highlighter.snippet(result.content, length=_SNIPPET_LINES * width)
+    session.out.print(Padding(snippet, (0, 0, 0, 4)))
+    if result.explain is not None:
+        session.out.print(Padding(Text(_explained(result.explain), style="dim"), (0, 0, 0, 4)))
+    session.out.print()
+
+
+def _explained(explain: SearchExplain) -> str:
+    dense, lexical = explain.dense, explain.lexical
+    return ", ".join(
+        [
+            f"meaning: rank {dense.rank}, similarity {dense.score:.3f}" if dense else "meaning: not found",
+            f"words: rank {lexical.rank}, BM25 {lexical.score:.2f}" if lexical else "words: not found",
+            f"fused {explain.fused_score:.3f}",
+        ]
+    )

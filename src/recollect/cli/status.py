@@ -1,0 +1,125 @@
+"""``recollect status``: what the store holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from recollect.cli._options import CollectionOption, command
+from recollect.cli._session import Session
+
+if TYPE_CHECKING:
+    from recollect.pipeline.rag import PipelineStatus
+    from recollect.store.collections import Collection
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "status")(_status)
+
+
+def _status(session: Session, collection: CollectionOption) -> int:  # noqa: ARG001 - the session knows it
+    """Show what the store holds."""
+    with session.pipeline() as rag:
+        status = rag.status()
+    if session.json:
+        session.emit(_as_json(status))
+    else:
+        _show(session, status)
+    return 0
+
+
+def collection_json(collection: Collection) -> dict[str, Any]:
+    """A collection as ``--json`` prints it."""
+    return {
+        "name": collection.name,
+        "description": collection.description,
+        "documents": collection.document_count,
+        "chunks": collection.chunk_count,
+        "language": collection.language,
+        "embedding_model": collection.embedding_model,
+        "embedding_dimension": collection.embedding_dimension,
+        "chunking": dict(collection.chunking),
+        "indexed": collection.indexed,
+        "created_at": collection.created_at.isoformat(),
+    }
+
+
+def _as_json(status: PipelineStatus) -> dict[str, Any]:
+    return {
+        "total_documents": status.total_documents,
+        "total_chunks": status.total_chunks,
+        "departments": dict(status.departments),
+        "collections": [collection_json(collection) for collection in status.collections],
+        "embedding_model": status.embedding_model,
+        "embedding_dimension": status.embedding_dimension,
+        "schema_version": status.schema_version,
+        "database_bytes": status.database_bytes,
+    }
+
+
+def _show(session: Session, status: PipelineStatus) -> None:
+    from rich.table import Table
+
+    from recollect.cli._terminal import one_line
+
+    where = "the server given by --dsn" if session.config.storage.dsn else str(session.config.storage.data_dir)
+    out = session.out
+    out.print(f"{status.total_documents:,} documents, {status.total_chunks:,} chunks, {size(status.database_bytes)}")
+    out.print(
+        f"{status.embedding_model}, {status.embedding_dimension} dimensions; schema version {status.schema_version}",
+        style="dim",
+    )
+    out.print(f"in {where}", style="dim", soft_wrap=True)
+    if status.collections:
+        out.print()
+        show_collections(session, status.collections)
+    if any(status.departments):
+        out.print()
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        table.add_column("Department")
+        table.add_column("Chunks", justify="right")
+        for name, chunks in sorted(status.departments.items()):
+            table.add_row(one_line(name) or "(none)", f"{chunks:,}")
+        out.print(table)
+    if not status.total_documents:
+        out.print("\nNothing is in it yet. Try: recollect demo, or: recollect ingest FOLDER")
+
+
+def show_collections(session: Session, collections: tuple[Collection, ...] | list[Collection]) -> None:
+    """Collections as a table."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from recollect.cli._terminal import one_line
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("Collection", overflow="fold")
+    table.add_column("Documents", justify="right")
+    table.add_column("Chunks", justify="right")
+    table.add_column("Chunking")
+    table.add_column("Language")
+    for collection in collections:
+        chunking = collection.chunking
+        length = next(
+            (chunking[key] for key in ("size", "window_size", "max_size", "max_tokens") if chunking.get(key)), ""
+        )
+        table.add_row(
+            Text(one_line(collection.name), style="bold cyan"),
+            f"{collection.document_count:,}",
+            f"{collection.chunk_count:,}",
+            f"{chunking.get('strategy', '')} {length}".strip(),
+            collection.language,
+        )
+    session.out.print(table)
+
+
+def size(count: int) -> str:
+    """A number of bytes for people."""
+    value = float(count)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:,.0f} {unit}" if unit == "bytes" or value >= 100 else f"{value:,.1f} {unit}"
+        value /= 1000
+    return f"{value:,.1f} TB"
