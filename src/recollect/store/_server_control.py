@@ -25,7 +25,7 @@ from recollect.errors import StoreUnavailableError
 from recollect.store._server_account import make_reachable, server_account
 from recollect.store._server_binaries import MAJOR_VERSION, Account, Outcome, run_program
 from recollect.store._server_errors import explain
-from recollect.store._server_files import Layout, connection_string, give_to_owner_of, socket_file
+from recollect.store._server_files import Layout, connection_string, give_to_owner_of, remove_short_name, socket_file
 from recollect.store.tuning import settings_for, this_machine
 
 if TYPE_CHECKING:
@@ -118,6 +118,7 @@ class ServerControl:
         deadline = time.monotonic() + wait_seconds
         while _alive(process) and time.monotonic() < deadline:
             time.sleep(0.005)
+        remove_short_name(self.layout)
 
     def _probe(self, dsn: str) -> State:
         if not self._socket_answers():

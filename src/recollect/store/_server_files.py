@@ -201,9 +201,8 @@ def _fits(folder: Path) -> bool:
 def _short_name(layout: Layout) -> Path:
     """A symbolic link to the socket's folder, in a folder that belongs to this user alone."""
     tried: list[str] = []
-    name = hashlib.sha256(os.fsencode(layout.socket_dir)).hexdigest()[:16]
-    for base in filter(None, dict.fromkeys((os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), "/tmp"))):
-        folder = Path(base) / f"recollect-{os.geteuid()}"
+    name = _link_name(layout)
+    for folder in _link_folders():
         if not _fits(folder / name):
             tried.append(f"{str(folder)!r} is too long as well")
             continue
@@ -217,6 +216,24 @@ def _short_name(layout: Layout) -> Path:
         f"({'; '.join(tried)}). Choose a shorter data directory: --data-dir or RECOLLECT_DATA_DIR."
     )
     raise StoreUnavailableError(msg)
+
+
+def remove_short_name(layout: Layout) -> None:
+    """Take away the link that :func:`connection_string` may have made. Call it when the server has stopped."""
+    if _fits(layout.socket_dir):
+        return
+    for folder in _link_folders():
+        with suppress(OSError):
+            (folder / _link_name(layout)).unlink()
+
+
+def _link_name(layout: Layout) -> str:
+    return hashlib.sha256(os.fsencode(layout.socket_dir)).hexdigest()[:16]
+
+
+def _link_folders() -> list[Path]:
+    bases = dict.fromkeys((os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), "/tmp"))
+    return [Path(base) / f"recollect-{os.geteuid()}" for base in bases if base]
 
 
 def _link(folder: Path, name: str, target: Path) -> Path:

@@ -192,7 +192,10 @@ def test_any_path_will_do(data_dir, name, tmp_path, monkeypatch):
     data_dir.rename(renamed)
     with EmbeddedServer(renamed) as dsn:
         assert value(dsn, "SHOW data_directory") == str(renamed / "pg")
+        host = Path(psycopg.conninfo.conninfo_to_dict(dsn)["host"])
+        assert host.resolve() == renamed / "run"
     assert postmaster(renamed) is None
+    assert not host.is_symlink()
 
 
 def test_a_folder_that_others_can_write_to_is_no_place_for_the_short_name(data_dir, tmp_path, monkeypatch):
