@@ -81,7 +81,7 @@ def test_a_question_has_one_vector(embedder):
 def test_a_long_text_is_not_cut(embedder):
     beginning = "Employees may carry over five days of unused annual leave. " * 200
     whole = beginning + "Turbine blades crack when harbour glaciers meet violins. " * 1000
-    assert len(whole.split()) > 10_000
+    assert len(whole.split()) >= 10_000
     one, other = embedder.embed_documents([whole, beginning[:3000]])
     assert abs(np.linalg.norm(one) - 1.0) < 1e-5
     assert one @ other < 0.9
