@@ -129,7 +129,7 @@ class _SectionSplitter:
         """Whether only headings stand between ``begin`` and the subsection at ``cut``, and both fit together."""
         position = begin
         while position < cut and position in self._headings:
-            position = skip_space(self._content, self._headings[position].end_offset)
+            position = skip_space(self._content, max(self._headings[position].end_offset, position + 1))
         return (
             position == cut
             and self._headings[begin].level < self._headings[cut].level

@@ -49,7 +49,8 @@ class SemanticChunker:
 
     Example:
         >>> from recollect.model import Document
-        >>> chunker = SemanticChunker(min_size=1, max_size=40, similarity=lambda texts: [0.9, 0.1], similarity_threshold=0.5)
+        >>> alike = lambda texts: [0.9, 0.1]
+        >>> chunker = SemanticChunker(min_size=1, max_size=40, similarity=alike, similarity_threshold=0.5)
         >>> [chunk.text for chunk in chunker.chunk(Document(content="Cats purr. Cats nap. Rates rose."))]
         ['Cats purr. Cats nap.', 'Rates rose.']
     """
