@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from rich.console import Console
     from rich.text import Text
 
     from recollect.retrieval.analysis import Analyzer
@@ -18,6 +19,7 @@ _ESCAPES = re.compile(
 )
 # C0 and C1 controls but line feed and tab; marks that override the direction of what follows; lone surrogates.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_EMPHASIS = re.compile(r"\*\*(?=\S)([^*\n]+?)(?<=\S)\*\*|(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])|`([^`\n]+)`")
 _WORD = re.compile(r"\w+(?:[-.'@]\w+)*")
 _SPACE = re.compile(r"\s+")
 
@@ -36,6 +38,27 @@ def shortened(text: str, length: int) -> str:
     """One line of at most ``length`` characters."""
     line = one_line(text)
     return line if len(line) <= length else line[: max(1, length - 1)].rstrip() + "…"
+
+
+def inline_markup(text: str) -> Text:
+    """A text whose Markdown emphasis is shown as such, without its asterisks; nothing else is interpreted."""
+    from rich.text import Text
+
+    shown = Text()
+    end = 0
+    for match in _EMPHASIS.finditer(text):
+        strong, weak, code = match.groups()
+        shown.append(text[end : match.start()])
+        shown.append(strong or weak or code, "bold" if strong else "italic" if weak else "cyan")
+        end = match.end()
+    return shown.append(text[end:])
+
+
+def print_indented(console: Console, text: Text, *, by: int) -> None:
+    """Print a text below the line before it, wrapped to the console's width."""
+    for line in text.wrap(console, max(20, console.width - by)):
+        line.rstrip()
+        console.print(" " * by, line, sep="", end="\n", soft_wrap=True)
 
 
 class Highlighter:

@@ -85,10 +85,9 @@ def _streamed(session: Session, rag: RAGPipeline, question: str, options: Retrie
 
 def show_answer(session: Session, answer: Answer) -> None:
     """The answer, then what it rests on."""
-    from rich.padding import Padding
     from rich.text import Text
 
-    from recollect.cli._terminal import shortened
+    from recollect.cli._terminal import inline_markup, print_indented, shortened
 
     session.out.print(_marked(answer.text, refused=answer.refused))
     for citation in answer.citations:
@@ -96,15 +95,15 @@ def show_answer(session: Session, answer: Answer) -> None:
         head = Text(f"[{citation.marker}] ", style="bold green")
         head.append_text(place(citation.source, citation.section, citation.page))
         session.out.print(head, soft_wrap=not session.out.is_terminal)
-        quote = Text(f"“{shortened(citation.quote, _QUOTE_CHARACTERS)}”", style="italic")
-        session.out.print(Padding(quote, (0, 0, 0, 4)))
+        quote = inline_markup(f"“{shortened(citation.quote, _QUOTE_CHARACTERS)}”")
+        quote.stylize_before("dim")
+        print_indented(session.out, quote, by=4)
 
 
 def _marked(text: str, *, refused: bool) -> Text:
-    from rich.text import Text
+    from recollect.cli._terminal import inline_markup, plain
 
-    from recollect.cli._terminal import plain
-
-    shown = Text(plain(text).strip(), style="yellow" if refused else "")
+    shown = inline_markup(plain(text).strip())
+    shown.stylize_before("yellow" if refused else "none")
     shown.highlight_regex(_MARKER, "bold green")
     return shown

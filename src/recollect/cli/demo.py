@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
 
 COLLECTION = "demo"
 QUESTIONS = (
-    "How many days of paid annual leave do I get if I work five days a week?",
+    "How long is the probation period?",
     "What does ERR-4012 mean and how do I get rid of it?",
-    "How many days of adoption leave do I get?",
+    # The handbook says nothing about it.
+    "Does the company pay for a gym membership?",
 )
 
 
@@ -68,7 +70,7 @@ def _demo(session: Session) -> int:
     if session.json:
         session.emit(_as_json(report, answers))
     else:
-        _show_next(session)
+        _show_next(session, refused=answers[-1].refused)
     return 1 if report.failed else 0
 
 
@@ -116,15 +118,18 @@ def _show(session: Session, answer: Answer) -> None:
     ask.show_answer(session, answer)
 
 
-def _show_next(session: Session) -> None:
+def _show_next(session: Session, *, refused: bool) -> None:
     from rich.text import Text
 
-    program = shlex.quote(sys.argv[0]) if "/" in sys.argv[0] else "recollect"
+    found = shutil.which("recollect")
+    program = "recollect" if found == sys.argv[0] else shlex.quote(sys.argv[0])
     options = session.options
     place = f" --data-dir {shlex.quote(str(options.data_dir))}" if options.data_dir else ""
     session.out.print()
     session.out.rule(style="dim")
-    session.out.print("The last one is refused because no document answers it. Try next:\n")
+    if refused:
+        session.out.print("The last one is refused: no document answers it, and nothing is made up.")
+    session.out.print("Try next:\n")
     for line in (
         f'ask -c {COLLECTION} "Who approves a purchase of 3,000 euros?"',
         f'query -c {COLLECTION} "working from abroad" --explain',

@@ -127,8 +127,9 @@ def _nothing(session: Session, rag: RAGPipeline) -> str:
 
 
 def _show_result(session: Session, result: RetrievedContext, highlighter: Highlighter) -> None:
-    from rich.padding import Padding
     from rich.text import Text
+
+    from recollect.cli._terminal import print_indented
 
     head = Text(f"{result.rank:>2}  ", style="bold")
     head.append_text(place(result.source, result.section, result.page))
@@ -136,9 +137,9 @@ def _show_result(session: Session, result: RetrievedContext, highlighter: Highli
     session.out.print(head, soft_wrap=not session.out.is_terminal)
     width = max(40, session.out.width - 6)
     snippet = highlighter.snippet(result.content, length=_SNIPPET_LINES * width)
-    session.out.print(Padding(snippet, (0, 0, 0, 4)))
+    print_indented(session.out, snippet, by=4)
     if result.explain is not None:
-        session.out.print(Padding(Text(_explained(result.explain), style="dim"), (0, 0, 0, 4)))
+        print_indented(session.out, Text(_explained(result.explain), style="dim"), by=4)
     session.out.print()
 
 
