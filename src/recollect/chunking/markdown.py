@@ -90,6 +90,7 @@ class _SectionSplitter:
         self._ruler = ruler
         self._max_tokens = max_tokens
         self._levels = sorted({heading.level for heading in headings})
+        self._all_starts = sorted(heading.start_offset for heading in headings)
         self._starts: dict[int, list[int]] = {level: [] for level in self._levels}
         self._headings = {heading.start_offset: heading for heading in headings}
         for heading in headings:
@@ -119,14 +120,14 @@ class _SectionSplitter:
         begin, end = span
         cut = first_between(starts, begin + 1, end)
         while cut is not None:
-            if not self._stays_together(begin, cut, first_between(starts, cut + 1, end) or end):
+            if not self._stays_together(begin, cut, first_between(self._all_starts, cut + 1, end) or end):
                 yield trim(self._content, begin, cut)
                 begin = cut
             cut = first_between(starts, cut + 1, end)
         yield trim(self._content, begin, end)
 
     def _stays_together(self, begin: int, cut: int, end: int) -> bool:
-        """Whether only headings stand between ``begin`` and the subsection at ``cut``, and both fit together."""
+        """Whether only headings stand between ``begin`` and the subsection at ``cut``, and both fit up to ``end``."""
         position = begin
         while position < cut and position in self._headings:
             position = skip_space(self._content, max(self._headings[position].end_offset, position + 1))
