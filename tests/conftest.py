@@ -1,0 +1,65 @@
+"""One PostgreSQL server for the session, and a migrated database of its own for every test that wants one."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from hypothesis import settings
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from recollect import RAGConfig, RAGPipeline
+from recollect.embedding.hashing import HashingEmbedder
+from recollect.store.embedded import EmbeddedServer
+from recollect.store.migrate import migrate
+from recollect.store.store import Store
+
+# Slow machines are no reason to fail; the same examples on every run of `ci` are.
+settings.register_profile("dev", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+_TEMPLATE = "recollect_template"
+_NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def server_dsn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An embedded server, running for the whole session, with a migrated template database in it."""
+    with EmbeddedServer(tmp_path_factory.mktemp("server") / "data") as dsn:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(_TEMPLATE)))
+        migrate(make_conninfo(dsn, dbname=_TEMPLATE))
+        yield dsn
+
+
+@pytest.fixture
+def dsn(server_dsn: str) -> Iterator[str]:
+    """A migrated, empty database of the test's own."""
+    name = sql.Identifier(f"test_{next(_NUMBERS)}")
+    with psycopg.connect(server_dsn, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(name, sql.Identifier(_TEMPLATE)))
+    yield make_conninfo(server_dsn, dbname=name.as_string(None).strip('"'))
+    with psycopg.connect(server_dsn, autocommit=True) as connection:
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+
+
+@pytest.fixture
+def store(dsn: str, tmp_path: Path) -> Iterator[Store]:
+    """An empty store."""
+    opened = Store(data_dir=tmp_path / "unused", dsn=dsn)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def pipeline(dsn: str, tmp_path: Path) -> Iterator[RAGPipeline]:
+    """A pipeline on an empty store, with an embedder that needs no model."""
+    config = RAGConfig.load(storage={"data_dir": tmp_path / "unused", "dsn": dsn}, embedding={"provider": "hashing"})
+    with RAGPipeline(config, embedder=HashingEmbedder()) as opened:
+        yield opened
