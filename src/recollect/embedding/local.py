@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,8 +54,8 @@ class _Loaded:
 class LocalEmbedder:
     """Embeds on this machine: no key, no GPU, no network once the weights are here.
 
-    A text longer than the model's window is embedded in windows of nearly equal length, and their vectors are
-    averaged by token count: no part of it is ignored. The empty text has a vector like any other.
+    A text longer than the model's window is embedded in consecutive windows, and their vectors are averaged
+    by token count: no part of it is ignored. The empty text has a vector like any other.
 
     With 8 bits every window runs through the model by itself, because activations are quantised over what is
     computed together: a text's vector depends on nothing but the text. With 32 bits, windows of equal length share a
@@ -232,7 +232,7 @@ class LocalEmbedder:
         for (index, _), ids in zip(pieces, tokenizer.ids_batch([piece for _, piece in pieces]), strict=True):
             windows.extend(
                 _Window(index, _with_specials([*lead, *part], tokenizer), max(1, len(part)))
-                for part in _even_parts(ids, room)
+                for part in _parts(ids, room)
             )
         return windows
 
@@ -289,9 +289,7 @@ def _slices(texts: Sequence[str]) -> Iterator[list[tuple[int, str]]]:
         yield group
 
 
-def _even_parts(ids: list[int], room: int) -> Iterator[list[int]]:
-    """Cut into the fewest parts of at most ``room``, as equal as can be; the empty list is one empty part."""
-    count = max(1, -(-len(ids) // room))
-    edges = [round(len(ids) * part / count) for part in range(count + 1)]
-    for start, end in pairwise(edges):
-        yield ids[start:end]
+def _parts(ids: list[int], room: int) -> Iterator[list[int]]:
+    """Cut into parts of ``room``, the last one shorter; the empty list is one empty part."""
+    for start in range(0, max(1, len(ids)), room):
+        yield ids[start : start + room]

@@ -48,8 +48,8 @@ def test_a_text_beyond_the_window_is_the_mean_of_its_windows(tiny_model, shared_
     text = "annual leave policy of the year " * 15
     (ids,) = tokenizer.ids_batch([text])
     assert 2 * ROOM < len(ids) <= 3 * ROOM
-    thirds = [ids[:30], ids[30:60], ids[60:]]
-    wanted = sum(len(part) * expected(part) for part in thirds)
+    windows = [ids[:ROOM], ids[ROOM : 2 * ROOM], ids[2 * ROOM :]]
+    wanted = sum(len(part) * expected(part) for part in windows)
     np.testing.assert_allclose(embedder.embed_query(text), wanted / np.linalg.norm(wanted), atol=2e-6)
 
 
