@@ -63,10 +63,27 @@ def parse_markup(text: str) -> Parsed:
 
 def _read(text: str, *, furniture: bool) -> _Page:
     page = _Page(furniture=furniture)
-    page.feed(text)
+    page.feed(_without_traps(text))
     page.close()
     page.flush()
     return page
+
+
+def _without_traps(text: str) -> str:
+    """``text`` without what makes the standard tokenizer take quadratic time: comments and tags that never end."""
+    kept: list[str] = []
+    start = 0
+    while (comment := text.find("<!--", start)) >= 0:
+        kept.append(text[start:comment])
+        end = text.find("-->", comment + 4)
+        if end < 0:
+            kept.append(text[comment:].replace("<!--", ""))
+            start = len(text)
+        else:
+            start = end + 3
+    text = "".join([*kept, text[start:]]).replace("<![CDATA[", "").replace("]]>", "")
+    last = text.rfind(">") + 1
+    return text[:last] + text[last:].replace("<", "&lt;")
 
 
 @dataclass(slots=True)

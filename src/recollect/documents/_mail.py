@@ -12,6 +12,7 @@ from recollect.documents._text import NotTextError, decode
 from recollect.documents._times import plausible
 from recollect.documents.formats import UnreadableError
 
+_LONGEST_HEADER = 5000
 _SHOWN = ("Subject", "From", "To", "Cc", "Date")
 
 
@@ -25,10 +26,11 @@ def parse_mail(data: bytes) -> Parsed:
     """
     try:
         message = email.message_from_bytes(data, policy=email.policy.default)
-        shown = {name: one_line(str(message[name])) for name in _SHOWN if message[name]}
+        raw = {name.title(): str(value) for name, value in reversed(list(message.raw_items()))}
+        shown = {name: text for name in _SHOWN if name in raw and (text := _header(message, name, raw[name]))}
         body = _body(message)
         attached = [name for part in message.iter_attachments() if (name := part.get_filename())]
-        sent = message["Date"].datetime if message["Date"] else None
+        sent = message["Date"].datetime if len(raw.get("Date", "")) in range(1, _LONGEST_HEADER) else None
     except Exception as error:  # the standard library's header parser raises almost anything on hostile headers
         raise UnreadableError("is damaged, or not an e-mail") from error
     if not shown:
@@ -46,6 +48,11 @@ def parse_mail(data: bytes) -> Parsed:
         event_time=plausible(sent),
         metadata={name: value for name, value in facts.items() if value},
     )
+
+
+def _header(message: EmailMessage, name: str, raw: str) -> str:
+    """A header line decoded; a very long one as it stands, cut off, because parsing takes quadratic time."""
+    return one_line(str(message[name]) if len(raw) <= _LONGEST_HEADER else raw[:_LONGEST_HEADER])
 
 
 def _body(message: EmailMessage) -> Parsed | None:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from recollect.model import Heading
 
+# The only lines that can be or end a heading or a fence; a scan for them is many times as fast as one line by line.
+_MARKED_LINE = re.compile(r"^ {0,3}(?:#{1,6}(?:[ \t].*)?|`{3,}.*|~{3,}.*|=+[ \t]*|-{2,}[ \t]*)$", re.MULTILINE)
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
 _ATX_CLOSING = re.compile(r"(?:^|[ \t]+)#+[ \t]*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)$")
@@ -23,6 +25,9 @@ _ORG = re.compile(
 )
 _ORG_BLOCK = re.compile(r"[ \t]*#\+(begin|end)_(?:src|example|quote|verse|export|comment)", re.IGNORECASE)
 _RST_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+[ \t]*$")
+
+# Longer "titles" are damage or malice, and would make some of the expressions above slow.
+_LONGEST_TITLE = 1000
 
 Line = tuple[int, str]
 
@@ -55,43 +60,48 @@ def markdown_headings(text: str) -> list[Heading]:
     matter = _FRONT_MATTER.match(text)
     headings: list[Heading] = []
     fence = ""
-    before: Line = (0, "")
-    paragraph_lines = 0
-    for start, line in lines_of(text, matter.end() if matter else 0):
+    # Just behind the last line that was no paragraph text for all its looks: a heading or a fence.
+    settled = matter.end() if matter else 0
+    for found in _MARKED_LINE.finditer(text, settled):
+        start, line = found.start(), found[0]
+        opening = _FENCE.match(line)
         if fence:
-            match = _FENCE.match(line)
-            if match and match[1].startswith(fence) and not match[2].strip():
-                fence = ""
+            if opening and opening[1].startswith(fence) and not opening[2].strip():
+                fence, settled = "", found.end() + 1
             continue
-        heading = _atx(start, line) or (_setext(before, start, line) if paragraph_lines == 1 else None)
-        fence_match = _FENCE.match(line)
+        heading = _atx(start, line) or _setext(text, settled, start, line)
         if heading is not None:
             headings.append(heading)
-        elif fence_match and not (fence_match[1][0] == "`" and "`" in fence_match[2]):
-            fence = fence_match[1]
-        plain = heading is None and not fence and bool(line.strip())
-        paragraph_lines = paragraph_lines + 1 if plain else 0
-        before = (start, line)
+            settled = found.end() + 1
+        elif opening and not (opening[1][0] == "`" and "`" in opening[2]):
+            fence = opening[1]
     return headings
 
 
 def _atx(start: int, line: str) -> Heading | None:
     match = _ATX.match(line)
-    title = _plain(_ATX_CLOSING.sub("", match[2] or "")) if match else ""
+    title = _plain(_ATX_CLOSING.sub("", (match[2] or "")[:_LONGEST_TITLE])) if match else ""
     return Heading(len(match[1]), title, start, start + len(line)) if match and title else None
 
 
-def _setext(before: Line, start: int, line: str) -> Heading | None:
+def _setext(text: str, settled: int, start: int, line: str) -> Heading | None:
+    """The heading that ``line`` underlines, where it does; nothing before ``settled`` is looked at."""
     match = _SETEXT.match(line)
-    if match is None or _NO_SETEXT_TEXT.match(before[1]):
+    if match is None or start <= settled:
         return None
-    title = _plain(before[1])
-    return Heading(1 if match[1][0] == "=" else 2, title, before[0], start + len(line)) if title else None
+    above = max(text.rfind("\n", settled, start - 1) + 1, settled)
+    title_line = text[above : start - 1]
+    if not title_line.strip() or _NO_SETEXT_TEXT.match(title_line):
+        return None
+    if above > settled and text[max(text.rfind("\n", settled, above - 1) + 1, settled) : above].strip():
+        return None
+    title = _plain(title_line)
+    return Heading(1 if match[1][0] == "=" else 2, title, above, start + len(line)) if title else None
 
 
 def _plain(title: str) -> str:
     """A heading's words: links, emphasis, code marks, escapes, tags and attribute blocks taken off."""
-    title = _LINK.sub(r"\1", _ATTRIBUTES.sub("", title[:1000]))
+    title = _LINK.sub(r"\1", _ATTRIBUTES.sub("", title[:_LONGEST_TITLE]))
     title = _EMPHASIS.sub(r"\2", _EMPHASIS.sub(r"\2", title))
     return _ESCAPE.sub(r"\1", _TAG.sub("", title)).strip()
 
@@ -104,7 +114,7 @@ def org_headings(text: str) -> list[Heading]:
         block = _ORG_BLOCK.match(line)
         if block:
             inside = block[1].lower() == "begin"
-        match = None if inside else _ORG.match(line)
+        match = None if inside or len(line) > _LONGEST_TITLE else _ORG.match(line)
         if match and match[2].strip():
             headings.append(Heading(len(match[1]), match[2].strip(), start, start + len(line)))
     return headings

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from recollect.documents.formats import Format
 
 # pdfium's mark for a hyphen at the end of a line whose word goes on in the next.
-_SPLIT_WORD = re.compile(r"(\w+)[\x02\ufffe](?:\r?\n)?(\w+)")
+_SPLIT_WORD = re.compile(r"(\w{1,40})[\x02\ufffe](?:\r?\n)?(\w{1,40})")
 _LIGATURES = str.maketrans(
     {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\xad": None}
 )

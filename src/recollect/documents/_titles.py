@@ -46,7 +46,7 @@ _MONTHS = (
     r"sept?(?:ember)?|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?|"
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|mon|tue|wed|thu|fri|sat|sun"
 )
-_DATE = re.compile(rf"(?:(?:{_MONTHS}|\d+)(?:st|nd|rd|th|er)?[\s.,/:-]*)+(?:am|pm|uhr)?$", re.IGNORECASE)
+_DATE = re.compile(rf"(?:(?:(?:{_MONTHS})\b|\d{{1,4}}(?:st|nd|rd|th|er)?\b)[\s.,/:-]*)+(?:am|pm|uhr)?$", re.IGNORECASE)
 _FIELD = re.compile(r"[^:]{1,40}:\s+\S")
 _IDENTIFIER = re.compile(r"(?=\S*\d)[\w./-]+$")
 _NUMBER_END = re.compile(r"\s\d{1,5}$")

@@ -41,7 +41,7 @@ def read_file(path: Path, *, source: str, department: str | None = None, max_byt
 
     Safe to call from many threads. kreuzberg (PDF and office files) releases the GIL while it parses: two threads on
     two cores took 0.64 of the time of one for PDF. Everything else is Python and gains nothing from threads; a small
-    Markdown file takes about 0.1 ms. Memory is a small multiple of the file's size.
+    Markdown file takes about 0.3 ms. Memory is a small multiple of the file's size.
 
     Args:
         path: The file.

@@ -103,7 +103,7 @@ def _walk_folder(root: Path, max_bytes: int, hidden: bool) -> Iterator[FoundFile
             continue
         # Files come before the folders beside them: so the folders can wait as a stack of paths.
         for name, is_folder in names:
-            if not hidden and name.startswith("."):
+            if (not hidden and name.startswith(".")) or name == ".git":
                 yield SkippedFile(folder / name, prefix + _printable(name), "hidden", "is hidden (begins with a dot)")
             elif not is_folder:
                 yield _judge(folder / name, prefix + _printable(name), max_bytes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -98,3 +99,25 @@ def test_damaged_files(whole, extension, data):
     garbage = data.draw(st.binary(max_size=8))
     cut = data.draw(st.integers(0, 64))
     check(whole[:at] + garbage + whole[at + cut :], f"file.{extension}")
+
+
+@pytest.mark.parametrize(
+    ("unit", "name"),
+    [
+        ("<!--", "a.html"),
+        ("<a ", "a.html"),
+        ("</a ", "a.html"),
+        ("<![CDATA[", "a.html"),
+        ("# ", "a.md"),
+        ("a\n---\n", "a.md"),
+        ("1" * 80 + "x\n", "a.txt"),
+        (" :", "a.org"),
+        ("a,", "a.eml"),
+        ('"', "a.csv"),
+        ("[", "a.json"),
+    ],
+)
+def test_repetition_does_not_hang(unit, name):
+    """What once took quadratic or exponential time would run into the suite's time limit."""
+    start = {"a.eml": "To: ", "a.org": "* ", "a.md": "# "}.get(name, "")
+    check((start + unit * (900_000 // len(unit))).encode(), name)
