@@ -16,6 +16,8 @@ _LINE = re.compile(r"[^\n]*(?:\n|\Z)")
 _BULLET = re.compile(r"\s*(?:[-*+•‣◦▪–—]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])\s+(?:\[[ xX]\]\s+)?")
 _QUOTE_MARK = re.compile(r"\s*(?:>\s*)+")
 _TABLE_ROW = re.compile(r"\s*\|.*\S|[^|\n]*\S\s+\|\s+\S.*|[^\t\n]+\t[^\t\n]*\S.*")
+# A table's row as the readers write it where the format has no other: "Country: Norway; Full rate: 75".
+_RECORD = re.compile(r"\s*[^:;\n]{1,60}: [^;\n]+(?:; [^:;\n]{1,60}: [^;\n]+)+")
 _ENDS_SENTENCE = re.compile(r"[.!?:;,。！？؟।…][\"'”’)\]*_]*\s*\Z")
 _LEANS_BACK = re.compile(
     r"[\"'“‘(*_]*(?:it|its|they|them|their|this|these|those|that|such|he|she|his|her|both|either|neither|"
@@ -109,7 +111,7 @@ def _line_kind(line: str, headings: frozenset[str]) -> str:
         return "heading"
     if _TABLE_ROW.fullmatch(line.rstrip("\n")):
         return "row"
-    if _BULLET.match(line):
+    if _BULLET.match(line) or _RECORD.fullmatch(line.rstrip()):
         return "item"
     return "prose"
 

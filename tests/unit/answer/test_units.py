@@ -32,6 +32,17 @@ def test_headings_in_capitals_and_known_titles_are_left_out():
     assert quotes(text, headings=["Certificates and forms"]) == ["Call your manager.", "Bring them."]
 
 
+def test_a_record_on_a_line_is_one_unit():
+    text = (
+        "Rates in EUR.\nCountry: Norway; Full rate: 75; Half rate: 50\nCountry: Malta; Full rate: 46; Half rate: 31\n"
+    )
+    assert quotes(text) == [
+        "Rates in EUR.",
+        "Country: Norway; Full rate: 75; Half rate: 50",
+        "Country: Malta; Full rate: 46; Half rate: 31",
+    ]
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.text(alphabet=st.one_of(st.sampled_from("ab .\n|-*#>1!\t"), st.characters(codec="utf-8")), max_size=400))
 def test_units_are_ordered_trimmed_and_bounded(text):
@@ -46,5 +57,13 @@ def test_units_are_ordered_trimmed_and_bounded(text):
 
 
 def test_no_text_is_cubic():
-    for text in ("[" * 50_000, "- " * 30_000, "|" * 60_000, "* *" * 20_000, "> " * 30_000, "a\tb " * 20_000):
+    for text in (
+        "[" * 50_000,
+        "- " * 30_000,
+        "|" * 60_000,
+        "* *" * 20_000,
+        "> " * 30_000,
+        "a\tb " * 20_000,
+        "a: b;" * 20_000,
+    ):
         quotable_units(text)
