@@ -8,7 +8,8 @@ Run from the project's root, with recollect installed in this Python, and senten
         --corpus ../shared/data/cranfield/corpus.jsonl
 
 sentence-transformers ignores what lies beyond the model's window, and recollect does not. So that both do the same
-work, every text is cut to the window first; ``--whole`` leaves the texts as they are, and then cosines of long texts differ.
+work, every text is cut to the window first; ``--whole`` leaves the texts as they are, and then
+cosines of long texts differ.
 
 Each contestant runs in a process of its own, in turn, ``--rounds`` times; the table shows medians. A round warms up
 on eight texts, embeds all texts, and then embeds twenty questions one by one.
