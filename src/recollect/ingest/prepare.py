@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from recollect.errors import UsageError
+from recollect.ingest.context import NEIGHBOUR_WEIGHT, searchable_text, with_neighbours
 from recollect.model import Chunk, Document
 from recollect.store.writer import PreparedDocument
 
@@ -27,6 +28,8 @@ PIPELINE_VERSION = 1
 
 # NUL and lone surrogates, which PostgreSQL's text cannot hold.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+_MAX_TITLE_CHARACTERS = 80
 
 # Chunks embedded in one call: enough to sort by length, little enough to bound the memory.
 _EMBED_SLICE = 512
@@ -46,10 +49,15 @@ class TermIndexer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CutDocument:
-    """A document cut into chunks, with the words of each counted. Not yet embedded."""
+    """A document cut into chunks, with the words of each counted. Not yet embedded.
+
+    Attributes:
+        texts: What is indexed of each chunk (see `recollect.ingest.context`).
+    """
 
     document: Document
     chunks: Sequence[Chunk]
+    texts: Sequence[str]
     terms: Sequence[TermCounts]
     fingerprint: str
 
@@ -75,7 +83,7 @@ class Preparer:
         self._chunker = chunker
         self._indexer = indexer
         self._embedder = embedder
-        self._settings = json.dumps([PIPELINE_VERSION, dict(settings)], sort_keys=True, default=str)
+        self._settings = json.dumps([PIPELINE_VERSION, NEIGHBOUR_WEIGHT, dict(settings)], sort_keys=True, default=str)
 
     def fingerprint(self, given: Mapping[str, Any]) -> str:
         """Names everything but the content that a version depends on.
@@ -96,25 +104,26 @@ class Preparer:
         chunks = self._chunker.chunk(complete)
         if not chunks:
             raise UsageError(f"The document {complete.source!r} holds no text: there is nothing to search in it.")
-        return CutDocument(complete, chunks, [self._indexer.count(chunk.text) for chunk in chunks], fingerprint)
+        texts = [searchable_text(complete, chunk) for chunk in chunks]
+        return CutDocument(complete, chunks, texts, [self._indexer.count(text) for text in texts], fingerprint)
 
     def embed(self, batch: Sequence[CutDocument]) -> list[Vectors]:
         """Embed the chunks of several documents together; one array of shape (chunks, dimension) each."""
-        texts = [chunk.text for cut in batch for chunk in cut.chunks]
+        texts = [text for cut in batch for text in cut.texts]
         slices = [
             self._embedder.embed_documents(texts[i : i + _EMBED_SLICE]) for i in range(0, len(texts), _EMBED_SLICE)
         ]
         # Half precision is what is stored; a document of a hundred thousand chunks should not hold more.
         vectors = np.concatenate([part.astype(np.float16) for part in slices])
         ends = np.cumsum([len(cut.chunks) for cut in batch])
-        return np.split(vectors, ends[:-1])
+        return [with_neighbours(part).astype(np.float16) for part in np.split(vectors, ends[:-1])]
 
     def finish(self, cut: CutDocument, embeddings: Vectors, *, reference_length: float) -> PreparedDocument:
         """Join what is known of a document; ``reference_length`` is the collection's."""
         return PreparedDocument(
             document=cut.document,
             chunks=cut.chunks,
-            embedding_keys=[hashlib.sha256(chunk.text.encode("utf-8")).digest() for chunk in cut.chunks],
+            embedding_keys=[hashlib.sha256(text.encode("utf-8")).digest() for text in cut.texts],
             embeddings=embeddings,
             lexical=[self._indexer.weigh(terms, reference_length=reference_length) for terms in cut.terms],
             fingerprint=cut.fingerprint,
@@ -125,7 +134,9 @@ def completed(document: Document) -> Document:
     """The document with a source and a title: those given, or the ones that its content suggests."""
     source = document.source or f"sha256:{document.content_hash.hex()[:16]}"
     first_heading = document.headings[0].title if document.headings else None
-    title = document.title or first_heading or PurePosixPath(source).stem or source
+    first_line = document.content.strip().partition("\n")[0][:_MAX_TITLE_CHARACTERS].strip()
+    named = PurePosixPath(document.source).stem if document.source else first_line
+    title = document.title or first_heading or named or source
     # One character for one, so that every offset stays right.
     content = _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", document.content)
     return replace(document, source=source, title=title, content=content)
