@@ -86,8 +86,11 @@ class Embedder:
 
 STEM = Stemmer.Stemmer("english")
 STOPWORDS = set(
-    """a an and are as at be but by for from has have he her his how i if in into is it its of on or our she that the
-    their them there these they this to was we were what when where which who will with you your did do does""".split()
+    re.findall(
+        r"\w+",
+        "a an and are as at be but by for from has have he her his how i if in into is it its of on or our she that "
+        "the their them there these they this to was we were what when where which who will with you your did do does",
+    )
 )
 
 
@@ -149,7 +152,7 @@ CONFIGURATIONS: list[tuple[str, dict]] = [
     *((f"recursive size={size}", {"strategy": "recursive", "size": size}) for size in (520, 550, 600, 800)),
     *(
         (f"recursive size={size} overlap={overlap}", {"strategy": "recursive", "size": size, "overlap": overlap})
-        for size, overlap in ((400, 80), (500, 100), (600, 100))
+        for size, overlap in ((500, 100), (550, 100), (600, 100))
     ),
     ("fixed_size size=500", {"strategy": "fixed_size", "size": 500}),
     ("sliding_window 500/250", {"strategy": "sliding_window", "window_size": 500, "stride": 250}),
