@@ -15,6 +15,8 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSetti
 
 from recollect.errors import ConfigurationError
 
+#: The collection of those who never name one; it is empty, not missing, before the first document.
+DEFAULT_COLLECTION = "default"
 CONFIG_FILE_NAME = "recollect.toml"
 
 # Settings that people set often have short names in the environment.
@@ -137,7 +139,7 @@ class RAGConfig(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="RECOLLECT_", env_nested_delimiter="__", extra="forbid", frozen=True)
 
-    collection: str = Field("default", description="The collection that is used where none is named.")
+    collection: str = Field(DEFAULT_COLLECTION, description="The collection that is used where none is named.")
     language: str = Field("en", description="Language of new collections (ISO 639-1).")
     chunking: ChunkingConfig = ChunkingConfig()
     embedding: EmbeddingConfig = Field(default_factory=EmbeddingConfig)

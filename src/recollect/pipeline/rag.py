@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from recollect.config import RAGConfig
+from recollect.config import DEFAULT_COLLECTION, RAGConfig
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import DEFAULT_TENANT_ID, Answer, Document, RetrievalOptions, RetrievedContext, Scope, SearchReply
 from recollect.pipeline.parts import DownloadProgress, Parts
@@ -239,11 +239,16 @@ class RAGPipeline:
 
         Raises:
             UsageError: The query or an option is not valid.
-            NotFoundError: There is no such collection.
+            NotFoundError: There is no such collection. The default one is empty rather than missing.
         """
         name = collection or self.config.collection
-        scope = _scope(tenant_id)
-        return self._parts.searcher.search(scope, query, options or self.default_options(), collection=name)
+        given = options or self.default_options()
+        try:
+            return self._parts.searcher.search(_scope(tenant_id), query, given, collection=name)
+        except NotFoundError:
+            if name != DEFAULT_COLLECTION:
+                raise
+            return SearchReply(query=query, collection=name, mode=given.mode, results=(), timings_ms={})
 
     def retrieve(
         self,
@@ -302,13 +307,13 @@ class RAGPipeline:
         name = collection or self.config.collection
         given = options or replace(self.default_options(), top_k=self.config.answer.passages)
         reply = self.search(question, given, collection=name, tenant_id=tenant_id)
-        language = self.store.collections.get(_scope(tenant_id), name).language
+        place = self.store.collections.find(_scope(tenant_id), name)
         for piece in stream_answer_sync(
             question,
             reply.results,
             embedder=self.embedder,
             chat_model=self._parts.chat_model,
-            options=self._answer_options(language),
+            options=self._answer_options(place.language if place else self.config.language),
         ):
             if isinstance(piece, Answer):
                 search_ms = {f"search_{stage}": ms for stage, ms in reply.timings_ms.items()}
@@ -400,7 +405,10 @@ class RAGPipeline:
             NotFoundError: There is no such collection.
         """
         scope = _scope(tenant_id)
-        place = self.store.collections.get(scope, collection or self.config.collection)
+        name = collection or self.config.collection
+        if name == DEFAULT_COLLECTION and self.store.collections.find(scope, name) is None:
+            return []
+        place = self.store.collections.get(scope, name)
         return self.store.documents.list_page(scope, place, department=department, after=after, limit=limit)
 
     def get_document(self, document: int | str, *, tenant_id: int | None = None) -> DocumentRecord:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -251,13 +252,15 @@ class Searcher:
             ranking = fusion.rrf([arms.dense, arms.lexical], k=k)
         else:
             weight = self._settings.dense_weight if options.dense_weight is None else options.dense_weight
-            ranking = fusion.weighted(
+            fused = fusion.weighted(
                 arms.dense,
                 arms.lexical,
                 dense_weight=weight,
                 known_dense=arms.similarities,
                 known_lexical=arms.bm25,
             )
+            # Standard scores lie around 0; people and thresholds expect 0 to 1. The order stays.
+            ranking = [(chunk_id, 1 / (1 + math.exp(-score))) for chunk_id, score in fused]
         threshold = self._threshold(options)
         if threshold is None:
             return list(ranking)
