@@ -1,9 +1,9 @@
 """Does the engine's lexical search return the top 10 of BM25?
 
 Ingests a BEIR collection into a fresh embedded store, asks every query with ``mode="lexical"``, and compares each
-top 10 with a plain BM25 that computes every chunk's score from the same tokens: no index, no candidates, no stored
-weights. Ties may be broken either way, so two rankings agree where the scores at each rank do. Run from the repository
-root:
+top 10 with a plain BM25 that computes every chunk's score from the same tokens (those of the chunk with the title and
+the headings it stands under, as it is indexed): no index, no candidates, no stored weights. Ties may be broken either
+way, so two rankings agree where the scores at each rank do. Run from the repository root:
 
     python benchmarks/bm25_reference.py [--data ../shared/data/cranfield] [--depth 10]
 """
@@ -21,6 +21,8 @@ import numpy as np
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.chunking.registry import make_chunker
 from recollect.evaluation.datasets import load_beir
+from recollect.ingest.context import searchable_text
+from recollect.ingest.prepare import completed
 from recollect.retrieval.analysis import Analyzer
 
 K1 = 1.2
@@ -73,7 +75,11 @@ def main() -> None:
 
     dataset = load_beir(arguments.data)
     documents = [
-        Document(content=f"{document.title}\n\n{document.text}".strip(), source=document.document_id)
+        Document(
+            content=f"{document.title}\n\n{document.text}".strip(),
+            source=document.document_id,
+            title=document.title.strip() or None,
+        )
         for document in dataset.documents()
     ]
     documents = [document for document in documents if document.content]
@@ -87,11 +93,12 @@ def main() -> None:
         places: dict[Place, int] = {}
         texts: list[list[str]] = []
         with RAGPipeline(config) as pipeline:
+            pipeline.ingest_many(documents)
             for document in documents:
-                pipeline.ingest(document)
-                for chunk in chunker.chunk(document):
+                complete = completed(document)
+                for chunk in chunker.chunk(complete):
                     places[document.source or "", chunk.start_offset] = len(texts)
-                    texts.append(analyzer.terms(chunk.text))
+                    texts.append(analyzer.terms(searchable_text(complete, chunk)))
             reference = ReferenceBM25(texts)
             for query in dataset.queries:
                 reply = pipeline.search(query.text, options)

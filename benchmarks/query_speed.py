@@ -1,0 +1,235 @@
+r"""A hybrid query on 100,000 chunks, beside the query's embedding.
+
+Fills a store through the ingest that documents always take (cut, weighed, one transaction a batch, the HNSW index at
+the end), with vectors computed beforehand (see benchmarks/synthetic.py), and beside the large collection a small one in
+the same store. Then real questions, embedded beforehand too, are asked through ``RAGPipeline.search`` with the default
+settings. Run from the repository root::
+
+    python benchmarks/query_speed.py build --work ../query-bench
+    python benchmarks/query_speed.py measure --work ../query-bench
+    python benchmarks/query_speed.py plans --work ../query-bench     # EXPLAIN ANALYZE of both arms
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import synthetic
+from harness import Clock, Memory, machine, percentile, say, server_version, size_on_disk, table, versions
+
+from recollect import Document, RAGConfig, RAGPipeline
+from recollect.model import Chunk, Scope
+
+DIMENSION = 384
+
+
+class KnownVectors:
+    """Looks vectors up by the last line of a text: what stands above it is the title, which the ingest adds."""
+
+    dimension = DIMENSION
+    model_name = "known-beforehand"
+
+    def __init__(self) -> None:
+        self._vectors: dict[bytes, np.ndarray] = {}
+
+    def learn(self, texts: Sequence[str], vectors: np.ndarray) -> None:
+        for text, vector in zip(texts, vectors, strict=True):
+            self._vectors[_key(text)] = vector.astype(np.float16)
+
+    def embed_documents(self, texts: Sequence[str]) -> np.ndarray:
+        keys = [_key(text.rpartition("\n")[2]) for text in texts]
+        return np.stack([self._vectors.pop(key) for key in keys]).astype(np.float32)
+
+    def embed_query(self, text: str) -> np.ndarray:
+        return self._vectors[_key(text)].astype(np.float32)
+
+
+def _key(text: str) -> bytes:
+    return hashlib.md5(text.encode(), usedforsecurity=False).digest()
+
+
+class ParagraphChunker:
+    """Exactly the paragraphs that have vectors."""
+
+    def chunk(self, document: Document) -> list[Chunk]:
+        chunks, start = [], 0
+        for position, text in enumerate(document.content.split("\n\n")):
+            end = start + len(text)
+            chunks.append(Chunk(text=text, position=position, start_offset=start, end_offset=end, token_count=1))
+            start = end + 2
+        return chunks
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="A hybrid query on many chunks.")
+    parser.add_argument("step", choices=("build", "measure", "plans"))
+    parser.add_argument("--work", type=Path, required=True, help="a folder for the store and the vectors")
+    parser.add_argument("--chunks", type=int, default=100_000)
+    parser.add_argument("--small", type=int, default=1_000)
+    parser.add_argument("--rounds", type=int, default=5, help="how often every question is asked")
+    parser.add_argument("--questions", type=int, default=450)
+    parser.add_argument("--sources", type=int, help="source texts to draw sentences from; all by default")
+    arguments = parser.parse_args()
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    known = KnownVectors()
+    config = RAGConfig.model_validate(
+        {"storage": {"data_dir": (arguments.work / "data").resolve()}, "embedding": {"cache": False}}
+    )
+    with RAGPipeline(config, embedder=known) as rag:
+        {"build": build, "measure": measure, "plans": plans}[arguments.step](arguments, rag, known)
+
+
+def collections(arguments: argparse.Namespace) -> dict[str, int]:
+    return {"large": arguments.chunks, "small": arguments.small}
+
+
+def build(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownVectors) -> None:
+    with Clock() as clock:
+        sentences = synthetic.load_sentences(arguments.work, sample=arguments.sources)
+    say(f"{len(sentences.texts):,} sentences with vectors in {clock.seconds:.0f} s")
+    rows = []
+    for seed, (name, chunks) in enumerate(collections(arguments).items()):
+        if any(place.name == name for place in rag.list_collections()):
+            rag.delete_collection(name)
+        with Clock() as ingest:
+            fill(rag, known, name, synthetic.documents(sentences, chunks=chunks, seed=seed))
+        with Clock() as index:
+            if rag.store.dense_indexer.due(Scope(), name):
+                rag.store.dense_indexer.build(Scope(), name)
+        place = rag.store.collections.get(Scope(), name)
+        rows.append(
+            [name, f"{place.chunk_count:,}", f"{ingest.seconds:.1f}", f"{index.seconds:.1f}" if place.indexed else "–"]
+        )
+        say(rows[-1])
+    save_questions(arguments)
+    print(f"{machine()}\n\n{table(['collection', 'chunks', 'made and stored, s', 'HNSW index, s'], rows)}")
+
+
+def fill(rag: RAGPipeline, known: KnownVectors, name: str, made: Iterator[synthetic.MadeDocument]) -> None:
+    from recollect.ingest.documents import BatchWriter, ingest_documents
+    from recollect.ingest.prepare import Preparer
+    from recollect.retrieval.indexing import TermIndexer
+
+    def stream() -> Iterator[Document]:
+        for document in made:
+            known.learn(document.paragraphs, document.vectors)
+            yield Document(content="\n\n".join(document.paragraphs), source=document.name)
+
+    place = rag.create_collection(name)
+    store = rag.store
+    preparer = Preparer(ParagraphChunker(), TermIndexer("en", salt=place.collection_id), known, settings={})
+    writer = BatchWriter(preparer, store.collections, store.writer, scope=Scope(), collection=place)
+    ingest_documents(
+        stream(), scope=Scope(), preparer=preparer, batch_writer=writer, repository=store.documents, collection=place
+    )
+
+
+def save_questions(arguments: argparse.Namespace) -> None:
+    texts = synthetic.questions(arguments.questions)
+    np.save(arguments.work / "questions.npy", synthetic.embed(texts))
+    (arguments.work / "questions.json").write_text(json.dumps(texts), encoding="utf-8")
+
+
+def load_questions(arguments: argparse.Namespace, known: KnownVectors) -> list[str]:
+    texts = json.loads((arguments.work / "questions.json").read_text(encoding="utf-8"))
+    known.learn(texts, np.load(arguments.work / "questions.npy"))
+    return texts
+
+
+def measure(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownVectors) -> None:
+    questions = load_questions(arguments, known)
+    folder = arguments.work / "data"
+    totals, stages, notes = [], [], []
+    with Memory(folder) as memory:
+        for name in collections(arguments):
+            with Clock() as first:
+                rag.search(questions[0], collection=name)
+            for question in questions[:50]:
+                rag.search(question, collection=name)
+            times, per_stage, paths = ask(rag, name, questions, arguments.rounds)
+            chunks = rag.store.collections.get(Scope(), name).chunk_count
+            p50, p95, p99 = (f"{percentile(times, share):.2f}" for share in (50, 95, 99))
+            totals.append([name, f"{chunks:,}", len(times), p50, p95, p99, f"{max(times):.1f}"])
+            totals[-1].append(", ".join(f"{path} ({count})" for path, count in paths.most_common()))
+            for stage, found in per_stage.items():
+                stages.append([name, stage, f"{percentile(found, 50):.2f}", f"{percentile(found, 95):.2f}"])
+            notes.append(f"The first query of the process on {name}: {first.seconds * 1000:.0f} ms.")
+    head = ["collection", "chunks", "queries", "p50, ms", "p95, ms", "p99, ms", "most, ms", "paths"]
+    print(f"{machine()}\n\n{table(head, totals)}\n")
+    print(table(["collection", "stage", "p50, ms", "p95, ms"], stages), "\n")
+    print("\n".join(notes))
+    peaks = ", ".join(f"{name} {size:.0f} MB" for name, size in memory.peaks.items())
+    database = rag.status().database_bytes / 1e6
+    print(f"\nMemory at its peak: {peaks}. Database {database:.0f} MB, data directory {size_on_disk(folder):.0f} MB.")
+    print(f"\nVersions: {', '.join([*versions(), server_version(rag.store.database)])}")
+
+
+def ask(
+    rag: RAGPipeline, name: str, questions: Sequence[str], rounds: int
+) -> tuple[list[float], dict[str, list[float]], Counter[str]]:
+    times: list[float] = []
+    stages: dict[str, list[float]] = {}
+    paths: Counter[str] = Counter()
+    for _ in range(rounds):
+        for question in questions:
+            started = time.perf_counter()
+            reply = rag.search(question, collection=name)
+            elapsed = (time.perf_counter() - started) * 1000
+            times.append(elapsed - reply.timings_ms.get("embed", 0.0))
+            paths[" + ".join(f"{arm} {path}" for arm, path in sorted(reply.paths.items()))] += 1
+            for stage, milliseconds in reply.timings_ms.items():
+                stages.setdefault(stage, []).append(milliseconds)
+    return times, stages, paths
+
+
+def plans(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownVectors) -> None:
+    """EXPLAIN (ANALYZE, BUFFERS) of what the search functions run, for the question whose arms took longest."""
+    questions = load_questions(arguments, known)
+    for name in collections(arguments):
+        slowest = max(questions[:100], key=lambda question: rag.search(question, collection=name).timings_ms["total"])
+        print(f"## {name}: {slowest}\n")
+        with rag.store.database.autocommit() as connection:
+            connection.execute("LOAD 'auto_explain'")
+            connection.execute(
+                "SET auto_explain.log_min_duration = 0; SET auto_explain.log_analyze = on; "
+                "SET auto_explain.log_buffers = on; SET auto_explain.log_nested_statements = on; "
+                "SET client_min_messages = log"
+            )
+            connection.add_notice_handler(lambda notice: print(notice.message_primary, "\n"))
+            scope = Scope()
+            place = rag.store.collections.get(scope, name)
+            run_arms(connection, rag, place, slowest, known)
+
+
+def run_arms(connection, rag: RAGPipeline, place, question: str, known: KnownVectors) -> None:
+    from contextlib import contextmanager
+
+    from recollect.retrieval.analysis import Analyzer
+    from recollect.retrieval.lexical import LexicalArm
+    from recollect.store.search import SearchRepository
+
+    class OneConnection:
+        """The arms on the connection that explains."""
+
+        @contextmanager
+        def transaction(self, scope: Scope):
+            connection.execute(f"BEGIN; SET LOCAL recollect.tenant_id = {scope.tenant_id}")
+            yield connection
+            connection.execute("COMMIT")
+
+    repository = SearchRepository(OneConnection())
+    limit = rag.config.retrieval.candidates
+    repository.dense(Scope(), place, known.embed_query(question), limit=limit, indexed=place.indexed)
+    arm = LexicalArm(repository, budget=rag.config.retrieval.lexical_budget)
+    arm.search(Scope(), place, Analyzer("en"), question, top_k=rag.config.retrieval.top_k, limit=limit)
+
+
+if __name__ == "__main__":
+    main()
