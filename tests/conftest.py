@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -28,14 +30,34 @@ _TEMPLATE = "recollect_template"
 _NUMBERS = itertools.count(1)
 
 
+@contextmanager
+def data_directory() -> Iterator[Path]:
+    """A folder for an embedded server, which is stopped in the end, whoever was killed while using it.
+
+    It does not lie below pytest's own temporary folder: run as root, every start of pytest anywhere makes that one
+    private again, and the server, which runs as another user, loses its files.
+    """
+    with tempfile.TemporaryDirectory(prefix="recollect-test-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder) / "data"
+        with EmbeddedServer(Path(folder) / "data"):
+            pass
+
+
 @pytest.fixture(scope="session")
-def server_dsn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server_dsn() -> Iterator[str]:
     """An embedded server, running for the whole session, with a migrated template database in it."""
-    with EmbeddedServer(tmp_path_factory.mktemp("server") / "data") as dsn:
+    with data_directory() as folder, EmbeddedServer(folder) as dsn:
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(_TEMPLATE)))
         migrate(make_conninfo(dsn, dbname=_TEMPLATE))
         yield dsn
+
+
+@pytest.fixture
+def data_dir_of_its_own() -> Iterator[Path]:
+    """A data directory for an embedded server of the test's own; not made yet."""
+    with data_directory() as folder:
+        yield folder
 
 
 @pytest.fixture

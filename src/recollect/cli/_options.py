@@ -15,6 +15,9 @@ from recollect.cli._session import GlobalOptions, Session
 from recollect.errors import UsageError
 from recollect.model import RetrievalOptions
 
+#: Whoever read the output has read enough; 128 and the signal's number, as shells report it.
+STATUS_BROKEN_PIPE = 141
+
 _SEARCH_PANEL = "Search"
 _FILTER_PANEL = "Filters"
 _CHUNKING_PANEL = "Chunking"
@@ -251,7 +254,11 @@ def _expanded(function: Callable[..., int | None]) -> Callable[..., int | None]:
             collection=collection,
             takes_collection=CollectionOption in groups.values(),
         )
-        return function(session, **own, **{name: values[name] for name in plain})
+        try:
+            return function(session, **own, **{name: values[name] for name in plain})
+        except BrokenPipeError:
+            # Typer would make this an error like any other.
+            return STATUS_BROKEN_PIPE
 
     signature = [inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context), *plain.values()]
     for group in (*groups.values(), GlobalOptions):

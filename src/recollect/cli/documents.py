@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -107,7 +108,8 @@ def _show(
     facts.add_column(overflow="fold")
     for name, value in _as_json(record, with_content=False).items():
         if value not in (None, [], {}):
-            facts.add_row(name.replace("_", " "), Text(one_line(", ".join(value) if name == "tags" else str(value))))
+            shown = ", ".join(value) if name == "tags" else json.dumps(value, ensure_ascii=False, default=str)
+            facts.add_row(name.replace("_", " "), Text(one_line(shown if name in {"tags", "metadata"} else str(value))))
     session.out.print(facts)
     session.out.print()
     session.out.print(plain(record.content or ""), soft_wrap=True)

@@ -157,7 +157,9 @@ def show_report(session: Session, report: IngestReport) -> None:
             table.add_row(Text(f"{count:,}", style=style), label)
     session.out.print(table)
     rate = f", {report.chunks / report.seconds:,.0f} a second" if report.chunks and report.seconds > 1 else ""
-    session.out.print(f"{report.chunks:,} chunks in {report.seconds:,.1f} s{rate}", style="dim")
+    session.out.print(
+        f"{report.chunks:,} chunk{'' if report.chunks == 1 else 's'} in {report.seconds:,.1f} s{rate}", style="dim"
+    )
     for error in report.errors[:_ERRORS_SHOWN]:
         session.err.print(
             Text.assemble(("✗ ", "red"), one_line(error.path), ": ", one_line(error.error)), soft_wrap=True

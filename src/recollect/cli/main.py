@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from recollect.cli import ask, collections, db, demo, documents, evaluate, ingest, models, query, status
-from recollect.cli._options import CollectionOption, as_parameters
+from recollect.cli._options import STATUS_BROKEN_PIPE, CollectionOption, as_parameters
 from recollect.cli._session import GlobalOptions, RootOptions, write_json
 from recollect.errors import RecollectError, UsageError
 
@@ -21,7 +21,6 @@ INTERRUPTED = "interrupted: what was stored is safe; run the same command again 
 # 128 and the signal's number, as shells report it.
 _STATUS_INTERRUPTED = 130
 _STATUS_TERMINATED = 143
-_STATUS_BROKEN_PIPE = 141
 # Typer's error for wrong usage; older versions take it from click, newer ones bring their own.
 _WRONG_USAGE: type[Exception] = typer.BadParameter.__mro__[1]
 
@@ -82,12 +81,14 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _terminate)
     try:
         status = _run()
-        sys.stdout.flush()
+        if status != STATUS_BROKEN_PIPE:
+            sys.stdout.flush()
+            return status
     except BrokenPipeError:
-        # Whoever read has read enough. What is still buffered goes nowhere, lest the interpreter complain at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _STATUS_BROKEN_PIPE
-    return status
+        pass
+    # What is still buffered goes nowhere, lest the interpreter complain at its end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return STATUS_BROKEN_PIPE
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - a signal handler's signature

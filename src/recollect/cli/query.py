@@ -120,8 +120,8 @@ def _show(session: Session, rag: RAGPipeline, reply: SearchReply) -> None:
 
 
 def _nothing(session: Session, rag: RAGPipeline) -> str:
-    status = next((c for c in rag.list_collections() if c.name == session.collection), None)
-    if status is not None and status.document_count == 0:
+    found = next((place for place in rag.list_collections() if place.name == session.collection), None)
+    if found is None or found.document_count == 0:
         return f"The collection {session.collection!r} is empty. Fill it: recollect ingest FOLDER"
     return "Nothing found. Try other words, fewer filters, or a lower --min-similarity."
 

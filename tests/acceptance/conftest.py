@@ -1,0 +1,123 @@
+"""The command line, run as a person runs it: a process, arguments, two streams and an exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAM = Path(sys.executable).with_name("recollect")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The one document on standard output."""
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True)
+class Recollect:
+    """Runs commands in one folder with one environment."""
+
+    folder: Path
+    environment: dict[str, str]
+
+    def __call__(self, *arguments: object, status: int | None = 0, stdin: str = "") -> Outcome:
+        """Run a command to its end; ``status`` is what it must exit with, None: anything."""
+        done = subprocess.run(
+            [PROGRAM, *map(str, arguments)],
+            cwd=self.folder,
+            env=self.environment,
+            input=stdin,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=240,
+            check=False,
+        )
+        outcome = Outcome(done.returncode, done.stdout, done.stderr)
+        if status is not None:
+            assert outcome.status == status, outcome
+            assert "Traceback" not in outcome.err, outcome.err
+        return outcome
+
+    def start(self, *arguments: object) -> subprocess.Popen[str]:
+        """Start a command and leave it running."""
+        return subprocess.Popen(
+            [PROGRAM, *map(str, arguments)],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+        )
+
+
+def _environment(**settings: str) -> dict[str, str]:
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith(("RECOLLECT_", "FORCE_COLOR"))
+    }
+    kept = {name: os.environ[name] for name in ("RECOLLECT_MODEL_DIR",) if name in os.environ}
+    return {**inherited, **kept, **settings}
+
+
+@pytest.fixture
+def recollect(dsn: str, tmp_path: Path) -> Recollect:
+    """Commands on an empty store, with an embedder that needs no model."""
+    return Recollect(tmp_path, _environment(RECOLLECT_DSN=dsn, RECOLLECT_EMBEDDING__PROVIDER="hashing"))
+
+
+@pytest.fixture
+def recollect_with_model(dsn: str, tmp_path: Path) -> Recollect:
+    """Commands on an empty store, with the real model."""
+    return Recollect(tmp_path, _environment(RECOLLECT_DSN=dsn))
+
+
+@pytest.fixture
+def recollect_embedded(tmp_path: Path, data_dir_of_its_own: Path) -> Recollect:
+    """Commands on an embedded store of the test's own, with an embedder that needs no model."""
+    settings = {"RECOLLECT_DATA_DIR": str(data_dir_of_its_own), "RECOLLECT_EMBEDDING__PROVIDER": "hashing"}
+    return Recollect(tmp_path, _environment(**settings))
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[dict[str, str | bytes]], Path]:
+    """Write files below ``docs`` in the test's folder, given by their paths there; returns that folder."""
+
+    def write_files(contents: dict[str, str | bytes]) -> Path:
+        for name, content in contents.items():
+            path = tmp_path / "docs" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return tmp_path / "docs"
+
+    return write_files
+
+
+OFFICE = {
+    "hr/leave.md": "# Leave\n\n## Annual leave\n\nEvery employee has 30 days of annual leave.\n",
+    "hr/pay.txt": "PAY\n\nSalaries are paid on the 25th of each month.\n",
+    "it/errors.md": "# Errors\n\n## ERR-4012\n\nToo many sessions are open. Sign out elsewhere.\n",
+    "readme.txt": "This folder holds the rules of the office.\n",
+}
+
+
+@pytest.fixture
+def office(write: Callable[[dict[str, str | bytes]], Path]) -> Path:
+    """A folder of four small documents in two departments."""
+    return write(OFFICE)

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import subprocess
+
+from recollect.model.answer import REFUSAL
+
+
+def test_the_demo_answers_refuses_and_is_quick_the_second_time(recollect_with_model):
+    first = recollect_with_model("demo")
+    assert first.out.count("? ") >= 3
+    assert "38 documents" in first.out
+    assert "The probation period is 6 months" in first.out
+    assert "[1] hr/onboarding_guide.docx › Probation" in first.out
+    assert "[1] it/troubleshooting_guide.md" in first.out
+    assert REFUSAL in first.out
+    assert "Try next" in first.out
+    assert "ask -c demo" in first.out
+
+    again = recollect_with_model("demo", "--json").json
+    assert again["ingest"]["documents"]["unchanged"] == 38
+    assert [answer["refused"] for answer in again["answers"]] == [False, False, True]
+    wide = recollect_with_model.environment | {"COLUMNS": "60"}
+    narrow = type(recollect_with_model)(recollect_with_model.folder, wide)("demo")
+    assert all(len(line) <= 60 for line in narrow.out.splitlines() if not line.startswith(("  ", "[")))
+
+
+def test_a_moved_handbook_does_not_answer_twice(recollect_with_model, tmp_path):
+    from recollect.cli.demo import handbook
+
+    copy = tmp_path / "elsewhere" / "handbook"
+    copy.parent.mkdir()
+    subprocess.run(["cp", "-r", str(handbook()), str(copy)], check=True)
+    recollect_with_model("ingest", copy, "-c", "demo")
+    recollect_with_model("demo")
+    assert recollect_with_model("status", "--json").json["total_documents"] == 38

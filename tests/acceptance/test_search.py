@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import pytest
+
+QUERY_KEYS = ["query", "collection", "mode", "results", "timings_ms"]
+RESULT_KEYS = [
+    "rank", "score", "content", "chunk_id", "document_id", "title", "source", "section", "page",
+    "start_offset", "end_offset", "metadata",
+]  # fmt: skip
+ASK_KEYS = ["question", "answer", "refused", "citations", "timings_ms"]
+CITATION_KEYS = ["marker", "document_id", "source", "section", "page", "start_offset", "end_offset", "quote"]
+REFUSAL = "I don't have information about that in the approved knowledge base."
+
+
+def test_the_reply_has_exactly_the_promised_shape(recollect, office):
+    recollect("ingest", office)
+    reply = recollect("query", "How many days of annual leave?", "--json").json
+    assert list(reply) == QUERY_KEYS
+    assert (reply["query"], reply["collection"], reply["mode"]) == (
+        "How many days of annual leave?",
+        "default",
+        "hybrid",
+    )
+    best = reply["results"][0]
+    assert list(best) == RESULT_KEYS
+    assert (best["rank"], best["source"], best["section"]) == (1, "hr/leave.md", "Leave > Annual leave") or best[
+        "content"
+    ].startswith("# Leave")
+    assert all(ms >= 0 for ms in reply["timings_ms"].values())
+
+    content = recollect("documents", "show", best["document_id"], "--json").json["content"]
+    assert content[best["start_offset"] : best["end_offset"]] == best["content"]
+
+
+def test_explain_says_how_each_result_came_to_its_rank(recollect, office):
+    recollect("ingest", office)
+    reply = recollect("query", "annual leave", "--explain", "--json").json
+    assert list(reply) == [*QUERY_KEYS, "paths"]
+    assert reply["paths"] == {"dense": "exact", "lexical": "exact"}
+    for result in reply["results"]:
+        assert list(result) == [*RESULT_KEYS, "explain"]
+        assert list(result["explain"]) == ["dense", "lexical", "fused_score"]
+        assert result["explain"]["fused_score"] == result["score"]
+        for arm in ("dense", "lexical"):
+            assert result["explain"][arm] is None or list(result["explain"][arm]) == ["rank", "score"]
+    ranks = [result["explain"]["lexical"] for result in reply["results"] if "leave" in result["content"]]
+    assert ranks[0]["rank"] == 1
+    people = recollect("query", "annual leave", "--explain").out
+    assert "BM25" in people
+    assert "similarity" in people
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "dense", "lexical"])
+def test_every_mode_finds_an_identifier_or_nothing_else(recollect, office, mode):
+    recollect("ingest", office)
+    reply = recollect("query", "ERR-4012", "--mode", mode, "-k", "1", "--json").json
+    assert reply["mode"] == mode
+    assert len(reply["results"]) == 1
+    if mode != "dense":
+        assert reply["results"][0]["source"] == "it/errors.md"
+
+
+def test_filters_and_options(recollect, office):
+    recollect("ingest", office)
+
+    def sources(*options: str) -> set[str]:
+        results = recollect("query", "the office rules", "-k", "50", "--json", *options).json["results"]
+        return {result["source"] for result in results}
+
+    assert sources() == {"hr/leave.md", "hr/pay.txt", "it/errors.md", "readme.txt"}
+    assert sources("--department", "hr") == {"hr/leave.md", "hr/pay.txt"}
+    assert sources("--department", "hr", "--department", "it") == {"hr/leave.md", "hr/pay.txt", "it/errors.md"}
+    assert sources("--source", "readme.txt") == {"readme.txt"}
+    assert sources("--where", "format=markdown") == {"hr/leave.md", "it/errors.md"}
+    assert sources("--where", 'format="text"') == {"hr/pay.txt", "readme.txt"}
+    assert sources("--where", "format=nothing") == set()
+    assert sources("--min-similarity", "1") == set()
+    assert sources("--fusion", "rrf", "--rrf-k", "10", "--candidates", "20", "--dense-weight", "0.2")
+    assert "KEY=VALUE" in recollect("query", "x", "--where", "format", status=2).err
+    assert "dense_weight" in recollect("query", "x", "--dense-weight", "2", status=2).err
+    assert "top_k" in recollect("query", "x", "-k", "0", status=2).err
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "the of and to",
+        "?!",
+        "annual leave " * 770,
+        "الإجازة السنوية",
+        "年次有給休暇は何日ですか",
+        "חופשה שנתית",
+        "🏖️🏖️",
+        "'; DROP TABLE recollect.documents; --",
+        "[bold]markup[/bold] \\[x]",
+        "a\tb\nc",
+    ],
+    ids=lambda query: ascii(query)[:20],
+)
+def test_any_text_may_be_asked(recollect, office, query):
+    recollect("ingest", office)
+    reply = recollect("query", query, "--json").json
+    assert reply["query"] == query
+    assert len(reply["results"]) <= 10
+    recollect("query", query)
+    assert isinstance(recollect("ask", query, "--json").json["refused"], bool)
+
+
+def test_an_empty_query_and_an_endless_one_are_refused_before_anything_is_opened(recollect, tmp_path):
+    for text in ("", "   ", "word " * 10_000):
+        assert recollect("query", text, "--dsn", "host=/nowhere", status=2).err.startswith("Error: The query")
+        assert recollect("ask", text, "--dsn", "host=/nowhere", status=2).err.startswith("Error: The query")
+
+
+def test_a_store_without_documents(recollect):
+    assert recollect("query", "anything", "--json").json["results"] == []
+    assert "recollect ingest" in recollect("query", "anything").out
+    answer = recollect("ask", "anything", "--json").json
+    assert (answer["answer"], answer["refused"], answer["citations"]) == (REFUSAL, True, [])
+    error = recollect("query", "anything", "-c", "nowhere", "--json", status=1)
+    assert list(error.json) == ["error"]
+    assert error.json["error"]["type"] == "NotFoundError"
+    assert error.json["error"]["message"] in error.err
+
+
+def test_what_a_terminal_would_obey_does_not_reach_it(recollect, write):
+    hostile = "Leave is \x1b[31m30 days\x1b[0m \x1b]0;owned\x07 and \u202egnittirw sdrawkcab\u202c \x9b2J [red]x[/red]."
+    recollect("ingest", write({"hostile\x1b[2J.txt": hostile}))
+    for command in (["query", "leave"], ["ask", "leave days"], ["documents", "list"], ["documents", "show", "1"]):
+        out = recollect(*command).out
+        assert "\x1b" not in out
+        assert "\x9b" not in out
+        assert "\u202e" not in out
+    assert "and gnittirw sdrawkcab [red]x[/red]." in " ".join(recollect("query", "leave").out.split())
+
+
+def test_the_words_of_the_query_are_marked_on_a_terminal_only(recollect, office):
+    recollect("ingest", office)
+    assert "\x1b" not in recollect("query", "annual leaves").out
+    coloured = recollect.environment | {"FORCE_COLOR": "1", "TERM": "xterm"}
+    on_terminal = type(recollect)(recollect.folder, coloured)
+    assert "\x1b[1;33mleave\x1b[0m" in on_terminal("query", "annual leaves").out
+    assert "\x1b[1;33m" not in type(recollect)(recollect.folder, coloured | {"NO_COLOR": "1"})("query", "leaves").out
+
+
+def test_a_reader_who_has_read_enough_is_no_error(recollect, write):
+    recollect("ingest", write({f"{n}.txt": f"Document {n}. " * 400 for n in range(40)}))
+    process = recollect.start("query", "document", "-k", "1000", "--json")
+    process.stdout.close()
+    process.stdout = None
+    _, errors = process.communicate(timeout=60)
+    assert errors == ""
+    assert process.returncode == 141
+
+
+def test_global_options_stand_before_or_behind_the_command(recollect, office):
+    recollect("-c", "rules", "--json", "ingest", office)
+    before = recollect("--collection", "rules", "--json", "query", "leave").json
+    behind = recollect("query", "leave", "--collection", "rules", "--json").json
+    assert before["collection"] == behind["collection"] == "rules"
+    assert before["results"] == behind["results"]
+    assert "takes no --collection" in recollect("-c", "rules", "models", "list", status=2).err
+
+
+def test_a_configuration_file(recollect, office, tmp_path):
+    recollect("ingest", office)
+    settings = tmp_path / "settings.toml"
+    settings.write_text("[rag.retrieval]\ntop_k = 2\n")
+    assert len(recollect("query", "leave", "--config", settings, "--json").json["results"]) == 2
+    settings.write_text("[rag.retrieval]\ntop_q = 2\n")
+    assert (
+        "rag.retrieval.top_q: there is no such setting" in recollect("query", "x", "--config", settings, status=2).err
+    )
+
+
+def test_an_unreachable_database_is_one_clear_message(recollect):
+    outcome = recollect("status", "--dsn", "host=/nowhere port=1 dbname=x", status=1)
+    assert outcome.err.startswith("Error: Cannot connect to PostgreSQL")
+    verbose = recollect("status", "--verbose", "--dsn", "host=/nowhere port=1 dbname=x", status=None)
+    assert verbose.status == 1
+    assert "Traceback" in verbose.err
+
+
+def test_answers_quote_exact_characters_or_refuse(recollect_with_model, office):
+    recollect = recollect_with_model
+    recollect("ingest", office)
+    answer = recollect("ask", "How many days of annual leave do employees have?", "--json").json
+    assert list(answer) == ASK_KEYS
+    assert answer["refused"] is False
+    assert "30 days" in answer["answer"]
+    assert "[1]" in answer["answer"]
+    assert answer["citations"]
+    for citation in answer["citations"]:
+        assert list(citation) == CITATION_KEYS
+        content = recollect("documents", "show", citation["document_id"], "--json").json["content"]
+        assert content[citation["start_offset"] : citation["end_offset"]] == citation["quote"]
+
+    refusal = recollect("ask", "What is the airspeed velocity of an unladen swallow?", "--json").json
+    assert (refusal["answer"], refusal["refused"], refusal["citations"]) == (REFUSAL, True, [])
+
+    people = recollect("ask", "How many days of annual leave do employees have?").out
+    assert "[1] hr/leave.md › Leave" in people
