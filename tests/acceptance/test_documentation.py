@@ -1,0 +1,79 @@
+"""What the documentation tells people to type works."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def blocks(page: str, language: str) -> list[str]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def test_the_readmes_python_runs(recollect_with_model):
+    (code,) = blocks("README.md", "python")
+    assert len([line for line in code.splitlines() if line.strip()]) <= 12
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=recollect_with_model.environment,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "hr/remote_work_policy" in done.stdout or "remote_work_policy" in done.stdout
+    assert "The office in Leeds closes at 6 pm. [1]" in done.stdout
+    assert "1 leeds.txt 0 35 The office in Leeds closes at 6 pm." in done.stdout
+
+
+def test_the_readme_gives_one_line_to_run_and_one_to_test():
+    lines = [line for block in blocks("README.md", "console") for line in block.splitlines()]
+    setups = [line for line in lines if line.startswith("python3 -m venv")]
+    assert setups == [
+        "python3 -m venv .venv && .venv/bin/pip install -q . && .venv/bin/recollect demo",
+        "python3 -m venv .venv && .venv/bin/pip install -q -e '.[dev]' && .venv/bin/pytest -q",
+    ]
+    assert setups[1] in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    # The continuous integration takes the test command from the README itself.
+    script = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    (pattern,) = re.findall(r"grep -m 1 -E '(.*)' README.md", script)
+    assert [line for line in lines if re.search(pattern, line)] == setups[1:]
+    assert os.access(ROOT / ".ci/run", os.X_OK)
+
+
+def test_the_quickstarts_commands_run(recollect_with_model):
+    commands = [
+        line.removeprefix("$ recollect ")
+        for block in blocks("docs/quickstart.md", "console")
+        for line in block.splitlines()
+        if line.startswith("$ ")
+    ]
+    assert len(commands) >= 10
+    folder = recollect_with_model.folder
+    (folder / "examples").symlink_to(ROOT / "examples")
+    outputs = {command: recollect_with_model(*shlex.split(command)).out for command in commands}
+    assert "38  added" in outputs["ingest examples/handbook"]
+    assert "I don't have information" in outputs['ask "Does the company pay for a gym membership?"']
+
+
+def test_links_between_pages_lead_somewhere():
+    pages = [
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+        *(ROOT / "docs").rglob("*.md"),
+    ]
+    links = [
+        (page, target)
+        for page in pages
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+        if "://" not in target
+    ]
+    assert links
+    assert [(page.name, target) for page, target in links if not (page.parent / target).exists()] == []
