@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from recollect.documents._ignore import Rule, ignored, rules_of
 from recollect.documents.formats import format_of_name
 from recollect.errors import NotFoundError
 
 MAX_BYTES = 50 * 1024 * 1024
 
-SkipReason = Literal["hidden", "too_large", "unsupported", "unreadable", "special", "link_loop"]
+SkipReason = Literal["hidden", "too_large", "unsupported", "unreadable", "special", "link_loop", "ignored"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,8 @@ def walk(
 
     Folders are read one at a time and files are given out as they are met, so memory depends on the fullest folder,
     not on the number of files. Links to files and folders are followed; a folder that has been entered already below
-    the same root is not entered again.
+    the same root is not entered again. A file ``.recollectignore`` names what is left out of its folder and those
+    below, in the manner of Git's; a root itself is read even if such a file names it.
 
     Args:
         roots: Folders and files. Each must exist before anything is given out.
@@ -86,9 +88,9 @@ def _walk_roots(roots: Sequence[Path], max_bytes: int, hidden: bool) -> Iterator
 
 def _walk_folder(root: Path, max_bytes: int, hidden: bool) -> Iterator[FoundFile | SkippedFile]:
     seen: set[tuple[int, int]] = set()
-    waiting = [(root, "")]
+    waiting: list[tuple[Path, str, tuple[Rule, ...]]] = [(root, "", ())]
     while waiting:
-        folder, prefix = waiting.pop()
+        folder, prefix, rules = waiting.pop()
         source = prefix.rstrip("/") or "."
         try:
             status = folder.stat()
@@ -98,17 +100,23 @@ def _walk_folder(root: Path, max_bytes: int, hidden: bool) -> Iterator[FoundFile
             seen.add((status.st_dev, status.st_ino))
             with os.scandir(folder) as entries:
                 names = sorted((entry.name, _is_folder(entry)) for entry in entries)
+            rules += rules_of(folder, prefix)
         except OSError as error:
             yield SkippedFile(folder, source, "unreadable", f"cannot be opened: {error.strerror or error}")
             continue
         # Files come before the folders beside them: so the folders can wait as a stack of paths.
+        folders: list[tuple[Path, str, tuple[Rule, ...]]] = []
         for name, is_folder in names:
             if (not hidden and name.startswith(".")) or name == ".git":
                 yield SkippedFile(folder / name, prefix + _printable(name), "hidden", "is hidden (begins with a dot)")
-            elif not is_folder:
+            elif ignored(rules, prefix + _printable(name), is_folder=is_folder):
+                reason = "is named in .recollectignore"
+                yield SkippedFile(folder / name, prefix + _printable(name), "ignored", reason)
+            elif is_folder:
+                folders.append((folder / name, f"{prefix}{_printable(name)}/", rules))
+            else:
                 yield _judge(folder / name, prefix + _printable(name), max_bytes)
-        folders = (name for name, is_folder in reversed(names) if is_folder and (hidden or not name.startswith(".")))
-        waiting.extend((folder / name, f"{prefix}{_printable(name)}/") for name in folders if name != ".git")
+        waiting.extend(reversed(folders))
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -154,8 +154,8 @@ class FolderIngest:
 
     def _found(self, root: Root, seen: dict[int, set[str]] | None) -> Iterator[FoundFile]:
         for file in self._walk(root):
-            if seen is not None:
-                # Unreadable is not gone: only what the walk does not meet at all has disappeared.
+            if seen is not None and not (isinstance(file, SkippedFile) and file.kind == "ignored"):
+                # Unreadable is not gone: what the walk does not meet, or is told to ignore, has disappeared.
                 seen[root.source.source_id].add(root.uri(file.source))
             if isinstance(file, FoundFile):
                 yield file

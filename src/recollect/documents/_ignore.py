@@ -1,0 +1,99 @@
+"""``.recollectignore``: which files of a folder its owner wants left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import translate
+from functools import lru_cache
+from pathlib import Path
+
+IGNORE_FILE = ".recollectignore"
+# A list of patterns, not a document: what is longer was not meant as one.
+_MAX_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One line of an ignore file.
+
+    Attributes:
+        base: The folder of the file, as a path below the root that ends with ``/``; the root's is empty.
+        segments: The pattern's parts between slashes; ``**`` stands for any number of folders.
+        folders_only: The pattern ends with ``/``.
+        include: The pattern begins with ``!``: what an earlier rule leaves out is read after all.
+    """
+
+    base: str
+    segments: tuple[str, ...]
+    folders_only: bool
+    include: bool
+
+
+def rules_of(folder: Path, base: str) -> tuple[Rule, ...]:
+    """The rules of the ignore file in a folder; none where there is none.
+
+    Args:
+        folder: Where to look.
+        base: The folder's path below the root, ending with ``/`` unless it is the root.
+
+    Raises:
+        OSError: The file is there but cannot be read.
+    """
+    path = folder / IGNORE_FILE
+    if not path.is_file():
+        return ()
+    with path.open("rb") as file:
+        text = file.read(_MAX_BYTES).decode("utf-8-sig", "replace")
+    return tuple(rule for line in text.splitlines() if (rule := _rule(line, base)))
+
+
+def _rule(line: str, base: str) -> Rule | None:
+    pattern = line.strip()
+    if not pattern or pattern.startswith("#"):
+        return None
+    include = pattern.startswith("!")
+    pattern = pattern.removeprefix("!")
+    folders_only = pattern.endswith("/")
+    # A slash at the beginning or inside ties the pattern to the file's own folder.
+    anchored = "/" in pattern.rstrip("/")
+    segments = tuple(part for part in pattern.split("/") if part)
+    if not segments:
+        return None
+    return Rule(base, segments if anchored else ("**", *segments), folders_only, include)
+
+
+def ignored(rules: Sequence[Rule], path: str, *, is_folder: bool) -> bool:
+    """Whether a file or folder is left out: the last rule that matches it decides.
+
+    Args:
+        rules: Those of the root first, then those of the folders on the way down.
+        path: Below the root, with ``/`` between the parts.
+        is_folder: Whether it is a folder.
+    """
+    for rule in reversed(rules):
+        if (is_folder or not rule.folders_only) and path.startswith(rule.base):
+            parts = path[len(rule.base) :].split("/")
+            if _matches(rule.segments, parts):
+                return not rule.include
+    return False
+
+
+def _matches(segments: Iterable[str], parts: Sequence[str]) -> bool:
+    # The places that the segments so far can have reached; linear in both, whatever the pattern.
+    reached = {0}
+    for segment in segments:
+        if segment == "**":
+            reached = set(range(min(reached), len(parts) + 1))
+        else:
+            matcher = _segment(segment)
+            reached = {place + 1 for place in reached if place < len(parts) and matcher.match(parts[place])}
+        if not reached:
+            return False
+    return len(parts) in reached
+
+
+@lru_cache(maxsize=1024)
+def _segment(pattern: str) -> re.Pattern[str]:
+    return re.compile(translate(pattern))
