@@ -15,9 +15,11 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +28,9 @@ from harness import Clock, Memory, machine, percentile, say, server_version, siz
 
 from recollect import Document, RAGConfig, RAGPipeline
 from recollect.model import Chunk, Scope
+from recollect.retrieval.analysis import Analyzer
+from recollect.retrieval.lexical import LexicalArm
+from recollect.store.search import SearchRepository
 
 DIMENSION = 384
 
@@ -147,20 +152,21 @@ def measure(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownVectors
     questions = load_questions(arguments, known)
     folder = arguments.work / "data"
     totals, stages, notes = [], [], []
-    with Memory(folder) as memory:
-        for name in collections(arguments):
-            with Clock() as first:
-                rag.search(questions[0], collection=name)
-            for question in questions[:50]:
-                rag.search(question, collection=name)
-            times, per_stage, paths = ask(rag, name, questions, arguments.rounds)
-            chunks = rag.store.collections.get(Scope(), name).chunk_count
-            p50, p95, p99 = (f"{percentile(times, share):.2f}" for share in (50, 95, 99))
-            totals.append([name, f"{chunks:,}", len(times), p50, p95, p99, f"{max(times):.1f}"])
-            totals[-1].append(", ".join(f"{path} ({count})" for path, count in paths.most_common()))
-            for stage, found in per_stage.items():
-                stages.append([name, stage, f"{percentile(found, 50):.2f}", f"{percentile(found, 95):.2f}"])
-            notes.append(f"The first query of the process on {name}: {first.seconds * 1000:.0f} ms.")
+    memory = Memory(folder)
+    for name in collections(arguments):
+        with Clock() as first:
+            rag.search(questions[0], collection=name)
+        for question in questions[:50]:
+            rag.search(question, collection=name)
+        times, per_stage, paths = ask(rag, name, questions, arguments.rounds)
+        chunks = rag.store.collections.get(Scope(), name).chunk_count
+        p50, p95, p99 = (f"{percentile(times, share):.2f}" for share in (50, 95, 99))
+        totals.append([name, f"{chunks:,}", len(times), p50, p95, p99, f"{max(times):.1f}"])
+        totals[-1].append(", ".join(f"{path} ({count})" for path, count in paths.most_common()))
+        for stage, found in per_stage.items():
+            stages.append([name, stage, f"{percentile(found, 50):.2f}", f"{percentile(found, 95):.2f}"])
+        notes.append(f"The first query of the process on {name}: {first.seconds * 1000:.0f} ms.")
+        memory.sample()
     head = ["collection", "chunks", "queries", "p50, ms", "p95, ms", "p99, ms", "most, ms", "paths"]
     print(f"{machine()}\n\n{table(head, totals)}\n")
     print(table(["collection", "stage", "p50, ms", "p95, ms"], stages), "\n")
@@ -195,40 +201,44 @@ def plans(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownVectors) 
     for name in collections(arguments):
         slowest = max(questions[:100], key=lambda question: rag.search(question, collection=name).timings_ms["total"])
         print(f"## {name}: {slowest}\n")
+        place = rag.store.collections.get(Scope(), name)
         with rag.store.database.autocommit() as connection:
-            connection.execute("LOAD 'auto_explain'")
-            connection.execute(
-                "SET auto_explain.log_min_duration = 0; SET auto_explain.log_analyze = on; "
-                "SET auto_explain.log_buffers = on; SET auto_explain.log_nested_statements = on; "
-                "SET client_min_messages = log"
-            )
-            connection.add_notice_handler(lambda notice: print(notice.message_primary, "\n"))
-            scope = Scope()
-            place = rag.store.collections.get(scope, name)
-            run_arms(connection, rag, place, slowest, known)
+            for function in ("search_dense", "search_lexical"):
+                explaining(connection, function)
+            repository = SearchRepository(Explaining(connection))
+            limit = rag.config.retrieval.candidates
+            repository.dense(Scope(), place, known.embed_query(slowest), limit=limit, indexed=place.indexed)
+            arm = LexicalArm(repository, budget=rag.config.retrieval.lexical_budget)
+            arm.search(Scope(), place, Analyzer("en"), slowest, top_k=rag.config.retrieval.top_k, limit=limit)
 
 
-def run_arms(connection, rag: RAGPipeline, place, question: str, known: KnownVectors) -> None:
-    from contextlib import contextmanager
+def explaining(connection, function: str) -> None:
+    """A copy of a search function, for this session only, that explains its statement instead of returning rows."""
+    body = connection.execute("SELECT pg_get_functiondef(%s::regproc)", [function]).fetchone()[0]
+    body = re.sub(rf"FUNCTION \S*{function}\(", f"FUNCTION pg_temp.explain_{function}(", body, count=1)
+    body = re.sub(r"RETURNS TABLE\(.*\)\n", "RETURNS TABLE(line text)\n", body, count=1)
+    body = body.replace("EXECUTE format(", "EXECUTE 'EXPLAIN (ANALYZE, BUFFERS) ' || format(")
+    connection.execute(body.replace(" STABLE", " VOLATILE"))
 
-    from recollect.retrieval.analysis import Analyzer
-    from recollect.retrieval.lexical import LexicalArm
-    from recollect.store.search import SearchRepository
 
-    class OneConnection:
-        """The arms on the connection that explains."""
+class Explaining:
+    """Stands in for the database of a repository, and for its connection: every search explains itself first."""
 
-        @contextmanager
-        def transaction(self, scope: Scope):
-            connection.execute(f"BEGIN; SET LOCAL recollect.tenant_id = {scope.tenant_id}")
-            yield connection
-            connection.execute("COMMIT")
+    def __init__(self, connection) -> None:
+        self._connection = connection
 
-    repository = SearchRepository(OneConnection())
-    limit = rag.config.retrieval.candidates
-    repository.dense(Scope(), place, known.embed_query(question), limit=limit, indexed=place.indexed)
-    arm = LexicalArm(repository, budget=rag.config.retrieval.lexical_budget)
-    arm.search(Scope(), place, Analyzer("en"), question, top_k=rag.config.retrieval.top_k, limit=limit)
+    @contextmanager
+    def transaction(self, scope: Scope) -> Iterator[Explaining]:
+        self._connection.execute(f"BEGIN; SET LOCAL recollect.tenant_id = {scope.tenant_id}")
+        yield self
+        self._connection.execute("COMMIT")
+
+    def execute(self, query: str, params: dict, *, binary: bool):
+        explain = re.sub(r"(?s)SELECT .* FROM (search_\w+)", r"SELECT line FROM pg_temp.explain_\1", query)
+        if explain != query:
+            lines = [row[0] for row in self._connection.execute(explain, params)]
+            print("\n".join(line[:200] for line in lines), "\n")
+        return self._connection.execute(query, params, binary=binary)
 
 
 if __name__ == "__main__":
