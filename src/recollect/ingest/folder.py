@@ -212,7 +212,7 @@ class FolderIngest:
         source = batch[0][1].source
         cuts = [cut for cut, _ in batch]
         try:
-            self._count(self._batch_writer.write(source, cuts, embeddings, force=self._force))
+            self._tally.count(self._batch_writer.write(source, cuts, embeddings, force=self._force))
         except StoreUnavailableError:
             raise
         except RecollectError as exc:
@@ -226,17 +226,6 @@ class FolderIngest:
         self._advance(len(batch))
         if self._batch_writer.statistics_lag_far():
             self._batch_writer.refresh_statistics()
-
-    def _count(self, results: Iterable[IngestResult]) -> None:
-        for result in results:
-            if result.status == "unchanged":
-                self._tally.unchanged += 1
-                continue
-            self._tally.chunks += result.chunk_count
-            if result.status == "added":
-                self._tally.added += 1
-            else:
-                self._tally.updated += 1
 
     def _close_missing(self, roots: Sequence[Root], seen: dict[int, set[str]]) -> None:
         for root in roots:

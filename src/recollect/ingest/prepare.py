@@ -104,6 +104,11 @@ class Preparer:
         chunks = self._chunker.chunk(complete)
         if not chunks:
             raise UsageError(f"The document {complete.source!r} holds no text: there is nothing to search in it.")
+        return self.adopt(complete, chunks, fingerprint)
+
+    def adopt(self, document: Document, chunks: Sequence[Chunk], fingerprint: str) -> CutDocument:
+        """Take a document with the chunks that it was given, and count their words."""
+        complete = completed(document)
         texts = [searchable_text(complete, chunk) for chunk in chunks]
         return CutDocument(complete, chunks, texts, [self._indexer.count(text) for text in texts], fingerprint)
 

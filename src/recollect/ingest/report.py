@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -88,6 +88,18 @@ class Tally:
     def fail(self, path: str, error: str) -> None:
         """Count a failure."""
         self.errors.append(FileError(path, error))
+
+    def count(self, results: Iterable[IngestResult]) -> None:
+        """Count what became of stored documents."""
+        for result in results:
+            if result.status == "unchanged":
+                self.unchanged += 1
+                continue
+            self.chunks += result.chunk_count
+            if result.status == "added":
+                self.added += 1
+            else:
+                self.updated += 1
 
     def skip(self, reason: str) -> None:
         """Count a file that is left aside."""

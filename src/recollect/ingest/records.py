@@ -1,0 +1,188 @@
+"""Documents as JSON Lines: the form that collections are exported to and imported from.
+
+One line is one document. The full form is what `export` writes::
+
+    {"source": "hr/leave.md", "content": "…", "title": "…", "metadata": {…}, "tags": […], "department": "hr",
+     "event_time": "2026-01-01T00:00:00+00:00",
+     "chunks": [{"start_offset": 0, "end_offset": 380, "embedding": [0.1, …], "section": ["…"], "page": 1}]}
+
+Only ``content`` is required: without ``chunks`` the document is cut and embedded, and chunks without ``embedding`` are
+embedded. The flat form, one line a chunk, is what most other stores give: ``{"id", "text", "embedding", "metadata"}``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from recollect.errors import NotFoundError
+from recollect.model import Chunk, Document
+
+_MAX_LINE_CHARACTERS = 256 * 1024 * 1024
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="ignore", strict=False)
+
+
+class ChunkRecord(_Record):
+    """A chunk of the full form."""
+
+    start_offset: Annotated[int, Field(ge=0)]
+    end_offset: Annotated[int, Field(gt=0)]
+    embedding: list[float] | None = None
+    section: list[str] = []
+    page: int | None = None
+    token_count: int = 0
+    parent: tuple[int, int] | None = None
+    metadata: dict[str, Any] = {}
+
+
+class DocumentRecord(_Record):
+    """A line of either form."""
+
+    content: str | None = None
+    text: str | None = None
+    source: str | None = None
+    id: str | int | None = None
+    title: str | None = None
+    metadata: dict[str, Any] | None = None
+    tags: list[str] = []
+    department: str | None = None
+    language: str | None = None
+    mime_type: str = "text/plain"
+    event_time: datetime | None = None
+    chunks: list[ChunkRecord] | None = None
+    embedding: list[float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedDocument:
+    """A document, its chunks where they were given, and their vectors where all of them had one.
+
+    Attributes:
+        line: Where it stood in the file, from 1.
+        chunks: None: the document is still to be cut.
+        embeddings: float32 array of shape (chunks, dimension), as given; None: the chunks are still to be embedded.
+    """
+
+    line: int
+    document: Document
+    chunks: tuple[Chunk, ...] | None
+    embeddings: np.ndarray[Any, np.dtype[np.float32]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line that holds no document, and why."""
+
+    line: int
+    reason: str
+
+
+def read_records(path: Path) -> Iterator[ImportedDocument | BadLine]:
+    """The documents of a JSON Lines file, one at a time; empty lines are passed over.
+
+    Raises:
+        NotFoundError: There is no such file.
+    """
+    if not path.is_file():
+        raise NotFoundError(f"There is no file {str(path)!r}.")
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if line.strip():
+                yield _read_line(line, number)
+
+
+def _read_line(line: bytes, number: int) -> ImportedDocument | BadLine:
+    if len(line) > _MAX_LINE_CHARACTERS:
+        return BadLine(number, f"is longer than {_MAX_LINE_CHARACTERS:,} bytes")
+    try:
+        record = DocumentRecord.model_validate_json(line)
+        return _imported(record, number)
+    except ValidationError as exc:
+        error = exc.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in error["loc"])
+        return BadLine(number, f"{place}: {error['msg']}" if place else error["msg"])
+    except ValueError as exc:
+        return BadLine(number, str(exc))
+
+
+def _imported(record: DocumentRecord, number: int) -> ImportedDocument:
+    content = record.content if record.content is not None else record.text
+    if not content or not content.strip():
+        raise ValueError("has neither 'content' nor 'text', or it is empty")
+    name = record.source if record.source is not None else record.id
+    document = Document(
+        content=content,
+        source=None if name is None else str(name),
+        title=record.title,
+        metadata=record.metadata or {},
+        tags=tuple(record.tags),
+        department=record.department,
+        language=record.language,
+        mime_type=record.mime_type,
+        event_time=_aware(record.event_time),
+    )
+    given = record.chunks
+    if given is None and record.embedding is not None:
+        given = [ChunkRecord(start_offset=0, end_offset=len(content), embedding=record.embedding)]
+    if not given:
+        return ImportedDocument(number, document, None, None)
+    return ImportedDocument(number, document, _chunks(given, content), _embeddings(given))
+
+
+def _aware(moment: datetime | None) -> datetime | None:
+    # Times without a zone are read as UTC, here as everywhere.
+    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
+
+
+def _chunks(given: Sequence[ChunkRecord], content: str) -> tuple[Chunk, ...]:
+    ordered = sorted(given, key=lambda chunk: (chunk.start_offset, chunk.end_offset))
+    if ordered != list(given):
+        raise ValueError("its chunks are not in order of their start offsets")
+    for chunk in given:
+        if not chunk.start_offset < chunk.end_offset <= len(content):
+            raise ValueError(
+                f"has a chunk from {chunk.start_offset} to {chunk.end_offset}, outside its {len(content)} characters"
+            )
+    return tuple(
+        Chunk(
+            text=content[chunk.start_offset : chunk.end_offset],
+            position=position,
+            start_offset=chunk.start_offset,
+            end_offset=chunk.end_offset,
+            section=tuple(chunk.section),
+            page=chunk.page,
+            token_count=chunk.token_count,
+            parent=chunk.parent,
+            metadata=chunk.metadata,
+        )
+        for position, chunk in enumerate(given)
+    )
+
+
+def _embeddings(given: Sequence[ChunkRecord]) -> np.ndarray[Any, np.dtype[np.float32]] | None:
+    vectors = [chunk.embedding for chunk in given if chunk.embedding is not None]
+    if len(vectors) < len(given):
+        return None
+    if len({len(vector) for vector in vectors}) > 1:
+        raise ValueError("its embeddings have different lengths")
+    matrix = np.asarray(vectors, dtype=np.float32)
+    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
+    if not np.isfinite(matrix).all() or not norms.all():
+        raise ValueError("has an embedding that is zero or not finite")
+    result: np.ndarray[Any, np.dtype[np.float32]] = matrix / norms
+    return result
+
+
+def to_line(document: Mapping[str, Any]) -> str:
+    """One line of the full form, with its line end."""
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n"

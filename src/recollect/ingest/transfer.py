@@ -1,0 +1,136 @@
+"""Collections from JSON Lines, of any size in bounded memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from recollect.errors import RecollectError, StoreUnavailableError, UsageError
+from recollect.ingest.documents import MANUAL_SOURCE
+from recollect.ingest.flow import batches, embed_and_write
+from recollect.ingest.records import BadLine, ImportedDocument, read_records
+from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
+
+if TYPE_CHECKING:
+    from recollect.embedding.base import Vectors
+    from recollect.ingest.documents import BatchWriter
+    from recollect.ingest.prepare import CutDocument, Preparer
+    from recollect.model import Scope
+    from recollect.store.collections import Collection
+    from recollect.store.documents import DocumentRepository
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    line: int
+    cut: CutDocument
+    embeddings: Vectors | None
+
+
+class Importer:
+    """Reads a JSON Lines file into a collection.
+
+    Args:
+        scope: The tenant.
+        collection: Where the documents go.
+        preparer: Cuts and embeds what comes without chunks or vectors.
+        batch_writer: Stores.
+        repository: Makes the source that the documents belong to.
+        on_progress: Told after every batch.
+    """
+
+    def __init__(
+        self,
+        *,
+        scope: Scope,
+        collection: Collection,
+        preparer: Preparer,
+        batch_writer: BatchWriter,
+        repository: DocumentRepository,
+        on_progress: ProgressCallback | None = None,
+    ) -> None:
+        self._scope = scope
+        self._collection = collection
+        self._preparer = preparer
+        self._batch_writer = batch_writer
+        self._repository = repository
+        self._on_progress = on_progress
+        self._tally = Tally()
+        self._done = 0
+
+    def run(self, path: Path, *, force: bool = False) -> IngestReport:
+        """Import every document of the file; a bad line is reported and does not stop the others.
+
+        Raises:
+            NotFoundError: There is no such file.
+            StoreUnavailableError: The database went away; what was stored before is safe.
+        """
+        start = time.perf_counter()
+        source = self._repository.ensure_source(self._scope, self._collection, MANUAL_SOURCE, "manual")
+
+        def write(batch: list[_Item], embeddings: Sequence[Vectors]) -> None:
+            try:
+                cuts = [item.cut for item in batch]
+                self._tally.count(self._batch_writer.write(source, cuts, embeddings, force=force))
+            except StoreUnavailableError:
+                raise
+            except RecollectError as exc:
+                if len(batch) == 1:
+                    self._tally.fail(f"{path}:{batch[0].line}", str(exc))
+                    return
+                for item, vectors in zip(batch, embeddings, strict=True):
+                    write([item], [vectors])
+                return
+            self._advance(len(batch))
+
+        items = self._items(path)
+        grouped = batches(items, cut=lambda item: item.cut, source_id=lambda _: source.source_id)
+        embed_and_write(grouped, self._embed, write)
+        self._batch_writer.refresh_statistics()
+        return self._tally.report(time.perf_counter() - start)
+
+    def _items(self, path: Path) -> Iterator[_Item]:
+        for record in read_records(path):
+            if isinstance(record, BadLine):
+                self._tally.fail(f"{path}:{record.line}", record.reason)
+                continue
+            try:
+                yield self._item(record)
+            except UsageError as exc:
+                self._tally.fail(f"{path}:{record.line}", str(exc))
+
+    def _item(self, record: ImportedDocument) -> _Item:
+        fingerprint = self._preparer.fingerprint(
+            {
+                "title": record.document.title,
+                "metadata": dict(record.document.metadata),
+                "tags": record.document.tags,
+                "department": record.document.department,
+                "imported_vectors": record.embeddings is not None,
+            }
+        )
+        dimension = self._collection.embedding_dimension
+        if record.embeddings is not None and record.embeddings.shape[1] != dimension:
+            raise UsageError(
+                f"has embeddings of {record.embeddings.shape[1]} dimensions, but the collection "
+                f"{self._collection.name!r} has {dimension}. Import into a collection of that model."
+            )
+        if record.chunks is None:
+            return _Item(record.line, self._preparer.cut(record.document, fingerprint), None)
+        cut = self._preparer.adopt(record.document, record.chunks, fingerprint)
+        return _Item(record.line, cut, record.embeddings)
+
+    def _embed(self, batch: Sequence[_Item]) -> list[Vectors]:
+        missing = [item.cut for item in batch if item.embeddings is None]
+        computed = iter(self._preparer.embed(missing) if missing else [])
+        return [next(computed) if item.embeddings is None else item.embeddings for item in batch]
+
+    def _advance(self, documents: int) -> None:
+        self._done += documents
+        if self._on_progress:
+            self._on_progress(IngestProgress(done=self._done, total=0, chunks=self._tally.chunks))
+        if self._batch_writer.statistics_lag_far():
+            self._batch_writer.refresh_statistics()

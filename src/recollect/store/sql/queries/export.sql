@@ -1,0 +1,21 @@
+-- documents: the current documents of a collection, one page at a time
+SELECT v.document_id, v.version_id, v.uri, t.content, v.title, v.metadata, v.tags, v.department, v.language,
+       v.mime_type, v.event_from
+FROM document_versions v JOIN document_contents t USING (tenant_id, version_id)
+WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s AND v.document_id > %(after)s
+
+-- known_now: the current version
+v.known_to = 'infinity'
+
+-- known_as_of: the version that was current at a moment
+v.known_from <= %(as_of)s AND v.known_to > %(as_of)s
+
+-- page: the end of documents
+ORDER BY v.document_id LIMIT %(limit)s
+
+-- chunks: the chunks of given versions, in order
+SELECT c.version_id, c.start_offset, c.end_offset, x.embedding, c.section, c.page, c.token_count, c.parent_start,
+       c.parent_end, c.metadata
+FROM chunks c JOIN chunk_vectors x USING (tenant_id, chunk_id)
+WHERE c.tenant_id = %(tenant_id)s AND c.version_id = ANY (%(version_ids)s)
+ORDER BY c.version_id, c.position
