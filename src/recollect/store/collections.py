@@ -13,6 +13,7 @@ from psycopg.types.json import Jsonb
 from recollect.errors import ConflictError, NotFoundError, UsageError
 from recollect.model import Scope
 from recollect.store.database import Database, rows
+from recollect.store.dense_index import drop_index
 from recollect.store.sql import queries
 
 _SQL = queries("collections")
@@ -115,6 +116,7 @@ class CollectionRepository:
         Raises:
             ConflictError: The tenant has one of that name.
             UsageError: The name is empty, too long or holds control characters.
+            NotFoundError: There is no such tenant.
         """
         _require_name(name)
         with self._database.transaction(scope) as connection:
@@ -127,6 +129,8 @@ class CollectionRepository:
                 "language": language,
                 "chunking": Jsonb(dict(chunking or {})),
             }
+            if not rows(connection, _SQL["tenant"], params):
+                raise NotFoundError(f"There is no tenant {scope.tenant_id}.")
             made = rows(connection, _SQL["create"], params)
             if not made:
                 raise ConflictError(f"There is a collection {name!r} already.")
@@ -136,6 +140,8 @@ class CollectionRepository:
     def delete(self, scope: Scope, name: str) -> None:
         """Remove a collection with every document, version and chunk in it, physically.
 
+        Cached embeddings stay, under a hash of their text; `DocumentWriter.erase` removes those too.
+
         Raises:
             NotFoundError: The tenant has no collection of that name.
         """
@@ -143,8 +149,8 @@ class CollectionRepository:
             gone = rows(connection, _SQL["delete"], {"tenant_id": scope.tenant_id, "name": name})
             if not gone:
                 raise NotFoundError(f"There is no collection {name!r}. `recollect collections list` shows them.")
-            # The name holds a number from the database alone.
-            connection.execute(b"DROP INDEX IF EXISTS chunk_vectors_hnsw_%d" % gone[0][0])
+        # Afterwards: dropped inside, it would keep every reader of every collection waiting.
+        drop_index(self._database, gone[0][0])
 
     def ensure_reference_length(self, scope: Scope, collection: Collection, estimate: float) -> float:
         """The frozen average length of the collection; ``estimate`` becomes it where there is none yet."""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, LiteralString
+
 from psycopg import sql
 
-from recollect.errors import NotFoundError
 from recollect.model import Scope
-from recollect.store.collections import Collection, CollectionRepository
-from recollect.store.database import Database
+from recollect.store.database import Connection, Database
+
+if TYPE_CHECKING:
+    from recollect.store.collections import CollectionRepository
 
 #: Below this many chunks comparing every vector takes a few milliseconds, and an index would only cost.
 INDEX_THRESHOLD_CHUNKS = 10_000
@@ -15,11 +21,14 @@ INDEX_THRESHOLD_CHUNKS = 10_000
 # Of one collection, over its current rows: history and other collections cost its searches nothing, and
 # collections of different dimensions share the table.
 _CREATE = sql.SQL(
-    "CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} ON chunk_vectors "
+    "CREATE INDEX CONCURRENTLY {name} ON chunk_vectors "
     "USING hnsw ((embedding::halfvec({dimension})) halfvec_ip_ops) "
     "WHERE tenant_id = {tenant_id} AND collection_id = {collection_id} AND known_to = 'infinity'"
 )
+_NAME = "chunk_vectors_hnsw_%d"
 _MAX_INDEXED_DIMENSION = 4000
+
+_POLL_SECONDS = 0.2
 
 
 class DenseIndexer:
@@ -49,34 +58,57 @@ class DenseIndexer:
             NotFoundError: The collection does not exist.
         """
         collection = self._collections.get(scope, name)
-        index = sql.Identifier(index_name(collection))
-        with self._database.autocommit() as connection:
-            # One builder at a time; the loser finds the index made.
-            key = (collection.collection_id,)
-            connection.execute("SELECT pg_advisory_lock(hashtext('recollect.dense_index'), %s)", key)
-            try:
-                if self._indexed(scope, name):
-                    return
-                # What an interrupted build leaves behind is invalid and in the way.
-                connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(index))
-                connection.execute(
-                    _CREATE.format(
-                        name=index,
-                        dimension=sql.Literal(collection.embedding_dimension),
-                        tenant_id=sql.Literal(scope.tenant_id),
-                        collection_id=sql.Literal(collection.collection_id),
-                    )
+        with self._database.autocommit() as connection, _one_at_a_time(connection, collection.collection_id):
+            if _usable(connection, collection.collection_id):
+                return
+            # What an interrupted build leaves behind is invalid and in the way.
+            _drop(connection, collection.collection_id)
+            connection.execute(
+                _CREATE.format(
+                    name=sql.Identifier(_NAME % collection.collection_id),
+                    dimension=sql.Literal(collection.embedding_dimension),
+                    tenant_id=sql.Literal(scope.tenant_id),
+                    collection_id=sql.Literal(collection.collection_id),
                 )
-            finally:
-                connection.execute("SELECT pg_advisory_unlock(hashtext('recollect.dense_index'), %s)", key)
-
-    def _indexed(self, scope: Scope, name: str) -> bool:
-        try:
-            return self._collections.get(scope, name).indexed
-        except NotFoundError:
-            return True
+            )
+        if self._collections.find(scope, name) is None:
+            drop_index(self._database, collection.collection_id)
 
 
-def index_name(collection: Collection) -> str:
-    """The name that says which collection an index is of."""
-    return f"chunk_vectors_hnsw_{collection.collection_id}"
+def drop_index(database: Database, collection_id: int) -> None:
+    """Remove the index of a collection that was deleted, whole or half-built; does nothing where there is none."""
+    with database.autocommit() as connection:
+        exists = "SELECT to_regclass('recollect.chunk_vectors_hnsw_' || %s::int) IS NOT NULL"
+        if _value(connection, exists, collection_id):
+            with _one_at_a_time(connection, collection_id):
+                _drop(connection, collection_id)
+
+
+@contextmanager
+def _one_at_a_time(connection: Connection, collection_id: int) -> Iterator[None]:
+    # Asked for again and again: a session that waited inside a statement would hold a snapshot, and the build, which
+    # waits for every older snapshot to go, would wait for the one that waits for it.
+    while not _value(connection, "SELECT pg_try_advisory_lock(hashtext('recollect.dense_index'), %s)", collection_id):
+        time.sleep(_POLL_SECONDS)
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            connection.execute("SELECT pg_advisory_unlock(hashtext('recollect.dense_index'), %s)", (collection_id,))
+
+
+def _value(connection: Connection, query: LiteralString, collection_id: int) -> bool:
+    row = connection.execute(query, (collection_id,)).fetchone()
+    return bool(row and row[0])
+
+
+def _usable(connection: Connection, collection_id: int) -> bool:
+    return _value(
+        connection,
+        "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('recollect.chunk_vectors_hnsw_' || %s::int)",
+        collection_id,
+    )
+
+
+def _drop(connection: Connection, collection_id: int) -> None:
+    connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(_NAME % collection_id)))

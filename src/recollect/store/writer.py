@@ -11,6 +11,7 @@ from typing import Any, Literal, LiteralString
 from pgvector import HalfVector
 from psycopg.types.json import Jsonb
 
+from recollect.errors import NotFoundError
 from recollect.model import Chunk, Document, Scope
 from recollect.store.collections import Collection
 from recollect.store.database import Connection, Database, rows
@@ -62,6 +63,7 @@ class _Latest:
     content_hash: bytes
     fingerprint: str
     chunk_count: int
+    file_hash: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,9 @@ class DocumentWriter:
 
         Returns:
             What became of each document, in the order of ``batch``.
+
+        Raises:
+            NotFoundError: The collection was deleted meanwhile.
         """
         if not batch:
             return []
@@ -108,6 +113,7 @@ class DocumentWriter:
                 document_id = ids[_uri(item)]
                 old = latest.get(document_id)
                 if old and not force and _same(old, item):
+                    self._restamp(connection, scope, old, item)
                     written.append(WrittenDocument(document_id, old.version, "unchanged", old.chunk_count))
                     continue
                 version = old.version + 1 if old else 1
@@ -126,11 +132,7 @@ class DocumentWriter:
             How many documents were current and are not any more.
         """
         with self._database.transaction(scope) as connection:
-            params: dict[str, Any] = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
-            connection.execute(_SQL["lock_documents_by_id"], params)
-            version_ids = [row[0] for row in rows(connection, _SQL["current_version_ids"], params)]
-            now = rows(connection, "SELECT clock_timestamp()")[0][0]
-            closed = _close(connection, scope, version_ids, now)
+            closed = _close_documents(connection, scope, document_ids)
             _count_closed(connection, scope, closed)
         return len(closed)
 
@@ -141,13 +143,12 @@ class DocumentWriter:
             How many documents there were.
         """
         with self._database.transaction(scope) as connection:
-            params: dict[str, Any] = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
-            connection.execute(_SQL["lock_documents_by_id"], params)
-            version_ids = [row[0] for row in rows(connection, _SQL["current_version_ids"], params)]
-            now = rows(connection, "SELECT clock_timestamp()")[0][0]
-            _count_closed(connection, scope, _close(connection, scope, version_ids, now))
+            closed = _close_documents(connection, scope, document_ids)
+            params = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
             connection.execute(_SQL["erase_cached"], params)
-            return connection.execute(_SQL["erase_documents"], params).rowcount
+            erased = connection.execute(_SQL["erase_documents"], params).rowcount
+            _count_closed(connection, scope, closed)
+        return erased
 
     @staticmethod
     def _lock(
@@ -159,6 +160,8 @@ class DocumentWriter:
             "source_id": source.source_id,
             "uris": uris,
         }
+        if not rows(connection, _SQL["hold_collection"], params):
+            raise NotFoundError(f"The collection {collection.name!r} was deleted meanwhile: the rest was not stored.")
         connection.execute(_SQL["ensure_documents"], params)
         return dict(rows(connection, _SQL["lock_documents"], params))
 
@@ -167,6 +170,16 @@ class DocumentWriter:
         # A statement of its own, after the lock: its snapshot holds what the lock waited for.
         params = {"tenant_id": scope.tenant_id, "document_ids": document_ids}
         return {row[0]: _Latest(*row[1:]) for row in rows(connection, _SQL["latest_versions"], params)}
+
+    @staticmethod
+    def _restamp(connection: Connection, scope: Scope, old: _Latest, item: PreparedDocument) -> None:
+        if item.document.file_hash is not None and item.document.file_hash != old.file_hash:
+            params = {
+                "tenant_id": scope.tenant_id,
+                "version_id": old.version_id,
+                "file_hash": item.document.file_hash,
+            }
+            connection.execute(_SQL["restamp"], params)
 
     @staticmethod
     def _replace(
@@ -178,7 +191,8 @@ class DocumentWriter:
     ) -> None:
         chunk_total = sum(len(item.chunks) for item, _, _ in fresh)
         allocation = {"versions": len(fresh), "chunks": chunk_total}
-        now, version_ids, chunk_ids = rows(connection, _SQL["allocate"], allocation)[0]
+        now = _moment(connection, scope, [document_id for _, document_id, _ in fresh])
+        version_ids, chunk_ids = rows(connection, _SQL["allocate"], allocation)[0]
         closed = _close(connection, scope, closing, now)
         numbers = iter(chunk_ids)
         versions = [
@@ -205,6 +219,21 @@ def _uri(item: PreparedDocument) -> str:
 
 def _same(old: _Latest, item: PreparedDocument) -> bool:
     return old.current and old.fingerprint == item.fingerprint and old.content_hash == item.document.content_hash
+
+
+def _moment(connection: Connection, scope: Scope, document_ids: Sequence[int]) -> datetime:
+    params = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
+    moment: datetime = rows(connection, _SQL["moment"], params)[0][0]
+    return moment
+
+
+def _close_documents(connection: Connection, scope: Scope, document_ids: Sequence[int]) -> list[tuple[int, int]]:
+    """Lock documents and close their current versions; returns (collection_id, chunk_count) of each closed one."""
+    params = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
+    connection.execute(_SQL["hold_collections_of"], params)
+    connection.execute(_SQL["lock_documents_by_id"], params)
+    version_ids = [row[0] for row in rows(connection, _SQL["current_version_ids"], params)]
+    return _close(connection, scope, version_ids, _moment(connection, scope, document_ids))
 
 
 def _close(connection: Connection, scope: Scope, version_ids: list[int], now: datetime) -> list[tuple[int, int]]:

@@ -1,3 +1,6 @@
+-- tenant: whether there is such a tenant
+SELECT 1 FROM tenants WHERE tenant_id = %(tenant_id)s
+
 -- create: a collection, unless one of that name exists
 INSERT INTO collections (tenant_id, name, description, embedding_model, embedding_dimension, language, chunking)
 VALUES (%(tenant_id)s, %(name)s, %(description)s, %(embedding_model)s, %(embedding_dimension)s, %(language)s,

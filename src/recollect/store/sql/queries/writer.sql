@@ -1,3 +1,15 @@
+-- hold_collection: keeps it from being deleted until the end of the transaction; taken before any document
+SELECT collection_id FROM collections
+WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
+FOR KEY SHARE
+
+-- hold_collections_of: the same for the collections of given documents
+SELECT collection_id FROM collections
+WHERE tenant_id = %(tenant_id)s AND collection_id IN (
+    SELECT d.collection_id FROM documents d
+    WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s))
+ORDER BY collection_id FOR KEY SHARE
+
 -- ensure_documents: identities of the URIs; in order, so that two batches cannot lock each other out
 INSERT INTO documents (tenant_id, collection_id, source_id, uri)
 SELECT %(tenant_id)s, %(collection_id)s, %(source_id)s, u.uri FROM unnest(%(uris)s::text[]) AS u (uri) ORDER BY u.uri
@@ -11,31 +23,39 @@ ORDER BY uri FOR UPDATE
 -- lock_documents_by_id: one writer a document at a time
 SELECT document_id FROM documents
 WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s)
-ORDER BY uri FOR UPDATE
+ORDER BY uri, document_id FOR UPDATE
 
 -- latest_versions: the newest version of each document, and whether it is current
 SELECT DISTINCT ON (document_id) document_id, version_id, version, known_to = 'infinity', content_hash, fingerprint,
-       chunk_count
+       chunk_count, file_hash
 FROM document_versions
 WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s)
 ORDER BY document_id, version DESC
 
+-- moment: now, or the latest moment known of these documents: versions must not overlap where a clock was set back
+SELECT greatest(clock_timestamp(), max(known_from), max(known_to) FILTER (WHERE known_to <> 'infinity'))
+FROM document_versions
+WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s)
+
+-- restamp: the same content in other bytes, so that the next run need not read them again
+UPDATE document_versions SET file_hash = %(file_hash)s
+WHERE tenant_id = %(tenant_id)s AND version_id = %(version_id)s
+
 -- allocate: numbers for the versions and chunks of a batch
-SELECT clock_timestamp(),
-       ARRAY(SELECT nextval('document_versions_version_id_seq') FROM generate_series(1, %(versions)s)),
+SELECT ARRAY(SELECT nextval('document_versions_version_id_seq') FROM generate_series(1, %(versions)s)),
        ARRAY(SELECT nextval('chunks_chunk_id_seq') FROM generate_series(1, %(chunks)s))
 
 -- close_versions: from now on they are history
-UPDATE document_versions SET known_to = greatest(%(now)s, known_from)
+UPDATE document_versions SET known_to = %(now)s
 WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s) AND known_to = 'infinity'
 RETURNING collection_id, chunk_count
 
 -- close_vectors: the closed versions leave the dense arm
-UPDATE chunk_vectors SET known_to = greatest(%(now)s, known_from)
+UPDATE chunk_vectors SET known_to = %(now)s
 WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s) AND known_to = 'infinity'
 
 -- close_lexical: the closed versions leave the lexical arm
-UPDATE chunk_lexical SET known_to = greatest(%(now)s, known_from)
+UPDATE chunk_lexical SET known_to = %(now)s
 WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s) AND known_to = 'infinity'
 
 -- copy_versions: one row a version
@@ -67,11 +87,14 @@ WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
 SELECT version_id FROM document_versions
 WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s) AND known_to = 'infinity'
 
--- erase_cached: embeddings of every chunk that the documents ever had
-DELETE FROM embedding_cache
-WHERE tenant_id = %(tenant_id)s AND content_hash IN (
-    SELECT c.content_hash FROM chunks c JOIN document_versions v USING (tenant_id, version_id)
-    WHERE c.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s))
+-- erase_cached: embeddings of every chunk that the documents ever had; in order, as `put_many` of the cache
+DELETE FROM embedding_cache e USING (
+    SELECT k.model, k.content_hash FROM embedding_cache k
+    WHERE k.tenant_id = %(tenant_id)s AND k.content_hash IN (
+        SELECT c.content_hash FROM chunks c JOIN document_versions v USING (tenant_id, version_id)
+        WHERE c.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s))
+    ORDER BY k.content_hash, k.model FOR UPDATE) AS found
+WHERE e.tenant_id = %(tenant_id)s AND e.model = found.model AND e.content_hash = found.content_hash
 
 -- erase_documents: with every version, chunk, vector and lexical row, by cascade
 DELETE FROM documents WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s)

@@ -22,12 +22,16 @@ DECLARE
         THEN format('embedding::halfvec(%1$s) <#> $1::halfvec(%1$s)', vector_dims(p_embedding))
         ELSE 'embedding <#> $1' END;
 BEGIN
+    -- Sorted again outside: an iterative scan of the index gives out its rows in a relaxed order.
     RETURN QUERY EXECUTE format(
-        'SELECT chunk_id, version_id, (-(%1$s))::real FROM chunk_vectors
-         WHERE tenant_id = %2$s AND collection_id = %3$s AND %4$s %5$s
-         ORDER BY %1$s LIMIT %6$s',
+        'WITH nearest AS MATERIALIZED (
+             SELECT chunk_id, version_id, (-(%1$s))::real AS score FROM chunk_vectors
+             WHERE tenant_id = %2$s AND collection_id = %3$s AND %4$s %5$s
+             ORDER BY %1$s %6$s LIMIT %7$s)
+         SELECT n.chunk_id, n.version_id, n.score FROM nearest n ORDER BY n.score DESC, n.chunk_id',
         distance, p_tenant, p_collection, known_condition(p_as_of),
-        CASE WHEN p_versions IS NULL THEN '' ELSE 'AND version_id = ANY ($2)' END, p_limit)
+        CASE WHEN p_versions IS NULL THEN '' ELSE 'AND version_id = ANY ($2)' END,
+        CASE WHEN p_indexed THEN '' ELSE ', chunk_id' END, p_limit)
     USING p_embedding, p_versions;
 END
 $$;
@@ -52,12 +56,20 @@ $$;
 -- Recounts a collection's document frequencies and average length. Returns false where another session is at it.
 CREATE OR REPLACE FUNCTION refresh_term_stats(p_tenant int, p_collection int) RETURNS boolean
 LANGUAGE plpgsql AS $$
+DECLARE
+    counted bigint;
 BEGIN
     IF NOT pg_try_advisory_xact_lock(hashtext('recollect.term_stats'), p_collection) THEN
         RETURN false;
     END IF;
-    -- Read before counting: what is written meanwhile stays pending.
-    UPDATE collection_state s SET stats_pending = 0
+    -- Taken before anything else, as writers do: a deletion of the collection then waits, and nobody waits in a circle.
+    PERFORM FROM collections c WHERE c.tenant_id = p_tenant AND c.collection_id = p_collection FOR KEY SHARE;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    -- Read before counting: what is written meanwhile stays pending. The row is locked at the very end only, because
+    -- every writer needs it.
+    SELECT s.stats_pending INTO counted FROM collection_state s
         WHERE s.tenant_id = p_tenant AND s.collection_id = p_collection;
     CREATE TEMP TABLE IF NOT EXISTS fresh_term_stats (lexeme int PRIMARY KEY, document_frequency int) ON COMMIT DROP;
     INSERT INTO fresh_term_stats
@@ -71,7 +83,8 @@ BEGIN
         ON CONFLICT (tenant_id, collection_id, lexeme) DO UPDATE
             SET document_frequency = excluded.document_frequency
             WHERE t.document_frequency <> excluded.document_frequency;
-    UPDATE collection_state s SET stats_chunks = n.chunks, stats_terms = n.terms
+    UPDATE collection_state s
+        SET stats_pending = s.stats_pending - counted, stats_chunks = n.chunks, stats_terms = n.terms
         FROM (SELECT count(*) AS chunks, coalesce(sum(c.length), 0) AS terms FROM chunk_lexical c
               WHERE c.tenant_id = p_tenant AND c.collection_id = p_collection AND c.known_to = 'infinity') n
         WHERE s.tenant_id = p_tenant AND s.collection_id = p_collection;
