@@ -17,19 +17,32 @@ from recollect.model import Scope
 
 Connection = psycopg.Connection[TupleRow]
 
+#: How many candidates a search of the approximate index keeps: more find more, and cost more.
+DEFAULT_EF_SEARCH = 100
+
 # Custom plans: partial indexes are usable only where the planner sees their condition as a constant.
 # Parallel workers and JIT cost more than they save on queries of a few milliseconds.
-_SESSION_SETTINGS: LiteralString = """
+_SESSION_SETTINGS = sql.SQL(
+    """
     SET search_path = recollect, public;
     SET plan_cache_mode = force_custom_plan;
     SET jit = off;
     SET max_parallel_workers_per_gather = 0;
     SET hnsw.iterative_scan = relaxed_order;
-    SET hnsw.ef_search = 100;
+    SET hnsw.ef_search = {ef_search};
     SET TimeZone = 'UTC'
-"""
+    """
+).format(ef_search=sql.Literal(DEFAULT_EF_SEARCH))
 
 _CONNECT_TIMEOUT_SECONDS = 10
+
+_REFUSED = (
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.LockNotAvailable,
+    psycopg.errors.ProgramLimitExceeded,
+    psycopg.errors.QueryCanceled,
+    psycopg.errors.SerializationFailure,
+)
 
 
 @contextmanager
@@ -45,6 +58,9 @@ def translated_errors() -> Iterator[None]:
         raise StoreError(
             f"The database refused the operation: {_message(exc)}. Grant it, or use another role."
         ) from exc
+    except _REFUSED as exc:
+        # The driver files these under operational errors, yet the database is well: this statement failed.
+        raise StoreError(f"The database refused the operation: {_message(exc)}.") from exc
     except psycopg.OperationalError as exc:
         raise StoreUnavailableError(f"The database cannot be reached or went away: {_message(exc)}") from exc
     except psycopg.Error as exc:

@@ -50,7 +50,11 @@ _CONDITIONS: dict[str, LiteralString] = {
         "JOIN sources s USING (tenant_id, source_id) WHERE d.tenant_id = %(tenant_id)s AND s.name = ANY (%(source)s)))"
     ),
     "tags": "v.tags @> %(tags)s",
-    "metadata": "v.metadata @> %(metadata)s",
+    # Containment finds its rows by the index, but {"a": {}} is contained in any object: equal is what was asked for.
+    "metadata": (
+        "v.metadata @> %(metadata)s AND NOT EXISTS (SELECT FROM jsonb_each(%(metadata)s) AS wanted "
+        "WHERE v.metadata -> wanted.key IS DISTINCT FROM wanted.value)"
+    ),
 }
 
 

@@ -56,9 +56,9 @@ def migrate(dsn: str) -> MigrationReport:
     with connect(dsn) as connection, translated_errors():
         if _up_to_date(connection):
             return MigrationReport(code_schema_version(), ())
-        _require_server(connection)
         connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK_KEY,))
         try:
+            _require_server(connection)
             return _apply(connection)
         finally:
             if not connection.closed:
@@ -77,11 +77,12 @@ def _up_to_date(connection: Connection) -> bool:
     """One cheap query for the usual case, so that opening a store costs no lock."""
     try:
         row = connection.execute(
-            "SELECT max(version), (SELECT checksum FROM recollect.schema_routines) FROM recollect.schema_migrations"
+            "SELECT array_agg(checksum ORDER BY version), (SELECT checksum FROM recollect.schema_routines) "
+            "FROM recollect.schema_migrations"
         ).fetchone()
     except psycopg.errors.UndefinedTable:
         return False
-    return row == (code_schema_version(), _routines_checksum())
+    return row == ([_checksum(text) for _, _, text in sql.migrations()], _routines_checksum())
 
 
 def _require_server(connection: Connection) -> None:
@@ -102,10 +103,7 @@ def _require_server(connection: Connection) -> None:
 
 def _create_extension(connection: Connection) -> tuple[str]:
     try:
-        # Two first opens at once may both get here: the loser finds it made.
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public")
-    except psycopg.errors.UniqueViolation:
-        pass
     except psycopg.errors.InsufficientPrivilege as exc:
         raise StoreError(
             "The extension vector is not enabled in this database and this role may not enable it: "

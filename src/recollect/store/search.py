@@ -12,13 +12,16 @@ from pgvector import HalfVector, SparseVector
 
 from recollect.model import Scope
 from recollect.store.collections import Collection
-from recollect.store.database import Database, rows
+from recollect.store.database import DEFAULT_EF_SEARCH, Database, rows
 from recollect.store.sql import queries
 
 _SQL = queries("search")
 
 #: pgvector's sparse vectors have at most this many dimensions; lexemes are numbers from 1 to it.
 LEXEME_SPACE = 1_000_000_000
+
+# pgvector's own limit.
+_MAX_EF_SEARCH = 1_000
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]
@@ -95,7 +98,8 @@ class SearchRepository:
             embedding: float32 unit vector of the collection's dimension.
             limit: How many at most.
             version_ids: Only chunks of these document versions; None for all.
-            indexed: Go through the collection's approximate index instead of comparing every chunk.
+            indexed: Go through the collection's approximate index instead of comparing every chunk. Under a filter
+                it may give up early, and return fewer than there are.
         """
         params = {
             **_base(scope, collection),
@@ -106,6 +110,8 @@ class SearchRepository:
             "indexed": indexed,
         }
         with self._database.transaction(scope) as connection:
+            if indexed and limit > DEFAULT_EF_SEARCH:
+                connection.execute(_SQL["widen"], {"ef_search": str(min(limit, _MAX_EF_SEARCH))})
             return [(row[0], row[1]) for row in rows(connection, _SQL["dense"], params)]
 
     def lexical(

@@ -1,3 +1,6 @@
+-- widen: let the approximate index look at as many candidates as results are asked for, in this transaction
+SELECT set_config('hnsw.ef_search', %(ef_search)s, true)
+
 -- dense: the arm that compares embeddings
 SELECT chunk_id, score FROM search_dense(%(tenant_id)s, %(collection_id)s, %(embedding)s, %(limit)s,
                                          %(version_ids)s, %(as_of)s, %(indexed)s)
