@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from recollect.model import Scope
 from recollect.retrieval import bm25
@@ -19,6 +20,28 @@ MAX_QUERY_TERMS = 128
 SMALL_COLLECTION_CHUNKS = 5_000
 
 
+# Candidates are fetched again in such steps, up to so many times the limit, where the order of the stored weights does
+# not prove the top k.
+_WIDEN = 4
+_WIDEST = 16
+
+# The database adds up weights in single precision.
+_ROUNDING = 1 + 1e-5
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What one search asks of every round."""
+
+    scope: Scope
+    collection: Collection
+    weights: Mapping[int, float]
+    _: KW_ONLY
+    top_k: int
+    limit: int
+    version_ids: list[int] | None
+
+
 @dataclass(frozen=True, slots=True)
 class LexicalHits:
     """What the lexical arm found.
@@ -26,7 +49,7 @@ class LexicalHits:
     Attributes:
         scores: (chunk_id, BM25 score), best first.
         weights: The query's weight of each lexeme, for scoring other chunks.
-        exact: Whether the best ``top_k`` are proven to be the best of the whole collection.
+        exact: Whether the best ``top_k`` are proven to be the best of the whole collection, ties aside.
     """
 
     scores: list[tuple[int, float]]
@@ -69,18 +92,21 @@ class LexicalArm:
         Candidates come from the rarest terms first. Where the bound on what the other terms could add does not prove
         the first ``top_k`` exact, the terms that are needed for the proof are searched too (MaxScore).
         """
-        weights, frequencies = self._weigh(scope, collection, analyzer.query_terms(query))
+        terms = term_frequencies(analyzer.query_terms(query), salt=collection.collection_id)
+        weights, frequencies = self._weigh(scope, collection, terms)
         if not weights:
             return LexicalHits([], {}, exact=True)
         small = collection.chunk_count <= SMALL_COLLECTION_CHUNKS or version_ids is not None
         choice = bm25.choose_terms(frequencies, budget=sum(frequencies.values()) if small else self._budget)
-        found = self._round(scope, collection, weights, choice.chosen, limit, version_ids)
-        threshold = _kth(found, top_k)
-        needed = _terms_to_prove(choice.remaining, weights, threshold, collection)
+        wanted = _Wanted(scope, collection, weights, top_k=top_k, limit=limit, version_ids=version_ids)
+        found, proven = self._round(wanted, choice.chosen)
+        needed = _terms_to_prove(choice.remaining, weights, _kth(found, top_k), collection)
         if needed:
-            found |= self._round(scope, collection, weights, needed, limit, version_ids)
+            more, proven_too = self._round(wanted, needed)
+            found |= more
+            proven = proven and proven_too
         ordered = heapq.nsmallest(limit, found.items(), key=lambda item: (-item[1], item[0]))
-        return LexicalHits(ordered, weights, exact=True)
+        return LexicalHits(ordered, weights, exact=proven and len(terms) <= MAX_QUERY_TERMS)
 
     def scores(
         self, scope: Scope, collection: Collection, weights: Mapping[int, float], chunk_ids: Sequence[int]
@@ -91,14 +117,13 @@ class LexicalArm:
         return _rescored(collection, weights, self._repository.lexical_rows(scope, chunk_ids))
 
     def _weigh(
-        self, scope: Scope, collection: Collection, terms: Sequence[str]
+        self, scope: Scope, collection: Collection, counts: Mapping[int, int]
     ) -> tuple[dict[int, float], dict[int, int]]:
-        counts = term_frequencies(terms, salt=collection.collection_id)
         if not counts or collection.reference_length is None:
             return {}, {}
         known = self._repository.document_frequencies(scope, collection, list(counts))
-        # A term that the statistics lack can only stand in chunks that came after their last refresh.
-        unseen = 1 if collection.stats_pending or not collection.stats_chunks else 0
+        # A term that the statistics lack can only stand in chunks that came after their last refresh, or in the past.
+        unseen = 1 if collection.stats_pending or not collection.stats_chunks or scope.as_of is not None else 0
         frequencies = {lexeme: known.get(lexeme, unseen) for lexeme in counts}
         frequencies = {lexeme: df for lexeme, df in frequencies.items() if df > 0}
         rarest = heapq.nsmallest(MAX_QUERY_TERMS, frequencies, key=lambda lexeme: (frequencies[lexeme], lexeme))
@@ -107,19 +132,37 @@ class LexicalArm:
         weights = bm25.query_weights(counts, document_frequencies=frequencies, chunks=chunks)
         return weights, frequencies
 
-    def _round(
-        self,
-        scope: Scope,
-        collection: Collection,
-        weights: Mapping[int, float],
-        candidates: Sequence[int],
-        limit: int,
-        version_ids: list[int] | None,
-    ) -> dict[int, float]:
-        hits = self._repository.lexical(
-            scope, collection, candidates=candidates, query=weights, limit=limit, version_ids=version_ids
-        )
-        return _rescored(collection, weights, dict(hits))
+    def _round(self, wanted: _Wanted, candidates: Sequence[int]) -> tuple[dict[int, float], bool]:
+        """The best chunks that hold any of the candidate terms, and whether the best ``top_k`` of them are proven.
+
+        The database orders by the stored weights, which go by the reference length; what it cuts off could have come
+        further up under today's average. Where that cannot be ruled out, more are fetched.
+        """
+        growth = max(1.0, wanted.collection.average_length / (wanted.collection.reference_length or 1.0))
+        limit = wanted.limit
+        while True:
+            hits = self._repository.lexical(
+                wanted.scope,
+                wanted.collection,
+                candidates=candidates,
+                query=wanted.weights,
+                limit=limit,
+                version_ids=wanted.version_ids,
+            )
+            found = _rescored(wanted.collection, wanted.weights, dict(hits))
+            if len(hits) < limit:
+                return found, True
+            if _stored_score(wanted.weights, hits[-1][1]) * growth * _ROUNDING <= _kth(found, wanted.top_k):
+                return found, True
+            if limit >= _WIDEST * wanted.limit:
+                return found, False
+            limit *= _WIDEN
+
+
+def _stored_score(weights: Mapping[int, float], row: LexicalRow) -> float:
+    """A chunk's score by its stored weights: what the database orders by."""
+    stored = zip(row.lexemes.tolist(), row.weights.tolist(), strict=True)
+    return math.fsum(weights[lexeme] * float(weight) for lexeme, weight in stored if lexeme in weights)
 
 
 def _rescored(

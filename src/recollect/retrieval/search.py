@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -149,7 +150,8 @@ class Searcher:
             tags=options.tags,
             metadata=options.metadata_filters,
         )
-        if not document_filter:
+        # What was known at a moment in the past is found by its versions too: the indexes hold the present.
+        if not document_filter and scope.as_of is None:
             return None
         return matching_versions(self._database, scope, place.collection_id, document_filter)
 
@@ -219,14 +221,14 @@ class Searcher:
         # The index holds the present, and under a rare filter it would return too little.
         selective = versions is not None and versions.chunk_count <= EXACT_FILTER_CHUNKS
         indexed = place.indexed and scope.as_of is None and not selective
-        arms.dense = self._repository.dense(
-            scope,
-            place,
-            embedding,
-            limit=limit,
-            version_ids=versions.version_ids if versions else None,
-            indexed=indexed,
-        )
+        version_ids = versions.version_ids if versions else None
+        found = self._repository.dense(scope, place, embedding, limit=limit, version_ids=version_ids, indexed=indexed)
+        there_are = versions.chunk_count if versions else place.chunk_count
+        if indexed and len(found) < min(limit, there_are):
+            # The index gave up before it had found as many as there are.
+            indexed = False
+            found = self._repository.dense(scope, place, embedding, limit=limit, version_ids=version_ids)
+        arms.dense = found
         arms.paths["dense"] = "index" if indexed else "exact"
 
     def _complete(
@@ -318,11 +320,30 @@ def validate(query: str, options: RetrievalOptions) -> None:
         raise UsageError(f"mode must be hybrid, dense or lexical, not {options.mode!r}.")
     if options.fusion not in {None, "weighted", "rrf"}:
         raise UsageError(f"fusion must be weighted or rrf, not {options.fusion!r}.")
+    for name in ("department", "source", "tags"):
+        _require_names(name, getattr(options, name))
+    _require_json(options.metadata_filters)
     _require_range("top_k", options.top_k, 1, MAX_TOP_K)
     _require_range("candidates", options.candidates, 1, 10_000)
     _require_range("dense_weight", options.dense_weight, 0, 1)
     _require_range("rrf_k", options.rrf_k, 0, 1_000_000)
     _require_range("similarity_threshold", options.similarity_threshold, -1, 1)
+
+
+def _require_names(name: str, given: object) -> None:
+    if not isinstance(given, tuple | list) or not all(isinstance(item, str) and "\0" not in item for item in given):
+        raise UsageError(f'{name} must be a tuple of strings, for instance {name}=("one",), not {given!r}.')
+
+
+def _require_json(given: object) -> None:
+    # What PostgreSQL's jsonb takes: no NaN, no NUL, no lone surrogates.
+    try:
+        text = json.dumps(dict(given) if isinstance(given, Mapping) else None, allow_nan=False, ensure_ascii=False)
+        text.encode("utf-8")
+    except (TypeError, ValueError) as exc:
+        raise UsageError(f"metadata_filters must be JSON values by name, not {given!r}: {exc}.") from exc
+    if not isinstance(given, Mapping) or "\\u0000" in text:
+        raise UsageError(f"metadata_filters must be JSON values by name, without NUL characters, not {given!r}.")
 
 
 def _require_range(name: str, value: float | None, low: float, high: float) -> None:
