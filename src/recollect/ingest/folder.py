@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
     from recollect.ingest.documents import BatchWriter
     from recollect.ingest.prepare import CutDocument, Preparer
-    from recollect.ingest.report import IngestResult
     from recollect.model import Scope
     from recollect.store.collections import Collection
     from recollect.store.documents import DocumentRepository, Stamp

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from psycopg.rows import TupleRow
+
 from recollect.model import Scope
 from recollect.store.collections import Collection
 from recollect.store.database import Connection, Database, rows
@@ -67,7 +69,7 @@ def _chunks(connection: Connection, scope: Scope, version_ids: list[int]) -> dic
     return found
 
 
-def _document(row: Any, chunks: list[dict[str, Any]]) -> dict[str, Any]:
+def _document(row: TupleRow, chunks: list[dict[str, Any]]) -> dict[str, Any]:
     _, _, source, content, title, metadata, tags, department, language, mime_type, event_time = row
     return {
         "source": source,
