@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal
 
 SearchMode = Literal["hybrid", "dense", "lexical"]
@@ -78,6 +79,10 @@ class RetrievedContext:
         content: The passage; ``document.content[start_offset:end_offset] == content``.
         section: Titles of the headings it stands under, joined by `` > ``; None outside any section.
         page: From 1; None where the format has no pages.
+        version_id: The version of the document that it was cut from, None where that is not known.
+        event_time: When what it tells happened or was written.
+        chunk_ids: The chunks that it was merged from, in order of their place; empty: ``chunk_id`` alone.
+        duplicates: Chunks that say the same and were left out for it, best first.
     """
 
     rank: int
@@ -96,6 +101,10 @@ class RetrievedContext:
     tags: tuple[str, ...] = ()
     similarity: float | None = None
     explain: SearchExplain | None = None
+    version_id: int | None = None
+    event_time: datetime | None = None
+    chunk_ids: tuple[int, ...] = ()
+    duplicates: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
