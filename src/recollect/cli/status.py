@@ -10,7 +10,7 @@ from recollect.cli._options import CollectionOption, command
 from recollect.cli._session import Session
 
 if TYPE_CHECKING:
-    from recollect.pipeline.rag import PipelineStatus
+    from recollect.pipeline import PipelineStatus
     from recollect.store.collections import Collection
 
 

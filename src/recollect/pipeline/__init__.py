@@ -1,5 +1,6 @@
 """The whole of recollect behind one object."""
 
-from recollect.pipeline.rag import PipelineStatus, RAGPipeline
+from recollect.pipeline.rag import RAGPipeline
+from recollect.pipeline.status import PipelineStatus
 
 __all__ = ["PipelineStatus", "RAGPipeline"]

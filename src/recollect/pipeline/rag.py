@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from recollect.config import DEFAULT_COLLECTION, RAGConfig
-from recollect.errors import NotFoundError, UsageError
+from recollect.errors import NotFoundError
 from recollect.model import DEFAULT_TENANT_ID, Answer, Document, RetrievalOptions, RetrievedContext, Scope, SearchReply
 from recollect.pipeline.parts import DownloadProgress, Parts
+from recollect.pipeline.status import PipelineStatus, read_status
 
 if TYPE_CHECKING:
     from recollect.answer.service import AnswerOptions
@@ -23,25 +24,6 @@ if TYPE_CHECKING:
     from recollect.store.documents import DocumentRecord
     from recollect.store.status import Finding
     from recollect.store.store import Store
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineStatus:
-    """What the store holds for one tenant, and what it is searched with.
-
-    Attributes:
-        departments: Current chunks by department; documents of none count under the empty string.
-        collections: By name.
-    """
-
-    total_documents: int
-    total_chunks: int
-    departments: Mapping[str, int]
-    collections: tuple[Collection, ...]
-    embedding_model: str
-    embedding_dimension: int
-    schema_version: int
-    database_bytes: int
 
 
 class RAGPipeline:
@@ -98,7 +80,7 @@ class RAGPipeline:
 
     @property
     def models(self) -> ModelCache:
-        """The local models that are fetched already, and the way to fetch more."""
+        """The local models on this machine, and the way to fetch more."""
         return self._parts.models
 
     @property
@@ -210,6 +192,60 @@ class RAGPipeline:
         self._index_if_due(scope, place, on_progress)
         return report
 
+    def import_file(
+        self,
+        path: Path | str,
+        tenant_id: int | None = None,
+        *,
+        collection: str | None = None,
+        force: bool = False,
+        on_progress: ProgressCallback | None = None,
+    ) -> IngestReport:
+        """Import documents from JSON Lines, with chunks and vectors where they are given; any size, bounded memory.
+
+        Args:
+            path: The file; `recollect.ingest.records` has its forms.
+            tenant_id: Whose the documents are; None: the default tenant's.
+            collection: Where they go, made where it is missing; None: the configured one. Given vectors must be those
+                of its model.
+            force: Store every document anew, changed or not.
+            on_progress: Told after every batch.
+
+        Returns:
+            What became of the lines; a bad one is an error that names it and does not stop the others.
+
+        Raises:
+            NotFoundError: There is no such file.
+        """
+        from recollect.ingest.transfer import Importer
+
+        scope = _scope(tenant_id)
+        place = self.ensure_collection(collection, tenant_id)
+        preparer = self._parts.preparer(scope, place)
+        importer = Importer(
+            scope=scope,
+            collection=place,
+            preparer=preparer,
+            batch_writer=self._parts.batch_writer(scope, place, preparer),
+            repository=self.store.documents,
+            on_progress=on_progress,
+        )
+        report = importer.run(Path(path), force=force)
+        self._index_if_due(scope, place, on_progress)
+        return report
+
+    def export_lines(self, *, collection: str | None = None, tenant_id: int | None = None) -> Iterator[str]:
+        """A collection as JSON Lines, one document with its chunks and vectors a line, in the form of `import_file`.
+
+        Raises:
+            NotFoundError: There is no such collection.
+        """
+        from recollect.ingest.records import to_line
+
+        scope = _scope(tenant_id)
+        place = self.store.collections.get(scope, collection or self.config.collection)
+        return map(to_line, self.store.exports.documents(scope, place))
+
     def _index_if_due(self, scope: Scope, place: Collection, on_progress: ProgressCallback | None) -> None:
         if not self.store.dense_indexer.due(scope, place.name):
             return
@@ -286,11 +322,8 @@ class RAGPipeline:
             NotFoundError: There is no such collection.
             ProviderError: The language model failed.
         """
-        answer: Answer | None = None
-        for piece in self.ask_stream(question, options, collection=collection, tenant_id=tenant_id):
-            if isinstance(piece, Answer):
-                answer = piece
-        assert answer is not None, "a stream ends with the answer"
+        *_, answer = self.ask_stream(question, options, collection=collection, tenant_id=tenant_id)
+        assert isinstance(answer, Answer), "a stream ends with the answer"
         return answer
 
     def ask_stream(
@@ -416,9 +449,9 @@ class RAGPipeline:
 
         Raises:
             NotFoundError: There is none.
-            UsageError: Several documents have that source.
+            UsageError: Several have that source.
         """
-        return self.store.documents.get(_scope(tenant_id), self._document_id(document, tenant_id))
+        return self.store.documents.get(_scope(tenant_id), self.store.documents.resolve(_scope(tenant_id), document))
 
     def delete_documents(self, documents: Sequence[int | str], *, tenant_id: int | None = None) -> int:
         """Close documents: searches of the present no longer find them, their history stays.
@@ -429,7 +462,7 @@ class RAGPipeline:
         Raises:
             NotFoundError: One of them does not exist; then none is closed.
         """
-        ids = [self._document_id(document, tenant_id) for document in documents]
+        ids = [self.store.documents.resolve(_scope(tenant_id), document) for document in documents]
         return self.store.writer.close(_scope(tenant_id), ids)
 
     def erase_documents(self, documents: Sequence[int | str], *, tenant_id: int | None = None) -> int:
@@ -441,38 +474,14 @@ class RAGPipeline:
         Raises:
             NotFoundError: One of them does not exist; then none is erased.
         """
-        ids = [self._document_id(document, tenant_id) for document in documents]
+        ids = [self.store.documents.resolve(_scope(tenant_id), document) for document in documents]
         return self.store.writer.erase(_scope(tenant_id), ids)
-
-    def _document_id(self, document: int | str, tenant_id: int | None) -> int:
-        if isinstance(document, int) or document.isdecimal():
-            return int(document)
-        ids = self.store.documents.ids_by_uri(_scope(tenant_id), document)
-        if not ids:
-            raise NotFoundError(f"There is no document {document!r}. `recollect documents list` shows what there is.")
-        if len(ids) > 1:
-            known = ", ".join(str(number) for number in ids)
-            raise UsageError(f"Several documents are named {document!r}: say which by id ({known}).")
-        return ids[0]
 
     # The store as a whole
 
     def status(self, tenant_id: int | None = None) -> PipelineStatus:
         """What the store holds."""
-        scope = _scope(tenant_id)
-        totals = self.store.status.status(scope)
-        collections = self.store.collections.list_all(scope)
-        mine = next((place for place in collections if place.name == self.config.collection), None)
-        return PipelineStatus(
-            total_documents=totals.total_documents,
-            total_chunks=totals.total_chunks,
-            departments=totals.departments,
-            collections=tuple(collections),
-            embedding_model=mine.embedding_model if mine else self.embedder.model_name,
-            embedding_dimension=mine.embedding_dimension if mine else self.embedder.dimension,
-            schema_version=totals.schema_version,
-            database_bytes=totals.database_bytes,
-        )
+        return read_status(self.store, _scope(tenant_id), self.embedder, collection=self.config.collection)
 
     def check(self, tenant_id: int | None = None) -> list[Finding]:
         """Everything in the store that contradicts itself; an empty list for a sound one."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, LiteralString
 
-from recollect.errors import NotFoundError
+from recollect.errors import NotFoundError, UsageError
 from recollect.model import Scope
 from recollect.store.collections import Collection
 from recollect.store.database import Database, rows
@@ -148,6 +148,23 @@ class DocumentRepository:
         params = {"tenant_id": scope.tenant_id, "uri": uri, "as_of": scope.as_of}
         with self._database.transaction(scope) as connection:
             return [row[0] for row in rows(connection, f"{_SQL['ids_by_uri']} AND {_known(scope)}", params)]
+
+    def resolve(self, scope: Scope, document: int | str) -> int:
+        """The id of a document that is named by its id or by its source.
+
+        Raises:
+            NotFoundError: There is none of that source.
+            UsageError: Several documents have that source.
+        """
+        if isinstance(document, int) or document.isdecimal():
+            return int(document)
+        ids = self.ids_by_uri(scope, document)
+        if not ids:
+            raise NotFoundError(f"There is no document {document!r}. `recollect documents list` shows what there is.")
+        if len(ids) > 1:
+            known = ", ".join(str(number) for number in ids)
+            raise UsageError(f"Several documents are named {document!r}: say which by id ({known}).")
+        return ids[0]
 
     def list_page(
         self,

@@ -9,6 +9,7 @@ from recollect.store.database import Database
 from recollect.store.dense_index import INDEX_THRESHOLD_CHUNKS, DenseIndexer
 from recollect.store.documents import DocumentRepository
 from recollect.store.embedded import EmbeddedServer
+from recollect.store.export import ExportRepository
 from recollect.store.migrate import migrate
 from recollect.store.search import SearchRepository
 from recollect.store.status import StatusRepository
@@ -50,6 +51,7 @@ class Store:
         self.writer = DocumentWriter(self.database)
         self.search = SearchRepository(self.database)
         self.status = StatusRepository(self.database)
+        self.exports = ExportRepository(self.database)
         self.dense_indexer = DenseIndexer(self.database, self.collections, threshold=index_threshold)
 
     def close(self) -> None:
