@@ -1,0 +1,92 @@
+"""``recollect import`` and ``recollect export``: collections as JSON Lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Annotated
+
+import typer
+
+from recollect.cli._options import ChunkingOptions, CollectionOption, command
+from recollect.cli._session import Session
+from recollect.cli.ingest import as_json, prepare_collection, show_report
+from recollect.errors import ConflictError, UsageError
+
+_STANDARD_OUTPUT = Path("-")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    command(app, "import")(_import)
+    command(app, "export")(_export)
+
+
+def _import(
+    session: Session,
+    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    chunking: ChunkingOptions,
+    *,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON Lines: one document, or one chunk, a line.")],
+    force: Annotated[bool, typer.Option("--force", help="Store every document anew, changed or not.")] = False,
+) -> int:
+    """Read documents from JSON Lines, with their chunks and vectors where they are given.
+
+    Takes what `recollect export` writes, and lines of {"id", "text", "embedding", "metadata"} as other stores give
+    them. Any size; unchanged documents cost next to nothing. Exit status 1 if some lines could not be read.
+    """
+    from recollect.cli._progress import WorkBar
+
+    with session.pipeline() as rag:
+        prepare_collection(rag, session.collection, chunking)
+        with WorkBar(session.err, "Importing", unit="documents") as bar:
+            report = rag.import_file(file, force=force, on_progress=bar.ingest)
+    if session.json:
+        session.emit(as_json(report))
+    else:
+        show_report(session, report)
+    return 1 if report.failed else 0
+
+
+def _export(
+    session: Session,
+    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    *,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write; - for standard output.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+) -> int:
+    """Write a collection as JSON Lines: its current documents with their chunks and vectors."""
+    if session.json and file == _STANDARD_OUTPUT:
+        raise UsageError("With --json the report stands on standard output: name a file to export to.")
+    documents = 0
+    with session.pipeline() as rag, _target(file, overwrite=overwrite) as target:
+        for line in rag.export_lines():
+            target.write(line)
+            documents += 1
+    if session.json:
+        session.emit({"collection": session.collection, "documents": documents, "file": str(file)})
+    elif file != _STANDARD_OUTPUT:
+        session.out.print(f"{documents:,} documents of {session.collection} in {file}")
+    return 0
+
+
+@contextmanager
+def _target(file: Path, *, overwrite: bool) -> Iterator[IO[str]]:
+    """The file to write: a partial one beside it until all is there, so that an interruption leaves no half export."""
+    if file == _STANDARD_OUTPUT:
+        yield sys.stdout
+        return
+    if file.exists() and not overwrite:
+        raise ConflictError(f"{str(file)!r} exists already. Choose another name, or replace it with --overwrite.")
+    if not file.parent.is_dir():
+        raise UsageError(f"There is no folder {str(file.parent)!r} to write into.")
+    partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("w", encoding="utf-8") as target:
+            yield target
+        partial.replace(file)
+    finally:
+        partial.unlink(missing_ok=True)
