@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads
-from recollect.ingest.prepare import CutDocument, Preparer, average_length
+from recollect.ingest.prepare import CutDocument, Preparer, average_length, require_storable
 from recollect.ingest.report import IngestResult
 from recollect.model import Document, Scope
 
@@ -98,12 +98,13 @@ def ingest_documents(
         What became of each, in order.
 
     Raises:
-        UsageError: A document holds no text; the batches before it are stored.
+        UsageError: A document holds no text or cannot be stored as it is; the batches before it are stored.
     """
     source = repository.ensure_source(scope, collection, MANUAL_SOURCE, "manual")
     finished: list[IngestResult] = []
 
     def cut(document: Document) -> CutDocument:
+        require_storable(document)
         return preparer.cut(document, preparer.fingerprint(_given(document)))
 
     def write(batch: list[CutDocument], embeddings: list[Vectors]) -> None:

@@ -7,15 +7,16 @@ documents; a writer (thread) stores each batch in one transaction. Every queue b
 from __future__ import annotations
 
 import hashlib
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from recollect.documents.reader import read_file
 from recollect.documents.walk import FoundFile, SkippedFile, walk
-from recollect.errors import ParseError, RecollectError, StoreUnavailableError, UsageError
+from recollect.errors import NotFoundError, ParseError, RecollectError, StoreUnavailableError, UsageError
 from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads, windows
 from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
 from recollect.ingest.roots import Root, department_of, resolve_roots
@@ -54,6 +55,32 @@ class _Read:
     candidate: _Candidate
     cut: CutDocument | None = None
     error: str | None = None
+
+
+@dataclass(slots=True)
+class _Met:
+    """What a walk met of one source: everything else has disappeared.
+
+    Attributes:
+        uris: Files that are there, readable or not.
+        closed: Folders that were not looked into: what is inside is not known, so it is not gone.
+    """
+
+    uris: set[str] = field(default_factory=set)
+    closed: set[str] = field(default_factory=set)
+
+    def add(self, root: Root, file: FoundFile | SkippedFile) -> None:
+        uri = root.uri(file.source).removesuffix(".") if file.source == "." else root.uri(file.source)
+        if isinstance(file, FoundFile):
+            self.uris.add(uri)
+        elif file.kind not in {"ignored", "link_loop"}:
+            self.uris.add(uri)
+            self.closed.add(uri.rstrip("/"))
+
+    def __contains__(self, uri: str) -> bool:
+        if uri in self.uris:
+            return True
+        return any(("" if str(folder) == "." else str(folder)) in self.closed for folder in PurePosixPath(uri).parents)
 
 
 class FolderIngest:
@@ -100,6 +127,7 @@ class FolderIngest:
         self._force = force
         self._on_progress = on_progress
         self._tally = Tally()
+        self._counting = threading.RLock()
         self._total = 0
         self._done = 0
         self._embedded = 0
@@ -120,12 +148,12 @@ class FolderIngest:
         roots = resolve_roots(paths, scope=self._scope, repository=self._repository, collection=self._collection)
         if self._on_progress:
             self._total = sum(1 for root in roots for file in self._walk(root) if isinstance(file, FoundFile))
-        seen: dict[int, set[str]] = {root.source.source_id: set() for root in roots}
+        met = {root.source.source_id: _Met() for root in roots}
         with threads(self._readers, "reader") as readers:
             reads = ahead(
                 readers,
                 self._read,
-                self._candidates(roots, seen if sync else None),
+                self._candidates(roots, met if sync else None),
                 size=lambda candidate: candidate.found.size,
                 max_items=DOCUMENTS_AHEAD,
                 max_size=BYTES_AHEAD,
@@ -135,7 +163,8 @@ class FolderIngest:
             )
             embed_and_write(grouped, self._embed, self._write)
         if sync:
-            self._close_missing(roots, seen)
+            self._close_missing(roots, met)
+        self._close_doubles(roots)
         self._report("statistics")
         self._batch_writer.refresh_statistics()
         return self._tally.report(time.perf_counter() - start)
@@ -143,19 +172,18 @@ class FolderIngest:
     def _walk(self, root: Root) -> Iterator[FoundFile | SkippedFile]:
         return walk([root.path], max_bytes=self._max_file_bytes)
 
-    def _candidates(self, roots: Sequence[Root], seen: dict[int, set[str]] | None) -> Iterator[_Candidate]:
+    def _candidates(self, roots: Sequence[Root], met: dict[int, _Met] | None) -> Iterator[_Candidate]:
         for root in roots:
-            for window in windows(self._found(root, seen), _WINDOW_FILES):
+            for window in windows(self._found(root, met), _WINDOW_FILES):
                 uris = [root.uri(found.source) for found in window]
                 stamps = self._repository.stamps(self._scope, root.source, uris)
                 for found, uri in zip(window, uris, strict=True):
                     yield _Candidate(found, root, uri, stamps.get(uri))
 
-    def _found(self, root: Root, seen: dict[int, set[str]] | None) -> Iterator[FoundFile]:
+    def _found(self, root: Root, met: dict[int, _Met] | None) -> Iterator[FoundFile]:
         for file in self._walk(root):
-            if seen is not None and not (isinstance(file, SkippedFile) and file.kind == "ignored"):
-                # Unreadable is not gone: what the walk does not meet, or is told to ignore, has disappeared.
-                seen[root.source.source_id].add(root.uri(file.source))
+            if met is not None:
+                met[root.source.source_id].add(root, file)
             if isinstance(file, FoundFile):
                 yield file
             elif file.kind == "unreadable":
@@ -201,19 +229,22 @@ class FolderIngest:
                 yield read.cut, read.candidate.root
 
     def _settle(self, read: _Read) -> None:
-        if read.error is None:
-            self._tally.unchanged += 1
-        else:
-            self._tally.fail(str(read.candidate.found.path), read.error)
+        with self._counting:
+            if read.error is None:
+                self._tally.unchanged += 1
+            else:
+                self._tally.fail(str(read.candidate.found.path), read.error)
         self._advance(1)
 
     def _write(self, batch: _Batch, embeddings: list[Vectors]) -> None:
         source = batch[0][1].source
         cuts = [cut for cut, _ in batch]
         try:
-            self._tally.count(self._batch_writer.write(source, cuts, embeddings, force=self._force))
-        except StoreUnavailableError:
-            raise
+            written = self._batch_writer.write(source, cuts, embeddings, force=self._force)
+            with self._counting:
+                self._tally.count(written)
+        except (StoreUnavailableError, NotFoundError):
+            raise  # the database or the collection is gone: no other document will fare better
         except RecollectError as exc:
             if len(batch) == 1:
                 self._tally.fail(cuts[0].document.source or "", str(exc))
@@ -226,18 +257,25 @@ class FolderIngest:
         if self._batch_writer.statistics_lag_far():
             self._batch_writer.refresh_statistics()
 
-    def _close_missing(self, roots: Sequence[Root], seen: dict[int, set[str]]) -> None:
+    def _close_missing(self, roots: Sequence[Root], met: dict[int, _Met]) -> None:
         for root in roots:
             if root.is_file:
                 continue
             known = self._repository.current_uris(self._scope, root.source, prefix=root.prefix)
-            gone = (document_id for uri, document_id in known if uri not in seen[root.source.source_id])
+            gone = (document_id for uri, document_id in known if uri not in met[root.source.source_id])
             for window in windows(gone, _WINDOW_FILES):
                 self._tally.removed += self._writer.close(self._scope, window)
 
+    def _close_doubles(self, roots: Sequence[Root]) -> None:
+        for source in {root.source.source_id: root.source for root in roots}.values():
+            for window in windows(self._repository.held_twice(self._scope, source), _WINDOW_FILES):
+                self._tally.removed += self._writer.close(self._scope, window)
+
     def _advance(self, files: int) -> None:
-        self._done += files
-        self._report("files")
+        # Files are finished by two threads; the callback is told by one at a time.
+        with self._counting:
+            self._done += files
+            self._report("files")
 
     def _report(self, stage: Literal["files", "statistics"]) -> None:
         if self._on_progress:

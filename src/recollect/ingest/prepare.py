@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -31,8 +31,14 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 _MAX_TITLE_CHARACTERS = 80
 
+#: What stands in an index may have so many bytes as UTF-8: a third of a page is PostgreSQL's limit.
+MAX_NAME_BYTES = 2_000
+
 # Chunks embedded in one call: enough to sort by length, little enough to bound the memory.
 _EMBED_SLICE = 512
+
+
+_Value = TypeVar("_Value")
 
 
 class TermIndexer(Protocol):
@@ -98,7 +104,7 @@ class Preparer:
         """Cut a document and count its words.
 
         Raises:
-            UsageError: The document holds no text.
+            UsageError: The document holds no text, or cannot be stored as it is.
         """
         complete = completed(document)
         chunks = self._chunker.chunk(complete)
@@ -136,15 +142,71 @@ class Preparer:
 
 
 def completed(document: Document) -> Document:
-    """The document with a source and a title: those given, or the ones that its content suggests."""
+    """The document with a source and a title: those given, or the ones that its content suggests.
+
+    Characters that PostgreSQL cannot hold are replaced, one for one, so that every offset stays right.
+
+    Raises:
+        UsageError: The document cannot be stored as it is; see `require_storable`.
+    """
+    require_storable(document)
     source = document.source or f"sha256:{document.content_hash.hex()[:16]}"
     first_heading = document.headings[0].title if document.headings else None
     first_line = document.content.strip().partition("\n")[0][:_MAX_TITLE_CHARACTERS].strip()
     named = PurePosixPath(document.source).stem if document.source else first_line
     title = document.title or first_heading or named or source
-    # One character for one, so that every offset stays right.
-    content = _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", document.content)
-    return replace(document, source=source, title=title, content=content)
+    return replace(
+        document,
+        content=_storable(document.content),
+        source=_storable(source),
+        title=_storable(title),
+        metadata=_storable(dict(document.metadata)),
+        tags=tuple(_storable(tag) for tag in document.tags),
+        department=_storable(document.department),
+        mime_type=_storable(document.mime_type),
+        language=_storable(document.language),
+        headings=tuple(replace(heading, title=_storable(heading.title)) for heading in document.headings),
+    )
+
+
+def require_storable(document: Document) -> None:
+    """Refuse a document that the store could not take.
+
+    Raises:
+        UsageError: Its metadata is not JSON, a name is too long for an index, a value is of the wrong type, or its
+            time has no time zone.
+    """
+    if not isinstance(document.content, str):
+        raise UsageError(f"A document's content is a string, not {type(document.content).__name__}: decode it first.")
+    tags: object = document.tags
+    if isinstance(tags, str) or not all(isinstance(tag, str) for tag in document.tags):
+        raise UsageError(f"A document's tags are a tuple of strings, not {tags!r}.")
+    for name, value in (
+        ("source", document.source),
+        ("department", document.department),
+        *(("tag", tag) for tag in document.tags),
+    ):
+        if value is not None and len(value.encode("utf-8", "surrogatepass")) > MAX_NAME_BYTES:
+            raise UsageError(
+                f"The document's {name} {value[:60]!r}… is longer than {MAX_NAME_BYTES:,} bytes: shorten it."
+            )
+    if document.event_time is not None and document.event_time.tzinfo is None:
+        raise UsageError(f"The event time {document.event_time} of {document.source!r} has no time zone: give it one.")
+    try:
+        json.dumps(dict(document.metadata), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as exc:
+        raise UsageError(f"The metadata of {document.source!r} cannot be stored as JSON: {exc}.") from exc
+
+
+def _storable(value: _Value) -> _Value:
+    stored: object = value
+    if isinstance(value, str):
+        stored = _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", value)
+    elif isinstance(value, Mapping):
+        stored = {_storable(key): _storable(item) for key, item in value.items()}
+    elif isinstance(value, list | tuple):
+        stored = [_storable(item) for item in value]
+    return cast("_Value", stored)
 
 
 def average_length(batch: Sequence[CutDocument]) -> float:
