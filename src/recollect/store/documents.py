@@ -19,6 +19,8 @@ SourceType = Literal["manual", "upload", "web", "api", "directory"]
 
 _PAGE = 1000
 
+_MAX_ID = 2**63 - 1
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -130,6 +132,15 @@ class DocumentRepository:
                 return
             after = page[-1][0]
 
+    def held_twice(self, scope: Scope, source: Source) -> list[int]:
+        """Current documents of directories inside a directory's that are current as the outer one's too.
+
+        A folder that was ingested before the one around it left them under a source of its own.
+        """
+        params = {"tenant_id": scope.tenant_id, "source_id": source.source_id, "below": source.name.rstrip("/") + "/"}
+        with self._database.transaction(scope) as connection:
+            return [row[0] for row in rows(connection, _SQL["held_twice"], params)]
+
     def get(self, scope: Scope, document_id: int) -> DocumentRecord:
         """One document with its content, as it is known in the scope.
 
@@ -150,21 +161,27 @@ class DocumentRepository:
             return [row[0] for row in rows(connection, f"{_SQL['ids_by_uri']} AND {_known(scope)}", params)]
 
     def resolve(self, scope: Scope, document: int | str) -> int:
-        """The id of a document that is named by its id or by its source.
+        """The id of a document that is named by its id or by its source; a closed one has its name still.
 
         Raises:
-            NotFoundError: There is none of that source.
+            NotFoundError: There is none of that id or source.
             UsageError: Several documents have that source.
         """
         if isinstance(document, int) or document.isdecimal():
-            return int(document)
-        ids = self.ids_by_uri(scope, document)
+            ids = self._ever(scope, "by_id", document_id=int(document)) if int(document) <= _MAX_ID else []
+        else:
+            name = document.replace("\0", "")
+            ids = self.ids_by_uri(scope, name) or self._ever(scope, "ever_by_uri", uri=name)
         if not ids:
             raise NotFoundError(f"There is no document {document!r}. `recollect documents list` shows what there is.")
         if len(ids) > 1:
             known = ", ".join(str(number) for number in ids)
             raise UsageError(f"Several documents are named {document!r}: say which by id ({known}).")
         return ids[0]
+
+    def _ever(self, scope: Scope, query: str, **params: int | str) -> list[int]:
+        with self._database.transaction(scope) as connection:
+            return [row[0] for row in rows(connection, _SQL[query], {"tenant_id": scope.tenant_id, **params})]
 
     def list_page(
         self,

@@ -24,6 +24,21 @@ WHERE d.tenant_id = %(tenant_id)s AND d.source_id = %(source_id)s AND v.known_to
   AND d.uri > %(after)s AND starts_with(d.uri, %(prefix)s)
 ORDER BY d.uri LIMIT %(limit)s
 
+-- held_twice: documents of inner directories that the outer directory's source holds as well
+SELECT i.document_id
+FROM sources o
+JOIN sources s ON s.tenant_id = o.tenant_id AND s.collection_id = o.collection_id AND s.source_id <> o.source_id
+    AND s.type = 'directory' AND starts_with(s.name, %(below)s)
+JOIN documents i ON i.tenant_id = s.tenant_id AND i.source_id = s.source_id
+JOIN documents d ON d.tenant_id = o.tenant_id AND d.source_id = o.source_id
+    AND d.uri = substr(s.name, length(%(below)s) + 1) || '/' || i.uri
+WHERE o.tenant_id = %(tenant_id)s AND o.source_id = %(source_id)s AND o.type = 'directory'
+  AND EXISTS (SELECT FROM document_versions v
+              WHERE v.tenant_id = i.tenant_id AND v.document_id = i.document_id AND v.known_to = 'infinity')
+  AND EXISTS (SELECT FROM document_versions v
+              WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id AND v.known_to = 'infinity')
+ORDER BY i.document_id
+
 -- get: one document with its content
 SELECT d.document_id, d.uri, v.title, c.name, v.version, v.department, v.mime_type, v.language, v.metadata, v.tags,
        v.chunk_count, encode(v.content_hash, 'hex'), v.known_from, v.event_from, s.name, t.content
@@ -50,6 +65,12 @@ ORDER BY d.document_id LIMIT %(limit)s
 -- ids_by_uri: documents of a given URI, in every source
 SELECT d.document_id FROM documents d JOIN document_versions v USING (tenant_id, document_id)
 WHERE d.tenant_id = %(tenant_id)s AND d.uri = %(uri)s
+
+-- by_id: whether there is such a document, current or closed
+SELECT document_id FROM documents WHERE tenant_id = %(tenant_id)s AND document_id = %(document_id)s
+
+-- ever_by_uri: documents of a given URI, in every source, current or closed
+SELECT document_id FROM documents WHERE tenant_id = %(tenant_id)s AND uri = %(uri)s
 
 -- known_now: the current version
 v.known_to = 'infinity'
