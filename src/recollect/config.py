@@ -11,7 +11,13 @@ from typing import Any, Literal
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
 
 from recollect.errors import ConfigurationError
 
@@ -174,10 +180,12 @@ class RAGConfig(BaseSettings):
         """
         file = path or _default_file()
         settings = _from_toml(file) if file else {}
-        for layer in (EnvSettingsSource(cls)(), _ShortNames(cls)(), overrides):
-            settings = _merged(settings, layer)
         try:
+            for layer in (EnvSettingsSource(cls)(), _ShortNames(cls)(), overrides):
+                settings = _merged(settings, layer)
             return cls(**settings)
+        except SettingsError as exc:
+            raise ConfigurationError(f"A setting in the environment cannot be read: {exc}.") from exc
         except ValidationError as exc:
             raise ConfigurationError(_explain(exc, file)) from exc
 
