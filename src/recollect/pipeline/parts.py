@@ -49,6 +49,7 @@ class Parts:
         self._given_chat_model = chat_model
         self._on_download = on_download
         self._lock = threading.RLock()
+        self._embedder_lock = threading.Lock()
         self._store: Store | None = None
         self._searcher: Searcher | None = None
 
@@ -89,11 +90,17 @@ class Parts:
 
         return ModelCache(self._config.embedding.model_dir)
 
-    @cached_property
+    @property
     def embedder(self) -> EmbeddingProvider:
         """The embedding model, before any cache."""
         if self._given_embedder is not None:
             return self._given_embedder
+        # A lock of its own: the store can be opened while a model is being fetched.
+        with self._embedder_lock:
+            return self._configured_embedder
+
+    @cached_property
+    def _configured_embedder(self) -> EmbeddingProvider:
         from recollect.embedding.registry import make_embedder
 
         settings = self._config.embedding

@@ -475,7 +475,13 @@ class RAGPipeline:
             NotFoundError: One of them does not exist; then none is erased.
         """
         ids = [self.store.documents.resolve(_scope(tenant_id), document) for document in documents]
-        return self.store.writer.erase(_scope(tenant_id), ids)
+        scope = _scope(tenant_id)
+        erased = self.store.writer.erase(scope, ids)
+        # The statistics of terms still count the erased words.
+        for place in self.store.collections.list_all(scope):
+            if place.stats_pending:
+                self.store.collections.refresh_term_stats(scope, place)
+        return erased
 
     # The store as a whole
 
