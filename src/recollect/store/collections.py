@@ -34,6 +34,7 @@ class Collection:
         reference_length: The average length (in terms) that stored BM25 weights were computed with; None before
             the first write.
         indexed: Whether its dense index is built and valid.
+        refusal: The calibrated rule that says when an answer is refused; None: the built-in rule.
     """
 
     collection_id: int
@@ -52,6 +53,7 @@ class Collection:
     stats_pending: int
     reference_length: float | None
     indexed: bool
+    refusal: Mapping[str, Any] | None = None
 
     @property
     def average_length(self) -> float:
@@ -166,6 +168,27 @@ class CollectionRepository:
         if not found:
             raise NotFoundError(f"The collection {collection.name!r} was deleted meanwhile.")
         return float(found[0][0])
+
+    def set_refusal(self, scope: Scope, name: str, refusal: Mapping[str, Any] | None) -> None:
+        """Keep when answers from a collection are refused.
+
+        Args:
+            scope: Whose collection.
+            name: Of the collection.
+            refusal: JSON-serialisable parameters; None: back to the built-in rule.
+
+        Raises:
+            NotFoundError: The tenant has no collection of that name.
+        """
+        params = {
+            "tenant_id": scope.tenant_id,
+            "name": name,
+            "refusal": None if refusal is None else Jsonb(dict(refusal)),
+        }
+        with self._database.transaction(scope) as connection:
+            changed = rows(connection, _SQL["set_refusal"], params)
+        if not changed:
+            raise NotFoundError(f"There is no collection {name!r}. `recollect collections list` shows them.")
 
     def refresh_term_stats(self, scope: Scope, collection: Collection) -> bool:
         """Recount the lexical statistics; False where another session is doing so already."""

@@ -17,7 +17,8 @@ SELECT c.collection_id, c.name, c.description, c.embedding_model, c.embedding_di
        s.reference_length,
        EXISTS (SELECT FROM pg_index i
                WHERE i.indexrelid = to_regclass('recollect.chunk_vectors_hnsw_' || c.collection_id)
-                 AND i.indisvalid) AS indexed
+                 AND i.indisvalid) AS indexed,
+       c.refusal
 FROM collections c JOIN collection_state s USING (tenant_id, collection_id)
 WHERE c.tenant_id = %(tenant_id)s AND c.name = %(name)s
 
@@ -27,7 +28,8 @@ SELECT c.collection_id, c.name, c.description, c.embedding_model, c.embedding_di
        s.reference_length,
        EXISTS (SELECT FROM pg_index i
                WHERE i.indexrelid = to_regclass('recollect.chunk_vectors_hnsw_' || c.collection_id)
-                 AND i.indisvalid) AS indexed
+                 AND i.indisvalid) AS indexed,
+       c.refusal
 FROM collections c JOIN collection_state s USING (tenant_id, collection_id)
 WHERE c.tenant_id = %(tenant_id)s
 ORDER BY c.name
@@ -42,3 +44,7 @@ RETURNING reference_length
 
 -- refresh_term_stats: recount document frequencies and the average length
 SELECT refresh_term_stats(%(tenant_id)s, %(collection_id)s)
+
+-- set_refusal: when answers are refused; NULL for the built-in rule
+UPDATE collections SET refusal = %(refusal)s WHERE tenant_id = %(tenant_id)s AND name = %(name)s
+RETURNING collection_id
