@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.errors import NotFoundError, UsageError
+from recollect.evaluation.cases import Evidence, dump_suite, load_suite, parse_suite
+
+SMALL = "cases:\n- name: a\n  query: q\n  must_have: [x.md]\n"
+
+
+def test_a_file_with_everything():
+    suite = parse_suite(
+        """
+defaults:
+  top_k: 5
+  thresholds: {recall: 0.5, mrr: 0.2}
+personas:
+  anna: {department: [hr, finance], tags: staff}
+cases:
+- name: leave
+  query: how long is leave?
+  must_have:
+  - hr/leave.md
+  - {source: [hr/leave.md, hr/old.md], text: 30 days}
+  must_not_have: {text: secret}
+  as: anna
+  filters: {department: hr, tags: [current], metadata: {year: 2026}}
+  thresholds: {mrr: 1.0, latency_ms: 500}
+- {name: pets, query: what about pets, answerable: false}
+"""
+    )
+    leave, pets = suite.cases
+    assert leave.must_have[0] == Evidence(source=("hr/leave.md",))
+    assert str(leave.must_have[1]) == "“30 days” in hr/leave.md or hr/old.md"
+    assert leave.must_not_have[0].text == ("secret",)
+    thresholds = suite.thresholds(leave)
+    assert (thresholds.recall, thresholds.mrr, thresholds.latency_ms, thresholds.precision) == (0.5, 1.0, 500, None)
+    filters = suite.filters(leave)
+    assert (filters.department, filters.tags, filters.metadata) == (("hr",), ("current", "staff"), {"year": 2026})
+    assert suite.filters(pets).department == ()
+    assert suite.thresholds(pets).mrr == 0.2
+
+
+def test_without_thresholds_every_must_have_is_wanted():
+    suite = parse_suite(SMALL)
+    assert suite.thresholds(suite.cases[0]).recall == 1
+
+
+def test_a_persona_cannot_ask_beyond_what_it_sees():
+    suite = parse_suite(
+        "personas: {bob: {department: it}}\n"
+        "cases:\n- {name: a, query: q, answerable: true, as: bob, filters: {department: hr}}\n"
+        "- {name: b, query: q, answerable: true, as: bob}\n"
+    )
+    with pytest.raises(UsageError, match=r"'a': 'bob' sees none of the departments \['hr'\]"):
+        suite.filters(suite.cases[0])
+    assert suite.filters(suite.cases[1]).department == ("it",)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "the file is empty"),
+        ("just text", "expected a mapping"),
+        ("cases: []", ":1: there are no cases"),
+        ("cases: 5", ":1: cases: must be a list"),
+        ("x: 1\n" + SMALL, ":1: x: there is no such key"),
+        (SMALL.replace("query", "qery"), ":3: case 'a' qery: there is no such key"),
+        (SMALL.replace("  query: q\n", ""), "case 'a' query: is missing"),
+        (SMALL.replace("[x.md]", "[x.md, {txt: y}]"), ":4: case 'a' must_have.1.txt: there is no such key"),
+        (SMALL.replace("[x.md]", "{}"), ":4: case 'a' must_have.0: give a source, a text or both"),
+        (SMALL.replace("[x.md]", "{text: 30}"), "must be text: put '30' in quotes"),
+        (SMALL.replace("query: q", "query: 2026-01-31"), "put '2026-01-31' in quotes"),
+        (SMALL.replace("query: q", "query: ' '"), "case 'a': the query is blank"),
+        (SMALL + "  thresholds: {recall: 2}", ":5: case 'a' thresholds.recall: Input should be less than or equal"),
+        (SMALL + "  thresholds: {latency_ms: 0}", "greater than 0"),
+        (SMALL + "  top_k: 0", "top_k"),
+        (SMALL + "  answerable: false", "case 'a': a case that is not answerable has no must_have"),
+        (SMALL.replace("  must_have: [x.md]\n", ""), "case 'a': nothing is expected"),
+        (SMALL + "- {name: a, query: r, answerable: true}", "two cases named 'a'"),
+        (SMALL + "  as: bob", "case 'a' runs as 'bob', which is no persona (known: none"),
+        (SMALL + "- 7", ":5: case 2: must be a mapping"),
+        (SMALL + "- {query: r, answerable: true}", ":5: case 2 name: is missing"),
+        (SMALL + "  query: r", ":5: not valid YAML: the key 'query' is there twice"),
+        ("cases:\n- &one {name: a}\n- *one", ":3: not valid YAML: aliases are not allowed"),
+        ("cases:\n- {{a: b}: c}", "a key must be plain text"),
+        ("cases: !!python/object/apply:os.system [ls]", "not valid YAML"),
+        ("cases: [", "not valid YAML"),
+        ("[" * 1500, "not valid YAML"),
+        ("a: 2026-99-99", "not valid YAML"),
+        ("a: 1\n---\nb: 2", "not valid YAML"),
+        ("a: \x00", "not valid YAML"),
+    ],
+)
+def test_complaints_name_the_place(text, complaint):
+    with pytest.raises(UsageError) as error:
+        parse_suite(text, name="tests.yaml")
+    assert complaint in str(error.value)
+    assert str(error.value).startswith("tests.yaml")
+
+
+def test_every_problem_is_named_at_once():
+    with pytest.raises(UsageError) as error:
+        parse_suite(SMALL.replace("query", "qery"))
+    assert len(str(error.value).splitlines()) == 2
+
+
+def test_files(tmp_path):
+    with pytest.raises(NotFoundError, match=r"none\.yaml"):
+        load_suite(tmp_path / "none.yaml")
+    path = tmp_path / "tests.yaml"
+    path.write_bytes(b"\xef\xbb\xbf" + SMALL.encode())
+    assert load_suite(path).cases[0].name == "a"
+    path.write_bytes(b"cases: \xff")
+    with pytest.raises(UsageError, match="not UTF-8"):
+        load_suite(path)
+    with path.open("wb") as file:
+        file.truncate(11 * 1024 * 1024)
+    with pytest.raises(UsageError, match="is larger than"):
+        load_suite(path)
+
+
+words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30).filter(str.strip)
+
+
+@given(st.lists(st.tuples(words, words, words), min_size=1, max_size=5, unique_by=lambda one: one[0]))
+def test_what_is_written_reads_back(drafts):
+    cases = [{"name": n, "query": q, "must_have": [{"source": s, "text": q}]} for n, q, s in drafts]
+    suite = parse_suite(dump_suite(cases, comment="drafted\nby a machine"))
+    assert [(c.name, c.query, c.must_have[0].source, c.must_have[0].text) for c in suite.cases] == [
+        (n, q, (s,), (q,)) for n, q, s in drafts
+    ]
