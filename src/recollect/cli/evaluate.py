@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import math
-import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recollect.cli._evaluation import MAX_TOP_K, Engine, fresh_collection
 from recollect.cli._options import ChunkingOptions, CollectionOption, SearchOptions, command
 from recollect.cli._session import Session
 from recollect.cli.ingest import chunking_of
-from recollect.model import Document
 
 if TYPE_CHECKING:
-    from recollect.cli._progress import WorkBar
-    from recollect.evaluation.datasets import BeirDocument
-    from recollect.evaluation.runner import ShownPassage
-    from recollect.model import RetrievalOptions
     from recollect.pipeline import RAGPipeline
 
 app = typer.Typer(help="Measure retrieval quality on data sets with judgements.", no_args_is_help=True)
-
-_MAX_TOP_K = 1_000
-# R@100 needs a hundred distinct documents, of which some give several passages.
-_RANKED_DOCUMENTS = 100
-_SPARE = 1.5
 
 _Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The data set's folder.")]
 _Keep = Annotated[bool, typer.Option("--keep", help="Keep the collection made for this run.")]
@@ -59,11 +46,13 @@ def _beir(
     options = search.retrieval(mode=session.config.retrieval.mode, top_k=0)
     with (
         session.pipeline() as rag,
-        _fresh_collection(rag, collection.collection, chunking, keep=keep, language=language) as name,
+        fresh_collection(
+            rag, collection.collection, chunking=_parameters(rag, chunking), keep=keep, language=language
+        ) as name,
         WorkBar(session.err, "Ingesting", unit="documents") as corpus_bar,
         WorkBar(session.err, "Searching", unit="queries") as query_bar,
     ):
-        engine = _Engine(rag, name, options, depth=search.top_k)
+        engine = Engine(rag, name, options, depth=search.top_k)
         report = run_beir(
             dataset,
             ingest=lambda documents: engine.ingest_corpus(documents, corpus_bar),
@@ -89,7 +78,7 @@ def _spans(
     folder: _Folder,
     budget: Annotated[int, typer.Option(min=1, help="Characters that may be shown for a question.")] = 4_000,
     passages: Annotated[
-        int | None, typer.Option(min=1, max=_MAX_TOP_K, help="Show this many passages instead, however long.")
+        int | None, typer.Option(min=1, max=MAX_TOP_K, help="Show this many passages instead, however long.")
     ] = None,
     keep: _Keep = False,
     language: _Language = None,
@@ -106,10 +95,12 @@ def _spans(
     options = search.retrieval(mode=session.config.retrieval.mode, top_k=0)
     with (
         session.pipeline() as rag,
-        _fresh_collection(rag, collection.collection, chunking, keep=keep, language=language) as name,
+        fresh_collection(
+            rag, collection.collection, chunking=_parameters(rag, chunking), keep=keep, language=language
+        ) as name,
         WorkBar(session.err, "Searching", unit="questions") as bar,
     ):
-        engine = _Engine(rag, name, options, depth=search.top_k)
+        engine = Engine(rag, name, options, depth=search.top_k)
         report = run_spans(
             dataset,
             ingest=engine.ingest_texts,
@@ -131,86 +122,8 @@ def _spans(
     return 0
 
 
-class _Engine:
-    """The pipeline, as the evaluation wants to talk to it.
-
-    Args:
-        rag: The pipeline.
-        collection: Where the data set goes.
-        options: How to search.
-        depth: Passages asked for; None: as many as the measure needs.
-    """
-
-    def __init__(self, rag: RAGPipeline, collection: str, options: RetrievalOptions, *, depth: int | None) -> None:
-        self._rag = rag
-        self._collection = collection
-        self._options = options
-        self._depth = depth
-        self._default_depth = _RANKED_DOCUMENTS
-
-    def ingest_corpus(self, documents: Iterable[BeirDocument], bar: WorkBar) -> int:
-        results = self._rag.ingest_many(_counted(_texts(documents), bar), collection=self._collection)
-        chunks = sum(result.chunk_count for result in results)
-        if results:
-            # As deep as a hundred documents usually take.
-            passages = math.ceil(_RANKED_DOCUMENTS * _SPARE * chunks / len(results))
-            self._default_depth = min(_MAX_TOP_K, max(_RANKED_DOCUMENTS, passages))
-        return len(results)
-
-    def ingest_texts(self, texts: Mapping[str, str]) -> None:
-        documents = (Document(content=text, source=name) for name, text in texts.items() if text.strip())
-        self._rag.ingest_many(documents, collection=self._collection)
-
-    def ranked_documents(self, query: str) -> list[str]:
-        options = replace(self._options, top_k=self._depth or self._default_depth)
-        return [passage.source for passage in self._rag.search(query, options, collection=self._collection).results]
-
-    def shown_passages(self, question: str, *, budget: int | None, least: int | None) -> Sequence[ShownPassage]:
-        from recollect.evaluation.runner import ShownPassage
-
-        depth = self._depth or max(_RANKED_DOCUMENTS, least or 0)
-        while True:
-            reply = self._rag.search(question, replace(self._options, top_k=depth), collection=self._collection)
-            found = [ShownPassage(hit.source, hit.start_offset, hit.end_offset) for hit in reply.results]
-            length = sum(passage.end - passage.start for passage in found)
-            enough = budget is None or length > budget or len(found) < depth
-            if enough or self._depth is not None or depth == _MAX_TOP_K:
-                return found
-            depth = min(_MAX_TOP_K, 2 * depth)
-
-
-@contextmanager
-def _fresh_collection(
-    rag: RAGPipeline, name: str | None, chunking: ChunkingOptions, *, keep: bool, language: str | None
-) -> Iterator[str]:
-    """A collection for one run, removed afterwards unless it is to be kept."""
-    fresh = name or f"eval-{uuid.uuid4().hex[:12]}"
-    rag.create_collection(
-        fresh,
-        description="Made by recollect eval.",
-        language=language,
-        chunking=chunking_of(rag, chunking) if chunking.given else None,
-    )
-    try:
-        yield fresh
-    finally:
-        if not keep:
-            rag.delete_collection(fresh)
-
-
-def _texts(documents: Iterable[BeirDocument]) -> Iterator[Document]:
-    for document in documents:
-        title = document.title.strip()
-        content = f"{title}\n\n{document.text}" if title else document.text
-        # Some corpora hold empty documents, which no search can find.
-        if content.strip():
-            yield Document(content=content, source=document.document_id, title=title or None)
-
-
-def _counted(documents: Iterable[Document], bar: WorkBar) -> Iterator[Document]:
-    for count, document in enumerate(documents, start=1):
-        yield document
-        bar.update(count, None)
+def _parameters(rag: RAGPipeline, chunking: ChunkingOptions) -> dict[str, Any] | None:
+    return chunking_of(rag, chunking) if chunking.given else None
 
 
 def _show_metrics(session: Session, metrics: Mapping[str, float]) -> None:

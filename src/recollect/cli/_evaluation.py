@@ -1,0 +1,118 @@
+"""The pipeline as evaluations talk to it: data sets in, rankings and passages out, collections for one run only."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from recollect.model import Document
+
+if TYPE_CHECKING:
+    from recollect.cli._progress import WorkBar
+    from recollect.evaluation.datasets import BeirDocument
+    from recollect.evaluation.runner import ShownPassage
+    from recollect.model import RetrievalOptions
+    from recollect.pipeline import RAGPipeline
+
+MAX_TOP_K = 1_000
+# R@100 needs a hundred distinct documents, of which some give several passages.
+_RANKED_DOCUMENTS = 100
+_SPARE = 1.5
+
+
+class Engine:
+    """The pipeline, as the evaluation wants to talk to it.
+
+    Args:
+        rag: The pipeline.
+        collection: Where the data set goes.
+        options: How to search.
+        depth: Passages asked for; None: as many as the measure needs.
+    """
+
+    def __init__(self, rag: RAGPipeline, collection: str, options: RetrievalOptions, *, depth: int | None) -> None:
+        self._rag = rag
+        self._collection = collection
+        self._options = options
+        self._depth = depth
+        self._default_depth = _RANKED_DOCUMENTS
+
+    def ingest_corpus(self, documents: Iterable[BeirDocument], bar: WorkBar) -> int:
+        """Store a corpus; returns how many documents hold text."""
+        results = self._rag.ingest_many(_counted(_texts(documents), bar), collection=self._collection)
+        chunks = sum(result.chunk_count for result in results)
+        if results:
+            # As deep as a hundred documents usually take.
+            passages = math.ceil(_RANKED_DOCUMENTS * _SPARE * chunks / len(results))
+            self._default_depth = min(MAX_TOP_K, max(_RANKED_DOCUMENTS, passages))
+        return len(results)
+
+    def ingest_texts(self, texts: Mapping[str, str]) -> None:
+        """Store texts unchanged, by name."""
+        documents = (Document(content=text, source=name) for name, text in texts.items() if text.strip())
+        self._rag.ingest_many(documents, collection=self._collection)
+
+    def ranked_documents(self, query: str) -> list[str]:
+        """The documents of the passages found, best first."""
+        options = replace(self._options, top_k=self._depth or self._default_depth)
+        return [passage.source for passage in self._rag.search(query, options, collection=self._collection).results]
+
+    def shown_passages(self, question: str, *, budget: int | None, least: int | None) -> Sequence[ShownPassage]:
+        """Passages, best first: more than fill ``budget`` characters, and at least ``least``, as far as there are."""
+        from recollect.evaluation.runner import ShownPassage
+
+        depth = self._depth or max(_RANKED_DOCUMENTS, least or 0)
+        while True:
+            reply = self._rag.search(question, replace(self._options, top_k=depth), collection=self._collection)
+            found = [ShownPassage(hit.source, hit.start_offset, hit.end_offset) for hit in reply.results]
+            length = sum(passage.end - passage.start for passage in found)
+            enough = budget is None or length > budget or len(found) < depth
+            if enough or self._depth is not None or depth == MAX_TOP_K:
+                return found
+            depth = min(MAX_TOP_K, 2 * depth)
+
+
+@contextmanager
+def fresh_collection(
+    rag: RAGPipeline,
+    name: str | None = None,
+    *,
+    chunking: Mapping[str, Any] | None = None,
+    keep: bool = False,
+    language: str | None = None,
+) -> Iterator[str]:
+    """A collection for one run, removed afterwards unless it is to be kept.
+
+    Args:
+        rag: Where to make it.
+        name: None: one that no collection has.
+        chunking: ``strategy`` and its parameters; None: the configured ones.
+        keep: Leave it there.
+        language: Of its texts; None: the configured one.
+    """
+    fresh = name or f"eval-{uuid.uuid4().hex[:12]}"
+    rag.create_collection(fresh, description="Made by recollect eval.", language=language, chunking=chunking)
+    try:
+        yield fresh
+    finally:
+        if not keep:
+            rag.delete_collection(fresh)
+
+
+def _texts(documents: Iterable[BeirDocument]) -> Iterator[Document]:
+    for document in documents:
+        title = document.title.strip()
+        content = f"{title}\n\n{document.text}" if title else document.text
+        # Some corpora hold empty documents, which no search can find.
+        if content.strip():
+            yield Document(content=content, source=document.document_id, title=title or None)
+
+
+def _counted(documents: Iterable[Document], bar: WorkBar) -> Iterator[Document]:
+    for count, document in enumerate(documents, start=1):
+        yield document
+        bar.update(count, None)
