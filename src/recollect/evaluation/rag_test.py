@@ -27,8 +27,8 @@ class Found:
 
 #: Finds passages for a query among the documents that the filters let through; None: the configured number.
 Search = Callable[[str, Filters, int | None], Sequence[Found]]
-#: Answers a query; returns whether the answer is a refusal.
-Refuses = Callable[[str, Filters, int | None], bool]
+#: Answers a query from the documents that the filters let through; returns whether the answer is a refusal.
+Refuses = Callable[[str, Filters], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +250,7 @@ def _run_case(suite: Suite, case: Case, search: Search, refuses: Refuses, runs: 
         replies.append(tuple(search(case.query, filters, top_k)))
         latencies.append((time.perf_counter() - started) * 1000)
     scores = _averaged(case, replies)
-    refused = None if case.answerable is None else refuses(case.query, filters, top_k)
+    refused = None if case.answerable is None else refuses(case.query, filters)
     missing = _some(case.must_have, lambda wanted: any(not any(meets(p, wanted) for p in r) for r in set(replies)))
     forbidden = _some(case.must_not_have, lambda banned: any(meets(p, banned) for r in set(replies) for p in r))
     failures = [f"found what it must not: {evidence}" for evidence in forbidden]
