@@ -1,0 +1,55 @@
+"""The protocol of a reranker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A passage that the first stage found.
+
+    Attributes:
+        chunk_id: Identifies it; a search's candidates have different ones.
+        text: What a reranker reads: the passage, with its title and headings before it where there are any.
+        score: What the first stage ordered it by; comparable within one search only.
+        similarity: Cosine similarity to the query; None where it was not computed.
+        bm25: BM25 score for the query; None where it was not computed.
+    """
+
+    chunk_id: int
+    text: str
+    score: float
+    similarity: float | None = None
+    bm25: float | None = None
+
+
+class Reranker(Protocol):
+    """Scores passages against a question, one by one. Safe to share between threads.
+
+    Implementations neither order nor drop candidates, and do not mix in the first stage's score: that is what
+    `recollect.retrieval.rerank.apply.apply` does, the same way for all of them.
+    """
+
+    @property
+    def name(self) -> str:
+        """Names it in settings, in explanations and in the log, for instance ``"late_interaction"``."""
+        ...
+
+    def rerank(self, query: str, candidates: Sequence[Candidate]) -> list[float]:
+        """Score candidates.
+
+        Args:
+            query: The question, as asked.
+            candidates: Any number, none included; their texts of any length, the empty string included.
+
+        Returns:
+            One finite score per candidate, in their order; higher is better. Scores are comparable within one call.
+
+        Raises:
+            ProviderError: A model or a service failed; ``retryable`` where the same call may succeed later.
+            StoreError: What is stored for the candidates cannot be read.
+        """
+        ...
