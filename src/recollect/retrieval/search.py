@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
 from recollect.model import ArmScore, RetrievalOptions, RetrievedContext, Scope, SearchExplain, SearchReply
 from recollect.retrieval import fusion
-from recollect.retrieval.analysis import Analyzer
-from recollect.retrieval.lexical import LexicalArm, LexicalHits
+from recollect.retrieval.arms import ArmRequest, ArmResults, Arms
+from recollect.retrieval.stopwatch import Stopwatch
 from recollect.store.filters import DocumentFilter, MatchingVersions, matching_versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from recollect.embedding.base import EmbeddingProvider, Vectors
+    from recollect.embedding.base import EmbeddingProvider
     from recollect.model.passage import FusionMethod
     from recollect.store.collections import Collection, CollectionRepository
     from recollect.store.database import Database
@@ -30,9 +26,6 @@ if TYPE_CHECKING:
 
 MAX_QUERY_CHARACTERS = 20_000
 MAX_TOP_K = 1_000
-
-#: A filter that keeps fewer chunks than this is searched exactly, by its document versions.
-EXACT_FILTER_CHUNKS = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,32 +38,6 @@ class SearchSettings:
     candidates: int = 100
     similarity_threshold: float | None = None
     lexical_budget: int = 4_000
-
-
-@dataclass(slots=True)
-class _Arms:
-    """What the arms gave, and what is known of each candidate in the end."""
-
-    dense: list[tuple[int, float]] = field(default_factory=list)
-    lexical: list[tuple[int, float]] = field(default_factory=list)
-    similarities: dict[int, float] = field(default_factory=dict)
-    bm25: dict[int, float] = field(default_factory=dict)
-    paths: dict[str, str] = field(default_factory=dict)
-
-
-class _Stopwatch:
-    def __init__(self) -> None:
-        self.timings_ms: dict[str, float] = {}
-        self._start = time.perf_counter()
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        start = time.perf_counter()
-        yield
-        self.timings_ms[name] = (time.perf_counter() - start) * 1000
-
-    def total(self) -> Mapping[str, float]:
-        return {**self.timings_ms, "total": (time.perf_counter() - self._start) * 1000}
 
 
 class Searcher:
@@ -98,13 +65,11 @@ class Searcher:
         self._repository = repository
         self._embedder = embedder
         self._settings = settings or SearchSettings()
-        self._lexical = LexicalArm(repository, budget=self._settings.lexical_budget)
-        # The lexical arm needs no embedding: it runs while the query is embedded.
-        self._workers = ThreadPoolExecutor(max_workers=8, thread_name_prefix="recollect-lexical")
+        self._arms = Arms(repository, embedder, lexical_budget=self._settings.lexical_budget)
 
     def close(self) -> None:
         """Let the worker threads end."""
-        self._workers.shutdown(wait=False)
+        self._arms.close()
 
     def search(self, scope: Scope, query: str, options: RetrievalOptions, *, collection: str) -> SearchReply:
         """Find the passages that answer a query.
@@ -114,12 +79,21 @@ class Searcher:
             NotFoundError: The collection does not exist.
         """
         validate(query, options)
-        watch = _Stopwatch()
+        watch = Stopwatch()
         with watch.stage("prepare"):
             place = self._collections.get(scope, collection)
             self._require_same_model(place, options)
             versions = self._resolve_filter(scope, place, options)
-        arms = self._run_arms(scope, place, query, options, versions, watch)
+        request = ArmRequest(
+            place=place,
+            query=query,
+            mode=options.mode,
+            top_k=options.top_k,
+            limit=max(options.candidates or self._settings.candidates, options.top_k),
+            versions=versions,
+            needs_similarity=self._threshold(options) is not None,
+        )
+        arms = self._arms.run(scope, request, watch)
         with watch.stage("fuse"):
             ranking = self._fuse(options, arms)
         with watch.stage("fetch"):
@@ -129,7 +103,7 @@ class Searcher:
             collection=collection,
             mode=options.mode,
             results=tuple(results),
-            timings_ms=watch.total(),
+            timings_ms=watch.timings_ms(),
             paths=arms.paths,
         )
 
@@ -155,96 +129,7 @@ class Searcher:
             return None
         return matching_versions(self._database, scope, place.collection_id, document_filter)
 
-    def _run_arms(
-        self,
-        scope: Scope,
-        place: Collection,
-        query: str,
-        options: RetrievalOptions,
-        versions: MatchingVersions | None,
-        watch: _Stopwatch,
-    ) -> _Arms:
-        arms = _Arms()
-        if versions is not None and not versions.version_ids:
-            return arms
-        limit = max(options.candidates or self._settings.candidates, options.top_k)
-        threshold = self._threshold(options)
-        lexical: Future[LexicalHits] | None = None
-        if options.mode != "dense":
-            lexical = self._workers.submit(
-                self._run_lexical, scope, place, query, options.top_k, limit, versions, watch
-            )
-        embedding: Vectors | None = None
-        if options.mode != "lexical" or threshold is not None:
-            with watch.stage("embed"):
-                embedding = self._embedder.embed_query(query)
-        if options.mode != "lexical" and embedding is not None:
-            with watch.stage("dense"):
-                self._run_dense(scope, place, embedding, limit, versions, arms)
-        hits = lexical.result() if lexical else None
-        if hits:
-            arms.lexical, arms.paths["lexical"] = hits.scores, hits.path
-        with watch.stage("complete"):
-            self._complete(scope, place, embedding, hits, arms)
-        return arms
-
-    def _run_lexical(
-        self,
-        scope: Scope,
-        place: Collection,
-        query: str,
-        top_k: int,
-        limit: int,
-        versions: MatchingVersions | None,
-        watch: _Stopwatch,
-    ) -> LexicalHits:
-        with watch.stage("lexical"):
-            return self._lexical.search(
-                scope,
-                place,
-                _analyzer(place.language),
-                query,
-                top_k=top_k,
-                limit=limit,
-                version_ids=versions.version_ids if versions else None,
-            )
-
-    def _run_dense(
-        self,
-        scope: Scope,
-        place: Collection,
-        embedding: Vectors,
-        limit: int,
-        versions: MatchingVersions | None,
-        arms: _Arms,
-    ) -> None:
-        # The index holds the present, and under a rare filter it would return too little.
-        selective = versions is not None and versions.chunk_count <= EXACT_FILTER_CHUNKS
-        indexed = place.indexed and scope.as_of is None and not selective
-        version_ids = versions.version_ids if versions else None
-        found = self._repository.dense(scope, place, embedding, limit=limit, version_ids=version_ids, indexed=indexed)
-        there_are = versions.chunk_count if versions else place.chunk_count
-        if indexed and len(found) < min(limit, there_are):
-            # The index gave up before it had found as many as there are.
-            indexed = False
-            found = self._repository.dense(scope, place, embedding, limit=limit, version_ids=version_ids)
-        arms.dense = found
-        arms.paths["dense"] = "index" if indexed else "exact"
-
-    def _complete(
-        self, scope: Scope, place: Collection, embedding: Vectors | None, hits: LexicalHits | None, arms: _Arms
-    ) -> None:
-        """Score each arm's candidates in the other arm too: fusion then compares like with like."""
-        arms.similarities = dict(arms.dense)
-        arms.bm25 = dict(arms.lexical)
-        only_lexical = [chunk_id for chunk_id in arms.bm25 if chunk_id not in arms.similarities]
-        only_dense = [chunk_id for chunk_id in arms.similarities if chunk_id not in arms.bm25]
-        if embedding is not None and only_lexical:
-            arms.similarities |= self._repository.similarities(scope, embedding, only_lexical)
-        if hits is not None and only_dense:
-            arms.bm25 |= self._lexical.scores(scope, place, hits.weights, only_dense)
-
-    def _fuse(self, options: RetrievalOptions, arms: _Arms) -> list[tuple[int, float]]:
+    def _fuse(self, options: RetrievalOptions, arms: ArmResults) -> list[tuple[int, float]]:
         if options.mode == "dense":
             ranking = arms.dense
         elif options.mode == "lexical":
@@ -273,7 +158,7 @@ class Searcher:
         return self._settings.similarity_threshold if given is None else given
 
     def _results(
-        self, scope: Scope, options: RetrievalOptions, arms: _Arms, ranking: Sequence[tuple[int, float]]
+        self, scope: Scope, options: RetrievalOptions, arms: ArmResults, ranking: Sequence[tuple[int, float]]
     ) -> list[RetrievedContext]:
         explain = _explainer(arms) if options.explain else None
         results: list[RetrievedContext] = []
@@ -351,12 +236,7 @@ def _require_range(name: str, value: float | None, low: float, high: float) -> N
         raise UsageError(f"{name} must lie between {low:,} and {high:,}, not {value!r}.")
 
 
-@lru_cache(maxsize=32)
-def _analyzer(language: str) -> Analyzer:
-    return Analyzer(language)
-
-
-def _explainer(arms: _Arms) -> Callable[[int, float], SearchExplain]:
+def _explainer(arms: ArmResults) -> Callable[[int, float], SearchExplain]:
     dense_ranks = {chunk_id: rank for rank, (chunk_id, _) in enumerate(arms.dense, 1)}
     lexical_ranks = {chunk_id: rank for rank, (chunk_id, _) in enumerate(arms.lexical, 1)}
 

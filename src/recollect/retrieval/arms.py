@@ -1,0 +1,168 @@
+"""Both arms of a search, run at the same time, and each one's candidates scored in the other."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from recollect.model import Scope, SearchMode
+from recollect.retrieval.analysis import Analyzer
+from recollect.retrieval.lexical import LexicalArm, LexicalHits
+
+if TYPE_CHECKING:
+    from recollect.embedding.base import EmbeddingProvider, Vectors
+    from recollect.retrieval.stopwatch import Stopwatch
+    from recollect.store.collections import Collection
+    from recollect.store.filters import MatchingVersions
+    from recollect.store.search import SearchRepository
+
+#: A filter that keeps fewer chunks than this is searched exactly, by its document versions.
+EXACT_FILTER_CHUNKS = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmRequest:
+    """What both arms are asked.
+
+    Attributes:
+        place: The collection.
+        query: As asked.
+        mode: Which arms to run.
+        top_k: Passages wanted: the lexical arm proves as many exact.
+        limit: Candidates that each arm contributes.
+        versions: The document versions that pass the filter; None: no filter.
+        needs_similarity: Whether cosine similarities are wanted even where only the lexical arm runs.
+    """
+
+    place: Collection
+    query: str
+    mode: SearchMode
+    top_k: int
+    limit: int
+    versions: MatchingVersions | None
+    needs_similarity: bool
+
+    @property
+    def version_ids(self) -> list[int] | None:
+        """The versions that the arms may return, None for all."""
+        return self.versions.version_ids if self.versions else None
+
+
+@dataclass(slots=True)
+class ArmResults:
+    """What the arms gave, and what is known of each candidate in the end.
+
+    Attributes:
+        dense: (chunk_id, cosine similarity), best first.
+        lexical: (chunk_id, BM25 score), best first.
+        similarities: Of every candidate of either arm, where a query vector was computed.
+        bm25: Of every candidate of either arm, where the query has terms.
+        paths: Which path each arm took.
+    """
+
+    dense: list[tuple[int, float]] = field(default_factory=list)
+    lexical: list[tuple[int, float]] = field(default_factory=list)
+    similarities: dict[int, float] = field(default_factory=dict)
+    bm25: dict[int, float] = field(default_factory=dict)
+    paths: dict[str, str] = field(default_factory=dict)
+
+
+class Arms:
+    """Runs the arms. Safe to share between threads.
+
+    Args:
+        repository: Runs the statements.
+        embedder: Embeds the query.
+        lexical_budget: Document frequency that the first round of lexical candidates may add up to.
+    """
+
+    def __init__(self, repository: SearchRepository, embedder: EmbeddingProvider, *, lexical_budget: int) -> None:
+        self._repository = repository
+        self._embedder = embedder
+        self._lexical = LexicalArm(repository, budget=lexical_budget)
+        # The lexical arm needs no embedding: it runs while the query is embedded.
+        self._workers = ThreadPoolExecutor(max_workers=8, thread_name_prefix="recollect-lexical")
+
+    def close(self) -> None:
+        """Let the worker threads end."""
+        self._workers.shutdown(wait=False)
+
+    def run(self, scope: Scope, request: ArmRequest, watch: Stopwatch) -> ArmResults:
+        """Run the arms that the request asks for."""
+        results = ArmResults()
+        if request.versions is not None and not request.versions.version_ids:
+            return results
+        lexical: Future[LexicalHits] | None = None
+        if request.mode != "dense":
+            lexical = self._workers.submit(self._run_lexical, scope, request, watch)
+        embedding: Vectors | None = None
+        if request.mode != "lexical" or request.needs_similarity:
+            with watch.stage("embed"):
+                embedding = self._embedder.embed_query(request.query)
+        if request.mode != "lexical" and embedding is not None:
+            with watch.stage("dense"):
+                self._run_dense(scope, request, embedding, results)
+        hits = lexical.result() if lexical else None
+        if hits:
+            results.lexical, results.paths["lexical"] = hits.scores, hits.path
+        with watch.stage("complete"):
+            self._complete(scope, request.place, embedding, hits, results)
+        return results
+
+    def _run_lexical(self, scope: Scope, request: ArmRequest, watch: Stopwatch) -> LexicalHits:
+        with watch.stage("lexical"):
+            return self._lexical.search(
+                scope,
+                request.place,
+                _analyzer(request.place.language),
+                request.query,
+                top_k=request.top_k,
+                limit=request.limit,
+                version_ids=request.version_ids,
+            )
+
+    def _run_dense(self, scope: Scope, request: ArmRequest, embedding: Vectors, results: ArmResults) -> None:
+        place, versions = request.place, request.versions
+        # The index holds the present, and under a rare filter it would return too little.
+        selective = versions is not None and versions.chunk_count <= EXACT_FILTER_CHUNKS
+        indexed = place.indexed and scope.as_of is None and not selective
+        found = self._dense(scope, request, embedding, indexed=indexed)
+        there_are = versions.chunk_count if versions else place.chunk_count
+        if indexed and len(found) < min(request.limit, there_are):
+            # The index gave up before it had found as many as there are.
+            indexed = False
+            found = self._dense(scope, request, embedding, indexed=False)
+        results.dense = found
+        results.paths["dense"] = "index" if indexed else "exact"
+
+    def _dense(
+        self, scope: Scope, request: ArmRequest, embedding: Vectors, *, indexed: bool
+    ) -> list[tuple[int, float]]:
+        return self._repository.dense(
+            scope, request.place, embedding, limit=request.limit, version_ids=request.version_ids, indexed=indexed
+        )
+
+    def _complete(
+        self,
+        scope: Scope,
+        place: Collection,
+        embedding: Vectors | None,
+        hits: LexicalHits | None,
+        results: ArmResults,
+    ) -> None:
+        """Score each arm's candidates in the other arm too: fusion then compares like with like."""
+        results.similarities = dict(results.dense)
+        results.bm25 = dict(results.lexical)
+        only_lexical = [chunk_id for chunk_id in results.bm25 if chunk_id not in results.similarities]
+        only_dense = [chunk_id for chunk_id in results.similarities if chunk_id not in results.bm25]
+        if embedding is not None and only_lexical:
+            results.similarities |= self._repository.similarities(scope, embedding, only_lexical)
+        if hits is not None and only_dense:
+            results.bm25 |= self._lexical.scores(scope, place, hits.weights, only_dense)
+
+
+@lru_cache(maxsize=32)
+def _analyzer(language: str) -> Analyzer:
+    return Analyzer(language)
