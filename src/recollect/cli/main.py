@@ -11,7 +11,20 @@ from typing import Any
 
 import typer
 
-from recollect.cli import ask, collections, db, demo, documents, evaluate, ingest, models, query, status, transfer
+from recollect.cli import (
+    ask,
+    collections,
+    db,
+    demo,
+    documents,
+    evaluate,
+    ingest,
+    models,
+    query,
+    rag_test,
+    status,
+    transfer,
+)
 from recollect.cli._options import STATUS_BROKEN_PIPE, CollectionOption, as_parameters
 from recollect.cli._session import GlobalOptions, RootOptions, write_json
 from recollect.errors import RecollectError, UsageError
@@ -32,7 +45,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for register in (demo.register, ingest.register, query.register, ask.register, status.register, transfer.register):
+for register in (
+    *(demo.register, ingest.register, query.register, ask.register, status.register, transfer.register),
+    rag_test.register,
+):
     register(app)
 for name, group in (
     ("collections", collections.app),

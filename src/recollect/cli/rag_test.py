@@ -1,0 +1,191 @@
+"""``recollect rag-test``: test cases against the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recollect.cli._evaluation import fresh_collection
+from recollect.cli._options import CollectionOption, SearchOptions, command
+from recollect.cli._session import Session
+from recollect.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from recollect.evaluation.cases import Filters
+    from recollect.evaluation.rag_test import CaseResult, Found, SuiteResult
+    from recollect.model import RetrievalOptions
+    from recollect.pipeline import RAGPipeline
+
+DEFAULT_FILE = Path("rag-tests.yaml")
+
+_FOUND_SHOWN = 3
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "rag-test")(_rag_test)
+
+
+def _rag_test(
+    session: Session,
+    collection: CollectionOption,
+    search: SearchOptions,
+    *,
+    file: Annotated[
+        Path, typer.Argument(metavar="[FILE]", help="Test cases in YAML; by default rag-tests.yaml.")
+    ] = DEFAULT_FILE,
+    test: Annotated[
+        list[str] | None,
+        typer.Option("--test", "-t", metavar="NAME", help="Only this case (* and ? allowed); repeat for more."),
+    ] = None,
+    runs: Annotated[int, typer.Option("--runs", "-n", min=1, max=10_000, help="Searches of each case.")] = 1,
+    ingest: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Test this folder, in a collection that is removed afterwards."),
+    ] = None,
+) -> int:
+    """Run test cases: precision, recall, MRR and latency; the exit status is 1 if a case falls below its thresholds."""
+    from recollect.cli._progress import WorkBar
+    from recollect.evaluation.cases import load_suite
+    from recollect.evaluation.rag_test import run_suite, selected
+
+    suite = load_suite(file)
+    cases = selected(suite, test or [])
+    for case in cases:
+        suite.filters(case)
+    options = search.retrieval(mode=session.config.retrieval.mode, top_k=session.config.retrieval.top_k)
+    with session.pipeline() as rag, under_test(session, rag, ingest, collection.collection) as name:
+        engine = _Engine(rag, name, options)
+        with WorkBar(session.err, "Testing", unit="cases") as bar:
+            # The first search loads the model, which is no part of any case's latency.
+            engine.search(cases[0].query, suite.filters(cases[0]), 1)
+            result = run_suite(
+                suite, search=engine.search, refuses=engine.refuses, cases=cases, runs=runs, progress=bar.update
+            )
+    if session.json:
+        session.emit({"file": str(file), "collection": name, **result.as_json()})
+    else:
+        _show(session, result)
+    return 0 if result.passed else 1
+
+
+@contextmanager
+def under_test(session: Session, rag: RAGPipeline, folder: Path | None, collection: str | None) -> Iterator[str]:
+    """The collection that cases run on: a folder's, for this run only, or one that is there.
+
+    Args:
+        session: The running command.
+        rag: Its pipeline.
+        folder: Ingested for this run; None: search what is there.
+        collection: As given on the command line.
+
+    Raises:
+        UsageError: Both are given, or nothing of the folder could be ingested.
+    """
+    if folder is None:
+        yield session.collection
+        return
+    if collection is not None:
+        raise UsageError("Give --ingest, which makes a collection of its own, or --collection, but not both.")
+    from recollect.cli._progress import WorkBar
+
+    with fresh_collection(rag) as name:
+        with WorkBar(session.err, "Ingesting", unit="files") as bar:
+            report = rag.ingest_paths([folder], collection=name, on_progress=bar.ingest)
+        for error in report.errors:
+            session.note(f"✗ {error.path}: {error.error}")
+        if not report.added:
+            raise UsageError(f"{folder} holds no document that can be read.")
+        yield name
+
+
+class _Engine:
+    """The pipeline, as test cases talk to it."""
+
+    def __init__(self, rag: RAGPipeline, collection: str, options: RetrievalOptions) -> None:
+        self._rag = rag
+        self._collection = collection
+        self._options = options
+
+    def search(self, query: str, filters: Filters, top_k: int | None) -> list[Found]:
+        from recollect.cli.query import place
+        from recollect.evaluation.rag_test import Found
+
+        options = narrowed(self._options, filters)
+        reply = self._rag.search(query, replace(options, top_k=top_k or options.top_k), collection=self._collection)
+        return [Found(hit.source, hit.content, place(hit.source, hit.section, hit.page).plain) for hit in reply.results]
+
+    def refuses(self, query: str, filters: Filters) -> bool:
+        options = replace(narrowed(self._options, filters), top_k=self._rag.config.answer.passages)
+        return self._rag.ask(query, options, collection=self._collection).refused
+
+
+def narrowed(options: RetrievalOptions, filters: Filters) -> RetrievalOptions:
+    """Options of a search with a case's filters in place of theirs, where it has any."""
+    return replace(
+        options,
+        department=filters.department or options.department,
+        source=filters.source or options.source,
+        tags=(*options.tags, *filters.tags),
+        metadata_filters={**options.metadata_filters, **filters.metadata},
+    )
+
+
+def _show(session: Session, result: SuiteResult) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from recollect.cli._terminal import one_line
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("")
+    table.add_column("Case", overflow="fold")
+    for name in ("Precision", "Recall", "MRR", "ms"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for one in result.results:
+        scores = one.scores
+        figures = (f"{scores.precision:.2f}", f"{scores.recall:.2f}", f"{scores.mrr:.2f}") if scores else ("–",) * 3
+        refusal = {None: "", True: "refused", False: "answered"}[one.refused]
+        mark = Text("✓", "green") if one.passed else Text("✗", "bold red")
+        notes = ", ".join(part for part in (refusal, "" if one.stable else "varies between runs") if part)
+        table.add_row(mark, one_line(one.case.name), *figures, f"{one.latency_ms:,.1f}", Text(notes, style="dim"))
+    session.out.print(table)
+    for one in result.results:
+        if not one.passed:
+            session.out.print()
+            session.out.print(_failure(one), soft_wrap=True)
+    session.out.print()
+    _show_summary(session, result)
+
+
+def _failure(result: CaseResult) -> Text:
+    from rich.text import Text
+
+    from recollect.cli._terminal import one_line, shortened
+
+    text = Text.assemble(("✗ ", "bold red"), (one_line(result.case.name), "bold"), f": {one_line(result.case.query)}")
+    for failure in result.failures:
+        text.append(f"\n    {one_line(failure)}", "red")
+    for passage in result.found[:_FOUND_SHOWN]:
+        text.append(f"\n    found {one_line(passage.place)}: {shortened(passage.text, 90)}", "dim")
+    return text
+
+
+def _show_summary(session: Session, result: SuiteResult) -> None:
+    count, passed = len(result.results), sum(one.passed for one in result.results)
+    means = result.means()
+    style = "green" if passed == count else "bold red"
+    session.out.print(f"{passed:,} of {count:,} case{'' if count == 1 else 's'} passed", style=style)
+    if means:
+        session.out.print(f"mean precision {means.precision:.3f}, recall {means.recall:.3f}, MRR {means.mrr:.3f}")
+    runs = f", {result.runs:,} runs each" if result.runs > 1 else ""
+    half, most = result.latency_ms(0.5), result.latency_ms(0.95)
+    session.out.print(f"a search: {half:,.1f} ms (median), {most:,.1f} ms (95th percentile){runs}", style="dim")
