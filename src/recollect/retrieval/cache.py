@@ -1,0 +1,312 @@
+"""Remembers the replies of searches for a while, each for exactly the caller, question and state that it was made for.
+
+A key covers everything that a reply depends on: the query, the options and settings, the whole scope of the caller, and
+the collection's revision. An ingest, a deletion or a change of permissions makes new keys, so nothing is ever
+invalidated: what is out of date is simply never asked for again, and falls out at the end of the list.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence, Set
+from copy import deepcopy
+from dataclasses import dataclass, fields, is_dataclass, replace
+from datetime import UTC, date, datetime
+from enum import Enum
+
+from recollect.errors import UsageError
+from recollect.model import RetrievalOptions, RetrievedContext, Scope, SearchReply
+
+MAX_ENTRIES = 1_000
+TTL_SECONDS = 3_600.0
+
+#: Passages that all entries hold together: a few replies of a thousand passages must not fill the memory.
+MAX_PASSAGES = 50_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultCacheCounts:
+    """What the cache has done since it was made.
+
+    Attributes:
+        hits: Replies that were not computed, those included that waited for an equal search under way.
+        misses: Replies that were computed, or failed to be.
+        evictions: Entries that fell out because there was no room.
+        expirations: Entries that were found to be too old.
+        entries: Kept at this moment.
+    """
+
+    hits: int
+    misses: int
+    evictions: int
+    expirations: int
+    entries: int
+
+    @property
+    def hit_rate(self) -> float:
+        """Share of hits, 0 before the first search."""
+        return self.hits / max(1, self.hits + self.misses)
+
+
+class _Flight:
+    """A reply that one thread computes and others may wait for."""
+
+    def __init__(self) -> None:
+        self.landed = threading.Event()
+        self.reply: SearchReply | None = None
+        self.error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    reply: SearchReply
+    deadline: float
+
+
+class ResultCache:
+    """Least recently used replies, each for a limited time. Safe to share between threads.
+
+    Equal searches at the same time are computed once. Failures are raised to all who wait, and not kept.
+
+    Args:
+        max_entries: Replies that are kept at most; 0 keeps none (equal concurrent searches are still computed once).
+        ttl_seconds: How long a reply is kept.
+        max_passages: Passages that all replies may hold together; a greater reply is not kept.
+        clock: Seconds that never go back.
+
+    Raises:
+        UsageError: A number is out of range.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_entries: int = MAX_ENTRIES,
+        ttl_seconds: float = TTL_SECONDS,
+        max_passages: int = MAX_PASSAGES,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if max_entries < 0 or max_passages < 0:
+            raise UsageError(f"max_entries ({max_entries!r}) and max_passages ({max_passages!r}) must be 0 or more")
+        if not ttl_seconds > 0:
+            raise UsageError(
+                f"ttl_seconds must be more than 0, not {ttl_seconds!r}; to keep nothing, set max_entries to 0"
+            )
+        self._max_entries = max_entries
+        self._max_passages = max_passages
+        self._ttl_seconds = ttl_seconds
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[bytes, _Entry] = OrderedDict()
+        self._flights: dict[bytes, _Flight] = {}
+        self._passages = 0
+        self._generation = 0
+        self._hits = self._misses = self._evictions = self._expirations = 0
+
+    @property
+    def counts(self) -> ResultCacheCounts:
+        """For ``status``."""
+        with self._lock:
+            return ResultCacheCounts(
+                hits=self._hits,
+                misses=self._misses,
+                evictions=self._evictions,
+                expirations=self._expirations,
+                entries=len(self._entries),
+            )
+
+    def clear(self) -> None:
+        """Forget every reply, those under way included; an erasure calls this. The counts stay."""
+        with self._lock:
+            self._entries.clear()
+            # Those who wait already are served; whoever comes later computes anew.
+            self._flights.clear()
+            self._passages = 0
+            self._generation += 1
+
+    def get_or_compute(
+        self,
+        key: bytes,
+        compute: Callable[[], SearchReply],
+        *,
+        keep_seconds: Callable[[SearchReply], float | None] | None = None,
+    ) -> tuple[SearchReply, bool]:
+        """The reply of a search, and whether it was computed by another call.
+
+        Args:
+            key: From `cache_key`.
+            compute: Searches. It must not ask this cache for the same key.
+            keep_seconds: How long a new reply may be kept, where that is less than the usual: until the next of its
+                documents expires, for instance, and 0 for a reply that an enhancement or a reranker failed for. None:
+                the usual time.
+
+        Returns:
+            A reply of the caller's own: changing its mappings changes no entry.
+
+        Raises:
+            Exception: Whatever ``compute`` raises.
+        """
+        while True:
+            with self._lock:
+                found = self._find(key)
+                flight = self._flights.get(key)
+                generation = self._generation
+                leads = found is None and flight is None
+                if leads:
+                    self._flights[key] = own = _Flight()
+                    self._misses += 1
+            if found is not None:
+                return _own_copy(found), True
+            if flight is None:
+                return self._lead(key, own, compute, keep_seconds, generation), False
+            shared = self._wait(flight)
+            if shared is not None:
+                return shared, True
+
+    def _find(self, key: bytes) -> SearchReply | None:
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        if self._clock() >= entry.deadline:
+            self._drop(key)
+            self._expirations += 1
+            return None
+        self._entries.move_to_end(key)
+        self._hits += 1
+        return entry.reply
+
+    def _lead(
+        self,
+        key: bytes,
+        flight: _Flight,
+        compute: Callable[[], SearchReply],
+        keep_seconds: Callable[[SearchReply], float | None] | None,
+        generation: int,
+    ) -> SearchReply:
+        try:
+            reply = compute()
+            wanted = keep_seconds(reply) if keep_seconds else None
+            flight.reply = _own_copy(reply)
+            seconds = self._ttl_seconds if wanted is None else min(wanted, self._ttl_seconds)
+            with self._lock:
+                if generation == self._generation:
+                    self._keep(key, flight.reply, seconds)
+        except Exception as exc:
+            flight.error = exc
+            raise
+        finally:
+            with self._lock:
+                if self._flights.get(key) is flight:
+                    del self._flights[key]
+            flight.landed.set()
+        return reply
+
+    def _wait(self, flight: _Flight) -> SearchReply | None:
+        """What the other thread computed; None where it was interrupted, so that somebody else must."""
+        flight.landed.wait()
+        if flight.error is not None:
+            raise flight.error
+        if flight.reply is None:
+            return None
+        with self._lock:
+            self._hits += 1
+        return _own_copy(flight.reply)
+
+    def _keep(self, key: bytes, reply: SearchReply, seconds: float) -> None:
+        if seconds <= 0 or not self._max_entries or len(reply.results) > self._max_passages:
+            return
+        if key in self._entries:
+            self._drop(key)
+        self._entries[key] = _Entry(reply, self._clock() + seconds)
+        self._passages += len(reply.results)
+        while len(self._entries) > self._max_entries or self._passages > self._max_passages:
+            self._drop(next(iter(self._entries)))
+            self._evictions += 1
+
+    def _drop(self, key: bytes) -> None:
+        self._passages -= len(self._entries.pop(key).reply.results)
+
+
+def cache_key(
+    scope: Scope,
+    query: str,
+    options: RetrievalOptions,
+    *,
+    collection_id: int,
+    revision: int,
+    settings: object = None,
+) -> bytes:
+    """The key of a search: equal only where everything that its reply depends on is.
+
+    Args:
+        scope: Whose search: every field of it counts, so that no caller meets what was made for another.
+        query: As asked.
+        options: Every one.
+        collection_id: Not its name: a collection that is deleted and made again is another one.
+        revision: The collection's, read before the search.
+        settings: What else decides the results: defaults of the search, synonyms' fingerprint, models. A frozen
+            dataclass, or a tuple of simple values.
+
+    Raises:
+        UsageError: A value is of a type that has no canonical form.
+    """
+    digest = hashlib.blake2b(digest_size=24)
+    _feed(digest.update, (scope, query, options, collection_id, revision, settings))
+    return digest.digest()
+
+
+def _feed(update: Callable[[bytes], object], value: object) -> None:
+    """Hash a value with its type and length, so that no two different values look alike."""
+    if value is None or (isinstance(value, (bool, int, float, str, bytes)) and not isinstance(value, Enum)):
+        content = value if isinstance(value, bytes) else repr(value).encode("utf-8", "surrogatepass")
+        update(b"%s %d:" % (type(value).__name__.encode(), len(content)))
+        update(content)
+    elif isinstance(value, Enum):
+        _feed(update, (type(value).__name__, value.value))
+    elif isinstance(value, (datetime, date)):
+        # One instant is one instant in whatever zone it is written.
+        aware = isinstance(value, datetime) and value.tzinfo is not None
+        moment = value.astimezone(UTC) if isinstance(value, datetime) and aware else value
+        _feed(update, (type(value).__name__, moment.isoformat()))
+    else:
+        _feed_compound(update, value)
+
+
+def _feed_compound(update: Callable[[bytes], object], value: object) -> None:
+    if is_dataclass(value) and not isinstance(value, type):
+        items: list[object] = [(field.name, getattr(value, field.name)) for field in fields(value)]
+    elif isinstance(value, Mapping):
+        items = [*sorted(((_canonical(key), _canonical(item)) for key, item in value.items()))]
+    elif isinstance(value, Set):
+        items = [*sorted(_canonical(item) for item in value)]
+    elif isinstance(value, Sequence):
+        items = list(value)
+    else:
+        raise UsageError(f"A value of type {type(value).__name__} cannot be part of a search: {value!r}.")
+    kind = "list" if isinstance(value, (list, tuple)) else type(value).__name__
+    update(b"%s %d[" % (kind.encode(), len(items)))
+    for item in items:
+        _feed(update, item)
+    update(b"]")
+
+
+def _canonical(value: object) -> bytes:
+    parts: list[bytes] = []
+    _feed(parts.append, value)
+    return b"".join(parts)
+
+
+def _own_copy(reply: SearchReply) -> SearchReply:
+    return replace(
+        reply,
+        results=tuple(map(_own_passage, reply.results)),
+        timings_ms=dict(reply.timings_ms),
+        paths=dict(reply.paths),
+    )
+
+
+def _own_passage(passage: RetrievedContext) -> RetrievedContext:
+    return replace(passage, metadata=deepcopy(dict(passage.metadata))) if passage.metadata else passage
