@@ -32,6 +32,7 @@ from recollect.answer.extractive import ExtractionOptions, read
 from recollect.answer.refusal import RefusalRule, Support
 from recollect.chunking.registry import make_chunker
 from recollect.documents.reader import read_file
+from recollect.documents.walk import FoundFile, walk
 from recollect.embedding.local import LocalEmbedder
 from recollect.embedding.models import ModelCache
 from recollect.model import Document, RetrievedContext
@@ -120,8 +121,8 @@ class Bench:
         self.embedder = LocalEmbedder(cache=ModelCache(models))
         self.analyzer = Analyzer("en")
         folder = ROOT / "examples/handbook"
-        paths = sorted(path for path in folder.rglob("*") if path.is_file())
-        self.handbook = self._collection([read_file(p, source=str(p.relative_to(folder))) for p in paths])
+        files = [found for found in walk([folder]) if isinstance(found, FoundFile)]
+        self.handbook = self._collection([read_file(found.path, source=found.source) for found in files])
 
     def _collection(self, documents: Sequence[Document]) -> Collection:
         return Collection(documents, self.embedder, self.analyzer)

@@ -120,4 +120,5 @@ def test_the_handbook_reads_whole():
         assert "| --- |" not in document.content or one.path.suffix == ".md"
         if one.path.suffix == ".pdf":
             assert document.pages
-    assert skipped == []
+    assert {one.kind for one in skipped} == {"hidden", "ignored"}
+    assert {one.source for one in skipped} == {".recollectignore", "rag-tests.yaml"}
