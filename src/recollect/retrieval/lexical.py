@@ -10,6 +10,7 @@ from dataclasses import KW_ONLY, dataclass
 from recollect.model import Scope
 from recollect.retrieval import bm25
 from recollect.retrieval.analysis import Analyzer, term_frequencies
+from recollect.retrieval.pruning import necessary_terms
 from recollect.store.collections import Collection
 from recollect.store.search import LexicalRow, SearchRepository
 
@@ -90,7 +91,7 @@ class LexicalArm:
         """The best ``limit`` chunks for a query.
 
         Candidates come from the rarest terms first. Where the bound on what the other terms could add does not prove
-        the first ``top_k`` exact, the terms that are needed for the proof are searched too (MaxScore).
+        the first ``top_k`` exact, chunks that hold enough of the others to come up among them are searched too.
         """
         terms = term_frequencies(analyzer.query_terms(query), salt=collection.collection_id)
         weights, frequencies = self._weigh(scope, collection, terms)
@@ -99,8 +100,8 @@ class LexicalArm:
         small = collection.chunk_count <= SMALL_COLLECTION_CHUNKS or version_ids is not None
         choice = bm25.choose_terms(frequencies, budget=sum(frequencies.values()) if small else self._budget)
         wanted = _Wanted(scope, collection, weights, top_k=top_k, limit=limit, version_ids=version_ids)
-        found, proven = self._round(wanted, choice.chosen)
-        needed = _terms_to_prove(choice.remaining, weights, _kth(found, top_k), collection)
+        found, proven = self._round(wanted, [choice.chosen])
+        needed = necessary_terms(choice.remaining, _bounds(choice.remaining, wanted), _kth(found, top_k))
         if needed:
             more, proven_too = self._round(wanted, needed)
             found |= more
@@ -132,8 +133,8 @@ class LexicalArm:
         weights = bm25.query_weights(counts, document_frequencies=frequencies, chunks=chunks)
         return weights, frequencies
 
-    def _round(self, wanted: _Wanted, candidates: Sequence[int]) -> tuple[dict[int, float], bool]:
-        """The best chunks that hold any of the candidate terms, and whether the best ``top_k`` of them are proven.
+    def _round(self, wanted: _Wanted, conditions: Sequence[Sequence[int]]) -> tuple[dict[int, float], bool]:
+        """The best chunks that hold a term of each condition, and whether the best ``top_k`` of them are proven.
 
         The database orders by the stored weights, which go by the reference length; what it cuts off could have come
         further up under today's average. Where that cannot be ruled out, more are fetched.
@@ -144,9 +145,10 @@ class LexicalArm:
             hits = self._repository.lexical(
                 wanted.scope,
                 wanted.collection,
-                candidates=candidates,
+                candidates=conditions[0],
                 query=wanted.weights,
                 limit=limit,
+                also=conditions[1:],
                 version_ids=wanted.version_ids,
             )
             found = _rescored(wanted.collection, wanted.weights, dict(hits))
@@ -184,16 +186,14 @@ def _kth(found: Mapping[int, float], top_k: int) -> float:
     return best[-1] if len(best) == top_k else 0.0
 
 
-def _terms_to_prove(
-    remaining: Sequence[int], weights: Mapping[int, float], threshold: float, collection: Collection
-) -> tuple[int, ...]:
-    """The rarest of the remaining terms that must be searched, so that no chunk without them can reach the top k."""
-    for taken in range(len(remaining) + 1):
-        bound = bm25.upper_bound(
-            [weights[lexeme] for lexeme in remaining[taken:]],
+def _bounds(terms: Sequence[int], wanted: _Wanted) -> dict[int, float]:
+    """The most that each term can add to a chunk's score."""
+    collection = wanted.collection
+    return {
+        term: bm25.upper_bound(
+            [wanted.weights[term]],
             reference_length=collection.reference_length or 1.0,
             average_length=collection.average_length,
         )
-        if bound <= threshold:
-            return tuple(remaining[:taken])
-    return tuple(remaining)
+        for term in terms
+    }

@@ -122,12 +122,23 @@ class SearchRepository:
         candidates: Sequence[int],
         query: Mapping[int, float],
         limit: int,
+        also: Sequence[Sequence[int]] = (),
         version_ids: list[int] | None = None,
     ) -> list[tuple[int, LexicalRow]]:
-        """Chunks that contain any of ``candidates``, by the inner product with ``query`` (lexeme → IDF), best first."""
+        """Chunks by the inner product with ``query`` (lexeme → IDF), best first.
+
+        Args:
+            scope: Whose chunks, and as of when.
+            collection: Where to look.
+            candidates: Lexemes of which a chunk must hold at least one.
+            query: The lexemes' weights.
+            limit: How many chunks at most.
+            also: More such sets: a chunk must hold a lexeme of each.
+            version_ids: Only chunks of these document versions; None for all.
+        """
         params = {
             **_base(scope, collection),
-            "lexemes": list(candidates),
+            "conditions": ["{" + ",".join(map(str, lexemes)) + "}" for lexemes in (candidates, *also)],
             "query": to_sparse(list(query), list(query.values())),
             "limit": limit,
             "version_ids": version_ids,

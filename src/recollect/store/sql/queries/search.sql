@@ -6,7 +6,7 @@ SELECT chunk_id, score FROM search_dense(%(tenant_id)s, %(collection_id)s, %(emb
                                          %(version_ids)s, %(as_of)s, %(indexed)s)
 
 -- lexical: the arm that compares words; scored again by the caller
-SELECT chunk_id, length, weights FROM search_lexical(%(tenant_id)s, %(collection_id)s, %(lexemes)s, %(query)s,
+SELECT chunk_id, length, weights FROM search_lexical(%(tenant_id)s, %(collection_id)s, %(conditions)s::text[], %(query)s,
                                                      %(limit)s, %(version_ids)s, %(as_of)s)
 
 -- document_frequencies: in how many chunks each lexeme stands, by the last refresh
@@ -28,5 +28,6 @@ SELECT c.chunk_id, v.document_id, v.title, v.uri, c.section, c.page,
             ELSE (SELECT substr(t.content, c.parent_start + 1, c.parent_end - c.parent_start)
                   FROM document_contents t WHERE t.tenant_id = c.tenant_id AND t.version_id = c.version_id) END,
        v.metadata || c.metadata, v.department, v.tags, c.version_id
-FROM chunks c JOIN document_versions v USING (tenant_id, version_id)
-WHERE c.tenant_id = %(tenant_id)s AND c.chunk_id = ANY (%(chunk_ids)s)
+-- The chunks first, whatever the planner believes: before a store is analysed it would begin with every version.
+FROM (SELECT * FROM chunks WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s) OFFSET 0) c
+JOIN document_versions v USING (tenant_id, version_id)

@@ -36,20 +36,23 @@ BEGIN
 END
 $$;
 
--- Chunks that contain any of p_lexemes, by the inner product of their BM25 weights with the query's IDFs.
+-- Chunks by the inner product of their BM25 weights with the query's IDFs, best first.
+-- p_conditions: int[] literals; a chunk holds at least one lexeme of each. The GIN index answers them together, so that
+-- only chunks that meet all of them are read.
 CREATE OR REPLACE FUNCTION search_lexical(
-    p_tenant int, p_collection int, p_lexemes int[], p_query sparsevec, p_limit int,
+    p_tenant int, p_collection int, p_conditions text[], p_query sparsevec, p_limit int,
     p_versions bigint[] DEFAULT NULL, p_as_of timestamptz DEFAULT NULL
 ) RETURNS TABLE (chunk_id bigint, version_id bigint, length int, weights sparsevec)
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN QUERY EXECUTE format(
         'SELECT chunk_id, version_id, length, weights FROM chunk_lexical
-         WHERE tenant_id = %1$s AND collection_id = %2$s AND %3$s AND lexemes && $1 %4$s
-         ORDER BY weights <#> $2, chunk_id LIMIT %5$s',
+         WHERE tenant_id = %1$s AND collection_id = %2$s AND %3$s AND %4$s %5$s
+         ORDER BY weights <#> $1, chunk_id LIMIT %6$s',
         p_tenant, p_collection, known_condition(p_as_of),
-        CASE WHEN p_versions IS NULL THEN '' ELSE 'AND version_id = ANY ($3)' END, p_limit)
-    USING p_lexemes, p_query, p_versions;
+        (SELECT string_agg(format('lexemes && %L::int[]', c), ' AND ') FROM unnest(p_conditions) AS c),
+        CASE WHEN p_versions IS NULL THEN '' ELSE 'AND version_id = ANY ($2)' END, p_limit)
+    USING p_query, p_versions;
 END
 $$;
 
