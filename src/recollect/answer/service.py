@@ -150,6 +150,7 @@ async def stream_answer(
             max_context_chars=options.max_context_chars,
             max_context_tokens=options.max_context_tokens,
             count_tokens=options.count_tokens,
+            language=options.language,
         )
         pieces: list[str] = []
         async for piece in chat_model.stream(prompt.messages, max_tokens=options.max_tokens):

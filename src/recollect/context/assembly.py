@@ -1,0 +1,141 @@
+"""Fits passages into a budget, best first, by whole sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from recollect.chunking.sentences import sentence_spans
+from recollect.chunking.tokens import LONGEST_TOKEN, tokenize
+from recollect.context.blocks import CUT_MARK, ContextBlock, context_block, part_of, trimmed
+from recollect.context.budget import Budget, estimate_tokens, most
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from recollect.model import RetrievedContext
+
+SEPARATOR = "\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class AssembledContext:
+    """Passages as a model is shown them.
+
+    Attributes:
+        text: All blocks, a blank line between two; empty where no passage was given or none fits.
+        blocks: ``blocks[n - 1]`` is block n.
+        token_count: Tokens of ``text`` by the counter that was given; 0 where it is empty.
+        omitted: How many of the passages that hold any text are not shown at all.
+    """
+
+    text: str = ""
+    blocks: tuple[ContextBlock, ...] = ()
+    token_count: int = 0
+    omitted: int = 0
+
+    @property
+    def passages(self) -> tuple[RetrievedContext, ...]:
+        """What is shown of each passage, in order of the numbers."""
+        return tuple(block.passage for block in self.blocks)
+
+
+def assemble(
+    passages: Sequence[RetrievedContext],
+    *,
+    token_budget: int | None,
+    count_tokens: Callable[[str], int] = estimate_tokens,
+    max_context_length: int | None = None,
+    language: str = "en",
+) -> AssembledContext:
+    """Passages as numbered blocks with source, section, page and date, within a budget that is never exceeded.
+
+    They fill the budget in their order. The first that does not fit ends the context: it is shortened to as many whole
+    sentences from its start as fit, and left out if not one does. Only a sentence that is longer than the whole budget
+    is cut, behind a word, and marked with ``…``. Headers, numbers, separators and marks count like everything else.
+
+    Args:
+        passages: Best first, of any source. Empty ones are skipped.
+        token_budget: The most tokens of the whole context; None: only ``max_context_length`` counts.
+        count_tokens: The model's own tokenizer where it is at hand; otherwise a quarter of the bytes. Asked for whole
+            contexts, so a counter that adds markers of its own is obeyed too.
+        max_context_length: The most characters of the whole context; None: any number.
+        language: ISO 639-1 code of the passages, for sentence boundaries.
+
+    Returns:
+        The context; an empty one if there are no passages.
+
+    Raises:
+        UsageError: A limit is less than 1.
+
+    Example:
+        >>> assemble([], token_budget=1000).text
+        ''
+    """
+    budget = Budget(token_budget, max_context_length, count_tokens)
+    readable = [trimmed(passage) for passage in passages if passage.content.strip()]
+    whole = [_block(passage, number) for number, passage in enumerate(readable, start=1)]
+
+    def all_fit(count: int) -> bool:
+        return budget.fits(_text(whole[:count]))
+
+    # Most often everything fits: one count instead of several.
+    shown = len(whole) if whole and all_fit(len(whole)) else most(len(whole) - 1, all_fit)
+    blocks = whole[:shown]
+    if shown < len(readable):
+        shortened = _shortened(readable[shown], blocks, budget, language)
+        blocks += [shortened] if shortened else []
+    text = _text(blocks)
+    return AssembledContext(
+        text=text,
+        blocks=tuple(blocks),
+        token_count=count_tokens(text) if text else 0,
+        omitted=len(readable) - len(blocks),
+    )
+
+
+def _block(passage: RetrievedContext, number: int, *, shortened: bool = False, mark: str = "") -> ContextBlock:
+    return ContextBlock(number, passage, context_block(passage, number=number, mark=mark), shortened)
+
+
+def _text(blocks: Sequence[ContextBlock]) -> str:
+    return SEPARATOR.join(block.text for block in blocks)
+
+
+def _shortened(
+    passage: RetrievedContext, before: Sequence[ContextBlock], budget: Budget, language: str
+) -> ContextBlock | None:
+    """The start of a passage that fits behind other blocks; None where nothing does."""
+    number = len(before) + 1
+
+    def first(end: int, mark: str = "") -> ContextBlock:
+        return _block(part_of(passage, 0, end), number, shortened=True, mark=mark)
+
+    def fits(block: ContextBlock) -> bool:
+        return budget.fits(_text([*before, block]))
+
+    ends = [end for _, end in sentence_spans(passage.content, language)]
+    # The last sentence's end is the passage's, which is known not to fit.
+    sentences = most(len(ends) - 1, lambda count: fits(first(ends[count - 1])))
+    if sentences:
+        return first(ends[sentences - 1])
+    if budget.fits(_block(part_of(passage, 0, ends[0]), 1).text):
+        return None
+    cuts = [end for _, end in tokenize(passage.content[: ends[0]])][:-1]
+    count = most(len(cuts), lambda count: fits(first(cuts[count - 1], CUT_MARK)))
+    if not count:
+        return None
+    end = cuts[count - 1]
+    at_space = _word_end(passage.content, end)
+    return first(at_space, CUT_MARK) if fits(first(at_space, CUT_MARK)) else first(end, CUT_MARK)
+
+
+def _word_end(text: str, end: int) -> int:
+    """The end of the last whole word before a token's end, which may lie inside one ("don't").
+
+    In scripts without spaces, and in endless strings, the token's end is as good a place as any.
+    """
+    if text[end].isspace():
+        return end
+    at_space = len(text[:end].rsplit(None, 1)[0])
+    return at_space if end - at_space <= LONGEST_TOKEN else end

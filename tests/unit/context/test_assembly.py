@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from answer.samples import LEAVE, passage
+
+from recollect.context import assemble, estimate_tokens
+from recollect.errors import UsageError
+
+SICK = "Call before nine. A note is needed from day three. Dr. Wu signs it. Send it to the office."
+
+
+def words(text):
+    return len(text.split())
+
+
+def test_numbered_blocks_with_what_is_known_of_them():
+    context = assemble(
+        [
+            passage("28 days.", section="Annual Leave", page=3, event_time=datetime(2026, 1, 1, 9, tzinfo=UTC)),
+            passage("Said before.", source="memory:42", metadata={"date": "2025-12-24"}),
+        ],
+        token_budget=100,
+    )
+    assert context.text == (
+        "[Source 1: hr/leave_policy.pdf | Section: Annual Leave | Page: 3 | Date: 2026-01-01]\n28 days.\n\n"
+        "[Source 2: memory:42 | Date: 2025-12-24]\nSaid before."
+    )
+    assert [block.number for block in context.blocks] == [1, 2]
+    assert "\n\n".join(block.text for block in context.blocks) == context.text
+    assert context.token_count == estimate_tokens(context.text)
+    assert context.omitted == 0
+
+
+@pytest.mark.parametrize("passages", [[], [passage(" \n ")]])
+def test_nothing_relevant_is_an_empty_context(passages):
+    context = assemble(passages, token_budget=100)
+    assert (context.text, context.blocks, context.token_count, context.omitted) == ("", (), 0, 0)
+
+
+def test_empty_passages_take_no_number():
+    context = assemble([passage("one"), passage(" "), passage("two")], token_budget=100)
+    assert [(block.number, block.passage.content) for block in context.blocks] == [(1, "one"), (2, "two")]
+
+
+def test_offsets_point_at_what_is_shown():
+    text = "\n\n  Some text. \n"
+    (shown,) = assemble([passage(text, start=1)], token_budget=100).passages
+    assert (shown.content, shown.start_offset, shown.end_offset) == ("Some text.", 4, 14)
+
+
+def test_the_last_block_is_shortened_to_whole_sentences():
+    context = assemble([passage("First."), passage(SICK), passage("Third.")], token_budget=20, count_tokens=words)
+    assert [block.passage.content for block in context.blocks] == [
+        "First.",
+        "Call before nine. A note is needed from day three.",
+    ]
+    assert [block.shortened for block in context.blocks] == [False, True]
+    assert "…" not in context.text
+    assert context.omitted == 1
+    assert context.token_count == words(context.text) <= 20
+
+
+def test_a_passage_of_which_no_sentence_fits_is_left_out_and_ends_the_context():
+    context = assemble([passage("First."), passage(SICK), passage("x.")], token_budget=9, count_tokens=words)
+    assert [block.passage.content for block in context.blocks] == ["First."]
+    assert context.omitted == 2
+
+
+def test_a_sentence_over_the_whole_budget_is_cut_behind_a_word_and_marked():
+    text = "We don't do " + "this or that or " * 500 + "more."
+    context = assemble([passage(text), passage("Short.")], token_budget=20, count_tokens=words)
+    (block,) = context.blocks
+    assert block.text.endswith(" …")
+    assert block.shortened
+    assert text[block.passage.start_offset : block.passage.end_offset] == block.passage.content
+    assert text[block.passage.end_offset] == " "
+    assert words(context.text) == 20
+
+
+def test_a_word_is_not_cut_at_its_apostrophe():
+    text = "It doesn't " * 100
+    for budget in range(60, 80):
+        (block,) = assemble([passage(text)], token_budget=budget, count_tokens=len).blocks
+        assert block.passage.content.endswith(("It", "doesn't"))
+        assert len(block.text) <= budget
+
+
+@pytest.mark.parametrize("text", ["休暇は年に二十八日です、" * 100, "QUJDREVG" * 500])
+def test_text_without_spaces_is_cut_too(text):
+    (block,) = assemble([passage(text)], token_budget=None, max_context_length=150).blocks
+    assert 80 < len(block.text) <= 150
+    assert text.startswith(block.passage.content)
+
+
+def test_both_limits_hold():
+    by_length = assemble([passage(LEAVE)], token_budget=1000, max_context_length=200)
+    by_tokens = assemble([passage(LEAVE)], token_budget=50, max_context_length=5000)
+    assert 100 < len(by_length.text) <= 200
+    assert 25 < estimate_tokens(by_tokens.text) <= 50
+
+
+def test_a_header_over_the_budget_leaves_nothing():
+    context = assemble([passage("Text.", section="s" * 100)], token_budget=10)
+    assert (context.text, context.omitted) == ("", 1)
+
+
+def test_a_long_source_does_not_eat_the_budget():
+    context = assemble([passage("Text.", source="a/" * 5000)], token_budget=100)
+    assert context.text.endswith("…]\nText.")
+
+
+def test_few_counts_where_everything_fits():
+    counted = []
+    assemble([passage(f"{n}.") for n in range(50)], token_budget=9000, count_tokens=lambda t: counted.append(t) or 1)
+    assert len(counted) == 2
+
+
+def test_long_contexts_are_not_counted_whole_again_and_again():
+    counted = []
+    assemble(
+        [passage(f"{n} " + "word " * 100) for n in range(1000)],
+        token_budget=500,
+        count_tokens=lambda text: counted.append(len(text)) or words(text),
+    )
+    assert sum(counted[1:]) < 100_000
+
+
+@pytest.mark.parametrize("options", [{"token_budget": 0}, {"token_budget": None, "max_context_length": 0}])
+def test_budgets_out_of_range(options):
+    with pytest.raises(UsageError, match="must be at least 1"):
+        assemble([passage("x")], **options)
+
+
+@pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("äöü", 2), ("\ud800", 1)])
+def test_tokens_are_a_quarter_of_the_bytes(text, tokens):
+    assert estimate_tokens(text) == tokens
