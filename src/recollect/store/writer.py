@@ -75,6 +75,10 @@ class _NewVersion:
     chunk_ids: Sequence[int]
 
 
+class _ErasedMeanwhileError(Exception):
+    """A document was erased between the statement that found it and the one that locked it."""
+
+
 class DocumentWriter:
     """Stores, closes and erases documents."""
 
@@ -102,8 +106,22 @@ class DocumentWriter:
         Raises:
             NotFoundError: The collection was deleted meanwhile.
         """
-        if not batch:
-            return []
+        while batch:
+            try:
+                return self._write_once(scope, collection, source, batch, force=force)
+            except _ErasedMeanwhileError:
+                continue
+        return []
+
+    def _write_once(
+        self,
+        scope: Scope,
+        collection: Collection,
+        source: Source,
+        batch: Sequence[PreparedDocument],
+        *,
+        force: bool,
+    ) -> list[WrittenDocument]:
         with self._database.transaction(scope) as connection:
             ids = self._lock(connection, scope, collection, source, [_uri(item) for item in batch])
             latest = self._latest(connection, scope, list(ids.values()))
@@ -163,7 +181,11 @@ class DocumentWriter:
         if not rows(connection, _SQL["hold_collection"], params):
             raise NotFoundError(f"The collection {collection.name!r} was deleted meanwhile: the rest was not stored.")
         connection.execute(_SQL["ensure_documents"], params)
-        return dict(rows(connection, _SQL["lock_documents"], params))
+        ids = dict(rows(connection, _SQL["lock_documents"], params))
+        if len(ids) < len(uris):
+            # Begun anew rather than repeated here: locks taken out of order could block two writers for good.
+            raise _ErasedMeanwhileError
+        return ids
 
     @staticmethod
     def _latest(connection: Connection, scope: Scope, document_ids: list[int]) -> dict[int, _Latest]:

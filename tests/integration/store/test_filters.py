@@ -1,0 +1,110 @@
+"""Filters: every kind, together, and against hostile values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from shelf import Shelf, second_tenant
+
+from recollect.model import Scope
+from recollect.store.filters import DocumentFilter, matching_versions
+from recollect.store.store import Store
+
+HOSTILE = ["'", "'; DROP TABLE documents; --", "%s", "%(tenant_id)s", "\\", '"', "{}", "$1", "\u05d0", "a\nb"]
+
+
+@pytest.fixture
+def shelf(store: Store) -> Shelf:
+    return Shelf(store)
+
+
+def matches(shelf: Shelf, scope: Scope | None = None, **conditions: Any) -> set[str]:
+    found = matching_versions(
+        shelf.store.database, scope or shelf.scope, shelf.collection.collection_id, DocumentFilter(**conditions)
+    )
+    names = shelf.rows("SELECT uri FROM document_versions WHERE version_id = ANY (%(ids)s)", ids=found.version_ids)
+    assert found.chunk_count == len(names)
+    return {row[0] for row in names}
+
+
+def test_each_condition_alone_and_together(shelf: Shelf):
+    shelf.add("a", "x", department="hr", tags=("new", "red"), metadata={"year": 2024})
+    shelf.add("b", "x", department="hr", tags=("red",), metadata={"year": 2023})
+    shelf.add("c", "x", department="it", tags=("new", "red"), metadata={"year": 2024})
+    shelf.add("d", "x")
+    assert matches(shelf, department=("hr",)) == {"a", "b"}
+    assert matches(shelf, department=("hr", "it")) == {"a", "b", "c"}
+    assert matches(shelf, tags=("red",)) == {"a", "b", "c"}
+    assert matches(shelf, tags=("red", "new")) == {"a", "c"}
+    assert matches(shelf, source=("a", "d")) == {"a", "d"}
+    assert matches(shelf, source=("manual",)) == {"a", "b", "c", "d"}
+    assert matches(shelf, source=("manual",), department=("hr",), tags=("new",), metadata={"year": 2024}) == {"a"}
+    assert matches(shelf) == {"a", "b", "c", "d"}
+    assert matches(shelf, department=("none",)) == set()
+
+
+VALUES = [None, True, False, 0, 1, 1.5, "", "1", "true", [], [1], ["a"], {}, {"x": 1}, {"x": 1, "y": 2}, {"x": None}]
+
+
+def test_metadata_is_compared_for_equality(shelf: Shelf):
+    for number, value in enumerate(VALUES):
+        shelf.add(f"v{number}", "x", metadata={"key": value, "other": 1})
+    shelf.add("without", "x", metadata={"other": 1})
+    for number, value in enumerate(VALUES):
+        assert matches(shelf, metadata={"key": value}) == {f"v{number}"}, value
+    assert matches(shelf, metadata={"key": 1.0}) == {"v4"}
+    assert matches(shelf, metadata={"key": "x", "other": 1}) == set()
+    assert len(matches(shelf, metadata={"other": 1})) == len(VALUES) + 1
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_hostile_values_are_values(shelf: Shelf, value: str):
+    shelf.add("plain", "x", department="d", tags=("t",), metadata={"k": "v"})
+    shelf.add(value, "x", department=value, tags=(value,), metadata={value: value})
+    for conditions in (
+        {"department": (value,)},
+        {"tags": (value,)},
+        {"source": (value,)},
+        {"metadata": {value: value}},
+    ):
+        assert matches(shelf, **conditions) == {value}
+
+
+def test_other_tenants_and_the_past(shelf: Shelf):
+    other = second_tenant(shelf.store)
+    document_id = shelf.add("a", "x", department="old").document_id
+    then = Scope(as_of=shelf.rows("SELECT clock_timestamp()")[0][0])
+    shelf.write(shelf.prepared("a", "y", department="new"))
+    assert matches(shelf, department=("old",)) == set()
+    assert matches(shelf, then, department=("old",)) == {"a"}
+    assert matches(shelf, then, department=("new",)) == set()
+    assert matches(shelf, other, department=("new",)) == set()
+    shelf.store.writer.close(shelf.scope, [document_id])
+    assert matches(shelf) == set()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text("ab\u05d0%'\"", max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("xy"), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(stored=JSON, asked=JSON)
+def test_equal_means_what_it_means_in_python(store: Store, stored: Any, asked: Any):
+    def same(a: Any, b: Any) -> bool:
+        if isinstance(a, bool) or isinstance(b, bool):
+            return a is b
+        if isinstance(a, dict) and isinstance(b, dict):
+            return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+        if isinstance(a, list) and isinstance(b, list):
+            return len(a) == len(b) and all(map(same, a, b))
+        return a == b
+
+    shelf = Shelf(store)
+    shelf.write(shelf.prepared("one", "x", metadata={"k": stored}), force=True)
+    assert matches(shelf, metadata={"k": asked}) == ({"one"} if same(stored, asked) else set())

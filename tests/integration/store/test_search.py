@@ -1,0 +1,214 @@
+"""The arms against brute force."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from dataclasses import replace
+from datetime import datetime
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from shelf import EMBEDDER, Shelf, second_tenant
+
+from recollect.model import Scope
+from recollect.retrieval import lexical
+from recollect.retrieval.analysis import Analyzer
+from recollect.store.store import Store
+
+K1, B = 1.2, 0.75
+
+# Few words, so that they meet; of very different frequency, so that their weights differ.
+WORDS = [f"word{letter}" for letter in "abcdefghijklmnop"]
+
+
+def line(choice: random.Random, longest: int = 12) -> str:
+    return " ".join(choice.choices(WORDS, weights=[2.0**-n for n in range(len(WORDS))], k=choice.randint(1, longest)))
+
+
+@pytest.fixture
+def shelf(store: Store) -> Shelf:
+    return Shelf(store)
+
+
+def bm25_by_hand(shelf: Shelf, query: str) -> dict[int, float]:
+    """BM25 of every current chunk, from its text alone and the statistics of the last refresh."""
+    analyzer = Analyzer("en")
+    now = shelf.now()
+    chunks = dict(
+        shelf.rows(
+            "SELECT c.chunk_id, c.text FROM chunks c JOIN document_versions v USING (tenant_id, version_id) "
+            "WHERE v.collection_id = %(c)s AND v.known_to = 'infinity'",
+            c=shelf.collection.collection_id,
+        )
+    )
+    # The shelf gives every document the title t, which is indexed with each chunk.
+    terms = {chunk_id: Counter(analyzer.terms("t\n" + text)) for chunk_id, text in chunks.items()}
+    assert now.stats_pending == 0, "this oracle needs fresh statistics"
+    average = sum(sum(counts.values()) for counts in terms.values()) / len(terms)
+    scores = {}
+    for chunk_id, counts in terms.items():
+        length = sum(counts.values())
+        total = 0.0
+        for term in analyzer.query_terms(query):
+            df = sum(term in other for other in terms.values())
+            tf = counts[term]
+            if tf:
+                idf = math.log(1 + (len(terms) - df + 0.5) / (df + 0.5))
+                total += idf * tf * (K1 + 1) / (tf + K1 * (1 - B + B * length / average))
+        if total > 0:
+            scores[chunk_id] = total
+    return scores
+
+
+def assert_best(hits: lexical.LexicalHits, scores: dict[int, float], top_k: int) -> None:
+    """The hits are a best ``top_k`` of ``scores``, ties in any order."""
+    expected = sorted(scores.values(), reverse=True)[:top_k]
+    assert [score for _, score in hits.scores[:top_k]] == pytest.approx(expected, rel=1e-5)
+    for chunk_id, score in hits.scores:
+        assert score == pytest.approx(scores[chunk_id], rel=1e-5)
+
+
+def test_dense_exact_is_brute_force(shelf: Shelf):
+    choice = random.Random(1)
+    shelf.fill([line(choice) for _ in range(300)])
+    matrix = shelf.vectors()
+    ids = np.array(list(matrix))
+    for query in ("worda wordb", "wordp", "unrelated thing"):
+        scores = np.stack(list(matrix.values())) @ EMBEDDER.embed_query(query)
+        order = np.lexsort((ids, -scores))[:25]
+        found = shelf.dense(query, limit=25)
+        assert [score for _, score in found] == pytest.approx(scores[order].tolist(), abs=2e-3)
+        assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
+        assert set(shelf.store.search.similarities(shelf.scope, EMBEDDER.embed_query(query), ids.tolist())) == set(
+            ids.tolist()
+        )
+
+
+def test_equal_chunks_come_in_a_fixed_order(shelf: Shelf):
+    shelf.fill(["the same words"] * 40)
+    found = shelf.dense("the same words", limit=10)
+    assert [chunk_id for chunk_id, _ in found] == sorted(shelf.vectors())[:10]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    seed=st.integers(0, 10**6),
+    later=st.integers(1, 60),
+    large=st.booleans(),
+    budget=st.sampled_from([1, 20, 4000]),
+    limit=st.sampled_from([3, 5, 40]),
+    query=st.lists(st.sampled_from([*WORDS, "nowhere", "the"]), min_size=1, max_size=6).map(" ".join),
+)
+def test_lexical_is_brute_force_bm25_wherever_it_says_exact(
+    store: Store, seed: int, later: int, large: bool, budget: int, limit: int, query: str
+):
+    """The average length drifts by up to five times after the first write, and the limit is small."""
+    if store.collections.find(Scope(), "shelf"):
+        store.collections.delete(Scope(), "shelf")
+    shelf = Shelf(store)
+    choice = random.Random(seed)
+    shelf.fill([line(choice, 4) for _ in range(30)])
+    shelf.fill([line(choice, later) for _ in range(60)], prefix="later")
+    store.collections.refresh_term_stats(shelf.scope, shelf.now())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lexical, "SMALL_COLLECTION_CHUNKS", 0 if large else 5000)
+        hits = shelf.lexical(query, top_k=3, limit=limit, budget=budget)
+    scores = bm25_by_hand(shelf, query)
+    # Ninety chunks can always be fetched whole, so it is always proven.
+    assert hits.exact or 16 * limit < len(scores)
+    if hits.exact:
+        assert_best(hits, scores, 3)
+
+
+def test_a_drift_that_turns_the_order_is_found_out(shelf: Shelf, monkeypatch: pytest.MonkeyPatch):
+    """Long chunks are underrated by weights of a short reference length, and would be cut off."""
+    monkeypatch.setattr(lexical, "_WIDEST", 1)
+    shelf.fill(["worda wordb"] * 20)
+    shelf.fill([" ".join(["worda"] * 2 + ["filler"] * 60)] * 40, prefix="long")
+    shelf.store.collections.refresh_term_stats(shelf.scope, shelf.now())
+    cut = shelf.lexical("worda", top_k=5, limit=5)
+    assert not cut.exact and cut.path == "approximate"
+    monkeypatch.setattr(lexical, "_WIDEST", 64)
+    whole = shelf.lexical("worda", top_k=5, limit=5)
+    assert whole.exact
+    assert_best(whole, bm25_by_hand(shelf, "worda"), 5)
+
+
+def test_what_came_after_the_last_refresh_is_found(shelf: Shelf):
+    shelf.fill(["alpha beta", "beta gamma"])
+    shelf.store.collections.refresh_term_stats(shelf.scope, shelf.now())
+    shelf.add("late", "zebrafish")
+    assert shelf.contents([c for c, _ in shelf.lexical("zebrafish").scores]) == ["zebrafish"]
+    # Fresh statistics that lack a word prove that no chunk holds it.
+    shelf.store.collections.refresh_term_stats(shelf.scope, shelf.now())
+    assert shelf.lexical("aardvark").path == "no terms"
+
+
+def test_more_terms_than_are_searched_is_not_called_exact(shelf: Shelf):
+    words = [f"term{number}" for number in range(lexical.MAX_QUERY_TERMS + 5)]
+    shelf.fill([" ".join(words), "term1"])
+    assert not shelf.lexical(" ".join(words)).exact
+    assert shelf.lexical(" ".join(words[:10])).exact
+
+
+def test_lexical_scores_of_given_chunks_are_those_of_the_search(shelf: Shelf):
+    shelf.fill([line(random.Random(n)) for n in range(50)])
+    hits = shelf.lexical("worda wordc")
+    arm = lexical.LexicalArm(shelf.store.search, budget=10)
+    again = arm.scores(shelf.scope, shelf.now(), hits.weights, [c for c, _ in hits.scores])
+    assert again == pytest.approx(dict(hits.scores))
+    assert arm.scores(shelf.scope, shelf.now(), hits.weights, []) == {}
+
+
+def test_the_past_is_searched_as_it_was(shelf: Shelf):
+    def now() -> datetime:
+        return shelf.rows("SELECT clock_timestamp()")[0][0]
+
+    shelf.add("a", "apple pie")
+    then = Scope(as_of=now())
+    shelf.add("a", "banana bread")
+    shelf.add("b", "cherry cake")
+    shelf.store.collections.refresh_term_stats(shelf.scope, shelf.now())
+    assert shelf.contents([c for c, _ in shelf.dense("apple", scope=then)]) == ["apple pie"]
+    # Nothing current holds the word any more, so the statistics do not know it.
+    assert shelf.contents([c for c, _ in shelf.lexical("apple", scope=then).scores]) == ["apple pie"]
+    assert shelf.lexical("apple").scores == []
+    assert set(shelf.contents([c for c, _ in shelf.dense("apple")])) == {"banana bread", "cherry cake"}
+
+
+def test_tenants_and_collections_do_not_meet(store: Store):
+    mine = Shelf(store)
+    other_collection = Shelf(store, name="other")
+    other_tenant = Shelf(store, scope=second_tenant(store))
+    for shelf, word in ((mine, "mine"), (other_collection, "elsewhere"), (other_tenant, "foreign")):
+        shelf.fill([f"shared {word}"] * 3)
+    foreign = list(other_tenant.vectors())
+    search, scope = store.search, mine.scope
+    vector = EMBEDDER.embed_query("shared")
+    assert {text.split()[1] for text in mine.contents([c for c, _ in mine.dense("shared")])} == {"mine"}
+    assert {text.split()[1] for text in mine.contents([c for c, _ in mine.lexical("shared").scores])} == {"mine"}
+    assert search.passages(scope, foreign) == {}
+    assert search.lexical_rows(scope, foreign) == {}
+    assert search.similarities(scope, vector, foreign) == {}
+    assert search.dense(scope, other_tenant.collection, vector, limit=9) == []
+    assert search.lexical(scope, other_tenant.now(), candidates=[1], query={1: 1.0}, limit=9) == []
+    store.collections.refresh_term_stats(other_tenant.scope, other_tenant.now())
+    lexemes = [row[0] for row in other_tenant.rows("SELECT lexeme FROM term_stats WHERE tenant_id = 2")]
+    assert lexemes
+    assert search.document_frequencies(scope, other_tenant.collection, lexemes) == {}
+    assert store.status.status(scope).total_chunks == 6
+    assert store.status.status(other_tenant.scope).total_chunks == 3
+
+
+def test_a_chunk_with_a_parent_shows_the_parents_characters(shelf: Shelf):
+    item = shelf.prepared("a", "aaa\nb\U0001f680b\nccc")
+    chunks = [item.chunks[0], replace(item.chunks[1], parent=(0, 7)), item.chunks[2]]
+    shelf.write(replace(item, chunks=chunks))
+    ids = sorted(shelf.vectors())
+    rows = shelf.store.search.passages(shelf.scope, ids)
+    assert [rows[chunk_id].content for chunk_id in ids] == ["aaa", "aaa\nb\U0001f680b", "ccc"]
+    assert (rows[ids[1]].start_offset, rows[ids[1]].end_offset) == (0, 7)
