@@ -193,7 +193,7 @@ def spans(shared: Path) -> Corpus:
 
 def handbook() -> Corpus:
     folder = ROOT / "examples/handbook"
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.parent != folder)
     documents = [read_file(path, source=path.relative_to(folder).as_posix()) for path in paths]
     rows = [row for row in _rows(ROOT / "tests/data/handbook_questions.jsonl") if row["answerable"]]
 

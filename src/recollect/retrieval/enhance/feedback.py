@@ -140,13 +140,14 @@ def smoothed(
         return sorted(ranking, key=_order)
     scores = np.array([score for _, score in ranking], dtype=np.float64)
     matrix = _matrix(ranking, vectors)
-    similarities = (matrix @ matrix.T).astype(np.float64)
+    similarities = matrix @ matrix.T
     np.fill_diagonal(similarities, -np.inf)
-    nearest = np.argpartition(-similarities, count - 1, axis=1)[:, :count]
-    shares = np.maximum(np.take_along_axis(similarities, nearest, axis=1), 0.0)
+    last = len(ranking) - count
+    thresholds = np.partition(similarities, last, axis=1)[:, last, None]
+    shares = np.where(similarities >= thresholds, np.maximum(similarities, 0.0), 0.0).astype(np.float64)
     totals = shares.sum(axis=1)
     # A candidate that resembles no other has nobody to ask: it keeps its score.
-    means = np.where(totals > 1e-9, (shares * scores[nearest]).sum(axis=1) / np.maximum(totals, 1e-9), scores)
+    means = np.where(totals > 1e-9, (shares @ scores) / np.maximum(totals, 1e-9), scores)
     blended = ((1 - weight) * scores + weight * means).tolist()
     return sorted(((chunk_id, score) for (chunk_id, _), score in zip(ranking, blended, strict=True)), key=_order)
 
