@@ -29,6 +29,23 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Nearest:
+    """The evidence that came closest to supporting an answer, and fell short.
+
+    Attributes:
+        evidence: The best quotable piece; its marker is 0, since no text cites it.
+        probability: Estimated probability that the evidence answers the question, 0 to 1.
+        threshold: What the probability had to reach.
+        missing_identifier: Whether it fell short because the question names an identifier that no passage holds.
+    """
+
+    evidence: Citation
+    probability: float
+    threshold: float
+    missing_identifier: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What ``ask`` replies.
 
@@ -38,6 +55,7 @@ class Answer:
         refused: Whether it is a refusal.
         citations: In order of their markers; empty for a refusal.
         timings_ms: Milliseconds by stage.
+        nearest: For a refusal without a language model: the evidence that fell short; None where there was none.
     """
 
     question: str
@@ -45,3 +63,4 @@ class Answer:
     refused: bool
     citations: tuple[Citation, ...]
     timings_ms: Mapping[str, float] = field(default_factory=dict)
+    nearest: Nearest | None = None

@@ -28,6 +28,8 @@ class RetrievalOptions:
         source: Only documents whose source is one of these.
         tags: Only documents that carry all of these tags.
         metadata_filters: Only documents whose metadata has these values.
+        filters: A filter in the full language of `recollect.model.filter`, for instance
+            ``{"metadata.year": {"gte": 2024}}``; it holds beside the ones above.
         explain: Attach to each result how it came to its rank.
     """
 
@@ -42,6 +44,7 @@ class RetrievalOptions:
     source: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     metadata_filters: Mapping[str, Any] = field(default_factory=dict)
+    filters: Mapping[str, Any] | None = None
     explain: bool = False
 
 

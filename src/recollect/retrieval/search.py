@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
 from recollect.model import ArmScore, RetrievalOptions, RetrievedContext, Scope, SearchExplain, SearchReply
+from recollect.model.filter import parse_filter
 from recollect.retrieval import fusion
 from recollect.retrieval.arms import ArmRequest, ArmResults, Arms
 from recollect.retrieval.stopwatch import Stopwatch
@@ -123,6 +124,7 @@ class Searcher:
             source=options.source,
             tags=options.tags,
             metadata=options.metadata_filters,
+            where=parse_filter(options.filters) if options.filters else None,
         )
         # What was known at a moment in the past is found by its versions too: the indexes hold the present.
         if not document_filter and scope.as_of is None:

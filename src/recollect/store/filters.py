@@ -9,6 +9,8 @@ from typing import Any, LiteralString
 from psycopg.types.json import Jsonb
 
 from recollect.model import Scope
+from recollect.model.filter import Filter
+from recollect.store.conditions import ConditionBuilder
 from recollect.store.database import Database, rows
 from recollect.store.sql import queries
 
@@ -24,15 +26,17 @@ class DocumentFilter:
         source: Its URI, or the name of the source it came from, is one of these.
         tags: It carries all of these.
         metadata: Its metadata has these values.
+        where: A filter in the full language.
     """
 
     department: tuple[str, ...] = ()
     source: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    where: Filter | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.department or self.source or self.tags or self.metadata)
+        return bool(self.department or self.source or self.tags or self.metadata or self.where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,10 @@ def matching_versions(
     }
     given = [condition for name, condition in _CONDITIONS.items() if getattr(document_filter, name)]
     known = _SQL["known_now"] if scope.as_of is None else _SQL["known_as_of"]
+    if document_filter.where is not None:
+        builder = ConditionBuilder()
+        given.append(builder.build(document_filter.where))
+        params |= builder.params
     query = " AND ".join([_SQL["matching_versions"], known, *given])
     with database.transaction(scope) as connection:
         ids, chunk_count = rows(connection, query, params)[0]

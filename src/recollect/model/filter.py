@@ -1,0 +1,189 @@
+"""The language of filters: conditions on documents, joined by and, or and not.
+
+A filter is a mapping that can be written as JSON. Every entry must hold::
+
+    {"department": "hr"}                                       equal
+    {"metadata.year": {"gte": 2024, "lt": 2026}}               operators
+    {"tags": {"contains": "policy"}, "language": {"in": ["en", "de"]}}
+    {"or": [{"department": "hr"}, {"not": {"source_type": "web"}}]}
+
+``ne`` and ``nin`` are the exact opposites of ``eq`` and ``in``: a document that lacks the field passes them. The
+others hold only for documents that have the field, in a value of the same kind (a number is never compared to a text).
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeAlias, cast, get_args
+
+from recollect.errors import UsageError
+
+Operator = Literal["eq", "ne", "in", "nin", "gt", "gte", "lt", "lte", "contains", "exists"]
+OPERATORS: tuple[Operator, ...] = get_args(Operator)
+
+#: What a document is filtered by, beside ``metadata.<key>`` (``metadata.<key>.<key>`` inside objects).
+FIELDS = ("department", "document_id", "event_time", "language", "source", "source_type", "tags", "title")
+
+_ORDERED: frozenset[Operator] = frozenset({"gt", "gte", "lt", "lte"})
+_MAX_DEPTH = 32
+_MAX_CONDITIONS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One field compared with a value.
+
+    Attributes:
+        field: One of `FIELDS`, or ``metadata``.
+        path: The keys below ``metadata``; empty for the other fields.
+    """
+
+    field: str
+    operator: Operator
+    value: Any
+    path: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All of the parts hold; with no parts, always."""
+
+    parts: tuple[Filter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """At least one of the parts holds."""
+
+    parts: tuple[Filter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The part does not hold."""
+
+    part: Filter
+
+
+Filter: TypeAlias = Condition | And | Or | Not
+
+
+def parse_filter(given: Mapping[str, Any]) -> Filter:
+    """Read a filter.
+
+    Raises:
+        UsageError: Names the field and the operator that are wrong, and what is allowed.
+    """
+    budget = [_MAX_CONDITIONS]
+    return _mapping(given, "filter", _MAX_DEPTH, budget)
+
+
+def _mapping(given: object, place: str, depth: int, budget: list[int]) -> Filter:
+    if not isinstance(given, Mapping):
+        raise UsageError(f"{place} must be an object of fields and conditions, not {given!r}.")
+    if not depth:
+        raise UsageError(f"The filter is nested more than {_MAX_DEPTH} levels deep.")
+    parts = tuple(_entry(str(key), value, place, depth - 1, budget) for key, value in given.items())
+    return parts[0] if len(parts) == 1 else And(parts)
+
+
+def _entry(key: str, value: object, place: str, depth: int, budget: list[int]) -> Filter:
+    if key in {"and", "or"}:
+        if not isinstance(value, Sequence) or isinstance(value, str) or not value:
+            raise UsageError(f"{key!r} takes a list of at least one filter, not {value!r}.")
+        parts = tuple(_mapping(item, f"{place}.{key}", depth, budget) for item in value)
+        return And(parts) if key == "and" else Or(parts)
+    if key == "not":
+        return Not(_mapping(value, f"{place}.not", depth, budget))
+    name, path = _field(key)
+    conditions = value if isinstance(value, Mapping) and value and set(value) & set(OPERATORS) else {"eq": value}
+    found = tuple(_condition(key, name, path, str(operator), operand) for operator, operand in conditions.items())
+    budget[0] -= len(found)
+    if budget[0] < 0:
+        raise UsageError(f"The filter has more than {_MAX_CONDITIONS} conditions.")
+    return found[0] if len(found) == 1 else And(found)
+
+
+def _field(key: str) -> tuple[str, tuple[str, ...]]:
+    if key in FIELDS:
+        return key, ()
+    head, *path = key.split(".")
+    if head == "metadata" and path and all(path):
+        return head, tuple(path)
+    near = difflib.get_close_matches(key, (*FIELDS, "metadata", "and", "or", "not"), n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise UsageError(f"There is no field {key!r} to filter by.{hint} There are {', '.join(FIELDS)} and metadata.<key>.")
+
+
+def _condition(key: str, name: str, path: tuple[str, ...], operator: str, operand: object) -> Condition:
+    if operator not in OPERATORS:
+        raise UsageError(f"{key!r} has no operator {operator!r}; there are {', '.join(OPERATORS)}.")
+    known: Operator = operator
+    _require_operand(key, name, known, operand)
+    if operator in {"in", "nin"}:
+        operand = tuple(_value(key, name, known, item) for item in cast("Sequence[object]", operand))
+    elif operator != "exists":
+        operand = _value(key, name, known, operand)
+    return Condition(name, known, operand, path)
+
+
+def _require_operand(key: str, name: str, operator: Operator, operand: object) -> None:
+    if operator == "exists" and not isinstance(operand, bool):
+        raise UsageError(f"{key!r}: 'exists' takes true or false, not {operand!r}.")
+    if operator in {"in", "nin"} and (not isinstance(operand, list | tuple | set | frozenset)):
+        raise UsageError(f"{key!r}: {operator!r} takes a list of values, not {operand!r}.")
+    if operator in _ORDERED and name in {"tags", "department", "source_type", "language"}:
+        raise UsageError(f"{key!r} has no order: {operator!r} cannot compare it.")
+    if operator in _ORDERED and not isinstance(operand, int | float | str | datetime):
+        raise UsageError(f"{key!r}: {operator!r} takes a number or a text, not {operand!r}.")
+    if operator in _ORDERED and isinstance(operand, bool):
+        raise UsageError(f"{key!r}: {operator!r} takes a number or a text, not {operand!r}.")
+    if operator == "contains" and name in {"document_id", "event_time"}:
+        raise UsageError(f"{key!r} is a single value: 'contains' cannot look into it.")
+
+
+def _value(key: str, name: str, operator: Operator, value: object) -> object:
+    if name == "document_id":
+        if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 2**63:
+            raise UsageError(f"{key!r}: {operator!r} takes document ids (whole numbers), not {value!r}.")
+        return value
+    if name == "event_time":
+        return _moment(key, operator, value)
+    if name == "metadata":
+        return _json(key, operator, value)
+    if value is not None and not isinstance(value, str):
+        raise UsageError(f"{key!r}: {operator!r} takes a text, not {value!r}.")
+    return _text(key, value) if isinstance(value, str) else None
+
+
+def _moment(key: str, operator: Operator, value: object) -> datetime:
+    try:
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    except ValueError as exc:
+        raise UsageError(f"{key!r}: {operator!r} takes a time such as 2026-01-31T12:00:00Z, not {value!r}.") from exc
+    # Times without a zone are read as UTC, here as everywhere.
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+
+
+def _json(key: str, operator: Operator, value: object) -> object:
+    if isinstance(value, Mapping):
+        return {_text(key, str(name)): _json(key, operator, item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json(key, operator, item) for item in value]
+    if isinstance(value, str):
+        return _text(key, value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UsageError(f"{key!r}: {operator!r} takes finite numbers, not {value!r}.")
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    raise UsageError(f"{key!r}: {operator!r} takes a value that JSON can hold, not {value!r}.")
+
+
+def _text(key: str, value: str) -> str:
+    if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise UsageError(f"{key!r}: the value holds a character that no document can hold (NUL or half a pair).")
+    return value
