@@ -13,7 +13,7 @@ from recollect.answer._units import Unit, quotable_units
 from recollect.answer.refusal import RefusalRule, Support
 from recollect.errors import UsageError
 from recollect.model import Answer, Citation
-from recollect.model.answer import REFUSAL
+from recollect.model.answer import REFUSAL, Nearest
 from recollect.retrieval.analysis import Analyzer
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def extract_answer(
 
     Returns:
         An answer whose quotes are exactly the documents' characters; in its text, line breaks become spaces.
-        A refusal where no passage, or no passage's sentence, supports an answer.
+        A refusal where no passage, or no passage's sentence, supports an answer; it names what came nearest.
 
     Raises:
         UsageError: The question is empty.
@@ -128,7 +128,8 @@ def extract_answer(
     options = options or ExtractionOptions()
     reading = read(question, passages, embedder=embedder, analyzer=analyzer, language=language, options=options)
     if reading.support is None or not reading.chosen or options.rule.refuses(reading.support):
-        return Answer(question=question, text=REFUSAL, refused=True, citations=())
+        nearest = _nearest(reading, options.rule)
+        return Answer(question=question, text=REFUSAL, refused=True, citations=(), nearest=nearest)
     quotes = _joined_quotes(reading.chosen)
     citations = tuple(_citation(marker, *quote) for marker, quote in enumerate(quotes, start=1))
     text = " ".join(f"{_readable(citation.quote)} [{citation.marker}]" for citation in citations)
@@ -251,6 +252,18 @@ def _joined_quotes(chosen: Sequence[Evidence]) -> list[tuple[Region, int, int]]:
         else:
             quotes.append((piece.region, start, end))
     return quotes
+
+
+def _nearest(reading: Reading, rule: RefusalRule) -> Nearest | None:
+    if reading.support is None or not reading.evidence:
+        return None
+    best = reading.evidence[0]
+    return Nearest(
+        evidence=_citation(0, best.region, best.unit.quote_start, best.unit.end),
+        probability=rule.probability(reading.support),
+        threshold=rule.threshold,
+        missing_identifier=rule.require_identifiers and reading.support.missing_identifier,
+    )
 
 
 def _citation(marker: int, region: Region, start: int, end: int) -> Citation:

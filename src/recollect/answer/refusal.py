@@ -7,7 +7,8 @@ errors on question sets that it was not fitted on; ``docs/how-to/answers.md`` ho
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 
 from recollect.errors import UsageError
 
@@ -69,3 +70,20 @@ class RefusalRule:
         if self.require_identifiers and support.missing_identifier:
             return True
         return self.probability(support) < self.threshold
+
+    def as_mapping(self) -> dict[str, float | bool]:
+        """The parameters by name, to be kept as JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_mapping(cls, stored: Mapping[str, object]) -> RefusalRule:
+        """A rule from parameters that were kept; what is not there has its default, other keys are passed over.
+
+        Raises:
+            UsageError: A parameter is no number, or out of range.
+        """
+        known = {field.name: stored[field.name] for field in fields(cls) if field.name in stored}
+        for name, value in known.items():
+            if isinstance(value, bool) != (name == "require_identifiers") or not isinstance(value, int | float):
+                raise UsageError(f"The stored refusal rule has {name} = {value!r}: run `recollect calibrate` again.")
+        return cls(**known)  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from recollect.model import RetrievalOptions
+    from recollect.model.answer import Nearest
     from recollect.pipeline import RAGPipeline
 
 _QUOTE_CHARACTERS = 300
@@ -42,7 +43,7 @@ def _ask(
     validate(question, options)
     with session.pipeline() as rag:
         if session.json:
-            session.emit(as_json(rag.ask(question, options)))
+            session.emit(as_json(rag.ask(question, options), explain=search.explain))
         else:
             answer = _streamed(session, rag, question, options)
             show_answer(session, answer)
@@ -52,16 +53,25 @@ def _ask(
     return 0
 
 
-def as_json(answer: Answer) -> dict[str, Any]:
-    """The answer as ``--json`` prints it."""
+def as_json(answer: Answer, *, explain: bool = False) -> dict[str, Any]:
+    """The answer as ``--json`` prints it; ``explain`` adds what came nearest to a refusal's answer."""
     names = ("marker", "document_id", "source", "section", "page", "start_offset", "end_offset", "quote")
-    return {
+    document: dict[str, Any] = {
         "question": answer.question,
         "answer": answer.text,
         "refused": answer.refused,
         "citations": [{name: getattr(citation, name) for name in names} for citation in answer.citations],
         "timings_ms": rounded(answer.timings_ms),
     }
+    if explain and answer.refused:
+        nearest = answer.nearest
+        document["nearest"] = nearest and {
+            **{name: getattr(nearest.evidence, name) for name in names[1:]},
+            "probability": round(nearest.probability, 4),
+            "threshold": nearest.threshold,
+            "missing_identifier": nearest.missing_identifier,
+        }
+    return document
 
 
 def _streamed(session: Session, rag: RAGPipeline, question: str, options: RetrievalOptions) -> Answer:
@@ -90,6 +100,8 @@ def show_answer(session: Session, answer: Answer) -> None:
     from recollect.cli._terminal import inline_markup, print_indented, shortened
 
     session.out.print(_marked(answer.text, refused=answer.refused))
+    if answer.nearest is not None:
+        _show_nearest(session, answer.nearest)
     for citation in answer.citations:
         session.out.print()
         head = Text(f"[{citation.marker}] ", style="bold green")
@@ -98,6 +110,24 @@ def show_answer(session: Session, answer: Answer) -> None:
         quote = inline_markup(f"“{shortened(citation.quote, _QUOTE_CHARACTERS)}”")
         quote.stylize_before("dim")
         print_indented(session.out, quote, by=4)
+
+
+def _show_nearest(session: Session, nearest: Nearest) -> None:
+    from rich.text import Text
+
+    from recollect.cli._terminal import inline_markup, print_indented, shortened
+
+    evidence = nearest.evidence
+    head = Text("Nearest, but not enough: ", style="dim")
+    head.append_text(place(evidence.source, evidence.section, evidence.page))
+    why = f"{nearest.probability:.0%} likely to answer it, {nearest.threshold:.0%} needed"
+    if nearest.missing_identifier:
+        why = "a name or number of the question stands nowhere"
+    session.out.print()
+    session.out.print(head.append(f"  ({why})", "dim not bold"), soft_wrap=not session.out.is_terminal)
+    quote = inline_markup(f"“{shortened(evidence.quote, _QUOTE_CHARACTERS)}”")
+    quote.stylize_before("dim")
+    print_indented(session.out, quote, by=4)
 
 
 def _marked(text: str, *, refused: bool) -> Text:

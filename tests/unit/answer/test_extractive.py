@@ -58,6 +58,19 @@ def test_an_identifier_that_no_passage_holds_is_refused():
     assert ask("Since when is the leave policy POL-018 in force?", [passage(LEAVE)]).refused
 
 
+def test_a_refusal_names_what_came_nearest():
+    reply = ask("Which planets orbit Proxima Centauri for days?", [passage(LEAVE, section="Leave policy", page=3)])
+    nearest = reply.nearest
+    assert reply.refused
+    assert LEAVE[nearest.evidence.start_offset : nearest.evidence.end_offset] == nearest.evidence.quote
+    assert (nearest.evidence.source, nearest.evidence.page, nearest.evidence.marker) == ("hr/leave_policy.pdf", 3, 0)
+    assert nearest.probability < nearest.threshold == 0.5
+    assert not nearest.missing_identifier
+    assert ask("Since when is the leave policy POL-018 in force?", [passage(LEAVE)]).nearest.missing_identifier
+    assert ask("What is POL-018?", []).nearest is None
+    assert ask("Days of annual leave?", [passage(LEAVE)], ANSWER_ALWAYS).nearest is None
+
+
 def test_a_sentence_that_points_back_brings_its_predecessor():
     reply = ask(
         "Must it be requested in Harbor two weeks ahead?",
