@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,63 @@ def test_the_handbooks_cases_pass(recollect_with_model):
     done = recollect_with_model("rag-test", HANDBOOK / "rag-tests.yaml", "--ingest", HANDBOOK, "--json").json
     assert done["summary"]["cases"] >= 40
     assert sum(case["refused"] is True for case in done["cases"]) >= 10
+
+
+@pytest.fixture
+def beir(tmp_path):
+    folder = tmp_path / "beir"
+    folder.mkdir()
+    words = ["leave", "salary", "visitor", "laptop", "travel", "parking", "invoice", "password", "holiday", "training"]
+    corpus = [{"_id": f"d{n}", "text": f"All about {word} and {words[n - 1]}."} for n, word in enumerate(words)]
+    queries = [{"_id": f"q{n}", "text": f"about {word}"} for n, word in enumerate(words)]
+    for name, records in (("corpus", corpus), ("queries", queries)):
+        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, records)))
+    (folder / "qrels.tsv").write_text("\n".join(f"q{n}\td{n}\t1" for n in range(len(words))))
+    return folder
+
+
+def settings(folder, **retrieval):
+    path = folder / f"{retrieval.pop('name')}.toml"
+    lines = [f"{key} = {json.dumps(value)}" for key, value in retrieval.items()]
+    path.write_text("\n".join(["[rag.retrieval]", *lines]))
+    return path
+
+
+@pytest.fixture
+def configurations(tmp_path):
+    return [
+        settings(tmp_path, name="words", mode="lexical"),
+        settings(tmp_path, name="both", mode="hybrid"),
+        settings(tmp_path, name="same", mode="lexical"),
+    ]
+
+
+def test_configurations_are_compared_on_the_same_queries(recollect, beir, configurations):
+    report = recollect("eval", "compare", *configurations, "--data", beir, "--samples", "500", "--json").json
+    assert report["queries"] == 10
+    assert [system["name"] for system in report["systems"]] == ["words", "both", "same"]
+    assert report["systems"][0]["metrics"] == report["systems"][2]["metrics"]
+    assert len(report["comparisons"]) == 3 * 4
+    same = next(c for c in report["comparisons"] if (c["first"], c["second"]) == ("words", "same"))
+    assert (same["difference"], same["p_value"], same["significant"]) == (0, 1, False)
+    assert recollect("collections", "list", "--json").json["collections"] == []
+    again = recollect("eval", "compare", *configurations, "--data", beir, "--samples", "500", "--json").json
+    assert again["comparisons"] == report["comparisons"]
+    shown = recollect("eval", "compare", *configurations, "--data", beir).out
+    assert "no difference shown" in shown
+    assert "nDCG@10" in shown
+
+
+def test_test_cases_are_data_too(recollect, office, cases, configurations):
+    report = recollect("eval", "compare", *configurations[:2], "--data", cases, "--ingest", office, "--json").json
+    assert list(report["systems"][0]["metrics"]) == ["precision", "recall", "mrr"]
+    assert report["queries"] == 2
+
+
+def test_what_cannot_be_compared_is_explained(recollect, beir, configurations, tmp_path):
+    one = configurations[0]
+    assert "two or more" in recollect("eval", "compare", one, "--data", beir, status=2).err
+    assert "given twice" in recollect("eval", "compare", one, one, "--data", beir, status=2).err
+    wrong = settings(tmp_path, name="wrong", mod="lexical")
+    assert "there is no such setting" in recollect("eval", "compare", one, wrong, "--data", beir, status=2).err
+    assert "no data set" in recollect("eval", "compare", one, configurations[1], "--data", tmp_path, status=2).err

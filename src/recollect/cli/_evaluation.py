@@ -14,8 +14,9 @@ from recollect.model import Document
 if TYPE_CHECKING:
     from recollect.cli._progress import WorkBar
     from recollect.evaluation.datasets import BeirDocument
+    from recollect.evaluation.outcomes import Hit
     from recollect.evaluation.runner import ShownPassage
-    from recollect.model import RetrievalOptions
+    from recollect.model import RetrievalOptions, RetrievedContext
     from recollect.pipeline import RAGPipeline
 
 MAX_TOP_K = 1_000
@@ -65,15 +66,44 @@ class Engine:
         """Passages, best first: more than fill ``budget`` characters, and at least ``least``, as far as there are."""
         from recollect.evaluation.runner import ShownPassage
 
+        found = self._filling(question, budget=budget, least=least)
+        return [ShownPassage(hit.source, hit.start_offset, hit.end_offset) for hit in found]
+
+    def hits(self, query: str, *, budget: int | None = None, least: int | None = None) -> list[Hit]:
+        """As `shown_passages`, with their texts; without a limit, as many as a hundred documents take."""
+        if budget is None and least is None:
+            least = self.depth
+        return [hit_of(passage) for passage in self._filling(query, budget=budget, least=least)]
+
+    @property
+    def depth(self) -> int:
+        """Passages asked for where no limit says more."""
+        return self._depth or self._default_depth
+
+    def _filling(self, question: str, *, budget: int | None, least: int | None) -> Sequence[RetrievedContext]:
         depth = self._depth or max(_RANKED_DOCUMENTS, least or 0)
         while True:
             reply = self._rag.search(question, replace(self._options, top_k=depth), collection=self._collection)
-            found = [ShownPassage(hit.source, hit.start_offset, hit.end_offset) for hit in reply.results]
-            length = sum(passage.end - passage.start for passage in found)
+            found = reply.results
+            length = sum(hit.end_offset - hit.start_offset for hit in found)
             enough = budget is None or length > budget or len(found) < depth
             if enough or self._depth is not None or depth == MAX_TOP_K:
                 return found
             depth = min(MAX_TOP_K, 2 * depth)
+
+
+def hit_of(passage: RetrievedContext) -> Hit:
+    """A passage as evaluations see it."""
+    from recollect.cli.query import place
+    from recollect.evaluation.outcomes import Hit
+
+    return Hit(
+        document=passage.source,
+        start=passage.start_offset,
+        end=passage.end_offset,
+        text=passage.content,
+        place=place(passage.source, passage.section, passage.page).plain,
+    )
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recollect.cli import compare
 from recollect.cli._evaluation import MAX_TOP_K, Engine, fresh_collection
 from recollect.cli._options import ChunkingOptions, CollectionOption, SearchOptions, command
 from recollect.cli._session import Session
@@ -139,3 +140,4 @@ def _show_metrics(session: Session, metrics: Mapping[str, float]) -> None:
 
 command(app, "beir")(_beir)
 command(app, "spans")(_spans)
+compare.register(app)

@@ -13,6 +13,7 @@ import typer
 
 from recollect.cli import (
     ask,
+    calibrate,
     collections,
     db,
     demo,
@@ -48,6 +49,7 @@ app = typer.Typer(
 for register in (
     *(demo.register, ingest.register, query.register, ask.register, status.register, transfer.register),
     rag_test.register,
+    calibrate.register,
 ):
     register(app)
 for name, group in (

@@ -1,0 +1,172 @@
+"""``recollect calibrate``: when to refuse, from test cases with and without an answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.cli._options import CollectionOption, SearchOptions, command
+from recollect.cli._session import Session
+from recollect.errors import UsageError
+from recollect.model import Scope
+
+if TYPE_CHECKING:
+    from recollect.answer.refusal import RefusalRule
+    from recollect.evaluation.calibrate import Calibration, Errors, ScoredCase
+    from recollect.evaluation.cases import Case, Suite
+    from recollect.model import RetrievalOptions
+    from recollect.pipeline import RAGPipeline
+    from recollect.store.collections import Collection
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "calibrate")(_calibrate)
+
+
+def _calibrate(
+    session: Session,
+    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    search: SearchOptions,
+    *,
+    cases: Annotated[
+        Path | None,
+        typer.Option("--cases", metavar="FILE", help="Test cases, some of them answerable: false."),
+    ] = None,
+    target: Annotated[float, typer.Option(help="False answers allowed, as a share of unanswerable questions.")] = 0.05,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")] = False,
+    reset: Annotated[bool, typer.Option("--reset", help="Back to the built-in rule.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of the random folds.")] = 0,
+) -> int:
+    """Set when answers from a collection are refused: so that few questions without an answer get one.
+
+    The threshold is kept with the collection and holds for answers without a language model.
+    """
+    from recollect.answer.refusal import RefusalRule
+    from recollect.evaluation.calibrate import calibrate, stored_rule
+    from recollect.evaluation.cases import load_suite
+
+    if (cases is None) == (not reset):
+        raise UsageError("Give --cases FILE to calibrate, or --reset to go back to the built-in rule.")
+    suite = None if cases is None else load_suite(cases)
+    with session.pipeline() as rag:
+        place = rag.store.collections.get(Scope(), session.collection)
+        if suite is None:
+            rag.store.collections.set_refusal(Scope(), place.name, None)
+            return _show_reset(session, place)
+        # What a collection keeps from before is its threshold; the weights are this version's.
+        before = RefusalRule.from_mapping(place.refusal) if place.refusal else RefusalRule()
+        rule = replace(RefusalRule(), threshold=before.threshold)
+        options = search.retrieval(mode=session.config.retrieval.mode, top_k=session.config.answer.passages)
+        scored = _scored(session, rag, suite, place, options, rule)
+        found = calibrate(scored, target=target, before=before.threshold, seed=seed)
+        if not dry_run:
+            kept = stored_rule(rule, found, embedding_model=place.embedding_model)
+            rag.store.collections.set_refusal(Scope(), place.name, kept)
+    if session.json:
+        session.emit(_as_json(place, found, stored=not dry_run))
+    else:
+        _show(session, place, found, stored=not dry_run)
+    return 0
+
+
+def _scored(
+    session: Session, rag: RAGPipeline, suite: Suite, place: Collection, options: RetrievalOptions, rule: RefusalRule
+) -> list[ScoredCase]:
+    from recollect.cli._progress import WorkBar
+    from recollect.evaluation.calibrate import ScoredCase
+
+    # A case that only says what must not be found tells nothing about answers.
+    cases = [case for case in suite.cases if case.answerable is not None or case.must_have]
+    scored = []
+    with WorkBar(session.err, "Reading", unit="cases") as bar:
+        for done, case in enumerate(cases, start=1):
+            score = _score(rag, suite, case, place, options, rule)
+            scored.append(ScoredCase(case.name, case.answerable is not False, score))
+            bar.update(done, len(cases))
+    return scored
+
+
+def _score(
+    rag: RAGPipeline, suite: Suite, case: Case, place: Collection, options: RetrievalOptions, rule: RefusalRule
+) -> float:
+    from recollect.answer.extractive import ExtractionOptions, read
+    from recollect.cli.rag_test import narrowed
+    from recollect.evaluation.calibrate import ALWAYS_REFUSED
+
+    reply = rag.search(case.query, narrowed(options, suite.filters(case)), collection=place.name)
+    passages = [passage for passage in reply.results if passage.content.strip()]
+    reading = read(
+        case.query, passages, embedder=rag.embedder, language=place.language, options=ExtractionOptions(rule=rule)
+    )
+    support = reading.support
+    if support is None or not reading.chosen or (rule.require_identifiers and support.missing_identifier):
+        return ALWAYS_REFUSED
+    return rule.probability(support)
+
+
+def _as_json(place: Collection, found: Calibration, *, stored: bool) -> dict[str, Any]:
+    def shares(errors: Errors | None) -> dict[str, float] | None:
+        if errors is None:
+            return None
+        return {"false_answers": errors.false_answers, "false_refusals": errors.false_refusals}
+
+    return {
+        "collection": place.name,
+        "threshold": found.threshold,
+        "target": found.target,
+        "answerable": found.answerable,
+        "unanswerable": found.unanswerable,
+        "before": shares(found.before),
+        "fitted": shares(found.fitted),
+        "held_out": shares(found.held_out),
+        "enough_cases": found.enough,
+        "stored": stored,
+    }
+
+
+def _show_reset(session: Session, place: Collection) -> int:
+    if session.json:
+        session.emit({"collection": place.name, "threshold": None, "stored": True})
+    else:
+        session.out.print(f"Answers from {place.name} are refused by the built-in rule again.", soft_wrap=True)
+    return 0
+
+
+def _show(session: Session, place: Collection, found: Calibration, *, stored: bool) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("")
+    table.add_column("False answers", justify="right")
+    table.add_column("False refusals", justify="right")
+    rows = [
+        ("before", found.before),
+        ("on these cases", found.fitted),
+        ("on unseen cases (cross-validated)", found.held_out),
+    ]
+    for name, errors in rows:
+        if errors is not None:
+            table.add_row(name, f"{errors.false_answers:.1%}", f"{errors.false_refusals:.1%}")
+    session.out.print(table)
+    session.out.print(
+        f"{found.answerable:,} cases with an answer, {found.unanswerable:,} without; at most {found.target:.1%} false "
+        "answers wanted",
+        style="dim",
+    )
+    verb = "are" if stored else "would be"
+    session.out.print(f"Answers from {place.name} {verb} refused below a probability of {found.threshold:.3f}.")
+    if not found.enough and found.target:
+        needed = round(1 / found.target) - 1
+        session.note(
+            f"Too few cases without an answer to promise {found.target:.1%}: {needed:,} are needed. All there are get "
+            "refused."
+        )
+    if found.fitted.false_refusals > 0.5:
+        session.note(
+            "This refuses most questions that have an answer: the cases without one are too much like them. Choose a "
+            "higher --target, or use a language model for answers."
+        )
