@@ -191,10 +191,21 @@ class CollectionRepository:
             raise NotFoundError(f"There is no collection {name!r}. `recollect collections list` shows them.")
 
     def refresh_term_stats(self, scope: Scope, collection: Collection) -> bool:
-        """Recount the lexical statistics; False where another session is doing so already."""
+        """Recount the lexical statistics, and the planner's where the store has grown by half.
+
+        Returns:
+            False where another session is doing so already.
+        """
         params = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id}
         with self._database.transaction(scope) as connection:
-            return bool(rows(connection, _SQL["refresh_term_stats"], params)[0][0])
+            refreshed = bool(rows(connection, _SQL["refresh_term_stats"], params)[0][0])
+            lags = bool(rows(connection, _SQL["planner_lags"], params)[0][0])
+        if refreshed and lags:
+            # An embedded server seldom lives long enough for autovacuum to do it. Outside the transaction, because its
+            # locks would make a concurrent index build and this session wait for one another.
+            with self._database.autocommit() as connection:
+                connection.execute(_SQL["analyze"])
+        return refreshed
 
 
 def _require_name(name: str) -> None:

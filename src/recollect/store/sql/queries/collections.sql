@@ -45,6 +45,16 @@ RETURNING reference_length
 -- refresh_term_stats: recount document frequencies and the average length
 SELECT refresh_term_stats(%(tenant_id)s, %(collection_id)s)
 
+-- planner_lags: whether the planner takes the store for much smaller than it is; -1 tuples: it never looked
+SELECT sum(chunk_count) > 1.5 * (SELECT greatest(reltuples, 0) FROM pg_class WHERE oid = 'chunks'::regclass)
+FROM collection_state WHERE tenant_id = %(tenant_id)s
+
+-- analyze: tell the planner how large the tables are; of the large columns it needs to know nothing
+ANALYZE (SKIP_LOCKED) documents, document_versions, document_contents (tenant_id, version_id),
+    chunks (tenant_id, chunk_id, version_id, position), term_stats,
+    chunk_vectors (tenant_id, chunk_id, collection_id, version_id, known_from, known_to),
+    chunk_lexical (tenant_id, chunk_id, collection_id, version_id, known_from, known_to)
+
 -- set_refusal: when answers are refused; NULL for the built-in rule
 UPDATE collections SET refusal = %(refusal)s WHERE tenant_id = %(tenant_id)s AND name = %(name)s
 RETURNING collection_id
