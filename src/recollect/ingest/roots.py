@@ -50,7 +50,7 @@ def resolve_roots(
     """The sources of the paths, made where they are missing.
 
     A folder or file below a directory that was ingested before belongs to that directory's source, so that ingesting
-    a part again meets the same documents. A path inside another given one is left out: it is read with it.
+    a part again meets the same documents; the other way round, a directory takes over what came from inside it. A path inside another given one is left out: it is read with it.
 
     Raises:
         NotFoundError: A path does not exist.
@@ -71,6 +71,7 @@ def _root(full: Path, path: Path, scope: Scope, repository: DocumentRepository, 
     source = min(known, key=lambda candidate: len(candidate.name), default=None)
     if source is None:
         source = repository.ensure_source(scope, collection, _text(own), "directory")
+        repository.adopt_inner_sources(scope, collection, source)
     base = next(directory for directory in (own, *own.parents) if _text(directory) == source.name)
     below = _text(full.relative_to(base))
     if full.is_dir():

@@ -95,6 +95,24 @@ class DocumentRepository:
             connection.execute(_SQL["ensure_source"], params)
             return Source(*rows(connection, _SQL["get_source"], params)[0])
 
+    def adopt_inner_sources(self, scope: Scope, collection: Collection, source: Source) -> int:
+        """Move the documents of directories inside a directory to it, so that it does not meet them as strangers.
+
+        Returns:
+            How many documents moved; they keep their ids and versions.
+        """
+        params: dict[str, Any] = {
+            "tenant_id": scope.tenant_id,
+            "collection_id": collection.collection_id,
+            "source_id": source.source_id,
+            "name": source.name.rstrip("/"),
+        }
+        with self._database.transaction(scope) as connection:
+            moved = [row[0] for row in rows(connection, _SQL["adopt_documents"], params)]
+            if moved:
+                connection.execute(_SQL["adopt_versions"], {**params, "document_ids": moved})
+        return len(moved)
+
     def sources_named(
         self, scope: Scope, collection: Collection, names: Sequence[str], source_type: SourceType
     ) -> list[Source]:

@@ -77,3 +77,18 @@ v.known_to = 'infinity'
 
 -- known_as_of: the version that was current at a moment
 v.known_from <= %(as_of)s AND v.known_to > %(as_of)s
+
+-- adopt_documents: documents of the directories inside a directory move to it, under their longer path
+UPDATE documents d SET source_id = %(source_id)s, uri = substr(s.name, length(%(name)s) + 2) || '/' || d.uri
+FROM sources s
+WHERE d.tenant_id = %(tenant_id)s AND s.tenant_id = d.tenant_id AND s.source_id = d.source_id
+  AND s.collection_id = %(collection_id)s AND s.type = 'directory' AND starts_with(s.name, %(name)s || '/')
+  AND NOT EXISTS (
+      SELECT FROM documents o WHERE o.tenant_id = d.tenant_id AND o.source_id = %(source_id)s
+        AND o.uri = substr(s.name, length(%(name)s) + 2) || '/' || d.uri)
+RETURNING d.document_id
+
+-- adopt_versions: their versions carry the path too
+UPDATE document_versions v SET uri = d.uri FROM documents d
+WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s)
+  AND d.tenant_id = v.tenant_id AND d.document_id = v.document_id
