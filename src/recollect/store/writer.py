@@ -181,7 +181,7 @@ class DocumentWriter:
         if not rows(connection, _SQL["hold_collection"], params):
             raise NotFoundError(f"The collection {collection.name!r} was deleted meanwhile: the rest was not stored.")
         connection.execute(_SQL["ensure_documents"], params)
-        ids = dict(rows(connection, _SQL["lock_documents"], params))
+        ids: dict[str, int] = dict(rows(connection, _SQL["lock_documents"], params))
         if len(ids) < len(uris):
             # Begun anew rather than repeated here: locks taken out of order could block two writers for good.
             raise _ErasedMeanwhileError
