@@ -45,6 +45,22 @@ class TextTokenizer:
         """The ids of the special tokens that the model wants before and after a text."""
         return self._specials
 
+    def pair_template(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], int]:
+        """How the model wants two texts in one sequence.
+
+        Returns:
+            The ids of the special tokens before the first text, between the texts, and after the second; and the
+            token type of the second text (1 for BERT, 0 for models that do not tell the texts apart).
+        """
+        first, second = (self._tokenizer.encode(text, add_special_tokens=False).ids for text in ("a", "b"))
+        pair = self._tokenizer.encode("a", "b", add_special_tokens=True)
+        ids = pair.ids
+        start = _position(ids, first, 0)
+        middle = start + len(first)
+        end = _position(ids, second, middle)
+        behind = end + len(second)
+        return tuple(ids[:start]), tuple(ids[middle:end]), tuple(ids[behind:]), pair.type_ids[end]
+
     @staticmethod
     def pieces(text: str) -> Iterator[Span]:
         """The text in consecutive pieces of bounded length, cut at white space where there is any.
@@ -101,6 +117,12 @@ class TextTokenizer:
             if full[start : start + len(bare)] == bare:
                 return tuple(full[:start]), tuple(full[start + len(bare) :])
         return (), ()
+
+
+def _position(ids: list[int], part: list[int], start: int) -> int:
+    """Where ``part`` begins in ``ids``; the start where it does not stand there."""
+    places = range(start, len(ids) - len(part) + 1)
+    return next((place for place in places if ids[place : place + len(part)] == part), start)
 
 
 def _valid(text: str) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import onnx
 
 Pooling = Literal["mean", "cls"]
-Head = Literal["pooled", "tokens"]
+Head = Literal["pooled", "tokens", "classifier"]
 
 _MICROSOFT = "com.microsoft"
 _OPSET = 17
@@ -33,6 +33,8 @@ _IR_VERSION = 9
 _PREFIXES = ("", "bert.", "roberta.")
 _ROBERTA = frozenset({"roberta", "xlm-roberta", "camembert"})
 _GELU_OPERATORS = {"gelu": "BiasGelu", "gelu_new": "FastGelu", "gelu_fast": "FastGelu", "gelu_pytorch_tanh": "FastGelu"}
+# Scores, or no and yes; what more labels mean, the weights do not say.
+_MAX_LABELS = 2
 # Protocol buffers end at 2 GiB; the rest of the graph needs a little room.
 _MAX_WEIGHT_BYTES = 2_000_000_000
 
@@ -97,17 +99,19 @@ def build_graph(weights: Path, config: Path, *, head: Head = "pooled", pooling: 
         weights: A safetensors file in float32 or float16, tensor names with or without a ``bert.`` prefix.
         config: The ``config.json`` beside it.
         head: ``"pooled"`` gives ``vectors`` (texts, hidden), of unit length; ``"tokens"`` gives ``token_vectors``
-            (texts, tokens, hidden), the last layer as it is.
+            (texts, tokens, hidden), the last layer as it is; ``"classifier"`` gives ``logits`` (texts, labels), by the
+            weights' own pooler and classifier.
         pooling: For the pooled head, the mean over all tokens or the first token's vector.
 
     Returns:
-        A model with the int32 input ``input_ids`` (texts, tokens).
+        A model with the int32 input ``input_ids`` (texts, tokens), and for the classifier ``token_types`` of the same
+        shape, which says of each token whether it stands in the first text or in the second (0 or 1).
 
     Raises:
         ModelUnavailableError: The files are damaged, too large, or of an architecture this builder does not know.
     """
     shape = BertConfig.read(config)
-    tensors = _read_tensors(weights)
+    tensors = _read_tensors(weights, head)
     try:
         return _Graph(shape, tensors).model(head, pooling)
     except KeyError as exc:
@@ -120,7 +124,7 @@ def _refused(path: Path, reason: str) -> ModelUnavailableError:
     return ModelUnavailableError(f"{path} {reason}", provider="local", model=path.parent.name)
 
 
-def _read_tensors(weights: Path) -> dict[str, _Array]:
+def _read_tensors(weights: Path, head: Head) -> dict[str, _Array]:
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -131,7 +135,9 @@ def _read_tensors(weights: Path) -> dict[str, _Array]:
     prefix = next((p for p in _PREFIXES if f"{p}embeddings.word_embeddings.weight" in raw), None)
     if prefix is None:
         raise _refused(weights, "holds no BERT encoder: the tensor 'embeddings.word_embeddings.weight' is missing")
-    wanted = (prefix + "embeddings.", prefix + "encoder.")
+    wanted: tuple[str, ...] = (prefix + "embeddings.", prefix + "encoder.")
+    if head == "classifier":
+        wanted += (prefix + "pooler.", "classifier.")
     tensors = {
         name.removeprefix(prefix): array.astype(np.float32, copy=False)
         for name, array in raw.items()
@@ -158,21 +164,26 @@ class _Graph:
     def model(self, head: Head, pooling: Pooling) -> onnx.ModelProto:
         import onnx
 
-        hidden = self._embeddings()
+        hidden = self._embeddings(pairs=head == "classifier")
         for layer in range(self._config.layers):
             hidden = self._layer(f"encoder.layer.{layer}", hidden)
         sizes: list[str | int] = ["texts", self._config.hidden]
         output = "vectors"
+        inputs = ["input_ids"]
         if head == "tokens":
             sizes.insert(1, "tokens")
             output = "token_vectors"
             self._node("Identity", [hidden], output)
+        elif head == "classifier":
+            output = "logits"
+            inputs.append("token_types")
+            sizes = ["texts", self._classify(hidden, output)]
         else:
             self._pool(hidden, pooling, output)
         graph = self._helper.make_graph(
             self._nodes,
             "encoder",
-            [self._helper.make_tensor_value_info("input_ids", onnx.TensorProto.INT32, ["texts", "tokens"])],
+            [self._helper.make_tensor_value_info(name, onnx.TensorProto.INT32, ["texts", "tokens"]) for name in inputs],
             [self._helper.make_tensor_value_info(output, onnx.TensorProto.FLOAT, sizes)],
             self._weights,
         )
@@ -196,19 +207,24 @@ class _Graph:
     def _vector(self, name: str) -> str:
         return self._weight(name, self._tensor(name, self._config.hidden))
 
-    def _embeddings(self) -> str:
+    def _embeddings(self, *, pairs: bool) -> str:
         config = self._config
         position = self._tensors["embeddings.position_embeddings.weight"][config.first_position :]
         # A single text is all of segment 0, so that row of the segment table is a constant of every position.
         segment = self._tensors.get("embeddings.token_type_embeddings.weight")
-        if segment is not None:
+        if segment is None:
+            segment = np.zeros((1, config.hidden), np.float32)
+        if not pairs:
             position = position + segment[0]
+        elif len(segment) == 1:
+            # RoBERTa does not tell the texts of a pair apart, but the input is there all the same.
+            segment = np.repeat(segment, 2, axis=0)
         inputs = [
             "input_ids",
-            "",
+            "token_types" if pairs else "",
             self._weight("word", self._tensors["embeddings.word_embeddings.weight"]),
             self._weight("position", position),
-            "",
+            self._weight("segment", segment) if pairs else "",
             self._vector("embeddings.LayerNorm.weight"),
             self._vector("embeddings.LayerNorm.bias"),
         ]
@@ -266,3 +282,22 @@ class _Graph:
             first = self._weight("first_token", np.array(0, np.int64))
             pooled = self._node("Gather", [hidden, first], "pooled", axis=1)
         self._node("LpNormalization", [pooled], output, axis=1, p=2)
+
+    def _classify(self, hidden: str, output: str) -> int:
+        """Pooler and classifier over the first token; returns the number of labels."""
+        first = self._weight("first_token", np.array(0, np.int64))
+        state = self._node("Gather", [hidden, first], "pooled", axis=1)
+        roberta = "classifier.out_proj.weight" in self._tensors
+        dense, final = ("classifier.dense", "classifier.out_proj") if roberta else ("pooler.dense", "classifier")
+        width, labels = self._config.hidden, len(self._tensors[f"{final}.weight"])
+        if labels > _MAX_LABELS:
+            raise ValueError(f"{final} has {labels} labels; supported are one, and two of which the second is 'yes'")
+        self._tensor(f"{dense}.weight", width, width)
+        self._tensor(f"{final}.weight", labels, width)
+        product = self._node("MatMul", [state, self._matrix(dense)], f"{dense}.product")
+        biased = self._node("Add", [product, self._vector(f"{dense}.bias")], f"{dense}.biased")
+        active = self._node("Tanh", [biased], f"{dense}.active")
+        scores = self._node("MatMul", [active, self._matrix(final)], f"{final}.product")
+        bias = self._weight(f"{final}.bias", self._tensor(f"{final}.bias", labels))
+        self._node("Add", [scores, bias], output)
+        return labels

@@ -16,7 +16,7 @@ import numpy as np
 from recollect.embedding._settings import EncoderSettings
 from recollect.embedding._tokens import Span, TextTokenizer
 from recollect.embedding.base import Vectors
-from recollect.embedding.models import DEFAULT_MODEL, ModelCache, ModelFiles
+from recollect.embedding.models import DEFAULT_MODEL, KNOWN_MODELS, ModelCache, ModelFiles
 from recollect.embedding.quantise import SAMPLE_TEXTS, BuiltGraph, Precision, ensure_built, load_session
 from recollect.errors import ModelUnavailableError, ProviderError, UsageError
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import onnxruntime
 
     from recollect.embedding._download import Progress
+    from recollect.embedding.bert_graph import Head
 
 logger = logging.getLogger(__name__)
 
@@ -105,6 +106,7 @@ class LocalEmbedder:
         self._progress = progress
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
+        self._loaded_tokens: _Loaded | None = None
         self._tokenizer: TextTokenizer | None = None
         self._pool: ThreadPoolExecutor | None = None
 
@@ -119,7 +121,10 @@ class LocalEmbedder:
 
     @property
     def dimension(self) -> int:
-        """The length of every vector; fetches the model where it is not here yet, but does not load it."""
+        """The length of every vector; of a known model without fetching it, and of none by loading it."""
+        known = KNOWN_MODELS.get(self._model)
+        if known is not None:
+            return known.dimension
         loaded = self._loaded
         settings = loaded.settings if loaded is not None else EncoderSettings.read(self._files())
         return settings.dimension
@@ -149,6 +154,39 @@ class LocalEmbedder:
         loaded = self._load()
         vector: Vectors = self._embed([text], loaded, loaded.settings.query_prefix)[0]
         return vector
+
+    def token_vectors(self, texts: Sequence[str], *, as_query: bool = False) -> list[Vectors]:
+        """The model's last layer: one vector a token, as late interaction compares them.
+
+        Special tokens are left out: with them, rankings measured the same. A text longer than the model's window is
+        computed in consecutive windows. Loads a second graph, beside the one that gives one vector a text.
+
+        Args:
+            texts: Any number of texts of any length.
+            as_query: Whether they are questions, which some models prefix differently.
+
+        Returns:
+            For each text a float32 array of shape (tokens, dimension), rows of unit length; a text without tokens has
+            none.
+
+        Raises:
+            ModelUnavailableError: The model cannot be fetched, built or loaded.
+        """
+        if isinstance(texts, str):
+            raise UsageError("token_vectors takes a sequence of texts, not one text")
+        loaded = self._load_tokens()
+        prefix = loaded.settings.query_prefix if as_query else loaded.settings.document_prefix
+        lead = len(loaded.tokenizer.ids_batch([prefix])[0]) if prefix else 0
+        first, behind = len(loaded.tokenizer.specials[0]) + lead, len(loaded.tokenizer.specials[1])
+        parts: list[list[Vectors]] = [[] for _ in texts]
+        for pieces in _slices(texts):
+            windows = self._windows(pieces, loaded, prefix)
+            computed: dict[int, Vectors] = {}
+            for batch, result in self._run_all(self._batches(windows, loaded.graph.precision), loaded):
+                computed |= {id(window): vectors for window, vectors in zip(batch, result, strict=True)}
+            for window in windows:
+                parts[window.text_index].append(computed[id(window)][first : len(window.token_ids) - behind])
+        return [_unit_rows(np.concatenate(own)) for own in parts]
 
     def token_spans(self, text: str) -> list[Span]:
         """The character offsets of the model's tokens in a text, in order, without the special tokens.
@@ -187,25 +225,36 @@ class LocalEmbedder:
         tokenizer = self._text_tokenizer()
         with self._lock:
             if self._loaded is None:
-                files = self._files()
-                settings = EncoderSettings.read(files)
-                graph, session = self._open(files, settings, tokenizer)
-                self._loaded = _Loaded(session, graph, tokenizer, settings)
+                self._loaded = self._open(tokenizer, "pooled")
             return self._loaded
 
-    def _open(
-        self, files: ModelFiles, settings: EncoderSettings, tokenizer: TextTokenizer
-    ) -> tuple[BuiltGraph, onnxruntime.InferenceSession]:
+    def _load_tokens(self) -> _Loaded:
+        if self._loaded_tokens is not None:
+            return self._loaded_tokens
+        tokenizer = self._text_tokenizer()
+        with self._lock:
+            if self._loaded_tokens is None:
+                self._loaded_tokens = self._open(tokenizer, "tokens")
+            return self._loaded_tokens
+
+    def _open(self, tokenizer: TextTokenizer, head: Head) -> _Loaded:
+        files = self._files()
+        settings = EncoderSettings.read(files)
         limit = settings.max_tokens - len(tokenizer.specials[0]) - len(tokenizer.specials[1])
         sample = [_with_specials(ids[:limit], tokenizer) for ids in tokenizer.ids_batch(SAMPLE_TEXTS)]
-        graph = ensure_built(files, precision=self._precision, sample=sample, pooling=settings.pooling)
+
+        def build() -> BuiltGraph:
+            return ensure_built(files, precision=self._precision, sample=sample, pooling=settings.pooling, head=head)
+
+        graph = build()
         try:
-            return graph, load_session(graph.path)
+            session = load_session(graph.path)
         except ModelUnavailableError:
             logger.warning("The graph %s is damaged; building it again.", graph.path)
             graph.path.unlink(missing_ok=True)
-            graph = ensure_built(files, precision=self._precision, sample=sample, pooling=settings.pooling)
-            return graph, load_session(graph.path)
+            graph = build()
+            session = load_session(graph.path)
+        return _Loaded(session, graph, tokenizer, settings)
 
     def _embed(self, texts: Sequence[str], loaded: _Loaded, prefix: str) -> Vectors:
         vectors = np.zeros((len(texts), loaded.settings.dimension), np.float32)
@@ -214,9 +263,7 @@ class LocalEmbedder:
             for batch, result in self._run_all(self._batches(windows, loaded.graph.precision), loaded):
                 for window, vector in zip(batch, result, strict=True):
                     vectors[window.text_index] += vector * np.float32(window.weight)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        vectors /= np.maximum(lengths, np.float32(1e-12))
-        return vectors
+        return _unit_rows(vectors)
 
     def _windows(self, pieces: Sequence[tuple[int, str]], loaded: _Loaded, prefix: str) -> list[_Window]:
         tokenizer = loaded.tokenizer
@@ -267,6 +314,12 @@ def _usable_processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return max(1, len(os.sched_getaffinity(0)))
     return os.cpu_count() or 1
+
+
+def _unit_rows(vectors: Vectors) -> Vectors:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    units: Vectors = vectors / np.maximum(lengths, np.float32(1e-12))
+    return units
 
 
 def _with_specials(ids: Sequence[int], tokenizer: TextTokenizer) -> tuple[int, ...]:

@@ -250,6 +250,8 @@ def _mean_cosine(reference: Path, candidate: Path, sample: Sequence[Sequence[int
     """The mean cosine between two graphs' vectors, over the texts (and over the tokens, where they give those)."""
     first, second = load_session(reference), load_session(candidate)
     cosines: list[float] = []
+    if len(first.get_inputs()) > 1:
+        return _correlation(first, second, sample)
     for token_ids in sample:
         feed = {"input_ids": np.asarray([token_ids], np.int32)}
         one: npt.NDArray[np.float32] = first.run(None, feed)[0]
@@ -257,6 +259,21 @@ def _mean_cosine(reference: Path, candidate: Path, sample: Sequence[Sequence[int
         lengths = np.linalg.norm(one, axis=-1) * np.linalg.norm(two, axis=-1)
         cosines.append(float(np.mean(np.sum(one * two, axis=-1) / np.maximum(lengths, 1e-12))))
     return float(np.mean(cosines)) if cosines else 1.0
+
+
+def _correlation(
+    first: onnxruntime.InferenceSession, second: onnxruntime.InferenceSession, sample: Sequence[Sequence[int]]
+) -> float:
+    """How well two classifiers' logits agree over the texts: a cosine between numbers would only tell their signs."""
+    logits = []
+    for session in (first, second):
+        rows = []
+        for token_ids in sample:
+            ids = np.asarray([token_ids], np.int32)
+            rows.append(session.run(None, {"input_ids": ids, "token_types": np.zeros_like(ids)})[0][0])
+        logits.append(np.array(rows) - np.mean(rows, axis=0))
+    lengths = np.linalg.norm(logits[0]) * np.linalg.norm(logits[1])
+    return float(np.sum(logits[0] * logits[1]) / max(lengths, 1e-12))
 
 
 def _publish(source: Path, target: Path) -> None:
