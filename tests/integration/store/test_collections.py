@@ -123,7 +123,8 @@ def test_statistics_count_what_is_current(store: Store):
     assert now.stats_terms == lengths[0][0]
     counted = shelf.rows("SELECT lexeme, document_frequency FROM term_stats ORDER BY 1")
     expected = shelf.rows(
-        "SELECT l, count(*)::int FROM chunk_lexical, unnest(lexemes) AS l WHERE known_to = 'infinity' GROUP BY 1 ORDER BY 1"
+        "SELECT l, count(*)::int FROM chunk_lexical, unnest(lexemes) AS l WHERE known_to = 'infinity' "
+        "GROUP BY 1 ORDER BY 1"
     )
     assert counted == expected
 

@@ -11,11 +11,13 @@ from pathlib import Path
 import numpy as np
 import psycopg
 import pytest
+from psycopg import sql
 from shelf import EMBEDDER, Shelf
 
 from recollect.errors import NotFoundError
 from recollect.model import RetrievalOptions, Scope
 from recollect.retrieval.search import Searcher
+from recollect.store import database
 from recollect.store.dense_index import DenseIndexer
 from recollect.store.store import Store
 
@@ -99,12 +101,14 @@ def test_a_rare_filter_finds_its_one_chunk_with_the_index_and_without(store: Sto
     search.close()
 
 
-def test_an_index_that_gives_up_early_is_no_reason_to_find_too_little(store: Store, shelf: Shelf, dsn: str):
+def test_an_index_that_gives_up_early_is_no_reason_to_find_too_little(
+    store: Store, shelf: Shelf, dsn: str, monkeypatch: pytest.MonkeyPatch
+):
     shelf.fill(lines(2500), per_document=500)
     store.dense_indexer.build(shelf.scope, "shelf")
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("LOAD 'vector'")
-        connection.execute(f"ALTER DATABASE {connection.info.dbname} SET hnsw.max_scan_tuples = 1")
+    # A planner that takes the index even where so much is asked for, and an index that looks once only.
+    hasty = sql.SQL("; SET enable_sort = off; SET enable_seqscan = off; SET hnsw.iterative_scan = off")
+    monkeypatch.setattr(database, "_SESSION_SETTINGS", database._SESSION_SETTINGS + hasty)
     impatient = Store(data_dir=Path("/nonexistent"), dsn=dsn)
     query = EMBEDDER.embed_query("word1 word2")
     given_up = impatient.search.dense(shelf.scope, shelf.now(), query, limit=2000, indexed=True)

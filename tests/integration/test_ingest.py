@@ -1,0 +1,354 @@
+"""Folders into the store: what becomes of each file, run after run."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions, Scope
+from recollect.documents.walk import SkippedFile
+from recollect.embedding.hashing import HashingEmbedder
+from recollect.errors import NotFoundError, ProviderError, StoreError, UsageError
+from recollect.ingest import folder as folder_module
+from recollect.ingest.report import IngestProgress, IngestReport
+
+
+class CountingEmbedder(HashingEmbedder):
+    """Counts the texts it embeds, and fails where it is told to."""
+
+    def __init__(self):
+        super().__init__()
+        self.texts = 0
+        self.fail_at: int | None = None
+
+    def embed_documents(self, texts):
+        self.texts += len(texts)
+        if self.fail_at is not None and self.texts >= self.fail_at:
+            raise ProviderError("out of order", provider="test")
+        return super().embed_documents(texts)
+
+
+@pytest.fixture
+def embedder() -> CountingEmbedder:
+    return CountingEmbedder()
+
+
+@pytest.fixture
+def rag(dsn: str, embedder: CountingEmbedder, tmp_path: Path):
+    config = RAGConfig.load(storage={"data_dir": tmp_path / "unused", "dsn": dsn})
+    with RAGPipeline(config, embedder=embedder) as opened:
+        yield opened
+
+
+def fill(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    return root
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    return fill(
+        tmp_path / "docs", {"a.txt": "alpha words", "hr/b.md": "# B\n\nbeta words", "it/deep/c.txt": "gamma words"}
+    )
+
+
+def tally(report: IngestReport) -> tuple[int, int, int, int, int]:
+    return report.added, report.updated, report.unchanged, report.removed, report.failed
+
+
+def current(rag: RAGPipeline) -> dict[str, str | None]:
+    return {one.source: one.department for one in rag.list_documents(limit=10_000)}
+
+
+def test_the_first_folder_is_the_department_and_unchanged_files_cost_nothing(rag, embedder, docs):
+    assert tally(rag.ingest_paths([docs])) == (3, 0, 0, 0, 0)
+    assert current(rag) == {"a.txt": None, "hr/b.md": "hr", "it/deep/c.txt": "it"}
+    embedded = embedder.texts
+    assert tally(rag.ingest_paths([docs])) == (0, 0, 3, 0, 0)
+    (docs / "a.txt").touch()
+    assert tally(rag.ingest_paths([str(docs)])) == (0, 0, 3, 0, 0)
+    assert embedder.texts == embedded
+    (docs / "a.txt").write_text("other words")
+    assert tally(rag.ingest_paths([docs])) == (0, 1, 2, 0, 0)
+    # Forced: stored anew, yet from the cache of embeddings.
+    embedded = embedder.texts
+    assert tally(rag.ingest_paths([docs], force=True)) == (0, 3, 0, 0, 0)
+    assert embedder.texts == embedded
+    assert rag.check() == []
+
+
+def test_sync_closes_what_disappeared_and_nothing_else(rag, docs):
+    rag.ingest("given by hand")
+    rag.ingest_paths([docs])
+    (docs / "hr/b.md").rename(docs / "hr/renamed.md")
+    (docs / "it/deep/c.txt").unlink()
+    assert tally(rag.ingest_paths([docs])) == (1, 0, 1, 0, 0)
+    assert tally(rag.ingest_paths([docs / "it"], sync=True)) == (0, 0, 0, 1, 0)
+    assert tally(rag.ingest_paths([docs], sync=True)) == (0, 0, 2, 1, 0)
+    assert {"a.txt", "hr/renamed.md"} < set(current(rag))
+    for file in docs.rglob("*.*"):
+        file.unlink()
+    assert tally(rag.ingest_paths([docs], sync=True)) == (0, 0, 0, 2, 0)
+    assert len(current(rag)) == 1
+    fill(docs, {"a.txt": "alpha words"})
+    assert tally(rag.ingest_paths([docs], sync=True)) == (1, 0, 0, 0, 0)
+    assert rag.check() == []
+
+
+def test_what_cannot_be_looked_into_is_not_gone(rag, docs, monkeypatch):
+    rag.ingest_paths([docs])
+    walk = folder_module.walk
+
+    def closed_to_us(roots, **options):
+        for file in walk(roots, **options):
+            if file.source == "it/deep/c.txt":
+                yield SkippedFile(docs / "it", "it", "unreadable", "cannot be opened: Permission denied")
+            elif file.source == "a.txt":
+                yield SkippedFile(docs / "a.txt", "a.txt", "unreadable", "may not be read")
+            else:
+                yield file
+
+    monkeypatch.setattr(folder_module, "walk", closed_to_us)
+    report = rag.ingest_paths([docs], sync=True)
+    assert tally(report) == (0, 0, 1, 0, 2)
+    assert len(current(rag)) == 3
+    monkeypatch.setattr(
+        folder_module, "walk", lambda roots, **_: iter([SkippedFile(docs, ".", "unreadable", "cannot be opened")])
+    )
+    assert tally(rag.ingest_paths([docs], sync=True)) == (0, 0, 0, 0, 1)
+    assert len(current(rag)) == 3
+
+
+def test_a_root_that_is_missing_changes_nothing(rag, docs):
+    rag.ingest_paths([docs])
+    with pytest.raises(NotFoundError, match="nowhere"):
+        rag.ingest_paths([docs, docs / "nowhere"], sync=True)
+    assert len(current(rag)) == 3
+
+
+def test_the_same_file_by_any_path_is_the_same_document(rag, docs, tmp_path, monkeypatch):
+    assert tally(rag.ingest_paths([docs / "hr" / "b.md"])) == (1, 0, 0, 0, 0)
+    # The folder around it takes it over, with its department.
+    assert tally(rag.ingest_paths([docs])) == (3, 0, 0, 1, 0)
+    assert current(rag) == {"a.txt": None, "hr/b.md": "hr", "it/deep/c.txt": "it"}
+    (tmp_path / "link").symlink_to(docs)
+    monkeypatch.chdir(docs)
+    for paths in (
+        [docs / "hr"], [docs / "hr" / "b.md"], ["hr"], ["."], [tmp_path / "link"], [tmp_path / "link" / "hr" / "b.md"],
+        [docs, docs / "hr", "hr/b.md", docs],
+    ):  # fmt: skip
+        report = rag.ingest_paths(paths, sync=True)
+        assert (report.added, report.updated, report.removed, report.failed) == (0, 0, 0, 0), paths
+    assert len(current(rag)) == 3
+    # Inside a larger folder still, it is taken over once more.
+    assert tally(rag.ingest_paths([tmp_path]))[:1] + tally(rag.ingest_paths([tmp_path], sync=True)) == (
+        3,
+        0,
+        0,
+        3,
+        0,
+        0,
+    )
+    assert rag.check() == []
+
+
+def test_names_that_are_no_text(rag, docs):
+    (docs / "hr" / os.fsdecode(b"caf\xe9.txt")).write_bytes(b"latin words")
+    report = rag.ingest_paths([docs])
+    assert tally(report) == (4, 0, 0, 0, 0)
+    assert "hr/caf\\xe9.txt" in current(rag)
+    assert tally(rag.ingest_paths([docs], sync=True)) == (0, 0, 4, 0, 0)
+
+
+def test_a_file_that_fails_is_reported_and_stops_nothing(rag, docs):
+    (docs / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
+    (docs / "empty.txt").write_bytes(b"")
+    report = rag.ingest_paths([docs])
+    assert (report.added, report.failed) == (3, 2)
+    assert {Path(error.path).name for error in report.errors} == {"broken.pdf", "empty.txt"}
+    assert all(error.error for error in report.errors)
+
+
+def test_progress_comes_to_the_total_in_order(rag, docs):
+    told: list[IngestProgress] = []
+    rag.ingest_paths([docs], on_progress=told.append)
+    files = [one for one in told if one.stage == "files"]
+    assert [one.done for one in files] == sorted(one.done for one in files)
+    assert files[-1].done == files[-1].total == 3
+    assert told[-1].stage == "statistics"
+
+
+def many(root: Path, count: int) -> Path:
+    return fill(root, {f"{n % 7}/{n}.txt": f"document number {n} about topic {n % 13}\n" * 3 for n in range(count)})
+
+
+def test_an_embedder_that_fails_in_the_middle_loses_nothing_that_was_stored(rag, embedder, tmp_path):
+    root = many(tmp_path / "many", 200)
+    embedder.fail_at = 100
+    with pytest.raises(ProviderError, match="out of order"):
+        rag.ingest_paths([root])
+    stored = len(current(rag))
+    assert 0 < stored < 200
+    assert rag.check() == []
+    embedder.fail_at = None
+    assert tally(rag.ingest_paths([root])) == (200 - stored, 0, stored, 0, 0)
+
+
+def test_a_callback_that_interrupts_leaves_whole_documents(rag, tmp_path):
+    root = many(tmp_path / "many", 200)
+
+    def stop(progress: IngestProgress) -> None:
+        if progress.done > 60:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rag.ingest_paths([root], on_progress=stop)
+    assert rag.check() == []
+    assert rag.ingest_paths([root]).failed == 0
+    assert len(current(rag)) == 200
+
+
+def test_a_collection_deleted_in_the_middle_is_said(rag, tmp_path):
+    root = many(tmp_path / "many", 300)
+
+    def delete(progress: IngestProgress) -> None:
+        if progress.done and any(place.name == "doomed" for place in rag.list_collections()):
+            rag.delete_collection("doomed")
+
+    with pytest.raises((NotFoundError, StoreError), match="doomed"):
+        rag.ingest_paths([root], collection="doomed", on_progress=delete)
+
+
+CHILD = """
+import sys
+from pathlib import Path
+from recollect import RAGConfig, RAGPipeline
+from recollect.embedding.hashing import HashingEmbedder
+config = RAGConfig.load(storage={"dsn": sys.argv[1], "data_dir": "/nonexistent"})
+with RAGPipeline(config, embedder=HashingEmbedder()) as rag:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    report = rag.ingest_paths([Path(sys.argv[2])], on_progress=lambda p: print(p.done, flush=True))
+    print("added", report.added, "failed", report.failed)
+"""
+
+
+def child(dsn: str, root: Path) -> subprocess.Popen[str]:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([sys.executable, "-c", CHILD, dsn, str(root)], **pipes)
+    assert process.stdout.readline() == "ready\n", process.communicate()
+    return process
+
+
+def test_two_processes_on_one_folder_leave_no_doubles(rag, dsn, tmp_path):
+    root = many(tmp_path / "many", 150)
+    running = [child(dsn, root) for _ in range(2)]
+    for process in running:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    outputs = [process.communicate()[0].splitlines()[-1].split() for process in running]
+    assert sum(int(words[1]) for words in outputs) == 150
+    assert [words[3] for words in outputs] == ["0", "0"]
+    assert len(rag.list_documents(limit=1000)) == len(current(rag)) == 150
+    assert rag.check() == []
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGKILL, signal.SIGINT])
+def test_killed_at_any_moment_the_next_run_completes(rag, dsn, tmp_path, how):
+    root = many(tmp_path / "many", 900)
+    process = child(dsn, root)
+    process.stdin.write("\n")
+    process.stdin.flush()
+    time.sleep(random.uniform(0, 0.6))
+    process.send_signal(how)
+    process.communicate()
+    assert process.returncode != 0
+    # The server notices a killed client at its next statement.
+    deadline = time.monotonic() + 10
+    while rag.check() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert rag.check() == []
+    report = rag.ingest_paths([root])
+    assert report.added + report.unchanged == 900
+    assert rag.check() == []
+
+
+MEMORY = """
+import resource, sys
+from recollect import Document, RAGConfig, RAGPipeline
+from recollect.embedding.hashing import HashingEmbedder
+config = RAGConfig.load(storage={"dsn": sys.argv[1], "data_dir": "/nonexistent"}, embedding={"cache": False})
+with RAGPipeline(config, embedder=HashingEmbedder()) as rag:
+    rag.ingest("warm up")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    size = int(sys.argv[2])
+    if size:
+        rag.ingest(Document(content="some words of a long text. " * (size // 27), source="huge"))
+    else:
+        rag.ingest_many(Document(content=f"document {n} " * 40, source=f"{n}") for n in range(5000))
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024, len(rag.check()))
+"""
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_number_of_documents(dsn: str):
+    done = subprocess.run([sys.executable, "-c", MEMORY, dsn, "0"], capture_output=True, text=True, check=True)
+    megabytes, findings = map(int, done.stdout.split())
+    assert findings == 0
+    assert megabytes < 150
+
+
+def test_statistics_are_fresh_after_an_ingest(rag, docs):
+    rag.ingest_paths([docs])
+    place = rag.store.collections.get(Scope(), "default")
+    assert (place.stats_pending, place.stats_chunks) == (0, place.chunk_count)
+
+
+BAD = [
+    ({"metadata": {"x": object()}}, "metadata"),
+    ({"metadata": {"x": float("nan")}}, "metadata"),
+    ({"metadata": {(1, 2): 1}}, "metadata"),
+    ({"source": "x" * 3000}, "source"),
+    ({"tags": ("t" * 3000,)}, "tag"),
+    ({"tags": "abc"}, "tags"),
+    ({"department": "d" * 3000}, "department"),
+    ({"content": " \n "}, "no text"),
+    ({"content": b"bytes"}, "string"),
+]
+
+
+@pytest.mark.parametrize(("fields", "words"), BAD)
+def test_documents_that_cannot_be_stored_are_refused_with_a_reason(rag, fields, words):
+    with pytest.raises(UsageError, match=words):
+        rag.ingest(Document(**{"content": "text", **fields}))
+    assert rag.check() == []
+
+
+def test_characters_that_cannot_be_stored_are_replaced_everywhere(rag):
+    bad = "a\0b\udcffc"
+    rag.ingest(
+        Document(
+            content=bad,
+            source=bad,
+            title=bad,
+            metadata={bad: [bad, {"k": bad}]},
+            tags=(bad,),
+            department=bad,
+            mime_type=bad,
+        )
+    )
+    good = "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}c"
+    record = rag.get_document(good)
+    assert (record.content, record.title, record.tags, record.department) == (good, good, (good,), good)
+    assert record.metadata == {good: [good, {"k": good}]}
+    assert rag.retrieve("abc", RetrievalOptions(department=(good,)))[0].source == good
+    assert rag.ingest(Document(content=bad, source=bad)).version >= 1

@@ -1,0 +1,152 @@
+"""The whole of recollect behind one object."""
+
+from __future__ import annotations
+
+import pytest
+
+from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
+from recollect.embedding.hashing import HashingEmbedder
+from recollect.errors import ConflictError, NotFoundError, UsageError
+from recollect.llm.scripted import ScriptedChatModel
+from recollect.model.answer import REFUSAL
+
+
+class Counting(HashingEmbedder):
+    """Counts the texts of documents that it embeds."""
+
+    texts = 0
+
+    def embed_documents(self, texts):
+        self.texts += len(texts)
+        return super().embed_documents(texts)
+
+
+LEAVE = Document(content="Annual leave is thirty days a year.", source="hr/leave.md", department="hr", tags=("policy",))
+
+
+def test_what_is_ingested_is_found_with_its_place(pipeline: RAGPipeline):
+    written = pipeline.ingest(LEAVE)
+    pipeline.ingest("Invoices are paid within two weeks.")
+    best = pipeline.retrieve("How long is annual leave?")[0]
+    assert (best.document_id, best.source, best.department, best.tags) == (
+        written.document_id, "hr/leave.md", "hr", ("policy",),
+    )  # fmt: skip
+    assert best.content == LEAVE.content[best.start_offset : best.end_offset]
+    assert pipeline.get_document("hr/leave.md").content == LEAVE.content
+
+
+def test_many_documents_from_an_iterator_in_order(pipeline: RAGPipeline):
+    results = pipeline.ingest_many(f"text number {n % 150}" for n in range(200))
+    assert [result.status for result in results] == ["added"] * 150 + ["unchanged"] * 50
+    again = [result.document_id for result in pipeline.ingest_many(f"text number {n}" for n in range(150))]
+    assert again == [result.document_id for result in results[:150]]
+
+
+def test_it_can_be_closed_and_used_again(pipeline: RAGPipeline):
+    pipeline.ingest(LEAVE)
+    pipeline.close()
+    pipeline.close()
+    assert pipeline.retrieve("annual leave")[0].source == "hr/leave.md"
+    with pipeline as same:
+        assert same is pipeline
+    assert pipeline.status().total_documents == 1
+
+
+def test_another_embedding_model_is_refused_where_vectors_would_meet(pipeline: RAGPipeline):
+    pipeline.ingest(LEAVE)
+    with RAGPipeline(pipeline.config, embedder=HashingEmbedder(32)) as other:
+        with pytest.raises(UsageError, match=r"hashing:64.*hashing:32"):
+            other.ingest("more")
+        with pytest.raises(UsageError, match="mode lexical"):
+            other.retrieve("annual leave")
+        assert other.retrieve("annual leave", RetrievalOptions(mode="lexical"))[0].source == "hr/leave.md"
+        # Another collection may have another dimension, in the same tables.
+        other.ingest(LEAVE, collection="other")
+        assert other.retrieve("annual leave", collection="other")[0].source == "hr/leave.md"
+
+
+def test_the_cache_serves_every_collection(pipeline: RAGPipeline):
+    embedder = Counting()
+    with RAGPipeline(pipeline.config, embedder=embedder) as rag:
+        rag.ingest(LEAVE)
+        assert embedder.texts == 1
+        rag.ingest(LEAVE, collection="other")
+        rag.delete_collection("default")
+        rag.ingest(LEAVE)
+        assert embedder.texts == 1
+        # Erased is erased: it must be computed anew.
+        rag.erase_documents(["hr/leave.md"]) if len(rag.list_collections()) == 1 else None
+        for place in rag.list_collections():
+            for record in rag.list_documents(collection=place.name):
+                rag.erase_documents([record.document_id])
+        rag.ingest(LEAVE)
+        assert embedder.texts == 2
+
+
+def test_erasing_forgets_the_words_too(pipeline: RAGPipeline):
+    written = pipeline.ingest("zebrafish password")
+    pipeline.ingest("harmless words")
+    pipeline.delete_documents([written.document_id])
+    assert pipeline.erase_documents([written.document_id]) == 1
+    with pipeline.store.database.autocommit() as connection:
+        terms = connection.execute("SELECT count(*) FROM term_stats").fetchone()[0]
+        left = connection.execute("SELECT count(DISTINCT l) FROM chunk_lexical, unnest(lexemes) AS l").fetchone()[0]
+    assert terms == left
+    with pytest.raises(NotFoundError):
+        pipeline.erase_documents([written.document_id])
+
+
+def test_all_or_none_are_deleted(pipeline: RAGPipeline):
+    pipeline.ingest(LEAVE)
+    with pytest.raises(NotFoundError):
+        pipeline.delete_documents(["hr/leave.md", "missing"])
+    with pytest.raises(NotFoundError):
+        pipeline.delete_documents(["hr/leave.md", 4711])
+    assert pipeline.status().total_documents == 1
+    assert pipeline.delete_documents(["hr/leave.md"]) == 1
+    assert pipeline.retrieve("annual leave") == []
+
+
+def test_status_says_what_there_is(pipeline: RAGPipeline):
+    empty = pipeline.status()
+    assert (empty.total_documents, empty.collections, empty.embedding_model) == (0, (), "hashing:64")
+    pipeline.ingest(LEAVE)
+    status = pipeline.status()
+    assert (status.total_documents, status.departments, status.embedding_dimension) == (1, {"hr": 1}, 64)
+    assert [place.name for place in status.collections] == ["default"]
+
+
+def test_collections_are_made_once_and_checked(pipeline: RAGPipeline):
+    pipeline.create_collection("notes", language="de", chunking={"strategy": "fixed_size", "size": 100, "overlap": 0})
+    with pytest.raises(ConflictError):
+        pipeline.create_collection("notes")
+    with pytest.raises(UsageError):
+        pipeline.create_collection("bad", chunking={"strategy": "fixed_size", "size": 10, "overlap": 10})
+    assert [place.name for place in pipeline.list_collections()] == ["notes"]
+    with pytest.raises(NotFoundError):
+        pipeline.retrieve("x", collection="missing")
+
+
+def test_a_language_model_answers_from_the_passages(pipeline: RAGPipeline):
+    pipeline.ingest(LEAVE)
+    model = ScriptedChatModel("Annual leave is thirty days a year [1].")
+    with RAGPipeline(pipeline.config, embedder=HashingEmbedder(), chat_model=model) as rag:
+        answer = rag.ask("How long is annual leave?")
+    assert not answer.refused
+    citation = answer.citations[0]
+    assert citation.quote == LEAVE.content[citation.start_offset : citation.end_offset]
+    assert citation.source == "hr/leave.md"
+    assert LEAVE.content in model.calls[0][-1].content + model.calls[0][0].content
+
+
+def test_without_a_language_model_it_quotes_or_refuses(pipeline: RAGPipeline):
+    assert pipeline.ask("How long is annual leave?").text == REFUSAL
+    pipeline.ingest(LEAVE)
+    answer = pipeline.ask("Who repairs the espresso machine on Neptune?")
+    assert (answer.text, answer.refused, answer.citations) == (REFUSAL, True, ())
+
+
+def test_bad_configuration_of_a_part_is_said_when_it_is_needed(dsn: str):
+    config = RAGConfig.load(storage={"dsn": dsn}, embedding={"provider": "nonsense"})
+    with RAGPipeline(config) as rag, pytest.raises(UsageError, match="nonsense"):
+        rag.ingest("text")
