@@ -276,7 +276,7 @@ def plain(limit: int) -> Search:
 
 def with_feedback(limit: int, **settings: float) -> Search:
     """The package's own second round over the first round's candidates."""
-    feedback = PseudoRelevanceFeedback(FeedbackSettings(**settings))
+    feedback = PseudoRelevanceFeedback(FeedbackSettings(**{"depth": 200, **settings}))
 
     def search(corpus: Corpus, question: int) -> Ranking:
         query, bm25 = corpus.query_vectors[question], corpus.bm25[question]

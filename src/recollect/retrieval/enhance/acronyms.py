@@ -16,7 +16,8 @@ from recollect.retrieval.enhance.synonyms import SynonymRule, SynonymRules
 ACRONYM_WEIGHT = 0.8
 
 _SHORT = r"(?P<short>[A-Z][A-Z0-9&]{1,7})s?"
-_AFTER = re.compile(rf"(?P<long>(?:[^\W_][\w'’&/\-]*\s+){{2,12}})\({_SHORT}\)")
+_QUOTE = '["“”‘’]?'
+_AFTER = re.compile(rf"(?P<long>(?:[^\W_][\w'’&/\-]*\s+){{2,12}})\((?:the\s+)?{_QUOTE}{_SHORT}{_QUOTE}\)")
 _BEFORE = re.compile(rf"(?<!\w){_SHORT}\s+\((?P<long>(?:[^\W_][\w'’&/\-]*\s*){{2,12}})\)")
 _WORD = re.compile(r"[^\W_]+")
 _LITTLE = frozenset({"a", "and", "at", "by", "for", "from", "in", "of", "on", "or", "per", "the", "to", "with"})

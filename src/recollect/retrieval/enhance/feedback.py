@@ -37,7 +37,7 @@ class FeedbackSettings:
     weight: float = 0.3
     neighbours: int = 8
     smoothing: float = 0.4
-    depth: int = 200
+    depth: int = 100
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense.

@@ -140,7 +140,8 @@ def test_acronyms_are_found_where_documents_explain_them():
     text = (
         "The Annual Percentage Rate (APR) is fixed. RSU (restricted stock unit) grants vest. The Internal Revenue "
         "Service (IRS) and Research & Development (R&D). Department of Motor Vehicles (DMV). Cost-of-living "
-        "adjustments (COLAs). See Figure (ABC). It costs ten (EUR) and NATO (see below)."
+        "adjustments (COLAs). See Figure (ABC). It costs ten (EUR) and NATO (see below). "
+        'Performance Share Units (“PSUs”) and the United States Code (the "USC").'
     )
     rules = find_acronyms([text])
     found = {rule.originals for rule in rules.rules}
@@ -149,7 +150,9 @@ def test_acronyms_are_found_where_documents_explain_them():
         ("COLA", "cost-of-living adjustments"),
         ("DMV", "department of motor vehicles"),
         ("IRS", "internal revenue service"),
+        ("PSU", "performance share units"),
         ("RSU", "restricted stock unit"),
+        ("USC", "united states code"),
     }
     enhancer = SynonymEnhancer(rules, ANALYZER, name="acronyms")
     assert [e.text for e in enhance("what is the apr", [enhancer]).expansions] == ["annual percentage rate"]
