@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +20,7 @@ class Candidate:
         score: What the first stage ordered it by; comparable within one search only.
         similarity: Cosine similarity to the query; None where it was not computed.
         bm25: BM25 score for the query; None where it was not computed.
+        embedding: Its stored vector, of unit length; only `consensus` reads it.
     """
 
     chunk_id: int
@@ -24,6 +28,7 @@ class Candidate:
     score: float
     similarity: float | None = None
     bm25: float | None = None
+    embedding: npt.NDArray[np.floating[Any]] | None = field(default=None, compare=False, repr=False)
 
 
 class Reranker(Protocol):

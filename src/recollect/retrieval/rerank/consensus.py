@@ -1,0 +1,62 @@
+"""Reranking by agreement: a passage that resembles other well-scored passages is more likely to be relevant itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from recollect.errors import UsageError
+from recollect.retrieval.rerank.base import Candidate
+
+#: How many of the most similar candidates have a say about one.
+NEIGHBOURS = 10
+
+Floats = npt.NDArray[np.float64]
+
+
+class ConsensusReranker:
+    """Scores a candidate by the first-stage scores of the candidates most like it.
+
+    This is one step of score regularisation (Diaz 2005, "Regularizing Ad Hoc Retrieval Scores"), which rests on the
+    cluster hypothesis: texts that are close to each other tend to answer the same questions. Of each candidate, the
+    ``neighbours`` most similar other candidates by their stored vectors are taken, and their scores are averaged,
+    weighted by the similarity. No model runs and no text is read: a hundred candidates take well under a
+    millisecond.
+
+    Args:
+        neighbours: How many candidates have a say about one; 5 to 20 measured alike.
+
+    Raises:
+        UsageError: ``neighbours`` is less than 1.
+    """
+
+    name = "consensus"
+
+    def __init__(self, *, neighbours: int = NEIGHBOURS) -> None:
+        if neighbours < 1:
+            raise UsageError(f"neighbours must be at least 1, not {neighbours!r}")
+        self._neighbours = neighbours
+
+    def rerank(self, query: str, candidates: Sequence[Candidate]) -> list[float]:  # noqa: ARG002
+        """See `Reranker`. A candidate without an embedding keeps its own score, and has no say about others."""
+        scores = np.array([candidate.score for candidate in candidates], dtype=np.float64)
+        known = [index for index, candidate in enumerate(candidates) if candidate.embedding is not None]
+        if len(known) < 2:
+            return [float(score) for score in scores]
+        vectors = np.array([candidates[index].embedding for index in known], dtype=np.float32)
+        scores[known] = self._averaged(vectors, scores[known])
+        return [float(score) for score in scores]
+
+    def _averaged(self, vectors: npt.NDArray[np.float32], scores: Floats) -> Floats:
+        similarities = np.clip(vectors @ vectors.T, 0.0, None).astype(np.float64)
+        np.fill_diagonal(similarities, 0.0)
+        if len(scores) > self._neighbours:
+            least = np.partition(similarities, -self._neighbours, axis=1)[:, -self._neighbours]
+            similarities[similarities < least[:, None]] = 0.0
+        totals = similarities.sum(axis=1)
+        lonely = totals <= np.finfo(np.float32).eps
+        averaged: Floats = (similarities @ scores) / np.where(lonely, 1.0, totals)
+        averaged[lonely] = scores[lonely]
+        return averaged
