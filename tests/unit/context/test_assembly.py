@@ -62,6 +62,11 @@ def test_the_last_block_is_shortened_to_whole_sentences():
     assert context.token_count == words(context.text) <= 20
 
 
+def test_all_sentences_but_the_last_are_shown_where_they_fit():
+    context = assemble([passage("One is here. Two is here. Three is not.")], token_budget=9, count_tokens=words)
+    assert [p.content for p in context.passages] == ["One is here. Two is here."]
+
+
 def test_a_passage_of_which_no_sentence_fits_is_left_out_and_ends_the_context():
     context = assemble([passage("First."), passage(SICK), passage("x.")], token_budget=9, count_tokens=words)
     assert [block.passage.content for block in context.blocks] == ["First."]
@@ -85,6 +90,15 @@ def test_a_word_is_not_cut_at_its_apostrophe():
         (block,) = assemble([passage(text)], token_budget=budget, count_tokens=len).blocks
         assert block.passage.content.endswith(("It", "doesn't"))
         assert len(block.text) <= budget
+
+
+def test_a_shorter_cut_that_costs_more_is_not_taken():
+    def count_tokens(text):
+        return 10**6 if "t It …" in text else len(text)
+
+    for budget in range(60, 80):
+        context = assemble([passage("It doesn't " * 100)], token_budget=budget, count_tokens=count_tokens)
+        assert count_tokens(context.text) <= budget
 
 
 @pytest.mark.parametrize("text", ["休暇は年に二十八日です、" * 100, "QUJDREVG" * 500])

@@ -131,6 +131,7 @@ class TestDuplicates:
             ("Call the desk.", "CALL  the\ndesk!"),
             ("Straße nach Köln", "STRASSE NACH KÖLN"),
             ("the ﬁle", "The file"),
+            ("pages 5-7 of ISO-9001", "Pages 5–7 of ISO 9001"),
             ("- first\n- second item", "* First\n* second item"),
             ("年次有給休暇は二十八日です。", "年次有給休暇は、二十八日です"),
             ("مرحبا، بكم في الشركة.", "مرحبا بكم في الشركة"),

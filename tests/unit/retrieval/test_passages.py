@@ -82,6 +82,13 @@ def test_the_limit_joins_what_ranks_best_first():
     assert spans(merged(left, middle, right, max_length=10)) == [(53, 77), (19, 51), (0, 17)]
 
 
+def test_the_limit_leaves_out_the_worst_not_whoever_stands_beside_the_best():
+    fourth, first, second, third = (
+        passage(start, start + 10, rank=rank) for start, rank in [(0, 4), (10, 1), (20, 2), (30, 3)]
+    )
+    assert spans(merged(fourth, first, second, third, max_length=30)) == [(10, 40), (0, 10)]
+
+
 def test_a_part_of_a_longer_passage_is_absorbed_whatever_the_limit():
     (found,) = merged(passage(0, 77, rank=2), passage(19, 30, rank=1), max_length=5)
     assert (found.content, found.rank, found.chunk_id) == (TEXT[0:77], 1, 1019)
