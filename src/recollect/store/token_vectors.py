@@ -1,0 +1,65 @@
+"""Token vectors of chunks, stored where a collection asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recollect.errors import NotFoundError
+from recollect.model import Scope
+from recollect.store.collections import Collection
+from recollect.store.database import Connection, Database, rows
+from recollect.store.sql import queries
+
+_SQL = queries("token_vectors")
+
+
+class TokenVectorRepository:
+    """Reads packed token vectors, and says which collections have them.
+
+    Args:
+        database: The store's connections.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get_many(self, scope: Scope, chunk_ids: Sequence[int]) -> dict[int, bytes]:
+        """The packed vectors of those chunks that have some."""
+        if not chunk_ids:
+            return {}
+        params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
+        with self._database.transaction(scope) as connection:
+            return {chunk_id: bytes(packed) for chunk_id, packed in rows(connection, _SQL["get_many"], params)}
+
+    def wanted(self, scope: Scope, collection: Collection) -> bool:
+        """Whether ingest stores token vectors in this collection."""
+        params = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id}
+        with self._database.transaction(scope) as connection:
+            found = rows(connection, _SQL["wanted"], params)
+        return bool(found and found[0][0])
+
+    def set_wanted(self, scope: Scope, collection: Collection, *, wanted: bool) -> None:
+        """Decide whether ingest stores them from now on; chunks that are there already stay as they are.
+
+        Raises:
+            NotFoundError: The collection was deleted meanwhile.
+        """
+        params = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id, "wanted": wanted}
+        with self._database.transaction(scope) as connection:
+            if not rows(connection, _SQL["set_wanted"], params):
+                raise NotFoundError(f"The collection {collection.name!r} was deleted meanwhile.")
+
+
+def copy_token_vectors(connection: Connection, scope: Scope, chunk_ids: Sequence[int], packed: Sequence[bytes]) -> None:
+    """Store the packed vectors of new chunks, in the transaction that stores the chunks.
+
+    Args:
+        connection: In that transaction.
+        scope: Whose chunks.
+        chunk_ids: Of chunks that are stored already.
+        packed: Parallel to ``chunk_ids``; from `recollect.retrieval.rerank.packing.pack`.
+    """
+    with connection.cursor().copy(_SQL["copy"]) as copy:
+        copy.set_types(["int4", "int8", "bytea"])
+        for chunk_id, own in zip(chunk_ids, packed, strict=True):
+            copy.write_row((scope.tenant_id, chunk_id, own))
