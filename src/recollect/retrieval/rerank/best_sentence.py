@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from recollect.retrieval.rerank.base import Candidate
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider, Vectors
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 #: Memory that sentences' vectors may take in this process.
 CACHE_BYTES = 64 << 20
@@ -59,5 +62,7 @@ class BestSentenceReranker:
         return [found[key] for key in keys]
 
     def _sentences(self, text: str) -> list[str]:
+        # The rules for sentences refuse lone surrogates, which a text from outside the store may hold.
+        valid = _SURROGATES.sub("\ufffd", text)
         # A text without words is its own only sentence, so that every passage has a vector.
-        return [text[start:end] for start, end in sentence_spans(text, self._language)] or [text]
+        return [valid[start:end] for start, end in sentence_spans(valid, self._language)] or [valid]

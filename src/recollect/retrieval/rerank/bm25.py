@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -56,7 +57,7 @@ class Bm25Reranker:
         average = self._average_length or max(1.0, sum(lengths) / len(lengths))
         weights = self._query_weights(wanted, counted)
         return [
-            sum(
+            math.fsum(
                 weights[term] * terms[term] * bm25.MAX_WEIGHT / (terms[term] + _saturation(length, average))
                 for term in weights.keys() & terms.keys()
             )
