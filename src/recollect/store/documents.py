@@ -108,6 +108,8 @@ class DocumentRepository:
             "name": source.name.rstrip("/"),
         }
         with self._database.transaction(scope) as connection:
+            connection.execute(_SQL["hold_collection"], params)
+            connection.execute(_SQL["lock_inner_documents"], params)
             moved = [row[0] for row in rows(connection, _SQL["adopt_documents"], params)]
             if moved:
                 connection.execute(_SQL["adopt_versions"], {**params, "document_ids": moved})

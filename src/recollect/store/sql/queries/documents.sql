@@ -78,6 +78,17 @@ v.known_to = 'infinity'
 -- known_as_of: the version that was current at a moment
 v.known_from <= %(as_of)s AND v.known_to > %(as_of)s
 
+-- hold_collection: keeps it from being deleted until the end of the transaction; taken before any document
+SELECT collection_id FROM collections
+WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
+FOR KEY SHARE
+
+-- lock_inner_documents: in the order of every writer
+SELECT d.document_id FROM documents d JOIN sources s USING (tenant_id, source_id)
+WHERE d.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s AND s.type = 'directory'
+  AND starts_with(s.name, %(name)s || '/')
+ORDER BY d.uri, d.document_id FOR UPDATE OF d
+
 -- adopt_documents: documents of the directories inside a directory move to it, under their longer path
 UPDATE documents d SET source_id = %(source_id)s, uri = substr(s.name, length(%(name)s) + 2) || '/' || d.uri
 FROM sources s
