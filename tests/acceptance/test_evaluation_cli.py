@@ -126,8 +126,6 @@ def test_configurations_are_compared_on_the_same_queries(recollect, beir, config
     same = next(c for c in report["comparisons"] if (c["first"], c["second"]) == ("words", "same"))
     assert (same["difference"], same["p_value"], same["significant"]) == (0, 1, False)
     assert recollect("collections", "list", "--json").json["collections"] == []
-    again = recollect("eval", "compare", *configurations, "--data", beir, "--samples", "500", "--json").json
-    assert again["comparisons"] == report["comparisons"]
     shown = recollect("eval", "compare", *configurations, "--data", beir).out
     assert "no difference shown" in shown
     assert "nDCG@10" in shown
@@ -146,3 +144,65 @@ def test_what_cannot_be_compared_is_explained(recollect, beir, configurations, t
     wrong = settings(tmp_path, name="wrong", mod="lexical")
     assert "there is no such setting" in recollect("eval", "compare", one, wrong, "--data", beir, status=2).err
     assert "no data set" in recollect("eval", "compare", one, configurations[1], "--data", tmp_path, status=2).err
+
+
+def test_a_report_is_one_page(recollect, beir, tmp_path, configurations):
+    assert "report.html" in recollect("eval", "report", "--data", beir, "-o", tmp_path / "report.html").out
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for expected in ("<svg", "words only", "meaning only", "10 queries", "Are the differences real?"):
+        assert expected in page
+    done = recollect("eval", "report", configurations[0], "--data", beir, "-o", tmp_path / "one.html", "--json").json
+    assert list(done["systems"]) == ["words"]
+    assert "Are the differences real?" not in (tmp_path / "one.html").read_text(encoding="utf-8")
+    assert "no folder" in recollect("eval", "report", "--data", beir, "-o", "no/where.html", status=2).err
+
+
+def test_calibration_is_kept_with_its_collection(recollect, office, tmp_path):
+    recollect("ingest", office)
+    cases = tmp_path / "cases.yaml"
+    answerable = [{"name": f"a{n}", "query": "annual leave of every employee", "answerable": True} for n in range(6)]
+    others = [{"name": f"u{n}", "query": f"planet number {n} of Proxima", "answerable": False} for n in range(25)]
+    cases.write_text(json.dumps({"cases": answerable + others}))
+    tried = recollect("calibrate", "--cases", cases, "--dry-run", "--json").json
+    assert (tried["stored"], tried["answerable"], tried["unanswerable"]) == (False, 6, 25)
+    done = recollect("calibrate", "--cases", cases, "--json").json
+    assert done["stored"] is True
+    assert done["threshold"] == tried["threshold"]
+    assert done["fitted"]["false_answers"] <= 0.05
+    assert done["enough_cases"] is True
+    strict = recollect("calibrate", "--cases", cases, "--json").json
+    assert strict["before"] == done["fitted"]
+    assert "False refusals" in recollect("calibrate", "--cases", cases, "--target", "0.5").out
+    few = tmp_path / "few.yaml"
+    few.write_text(json.dumps({"cases": answerable[:1] + others[:2]}))
+    assert "Too few cases" in recollect("calibrate", "--cases", few).err
+    assert "built-in rule" in recollect("calibrate", "--reset").out
+    assert "--cases FILE" in recollect("calibrate", status=2).err
+    few.write_text(json.dumps({"cases": answerable}))
+    assert "cases without" in recollect("calibrate", "--cases", few, status=2).err
+
+
+def test_a_refusal_names_what_came_nearest(recollect, office):
+    recollect("ingest", office)
+    asked = ["ask", "What is the salary of ERR-9999?"]
+    reply = recollect(*asked, "--json", "--explain").json
+    assert reply["refused"] is True
+    assert reply["nearest"]["missing_identifier"] is True
+    assert set(reply["nearest"]) >= {"source", "quote", "start_offset", "end_offset", "probability", "threshold"}
+    assert "nearest" not in recollect(*asked, "--json").json
+    assert reply["nearest"]["source"] in recollect(*asked).out
+
+
+def test_drafts_are_cases_that_run(recollect, office, tmp_path):
+    (office / "hr/pay.txt").write_text("Salaries of all permanent employees are paid on the 25th day of each month.\n")
+    recollect("ingest", office)
+    assert "drafts in" in recollect("eval", "make", "-o", "drafts.yaml").out
+    done = recollect("rag-test", "drafts.yaml", "--mode", "lexical", "--json").json
+    assert done["summary"]["cases"] >= 1
+    assert done["passed"] is True
+    assert "exists" in recollect("eval", "make", "-o", "drafts.yaml", status=2).err
+    recollect("eval", "make", "-o", "drafts.yaml", "--force", "-n", "1")
+    printed = recollect("eval", "make").out
+    assert printed.startswith("# Drafted")
+    assert "hr/pay.txt" in printed
+    assert "is empty" in recollect("eval", "make", "-c", "nowhere", status=1).err

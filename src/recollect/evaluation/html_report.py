@@ -119,7 +119,10 @@ def _verdicts(comparison: Comparison) -> str:
             ]
         )
     head = ["Difference", "", f"{comparison.confidence:.0%} interval", "p", "better / worse", "verdict"]
-    note = "Randomisation test on the same queries, corrected for the number of pairs; bootstrap interval."
+    note = (
+        "Randomisation test on the same queries, its p corrected for the number of pairs; bootstrap interval of each "
+        "pair for itself."
+    )
     return f'<h2>Are the differences real?</h2><p class="soft">{note}</p><div class="scroll">{_table(head, rows)}</div>'
 
 

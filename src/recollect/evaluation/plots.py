@@ -14,7 +14,7 @@ from html import escape
 COLOURS = 6
 
 _WIDTH = 440
-_LEFT, _RIGHT, _TOP, _BOTTOM = 44, 12, 10, 40
+_LEFT, _RIGHT, _TOP, _BOTTOM = 44, 12, 26, 40
 _PLOT_HEIGHT = 220
 _BAR = 15
 _LETTER = 6.4
@@ -162,7 +162,7 @@ def _grid(scale: _Scale, x_label: str, y_label: str) -> list[str]:
     parts.append(
         f'<text class="label" x="{middle:.1f}" y="{bottom + 35}" text-anchor="middle">{escape(x_label)}</text>'
     )
-    parts.append(f'<text class="label" x="{_LEFT + 6}" y="{_TOP + 14}">{escape(y_label)}</text>')
+    parts.append(f'<text class="label" x="4" y="12">{escape(y_label)}</text>')
     return parts
 
 

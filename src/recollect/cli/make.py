@@ -1,0 +1,85 @@
+"""``recollect eval make``: test cases to start from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recollect.cli._options import CollectionOption, command
+from recollect.cli._session import Session
+from recollect.errors import NotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from recollect.evaluation.make import DraftSource
+    from recollect.pipeline import RAGPipeline
+
+# Reading every document of a large collection would take long and add little.
+_MAX_DOCUMENTS = 500
+_PAGE = 500
+
+_COMMENT = """\
+Drafted from the documents by `recollect eval make`, without a language model. Read every case: delete what
+nobody would ask, put questions into the words that people use, and shorten each text to what the answer needs.
+Add questions that the documents do not answer, with `answerable: false`."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "make")(_make)
+
+
+def _make(
+    session: Session,
+    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    *,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, max=10_000, help="Cases at most.")] = 50,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Where to write them; else they are printed.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+) -> int:
+    """Draft test cases from a collection, without a language model, for a person to choose from and improve."""
+    from recollect.evaluation.cases import dump_suite
+    from recollect.evaluation.make import draft_cases
+
+    if out is not None and out.exists() and not force:
+        raise UsageError(f"{out} exists: choose another name, or --force to overwrite it.")
+    with session.pipeline() as rag:
+        place = next((one for one in rag.list_collections() if one.name == session.collection), None)
+        if place is None or not place.document_count:
+            raise NotFoundError(f"The collection {session.collection!r} is empty. Fill it: recollect ingest FOLDER")
+        drafts = draft_cases(_documents(session, rag), count=count, language=place.language)
+    if not drafts:
+        raise NotFoundError(
+            f"No sentence of {session.collection!r} can be asked for: the texts hold no whole sentences."
+        )
+    cases = [draft.as_case() for draft in drafts]
+    text = dump_suite(cases, comment=_COMMENT)
+    if out is not None:
+        out.write_text(text, encoding="utf-8")
+    if session.json:
+        session.emit({"file": None if out is None else str(out), "cases": cases})
+    elif out is None:
+        session.out.print(text, end="", soft_wrap=True)
+    else:
+        session.out.print(f"{len(cases):,} drafts in {out}. Try: recollect rag-test {out}", soft_wrap=True)
+    return 0
+
+
+def _documents(session: Session, rag: RAGPipeline) -> Iterator[DraftSource]:
+    """The collection's documents; of many, some from all over it."""
+    from recollect.cli._progress import WorkBar
+    from recollect.evaluation.make import DraftSource
+
+    ids: list[int] = []
+    while page := rag.list_documents(after=ids[-1] if ids else 0, limit=_PAGE):
+        ids += [record.document_id for record in page]
+    chosen = ids[:: max(1, -(-len(ids) // _MAX_DOCUMENTS))]
+    with WorkBar(session.err, "Reading", unit="documents") as bar:
+        for done, document_id in enumerate(chosen, start=1):
+            record = rag.get_document(document_id)
+            yield DraftSource(source=record.source, content=record.content or "")
+            bar.update(done, len(chosen))
