@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recollect.errors import UsageError
+from recollect.retrieval.rerank._products import inner_products
 from recollect.retrieval.rerank.base import Candidate
 
 #: How many of the most similar candidates have a say about one.
@@ -50,7 +51,7 @@ class ConsensusReranker:
         return [float(score) for score in scores]
 
     def _averaged(self, vectors: npt.NDArray[np.float32], scores: Floats) -> Floats:
-        similarities = np.clip(vectors @ vectors.T, 0.0, None).astype(np.float64)
+        similarities = np.clip(inner_products(vectors, vectors), 0.0, None).astype(np.float64)
         np.fill_diagonal(similarities, 0.0)
         if len(scores) > self._neighbours:
             least = np.partition(similarities, -self._neighbours, axis=1)[:, -self._neighbours]

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recollect.errors import StoreCorruptError, UsageError
+from recollect.retrieval.rerank._products import inner_products
 
 #: The most bytes that one chunk's vectors take.
 MAX_BYTES = 4096
@@ -77,7 +78,8 @@ def maxsim(query_vectors: Floats, packed: Sequence[bytes]) -> list[float]:
     dimension = query_vectors.shape[1]
     if any(own != dimension for _, own in taken):
         raise StoreCorruptError("Stored token vectors are of another model than the query's: ingest the chunks again.")
-    similarities = _signs(np.concatenate([bits for bits, _ in taken]), dimension) @ query_vectors.T
+    signs = _signs(np.concatenate([bits for bits, _ in taken]), dimension)
+    similarities = inner_products(signs, query_vectors)
     return _best_mean(similarities, counts)
 
 
