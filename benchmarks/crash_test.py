@@ -87,8 +87,9 @@ def main() -> None:
         for number in range(arguments.rounds):
             embedder = "local" if number < arguments.real_rounds else "hashing"
             delay = generator.uniform(0.05, durations[embedder])
-            rounds.append(play(Path(work), Round(number + 1, embedder, TARGETS[number % 3], delay)))
-            say(rounds[-1])
+            played = play(Path(work), Round(number + 1, embedder, TARGETS[number % 3], delay))
+            rounds.append(played)
+            say(f"round {played.number}: {played.found} documents after {delay:.1f} s, {played.verdict}")
     show(rounds)
 
 

@@ -7,6 +7,7 @@ settings. Run from the repository root::
 
     python benchmarks/query_speed.py build --work ../query-bench
     python benchmarks/query_speed.py measure --work ../query-bench
+    python benchmarks/query_speed.py exact --work ../query-bench     # the lexical top 10 beside that of all candidates
     python benchmarks/query_speed.py plans --work ../query-bench     # EXPLAIN ANALYZE of both arms
 """
 
@@ -74,7 +75,7 @@ class ParagraphChunker:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="A hybrid query on many chunks.")
-    parser.add_argument("step", choices=("build", "measure", "plans"))
+    parser.add_argument("step", choices=("build", "measure", "exact", "plans"))
     parser.add_argument("--work", type=Path, required=True, help="a folder for the store and the vectors")
     parser.add_argument("--chunks", type=int, default=100_000)
     parser.add_argument("--small", type=int, default=1_000)
@@ -88,7 +89,7 @@ def main() -> None:
         {"storage": {"data_dir": (arguments.work / "data").resolve()}, "embedding": {"cache": False}}
     )
     with RAGPipeline(config, embedder=known) as rag:
-        {"build": build, "measure": measure, "plans": plans}[arguments.step](arguments, rag, known)
+        {"build": build, "measure": measure, "exact": exact, "plans": plans}[arguments.step](arguments, rag, known)
 
 
 def collections(arguments: argparse.Namespace) -> dict[str, int]:
@@ -193,6 +194,24 @@ def ask(
             for stage, milliseconds in reply.timings_ms.items():
                 stages.setdefault(stage, []).append(milliseconds)
     return times, stages, paths
+
+
+def exact(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownVectors) -> None:
+    """Whether the lexical arm's top 10 is that of scoring every chunk that holds any of the query's terms."""
+    questions = load_questions(arguments, known)
+    place = rag.store.collections.get(Scope(), "large")
+    pruned, whole = (
+        LexicalArm(rag.store.search, budget=budget) for budget in (rag.config.retrieval.lexical_budget, 10**9)
+    )
+    equal = proven = 0
+    for question in questions:
+        found, reference = (
+            arm.search(Scope(), place, Analyzer("en"), question, top_k=10, limit=100) for arm in (pruned, whole)
+        )
+        scores = [[score for _, score in hits.scores[:10]] for hits in (found, reference)]
+        equal += len(scores[0]) == len(scores[1]) and np.allclose(*scores, rtol=1e-4)
+        proven += found.exact
+    print(f"{len(questions)} questions: top 10 equal for {equal} ({equal / len(questions):.1%}), {proven} proven")
 
 
 def plans(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownVectors) -> None:
