@@ -195,7 +195,9 @@ class Conversations:
             documents = [
                 Document(content=text, source=turn["id"]) for text, (_, turn) in zip(texts, turns, strict=True)
             ]
-            chunks = [(i, Chunk(text, 0, 0, len(text))) for i, text in enumerate(texts)]
+            chunks = [
+                (i, Chunk(text=text, position=0, start_offset=0, end_offset=len(text))) for i, text in enumerate(texts)
+            ]
             built = Collection(documents, chunks, texts, mixed, Lexical(texts))
             known = {turn["id"] for _, turn in turns}
             self.questions += [
