@@ -103,20 +103,24 @@ def _show(session: Session, comparison: Comparison) -> None:
     session.out.print(table)
     session.out.print()
     pairs = Table(box=None, header_style="bold", pad_edge=False)
-    for title in ("Metric", "Difference", f"{comparison.confidence:.0%} interval", "p", "Better / worse", "Verdict"):
-        pairs.add_column(title, justify="right" if title != "Metric" and title != "Verdict" else "left")
+    pairs.add_column("Metric", overflow="fold")
+    for title in ("Difference", f"{comparison.confidence:.0%} interval", "p", "Better/worse"):
+        pairs.add_column(title, justify="right", no_wrap=True)
+    pairs.add_column("Verdict", overflow="fold")
     for verdict in comparison.verdicts:
         result = verdict.result
         pairs.add_row(
-            Text.assemble((verdict.metric, "bold"), f"  {verdict.second} − {verdict.first}"),
+            Text.assemble((verdict.metric, "bold"), f" {verdict.second} − {verdict.first}"),
             f"{result.difference:+.4f}",
             f"{result.low:+.4f} … {result.high:+.4f}",
             "< 0.001" if verdict.corrected_p < 0.001 else f"{verdict.corrected_p:.3f}",
-            f"{result.better} / {result.worse}",
+            f"{result.better}/{result.worse}",
             Text(verdict.in_words(), "green" if verdict.real else "dim"),
         )
     session.out.print(pairs)
     queries = len(comparison.runs[0].outcomes)
     session.out.print(
-        f"{queries:,} queries; randomisation test, corrected for the number of pairs; bootstrap interval", style="dim"
+        f"{queries:,} queries; p of a randomisation test, corrected for the number of pairs; bootstrap interval",
+        style="dim",
+        soft_wrap=True,
     )
