@@ -13,6 +13,7 @@ from recollect.model import Document
 
 if TYPE_CHECKING:
     from recollect.cli._progress import WorkBar
+    from recollect.config import RAGConfig
     from recollect.evaluation.datasets import BeirDocument
     from recollect.evaluation.outcomes import Hit
     from recollect.evaluation.runner import ShownPassage
@@ -90,6 +91,11 @@ class Engine:
             if enough or self._depth is not None or depth == MAX_TOP_K:
                 return found
             depth = min(MAX_TOP_K, 2 * depth)
+
+
+def measured(config: RAGConfig) -> RAGConfig:
+    """Settings under which a search that is repeated is a search, and not a look into the cache of replies."""
+    return config.model_copy(update={"retrieval": config.retrieval.model_copy(update={"cache_entries": 0})})
 
 
 def hit_of(passage: RetrievedContext) -> Hit:

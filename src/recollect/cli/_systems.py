@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recollect.cli._evaluation import Engine, fresh_collection, hit_of
+from recollect.cli._evaluation import Engine, fresh_collection, hit_of, measured
 from recollect.cli.rag_test import narrowed
 from recollect.errors import NotFoundError, UsageError
 
@@ -134,7 +134,7 @@ def _measure(
 
     # The model is loaded once: systems of a group differ in how they search only.
     with (
-        RAGPipeline(config, embedder=first.embedder) as rag,
+        RAGPipeline(measured(config), embedder=first.embedder) as rag,
         WorkBar(session.err, f"Searching ({name})", unit="queries") as bar,
     ):
         return _outcomes(rag, place, task, bar.update)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recollect.cli._evaluation import fresh_collection
+from recollect.cli._evaluation import fresh_collection, measured
 from recollect.cli._options import CollectionOption, SearchOptions, command
 from recollect.cli._session import Session
 from recollect.errors import UsageError
@@ -61,7 +61,10 @@ def _rag_test(
     for case in cases:
         suite.filters(case)
     options = search.retrieval(mode=session.config.retrieval.mode, top_k=session.config.retrieval.top_k)
-    with session.pipeline() as rag, under_test(session, rag, ingest, collection.collection) as name:
+    with (
+        session.pipeline(measured(session.config)) as rag,
+        under_test(session, rag, ingest, collection.collection) as name,
+    ):
         engine = _Engine(rag, name, options)
         with WorkBar(session.err, "Testing", unit="cases") as bar:
             # The first search loads the model, which is no part of any case's latency.
