@@ -103,6 +103,17 @@ class IngestConfig(_Section):
     readers: int = Field(2, ge=1, le=64, description="Files that are parsed at the same time.")
 
 
+class EnhanceConfig(_Section):
+    """``[rag.retrieval.enhance]``: what is added to a query before it is searched. All off by default."""
+
+    synonyms: dict[str, Path] = Field(
+        default_factory=dict, description="A file of synonyms by collection name; see the how-to on query enhancement."
+    )
+    multi_query: int = Field(0, ge=0, le=10, description="Other wordings that the language model is asked for.")
+    hyde: bool = Field(False, description="Whether the language model drafts an answer to search by.")
+    timeout_seconds: float = Field(10.0, gt=0, description="How long a search waits for the language model.")
+
+
 class RetrievalConfig(_Section):
     """``[rag.retrieval]``: how the arms search and how their results are joined."""
 
@@ -115,9 +126,21 @@ class RetrievalConfig(_Section):
     similarity_threshold: float | None = Field(
         None, ge=-1, le=1, description="Passages whose cosine similarity is lower are dropped."
     )
+    min_score: float | None = Field(None, description="Passages whose score is lower are dropped.")
     lexical_budget: int = Field(
         4_000, ge=1, description="Document frequency that the first round of lexical candidates may add up to."
     )
+    rerank: Literal["none", "consensus", "bm25", "best_sentence", "late_interaction", "cross_encoder"] = Field(
+        "consensus", description="The reranker of hybrid searches."
+    )
+    rerank_weight: float | None = Field(None, ge=0, le=1, description="Its share of the score; by default its own.")
+    rerank_model: str | None = Field(None, description="For cross_encoder: a model's directory.")
+    rerank_timeout_seconds: float = Field(10.0, gt=0, description="After that, results come in their first order.")
+    feedback: bool = Field(False, description="Whether the first results move the query (pseudo-relevance feedback).")
+    collapse_duplicates: bool = Field(True, description="Show of passages that say the same only the best.")
+    cache_entries: int = Field(1_000, ge=0, description="Replies that are kept for equal searches; 0 keeps none.")
+    cache_seconds: float = Field(3_600, gt=0, description="How long a reply is kept.")
+    enhance: EnhanceConfig = Field(default_factory=EnhanceConfig)
 
 
 class AnswerConfig(_Section):

@@ -48,7 +48,10 @@ def test_explanations_name_the_arms(filled: RAGPipeline):
     assert set(reply.paths) == {"dense", "lexical"}
     first = reply.results[0]
     assert first.explain is not None and first.explain.lexical is not None
-    assert first.explain.fused_score == first.score
+    assert first.explain.rerank_score is not None and reply.reranked
+    plain = filled.search("ERR-4007", RetrievalOptions(explain=True, top_k=5, rerank="none"))
+    assert plain.reranked is None
+    assert all(result.explain and result.explain.fused_score == result.score for result in plain.results)
     assert [result.rank for result in reply.results] == [1, 2, 3, 4, 5]
     assert [result.score for result in reply.results] == sorted((r.score for r in reply.results), reverse=True)
 

@@ -36,7 +36,7 @@ def _ask(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="A question, in plain words.")],
 ) -> int:
     """Answer a question from the documents, with citations, or say that they hold no answer."""
-    from recollect.retrieval.search import validate
+    from recollect.retrieval.validation import validate
 
     options = search.retrieval(mode=session.config.retrieval.mode, top_k=session.config.answer.passages)
     question = argument_text(text)

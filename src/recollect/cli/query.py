@@ -32,7 +32,7 @@ def _query(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for, in plain words.")],
 ) -> int:
     """Find the passages that answer a question."""
-    from recollect.retrieval.search import validate
+    from recollect.retrieval.validation import validate
 
     retrieval = session.config.retrieval
     options = search.retrieval(mode=retrieval.mode, top_k=retrieval.top_k)

@@ -69,14 +69,14 @@ class CachedEmbedder:
 
     Args:
         inner: Computes what is not known.
-        cache: Keeps documents' vectors.
+        cache: Keeps documents' vectors; None keeps only questions.
         query_cache_size: How many questions to keep; 0 keeps none.
 
     Raises:
         UsageError: ``query_cache_size`` is negative.
     """
 
-    def __init__(self, inner: EmbeddingProvider, cache: EmbeddingCache, *, query_cache_size: int = 256) -> None:
+    def __init__(self, inner: EmbeddingProvider, cache: EmbeddingCache | None, *, query_cache_size: int = 256) -> None:
         if query_cache_size < 0:
             raise UsageError(f"query_cache_size must be at least 0, not {query_cache_size!r}")
         self._inner = inner
@@ -111,6 +111,9 @@ class CachedEmbedder:
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Embed texts, computing each different one once and only if it is unknown; see `EmbeddingProvider`."""
         if not texts:
+            return self._inner.embed_documents(texts)
+        if self._cache is None:
+            self._count(hits=0, misses=len(texts))
             return self._inner.embed_documents(texts)
         keys = [text_key(text) for text in texts]
         text_of = dict(zip(keys, texts, strict=True))

@@ -3,7 +3,15 @@
 from recollect.model.answer import Answer, Citation
 from recollect.model.chunk import Chunk
 from recollect.model.document import Document, Heading, PageSpan
-from recollect.model.passage import ArmScore, RetrievalOptions, RetrievedContext, SearchExplain, SearchMode, SearchReply
+from recollect.model.passage import (
+    ArmScore,
+    ReplyExplain,
+    RetrievalOptions,
+    RetrievedContext,
+    SearchExplain,
+    SearchMode,
+    SearchReply,
+)
 from recollect.model.scope import DEFAULT_TENANT_ID, Scope
 
 __all__ = [
@@ -15,6 +23,7 @@ __all__ = [
     "Document",
     "Heading",
     "PageSpan",
+    "ReplyExplain",
     "RetrievalOptions",
     "RetrievedContext",
     "Scope",

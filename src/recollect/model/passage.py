@@ -30,7 +30,19 @@ class RetrievalOptions:
         metadata_filters: Only documents whose metadata has these values.
         filters: A filter in the full language of `recollect.model.filter`, for instance
             ``{"metadata.year": {"gte": 2024}}``; it holds beside the ones above.
-        explain: Attach to each result how it came to its rank.
+        explain: Attach to each result how it came to its rank, and to the reply what was done with the query.
+        rerank: Name of the reranker of the best candidates; ``"none"``: no reranking; None: the configured one, for
+            hybrid searches.
+        rerank_candidates: How many candidates it sees; None: what suits it, at least twice ``top_k``.
+        feedback: Whether the first results move the query (pseudo-relevance feedback); None: as configured.
+        enhance: Whether the configured query enhancements (synonyms, …) run.
+        min_score: Drop results whose score is below this.
+        collapse_duplicates: Show of passages that say the same only the best; None: as configured.
+        mmr_lambda: Balance relevance (1) against variety (0) among the results (Carbonell & Goldstein 1998); None: by
+            relevance alone.
+        neighbours: Widen each passage by so many chunks before and after it, 0 to 10.
+        merge_adjacent: Join results that touch or overlap in one document; there may then be fewer than ``top_k``.
+        use_cache: Whether an equal search of a moment ago may answer.
     """
 
     top_k: int = 10
@@ -46,6 +58,16 @@ class RetrievalOptions:
     metadata_filters: Mapping[str, Any] = field(default_factory=dict)
     filters: Mapping[str, Any] | None = None
     explain: bool = False
+    rerank: str | None = None
+    rerank_candidates: int | None = None
+    feedback: bool | None = None
+    enhance: bool = True
+    min_score: float | None = None
+    collapse_duplicates: bool | None = None
+    mmr_lambda: float | None = None
+    neighbours: int = 0
+    merge_adjacent: bool = False
+    use_cache: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +85,38 @@ class SearchExplain:
     Attributes:
         dense: Its place in the dense arm (score: cosine similarity), None where that arm did not find it.
         lexical: Its place in the lexical arm (score: BM25), None where that arm did not find it.
-        fused_score: The score that the results are ordered by.
+        fused_score: What fusion made of both.
+        rerank_score: The reranker's own score; None where it was not asked.
     """
 
     dense: ArmScore | None
     lexical: ArmScore | None
     fused_score: float
+    rerank_score: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyExplain:
+    """What was done with a query, for people who want to know.
+
+    Attributes:
+        terms: The query's terms with their weight (inverse document frequency times occurrences), heaviest first;
+            terms that the collection lacks have none.
+        filter_kept: Documents that the filters keep, None without filters.
+        filter_removed: Current documents of the collection that the filters remove.
+        enhancements: What each query enhancement did, in words.
+        reranker: The reranker's name, None where none was asked.
+        rerank_reason: Why its order is not the one shown; empty where it is.
+        dropped: Candidates that were left out, by reason.
+    """
+
+    terms: tuple[tuple[str, float], ...] = ()
+    filter_kept: int | None = None
+    filter_removed: int | None = None
+    enhancements: tuple[str, ...] = ()
+    reranker: str | None = None
+    rerank_reason: str = ""
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +169,10 @@ class SearchReply:
         results: Best first.
         timings_ms: Milliseconds by stage.
         paths: Which path each arm took, for instance ``{"dense": "exact", "lexical": "exact"}``.
+        exact: Whether both arms are known to have found their best: no index approximated, no bound left open.
+        reranked: Whether a reranker had a say; None where none was asked.
+        cached: Whether an equal search of a moment ago answered.
+        explain: What was done with the query, where that was asked for.
     """
 
     query: str
@@ -129,3 +181,7 @@ class SearchReply:
     results: tuple[RetrievedContext, ...]
     timings_ms: Mapping[str, float]
     paths: Mapping[str, str] = field(default_factory=dict)
+    exact: bool = True
+    reranked: bool | None = None
+    cached: bool = False
+    explain: ReplyExplain | None = None

@@ -135,22 +135,10 @@ class Parts:
         """Runs searches against the open store."""
         with self._lock:
             if self._searcher is None:
-                from recollect.retrieval.search import Searcher, SearchSettings
+                from recollect.pipeline.searching import make_searcher
 
-                store, retrieval = self.store, self._config.retrieval
-                self._searcher = Searcher(
-                    store.database,
-                    store.collections,
-                    store.search,
-                    self.embedder,
-                    settings=SearchSettings(
-                        fusion=retrieval.fusion,
-                        dense_weight=retrieval.dense_weight,
-                        rrf_k=retrieval.rrf_k,
-                        candidates=retrieval.candidates,
-                        similarity_threshold=retrieval.similarity_threshold,
-                        lexical_budget=retrieval.lexical_budget,
-                    ),
+                self._searcher = make_searcher(
+                    self.store, self.embedder, self._config, chat_model=lambda: self.chat_model
                 )
             return self._searcher
 

@@ -477,6 +477,7 @@ class RAGPipeline:
         ids = [self.store.documents.resolve(_scope(tenant_id), document) for document in documents]
         scope = _scope(tenant_id)
         erased = self.store.writer.erase(scope, ids)
+        self._parts.searcher.forget()
         # The statistics of terms still count the erased words.
         for place in self.store.collections.list_all(scope):
             if place.stats_pending:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from recollect.model import Scope, SearchMode
 from recollect.retrieval.analysis import Analyzer
+from recollect.retrieval.enhance.plan import QueryPlan, query_vector
 from recollect.retrieval.lexical import LexicalArm, LexicalHits
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ class ArmRequest:
 
     Attributes:
         place: The collection.
-        query: As asked.
+        plan: The query, and what was added to it.
         mode: Which arms to run.
         top_k: Passages wanted: the lexical arm proves as many exact.
         limit: Candidates that each arm contributes.
@@ -37,7 +39,7 @@ class ArmRequest:
     """
 
     place: Collection
-    query: str
+    plan: QueryPlan
     mode: SearchMode
     top_k: int
     limit: int
@@ -60,6 +62,9 @@ class ArmResults:
         similarities: Of every candidate of either arm, where a query vector was computed.
         bm25: Of every candidate of either arm, where the query has terms.
         paths: Which path each arm took.
+        embedding: The query's vector, where one was computed.
+        weights: The query's weight of each lexeme that the collection has.
+        exact: Whether both arms are known to have found their best.
     """
 
     dense: list[tuple[int, float]] = field(default_factory=list)
@@ -67,6 +72,9 @@ class ArmResults:
     similarities: dict[int, float] = field(default_factory=dict)
     bm25: dict[int, float] = field(default_factory=dict)
     paths: dict[str, str] = field(default_factory=dict)
+    embedding: Vectors | None = None
+    weights: Mapping[int, float] = field(default_factory=dict)
+    exact: bool = True
 
 
 class Arms:
@@ -100,13 +108,15 @@ class Arms:
         embedding: Vectors | None = None
         if request.mode != "lexical" or request.needs_similarity:
             with watch.stage("embed"):
-                embedding = self._embedder.embed_query(request.query)
+                results.embedding = embedding = query_vector(request.plan, self._embedder)
         if request.mode != "lexical" and embedding is not None:
             with watch.stage("dense"):
                 self._run_dense(scope, request, embedding, results)
         hits = lexical.result() if lexical else None
         if hits:
             results.lexical, results.paths["lexical"] = hits.scores, hits.path
+            results.weights = hits.weights
+            results.exact = results.exact and hits.exact
         with watch.stage("complete"):
             self._complete(scope, request.place, embedding, hits, results)
         return results
@@ -116,11 +126,12 @@ class Arms:
             return self._lexical.search(
                 scope,
                 request.place,
-                _analyzer(request.place.language),
-                request.query,
+                analyzer_of(request.place.language),
+                request.plan.query,
                 top_k=request.top_k,
                 limit=request.limit,
                 version_ids=request.version_ids,
+                plan=request.plan,
             )
 
     def _run_dense(self, scope: Scope, request: ArmRequest, embedding: Vectors, results: ArmResults) -> None:
@@ -136,6 +147,7 @@ class Arms:
             found = self._dense(scope, request, embedding, indexed=False)
         results.dense = found
         results.paths["dense"] = "index" if indexed else "exact"
+        results.exact = not indexed
 
     def _dense(
         self, scope: Scope, request: ArmRequest, embedding: Vectors, *, indexed: bool
@@ -164,5 +176,6 @@ class Arms:
 
 
 @lru_cache(maxsize=32)
-def _analyzer(language: str) -> Analyzer:
+def analyzer_of(language: str) -> Analyzer:
+    """The analyzer of a language, made once in a process."""
     return Analyzer(language)

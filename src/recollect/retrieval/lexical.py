@@ -10,6 +10,7 @@ from dataclasses import KW_ONLY, dataclass
 from recollect.model import Scope
 from recollect.retrieval import bm25
 from recollect.retrieval.analysis import Analyzer, term_frequencies
+from recollect.retrieval.enhance.plan import QueryPlan, expanded_weights, expansion_terms
 from recollect.retrieval.pruning import necessary_terms
 from recollect.store.collections import Collection
 from recollect.store.search import LexicalRow, SearchRepository
@@ -87,14 +88,15 @@ class LexicalArm:
         top_k: int,
         limit: int,
         version_ids: list[int] | None = None,
+        plan: QueryPlan | None = None,
     ) -> LexicalHits:
-        """The best ``limit`` chunks for a query.
+        """The best ``limit`` chunks for a query, the words that ``plan`` adds to it included.
 
         Candidates come from the rarest terms first. Where the bound on what the other terms could add does not prove
         the first ``top_k`` exact, chunks that hold enough of the others to come up among them are searched too.
         """
         terms = term_frequencies(analyzer.query_terms(query), salt=collection.collection_id)
-        weights, frequencies = self._weigh(scope, collection, terms)
+        weights, frequencies = self._weigh(scope, collection, terms, analyzer, plan or QueryPlan(query=query))
         if not weights:
             return LexicalHits([], {}, exact=True)
         small = collection.chunk_count <= SMALL_COLLECTION_CHUNKS or version_ids is not None
@@ -118,20 +120,32 @@ class LexicalArm:
         return _rescored(collection, weights, self._repository.lexical_rows(scope, chunk_ids))
 
     def _weigh(
-        self, scope: Scope, collection: Collection, counts: Mapping[int, int]
+        self,
+        scope: Scope,
+        collection: Collection,
+        counts: Mapping[int, int],
+        analyzer: Analyzer,
+        plan: QueryPlan,
     ) -> tuple[dict[int, float], dict[int, int]]:
-        if not counts or collection.reference_length is None:
+        added = term_frequencies(expansion_terms(plan, analyzer), salt=collection.collection_id)
+        wanted = list(dict.fromkeys((*counts, *added)))
+        if not wanted or collection.reference_length is None:
             return {}, {}
-        known = self._repository.document_frequencies(scope, collection, list(counts))
+        known = self._repository.document_frequencies(scope, collection, wanted)
         # A term that the statistics lack can only stand in chunks that came after their last refresh, or in the past.
         unseen = 1 if collection.stats_pending or not collection.stats_chunks or scope.as_of is not None else 0
-        frequencies = {lexeme: known.get(lexeme, unseen) for lexeme in counts}
+        frequencies = {lexeme: known.get(lexeme, unseen) for lexeme in wanted}
         frequencies = {lexeme: df for lexeme, df in frequencies.items() if df > 0}
         rarest = heapq.nsmallest(MAX_QUERY_TERMS, frequencies, key=lambda lexeme: (frequencies[lexeme], lexeme))
         frequencies = {lexeme: frequencies[lexeme] for lexeme in rarest}
         chunks = max(collection.stats_chunks, collection.chunk_count, 1)
         weights = bm25.query_weights(counts, document_frequencies=frequencies, chunks=chunks)
-        return weights, frequencies
+        if plan.expansions:
+            idf = {lexeme: bm25.idf(df, chunks) for lexeme, df in frequencies.items()}
+            weights = expanded_weights(
+                weights, plan.expansions, analyzer=analyzer, salt=collection.collection_id, idf=idf
+            )
+        return weights, {lexeme: frequencies[lexeme] for lexeme in weights}
 
     def _round(self, wanted: _Wanted, conditions: Sequence[Sequence[int]]) -> tuple[dict[int, float], bool]:
         """The best chunks that hold a term of each condition, and whether the best ``top_k`` of them are proven.

@@ -1,44 +1,51 @@
-"""One search: both arms, fused, with the passages fetched."""
+"""One search, from the question to the passages: the stages in their order."""
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
-from recollect.model import ArmScore, RetrievalOptions, RetrievedContext, Scope, SearchExplain, SearchReply
+from recollect.model import (
+    ArmScore,
+    ReplyExplain,
+    RetrievalOptions,
+    Scope,
+    SearchExplain,
+    SearchReply,
+)
 from recollect.model.filter import parse_filter
-from recollect.retrieval import fusion
-from recollect.retrieval.arms import ArmRequest, ArmResults, Arms
+from recollect.retrieval.analysis import lexeme
+from recollect.retrieval.arms import ArmRequest, ArmResults, Arms, analyzer_of
+from recollect.retrieval.cache import ResultCache, ResultCacheCounts, cache_key
+from recollect.retrieval.enhance.plan import QueryEnhancer, QueryPlan, enhance
+from recollect.retrieval.ranking import Ranker, Ranking, RankingSettings
+from recollect.retrieval.shaping import Shaper
 from recollect.retrieval.stopwatch import Stopwatch
+from recollect.retrieval.validation import validate
 from recollect.store.filters import DocumentFilter, MatchingVersions, matching_versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from recollect.embedding.base import EmbeddingProvider
-    from recollect.model.passage import FusionMethod
+    from recollect.retrieval.rerank.base import Reranker
     from recollect.store.collections import Collection, CollectionRepository
     from recollect.store.database import Database
-    from recollect.store.search import PassageRow, SearchRepository
-
-MAX_QUERY_CHARACTERS = 20_000
-MAX_TOP_K = 1_000
+    from recollect.store.search import SearchRepository
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchSettings:
     """What a search does where its options leave it open; see `recollect.config.RetrievalConfig`."""
 
-    dense_weight: float = fusion.DENSE_WEIGHT
-    rrf_k: int = fusion.RRF_K
-    fusion: FusionMethod = "weighted"
+    ranking: RankingSettings = field(default_factory=RankingSettings)
     candidates: int = 100
     similarity_threshold: float | None = None
+    min_score: float | None = None
     lexical_budget: int = 4_000
+    collapse_duplicates: bool = True
+    cache_entries: int = 1_000
+    cache_seconds: float = 3_600.0
 
 
 class Searcher:
@@ -49,6 +56,8 @@ class Searcher:
         collections: Finds the collection.
         repository: Runs the arms.
         embedder: Embeds the query; its model must be the collection's.
+        rerankers: Makes a reranker by name.
+        enhancers: Gives the query enhancements of a collection, by its name and language.
         settings: What the options of a search leave open.
     """
 
@@ -59,14 +68,29 @@ class Searcher:
         repository: SearchRepository,
         embedder: EmbeddingProvider,
         *,
+        rerankers: Callable[[str], Reranker],
+        enhancers: Callable[[Collection], Sequence[QueryEnhancer]] = lambda _: (),
         settings: SearchSettings | None = None,
     ) -> None:
         self._database = database
         self._collections = collections
         self._repository = repository
         self._embedder = embedder
+        self._enhancers = enhancers
         self._settings = settings or SearchSettings()
         self._arms = Arms(repository, embedder, lexical_budget=self._settings.lexical_budget)
+        self._ranker = Ranker(repository, settings=self._settings.ranking, rerankers=rerankers)
+        self._shaper = Shaper(repository, collapse=self._settings.collapse_duplicates)
+        self._cache = ResultCache(max_entries=self._settings.cache_entries, ttl_seconds=self._settings.cache_seconds)
+
+    @property
+    def cache_counts(self) -> ResultCacheCounts:
+        """How often an equal search of a moment ago could answer."""
+        return self._cache.counts
+
+    def forget(self) -> None:
+        """Forget every cached reply; an erasure calls this."""
+        self._cache.clear()
 
     def close(self) -> None:
         """Let the worker threads end."""
@@ -83,11 +107,32 @@ class Searcher:
         watch = Stopwatch()
         with watch.stage("prepare"):
             place = self._collections.get(scope, collection)
-            self._require_same_model(place, options)
+        if not options.use_cache:
+            return self._compute(scope, place, query, options, watch)
+        key = cache_key(
+            scope,
+            query,
+            options,
+            collection_id=place.collection_id,
+            revision=place.revision,
+            settings=(self._settings, self._embedder.model_name),
+        )
+        reply, hit = self._cache.get_or_compute(
+            key, lambda: self._compute(scope, place, query, options, watch), keep_seconds=_keep_seconds
+        )
+        return replace(reply, cached=True, timings_ms=watch.timings_ms()) if hit else reply
+
+    def _compute(
+        self, scope: Scope, place: Collection, query: str, options: RetrievalOptions, watch: Stopwatch
+    ) -> SearchReply:
+        self._require_same_model(place, options)
+        with watch.stage("filter"):
             versions = self._resolve_filter(scope, place, options)
+        with watch.stage("enhance"):
+            plan = enhance(query, self._enhancers(place) if options.enhance else ())
         request = ArmRequest(
             place=place,
-            query=query,
+            plan=plan,
             mode=options.mode,
             top_k=options.top_k,
             limit=max(options.candidates or self._settings.candidates, options.top_k),
@@ -95,17 +140,33 @@ class Searcher:
             needs_similarity=self._threshold(options) is not None,
         )
         arms = self._arms.run(scope, request, watch)
-        with watch.stage("fuse"):
-            ranking = self._fuse(options, arms)
+        others = [
+            self._arms.run(scope, replace(request, plan=QueryPlan(query=wording)), watch)
+            for wording in plan.alternatives
+        ]
+        self._join_similarities(scope, arms, others)
+        ranking = self._ranker.rank(scope, query, options, arms, watch, alternatives=others)
+        dropped: dict[str, int] = {}
+        ranked = self._above_thresholds(options, arms, ranking, dropped)
         with watch.stage("fetch"):
-            results = self._results(scope, options, arms, ranking)
+            results = self._shaper.shape(
+                scope,
+                options,
+                ranked,
+                similarities=arms.similarities,
+                explain=_explainer(arms, ranking) if options.explain else None,
+                dropped=dropped,
+            )
         return SearchReply(
             query=query,
-            collection=collection,
+            collection=place.name,
             mode=options.mode,
             results=tuple(results),
             timings_ms=watch.timings_ms(),
             paths=arms.paths,
+            exact=arms.exact,
+            reranked=None if ranking.reranker is None else ranking.reranked,
+            explain=_explain_reply(place, plan, arms, ranking, versions, dropped) if options.explain else None,
         )
 
     def _require_same_model(self, place: Collection, options: RetrievalOptions) -> None:
@@ -131,114 +192,39 @@ class Searcher:
             return None
         return matching_versions(self._database, scope, place.collection_id, document_filter)
 
-    def _fuse(self, options: RetrievalOptions, arms: ArmResults) -> list[tuple[int, float]]:
-        if options.mode == "dense":
-            ranking = arms.dense
-        elif options.mode == "lexical":
-            ranking = arms.lexical
-        elif (options.fusion or self._settings.fusion) == "rrf":
-            k = self._settings.rrf_k if options.rrf_k is None else options.rrf_k
-            ranking = fusion.rrf([arms.dense, arms.lexical], k=k)
-        else:
-            weight = self._settings.dense_weight if options.dense_weight is None else options.dense_weight
-            fused = fusion.weighted(
-                arms.dense,
-                arms.lexical,
-                dense_weight=weight,
-                known_dense=arms.similarities,
-                known_lexical=arms.bm25,
-            )
-            # Standard scores lie around 0; people and thresholds expect 0 to 1. The order stays.
-            ranking = [(chunk_id, 1 / (1 + math.exp(-score))) for chunk_id, score in fused]
-        threshold = self._threshold(options)
-        if threshold is None:
-            return list(ranking)
-        return [item for item in ranking if arms.similarities.get(item[0], -1.0) >= threshold]
+    def _join_similarities(self, scope: Scope, arms: ArmResults, others: Sequence[ArmResults]) -> None:
+        """What only another wording found is measured against the query as asked."""
+        found = {chunk_id for other in others for chunk_id in (*other.similarities, *other.bm25)}
+        missing = sorted(found - arms.similarities.keys())
+        if missing and arms.embedding is not None:
+            arms.similarities |= self._repository.similarities(scope, arms.embedding, missing)
+
+    def _above_thresholds(
+        self, options: RetrievalOptions, arms: ArmResults, ranking: Ranking, dropped: dict[str, int]
+    ) -> list[tuple[int, float]]:
+        kept = ranking.ranked
+        similarity = self._threshold(options)
+        if similarity is not None:
+            kept = [item for item in kept if arms.similarities.get(item[0], -1.0) >= similarity]
+            dropped["below similarity_threshold"] = len(ranking.ranked) - len(kept)
+        lowest = self._settings.min_score if options.min_score is None else options.min_score
+        if lowest is not None:
+            before = len(kept)
+            kept = [item for item in kept if item[1] >= lowest]
+            dropped["below min_score"] = before - len(kept)
+        return kept
 
     def _threshold(self, options: RetrievalOptions) -> float | None:
         given = options.similarity_threshold
         return self._settings.similarity_threshold if given is None else given
 
-    def _results(
-        self, scope: Scope, options: RetrievalOptions, arms: ArmResults, ranking: Sequence[tuple[int, float]]
-    ) -> list[RetrievedContext]:
-        explain = _explainer(arms) if options.explain else None
-        results: list[RetrievedContext] = []
-        shown: set[tuple[int, int, int]] = set()
-        start = 0
-        # Chunks that share a parent make one passage, so more chunks may be needed than passages are asked for.
-        while len(results) < options.top_k and start < len(ranking):
-            wanted = ranking[start : start + options.top_k]
-            start += len(wanted)
-            rows = self._repository.passages(scope, [chunk_id for chunk_id, _ in wanted])
-            for chunk_id, score in wanted:
-                row = rows.get(chunk_id)
-                if row is None or len(results) == options.top_k:
-                    continue
-                span = (row.version_id, row.start_offset, row.end_offset)
-                if span in shown:
-                    continue
-                shown.add(span)
-                results.append(
-                    _context(
-                        row,
-                        rank=len(results) + 1,
-                        score=score,
-                        similarity=arms.similarities.get(chunk_id),
-                        explain=explain(chunk_id, score) if explain else None,
-                    )
-                )
-        return results
+
+def _keep_seconds(reply: SearchReply) -> float | None:
+    # What a reranker should have ordered and did not is worth trying again.
+    return 0.0 if reply.reranked is False else None
 
 
-def validate(query: str, options: RetrievalOptions) -> None:
-    """Refuse a query or options that make no sense.
-
-    Raises:
-        UsageError: Says what is wrong, and what is allowed.
-    """
-    if not query.strip():
-        raise UsageError("The query is empty: ask something.")
-    if len(query) > MAX_QUERY_CHARACTERS:
-        raise UsageError(f"The query has {len(query):,} characters; at most {MAX_QUERY_CHARACTERS:,} are allowed.")
-    if "\0" in query:
-        raise UsageError("The query holds a NUL character: remove it.")
-    if options.mode not in {"hybrid", "dense", "lexical"}:
-        raise UsageError(f"mode must be hybrid, dense or lexical, not {options.mode!r}.")
-    if options.fusion not in {None, "weighted", "rrf"}:
-        raise UsageError(f"fusion must be weighted or rrf, not {options.fusion!r}.")
-    for name in ("department", "source", "tags"):
-        _require_names(name, getattr(options, name))
-    _require_json(options.metadata_filters)
-    _require_range("top_k", options.top_k, 1, MAX_TOP_K)
-    _require_range("candidates", options.candidates, 1, 10_000)
-    _require_range("dense_weight", options.dense_weight, 0, 1)
-    _require_range("rrf_k", options.rrf_k, 0, 1_000_000)
-    _require_range("similarity_threshold", options.similarity_threshold, -1, 1)
-
-
-def _require_names(name: str, given: object) -> None:
-    if not isinstance(given, tuple | list) or not all(isinstance(item, str) and "\0" not in item for item in given):
-        raise UsageError(f'{name} must be a tuple of strings, for instance {name}=("one",), not {given!r}.')
-
-
-def _require_json(given: object) -> None:
-    # What PostgreSQL's jsonb takes: no NaN, no NUL, no lone surrogates.
-    try:
-        text = json.dumps(dict(given) if isinstance(given, Mapping) else None, allow_nan=False, ensure_ascii=False)
-        text.encode("utf-8")
-    except (TypeError, ValueError) as exc:
-        raise UsageError(f"metadata_filters must be JSON values by name, not {given!r}: {exc}.") from exc
-    if not isinstance(given, Mapping) or "\\u0000" in text:
-        raise UsageError(f"metadata_filters must be JSON values by name, without NUL characters, not {given!r}.")
-
-
-def _require_range(name: str, value: float | None, low: float, high: float) -> None:
-    if value is not None and not low <= value <= high:
-        raise UsageError(f"{name} must lie between {low:,} and {high:,}, not {value!r}.")
-
-
-def _explainer(arms: ArmResults) -> Callable[[int, float], SearchExplain]:
+def _explainer(arms: ArmResults, ranking: Ranking) -> Callable[[int, float], SearchExplain]:
     dense_ranks = {chunk_id: rank for rank, (chunk_id, _) in enumerate(arms.dense, 1)}
     lexical_ranks = {chunk_id: rank for rank, (chunk_id, _) in enumerate(arms.lexical, 1)}
 
@@ -247,30 +233,30 @@ def _explainer(arms: ArmResults) -> Callable[[int, float], SearchExplain]:
         return SearchExplain(
             dense=ArmScore(dense, arms.similarities[chunk_id]) if dense else None,
             lexical=ArmScore(lexical, arms.bm25[chunk_id]) if lexical else None,
-            fused_score=score,
+            fused_score=ranking.fused.get(chunk_id, score),
+            rerank_score=ranking.rerank_scores.get(chunk_id),
         )
 
     return explain
 
 
-def _context(
-    row: PassageRow, *, rank: int, score: float, similarity: float | None, explain: SearchExplain | None
-) -> RetrievedContext:
-    return RetrievedContext(
-        rank=rank,
-        score=score,
-        content=row.content,
-        chunk_id=row.chunk_id,
-        document_id=row.document_id,
-        title=row.title,
-        source=row.source,
-        section=" > ".join(row.section) or None,
-        page=row.page,
-        start_offset=row.start_offset,
-        end_offset=row.end_offset,
-        metadata=row.metadata,
-        department=row.department,
-        tags=row.tags,
-        similarity=similarity,
-        explain=explain,
+def _explain_reply(
+    place: Collection,
+    plan: QueryPlan,
+    arms: ArmResults,
+    ranking: Ranking,
+    versions: MatchingVersions | None,
+    dropped: dict[str, int],
+) -> ReplyExplain:
+    terms = dict.fromkeys(analyzer_of(place.language).query_terms(plan.query))
+    weighed = ((term, arms.weights.get(lexeme(term, place.collection_id), 0.0)) for term in terms)
+    kept = len(versions.version_ids) if versions else None
+    return ReplyExplain(
+        terms=tuple(sorted(weighed, key=lambda item: (-item[1], item[0]))),
+        filter_kept=kept,
+        filter_removed=None if kept is None else max(0, place.document_count - kept),
+        enhancements=tuple(f"{note.name}: {note.outcome} ({note.detail})" for note in plan.notes),
+        reranker=ranking.reranker,
+        rerank_reason=ranking.reason,
+        dropped={reason: count for reason, count in dropped.items() if count},
     )

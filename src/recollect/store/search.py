@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,18 @@ class PassageRow:
     department: str | None
     tags: tuple[str, ...]
     version_id: int
+    event_time: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StretchRow:
+    """A chunk with its neighbours: one span of its document, and where its first chunk stands."""
+
+    start_offset: int
+    end_offset: int
+    content: str
+    section: tuple[str, ...]
+    page: int | None
 
 
 def to_sparse(lexemes: Sequence[int] | Ints, weights: Sequence[float] | Floats) -> SparseVector:
@@ -167,6 +180,29 @@ class SearchRepository:
             found = rows(connection, _SQL["lexical_rows"], params)
         return {chunk_id: _lexical_row(length, weights) for chunk_id, length, weights in found}
 
+    def vectors(self, scope: Scope, chunk_ids: Sequence[int]) -> dict[int, Floats]:
+        """Stored vectors of given chunks: float32 arrays of shape (dimension,), of unit length."""
+        params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
+        with self._database.transaction(scope) as connection:
+            found = rows(connection, _SQL["vectors"], params)
+        return {chunk_id: np.asarray(vector.to_numpy(), dtype=np.float32) for chunk_id, vector in found}
+
+    def spans(self, scope: Scope, wanted: Sequence[tuple[int, int, int]]) -> dict[tuple[int, int, int], str]:
+        """The characters of document versions, by (version_id, start_offset, end_offset)."""
+        if not wanted:
+            return {}
+        version_ids, starts, ends = (list(column) for column in zip(*wanted, strict=True))
+        params = {"tenant_id": scope.tenant_id, "version_ids": version_ids, "starts": starts, "ends": ends}
+        with self._database.transaction(scope) as connection:
+            return {(row[0], row[1], row[2]): row[3] for row in rows(connection, _SQL["spans"], params)}
+
+    def stretches(self, scope: Scope, chunk_ids: Sequence[int], *, neighbours: int) -> dict[int, StretchRow]:
+        """Given chunks with so many chunks before and after them, each as one span of its document."""
+        params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids), "neighbours": neighbours}
+        with self._database.transaction(scope) as connection:
+            found = rows(connection, _SQL["stretches"], params)
+        return {row[0]: StretchRow(row[1], row[2], row[3], tuple(row[4]), row[5]) for row in found}
+
     def passages(self, scope: Scope, chunk_ids: Sequence[int]) -> dict[int, PassageRow]:
         """What is shown of given chunks, by chunk id."""
         params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
@@ -187,6 +223,7 @@ class SearchRepository:
                 department=row[10],
                 tags=tuple(row[11]),
                 version_id=row[12],
+                event_time=row[13],
             )
             for row in found
         }

@@ -1,0 +1,111 @@
+"""Builds the searcher: its settings, rerankers and query enhancements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from recollect.embedding.cached import CachedEmbedder
+from recollect.errors import ConfigurationError
+from recollect.retrieval.arms import analyzer_of
+from recollect.retrieval.ranking import RankingSettings
+from recollect.retrieval.search import Searcher, SearchSettings
+
+if TYPE_CHECKING:
+    from recollect.config import EnhanceConfig, RAGConfig
+    from recollect.embedding.base import EmbeddingProvider
+    from recollect.llm.base import ChatModel
+    from recollect.retrieval.enhance.plan import QueryEnhancer
+    from recollect.retrieval.rerank.base import Reranker
+    from recollect.store.store import Store
+
+# Questions are asked again more often than one thinks.
+_QUERY_CACHE_SIZE = 1_000
+
+
+def make_searcher(
+    store: Store, embedder: EmbeddingProvider, config: RAGConfig, *, chat_model: Callable[[], ChatModel | None]
+) -> Searcher:
+    """The searcher of an open store, as configured.
+
+    Args:
+        store: Open.
+        embedder: Of queries.
+        config: All settings.
+        chat_model: Gives the language model, where one is configured, once an enhancement needs it.
+    """
+    retrieval = config.retrieval
+
+    @lru_cache
+    def reranker(name: str) -> Reranker:
+        from recollect.retrieval.rerank.registry import make_reranker
+
+        return make_reranker(
+            name,
+            embedder=embedder,
+            model=retrieval.rerank_model,
+            model_directory=config.embedding.model_dir,
+            precision=config.embedding.precision,
+            threads=config.embedding.threads,
+            language=config.language,
+        )
+
+    @lru_cache
+    def enhancers(name: str, language: str) -> tuple[QueryEnhancer, ...]:
+        return tuple(_enhancers(retrieval.enhance, name, language, chat_model))
+
+    return Searcher(
+        store.database,
+        store.collections,
+        store.search,
+        CachedEmbedder(embedder, None, query_cache_size=_QUERY_CACHE_SIZE),
+        rerankers=reranker,
+        enhancers=lambda place: enhancers(place.name, place.language),
+        settings=_settings(config),
+    )
+
+
+def _settings(config: RAGConfig) -> SearchSettings:
+    retrieval = config.retrieval
+    return SearchSettings(
+        ranking=RankingSettings(
+            fusion=retrieval.fusion,
+            dense_weight=retrieval.dense_weight,
+            rrf_k=retrieval.rrf_k,
+            rerank=retrieval.rerank,
+            rerank_weight=retrieval.rerank_weight,
+            rerank_timeout_seconds=retrieval.rerank_timeout_seconds,
+            feedback=retrieval.feedback,
+        ),
+        candidates=retrieval.candidates,
+        similarity_threshold=retrieval.similarity_threshold,
+        min_score=retrieval.min_score,
+        lexical_budget=retrieval.lexical_budget,
+        collapse_duplicates=retrieval.collapse_duplicates,
+        cache_entries=retrieval.cache_entries,
+        cache_seconds=retrieval.cache_seconds,
+    )
+
+
+def _enhancers(
+    settings: EnhanceConfig, name: str, language: str, chat_model: Callable[[], ChatModel | None]
+) -> list[QueryEnhancer]:
+    from recollect.retrieval.enhance.generated import HydeEnhancer, MultiQueryEnhancer
+    from recollect.retrieval.enhance.synonyms import SynonymEnhancer, load_synonyms
+
+    made: list[QueryEnhancer] = []
+    if name in settings.synonyms:
+        made.append(SynonymEnhancer(load_synonyms(settings.synonyms[name]), analyzer_of(language)))
+    if settings.multi_query or settings.hyde:
+        model = chat_model()
+        if model is None:
+            raise ConfigurationError(
+                "rag.retrieval.enhance: multi_query and hyde need a language model. Configure one ([rag.answer]), or "
+                "leave them off."
+            )
+        if settings.multi_query:
+            made.append(MultiQueryEnhancer(model, count=settings.multi_query, timeout_seconds=settings.timeout_seconds))
+        if settings.hyde:
+            made.append(HydeEnhancer(model, timeout_seconds=settings.timeout_seconds))
+    return made

@@ -1,0 +1,214 @@
+"""From two arms' candidates to one ranking: fusion, feedback, reranking."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from recollect.model import RetrievalOptions, Scope
+from recollect.retrieval import fusion
+from recollect.retrieval.enhance.feedback import PseudoRelevanceFeedback
+from recollect.retrieval.enhance.plan import fuse_alternatives
+from recollect.retrieval.rerank.apply import apply
+from recollect.retrieval.rerank.base import Candidate, Reranker
+from recollect.retrieval.rerank.registry import DEFAULTS, RerankDefaults
+
+if TYPE_CHECKING:
+    from recollect.embedding.base import Vectors
+    from recollect.model.passage import FusionMethod
+    from recollect.retrieval.arms import ArmResults
+    from recollect.retrieval.stopwatch import Stopwatch
+    from recollect.store.search import SearchRepository
+
+Scored = tuple[int, float]
+
+#: How a reranker that the registry does not know is used.
+UNKNOWN_RERANKER = RerankDefaults(weight=0.7, depth=50)
+
+NO_RERANKER = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankingSettings:
+    """What a ranking does where the options of a search leave it open; see `recollect.config.RetrievalConfig`."""
+
+    dense_weight: float = fusion.DENSE_WEIGHT
+    rrf_k: int = fusion.RRF_K
+    fusion: FusionMethod = "weighted"
+    rerank: str = "consensus"
+    rerank_weight: float | None = None
+    rerank_timeout_seconds: float = 10.0
+    feedback: bool = False
+
+
+@dataclass(slots=True)
+class Ranking:
+    """A final order, and how it came about.
+
+    Attributes:
+        ranked: (chunk_id, score), best first.
+        fused: What fusion gave each chunk.
+        rerank_scores: The reranker's own scores.
+        reranker: Its name, None where none was asked.
+        reranked: Whether it had a say.
+        reason: Why not.
+    """
+
+    ranked: list[Scored]
+    fused: Mapping[int, float]
+    rerank_scores: dict[int, float] = field(default_factory=dict)
+    reranker: str | None = None
+    reranked: bool = False
+    reason: str = ""
+
+
+class Ranker:
+    """Fuses and reranks. Safe to share between threads.
+
+    Args:
+        repository: Fetches the vectors and texts that feedback and rerankers read.
+        settings: What the options leave open.
+        rerankers: Makes a reranker by name.
+    """
+
+    def __init__(
+        self, repository: SearchRepository, *, settings: RankingSettings, rerankers: Callable[[str], Reranker]
+    ) -> None:
+        self._repository = repository
+        self._settings = settings
+        self._rerankers = rerankers
+        self._feedback = PseudoRelevanceFeedback()
+
+    def reranker_name(self, options: RetrievalOptions) -> str | None:
+        """The reranker that a search will ask: the one named, or for hybrid searches the configured one."""
+        name = options.rerank or (self._settings.rerank if options.mode == "hybrid" else NO_RERANKER)
+        return None if name == NO_RERANKER else name
+
+    def rank(
+        self,
+        scope: Scope,
+        query: str,
+        options: RetrievalOptions,
+        arms: ArmResults,
+        watch: Stopwatch,
+        *,
+        alternatives: Sequence[ArmResults] = (),
+    ) -> Ranking:
+        """Order the candidates of both arms, and of the arms of other wordings."""
+        with watch.stage("fuse"):
+            others = [self._fuse(options, other) for other in alternatives]
+            fused = fuse_alternatives(self._fuse(options, arms), others)
+        vectors: dict[int, Vectors] = {}
+        if self._uses_feedback(options) and arms.embedding is not None:
+            with watch.stage("feedback"):
+                depth = self._feedback.settings.depth
+                vectors = self._repository.vectors(scope, [chunk_id for chunk_id, _ in fused[:depth]])
+                fused = self._moved(options, arms, fused, vectors)
+        standard = not alternatives and _standardised(options, self._settings)
+        shown = _presented(fused) if standard else fused
+        first = Ranking(shown, dict(shown))
+        name = self.reranker_name(options)
+        if name is None or not fused:
+            return first
+        with watch.stage("rerank"):
+            return self._rerank(scope, query, options, arms, fused, replace(first, reranker=name), vectors)
+
+    def _fuse(self, options: RetrievalOptions, arms: ArmResults) -> list[Scored]:
+        if options.mode == "dense":
+            return list(arms.dense)
+        if options.mode == "lexical":
+            return list(arms.lexical)
+        if (options.fusion or self._settings.fusion) == "rrf":
+            k = self._settings.rrf_k if options.rrf_k is None else options.rrf_k
+            return fusion.rrf([arms.dense, arms.lexical], k=k)
+        return fusion.weighted(
+            arms.dense,
+            arms.lexical,
+            dense_weight=self._dense_weight(options),
+            known_dense=arms.similarities,
+            known_lexical=arms.bm25,
+        )
+
+    def _dense_weight(self, options: RetrievalOptions) -> float:
+        return self._settings.dense_weight if options.dense_weight is None else options.dense_weight
+
+    def _uses_feedback(self, options: RetrievalOptions) -> bool:
+        return self._settings.feedback if options.feedback is None else options.feedback
+
+    def _moved(
+        self, options: RetrievalOptions, arms: ArmResults, ranking: list[Scored], vectors: Mapping[int, Vectors]
+    ) -> list[Scored]:
+        def fuse(similarities: Mapping[int, float]) -> list[Scored]:
+            lexical = [(chunk_id, arms.bm25.get(chunk_id, 0.0)) for chunk_id in similarities]
+            weight = {"dense": 1.0, "lexical": 0.0}.get(options.mode, self._dense_weight(options))
+            return fusion.weighted(list(similarities.items()), lexical, dense_weight=weight)
+
+        return self._feedback.rerank(arms.embedding, ranking, vectors=vectors, fuse=fuse)
+
+    def _rerank(
+        self,
+        scope: Scope,
+        query: str,
+        options: RetrievalOptions,
+        arms: ArmResults,
+        fused: list[Scored],
+        first: Ranking,
+        vectors: dict[int, Vectors],
+    ) -> Ranking:
+        name = first.reranker or NO_RERANKER
+        defaults = DEFAULTS.get(name, UNKNOWN_RERANKER)
+        depth = options.rerank_candidates or max(defaults.depth, 2 * options.top_k)
+        head, tail = fused[:depth], fused[depth:]
+        candidates = self._candidates(scope, arms, head, defaults, vectors)
+        weight = defaults.weight if self._settings.rerank_weight is None else self._settings.rerank_weight
+        outcome = apply(
+            self._rerankers(name),
+            query,
+            candidates,
+            weight=weight,
+            timeout_seconds=self._settings.rerank_timeout_seconds,
+        )
+        if not outcome.reranked:
+            return replace(first, reason=outcome.reason)
+        ranked = _presented([(one.candidate.chunk_id, one.score) for one in outcome.ranking])
+        lowest = ranked[-1][1]
+        # What the reranker did not see follows, in its order, and never above what it saw.
+        below = [(chunk_id, lowest / (2 + place)) for place, (chunk_id, _) in enumerate(tail)]
+        scores = {one.candidate.chunk_id: one.rerank_score for one in outcome.ranking if one.rerank_score is not None}
+        return replace(first, ranked=ranked + below, rerank_scores=scores, reranked=True)
+
+    def _candidates(
+        self,
+        scope: Scope,
+        arms: ArmResults,
+        head: Sequence[Scored],
+        needs: RerankDefaults,
+        vectors: dict[int, Vectors],
+    ) -> list[Candidate]:
+        ids = [chunk_id for chunk_id, _ in head]
+        rows = self._repository.passages(scope, ids) if needs.needs_text else {}
+        if needs.needs_embedding:
+            missing = [chunk_id for chunk_id in ids if chunk_id not in vectors]
+            vectors = vectors | (self._repository.vectors(scope, missing) if missing else {})
+        return [
+            Candidate(
+                chunk_id=chunk_id,
+                text=f"{rows[chunk_id].title}\n{rows[chunk_id].content}" if chunk_id in rows else "",
+                score=score,
+                similarity=arms.similarities.get(chunk_id),
+                bm25=arms.bm25.get(chunk_id),
+                embedding=vectors.get(chunk_id),
+            )
+            for chunk_id, score in head
+        ]
+
+
+def _standardised(options: RetrievalOptions, settings: RankingSettings) -> bool:
+    return options.mode == "hybrid" and (options.fusion or settings.fusion) == "weighted"
+
+
+def _presented(ranking: Sequence[Scored]) -> list[Scored]:
+    """Standard scores lie around 0; people and thresholds expect 0 to 1. The order stays."""
+    return [(chunk_id, 1 / (1 + math.exp(-score))) for chunk_id, score in ranking]

@@ -1,0 +1,161 @@
+"""From ranked chunks to the passages that are shown: fetched, made distinct and varied, widened, merged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recollect.model import RetrievalOptions, RetrievedContext, Scope, SearchExplain
+from recollect.retrieval.diversity import collapse_duplicates, mmr
+from recollect.retrieval.passages import Stretch, gaps_between, merge_adjacent, widen
+
+if TYPE_CHECKING:
+    from recollect.store.search import PassageRow, SearchRepository
+
+Scored = tuple[int, float]
+ExplainChunk = Callable[[int, float], SearchExplain]
+
+# How many times `top_k` chunks are looked at where some of them may be left out.
+_SPARE = 3
+
+
+class Shaper:
+    """Turns a ranking into results.
+
+    Args:
+        repository: Fetches texts and vectors.
+        collapse: Whether duplicates are collapsed where the options leave it open.
+    """
+
+    def __init__(self, repository: SearchRepository, *, collapse: bool) -> None:
+        self._repository = repository
+        self._collapse = collapse
+
+    def shape(
+        self,
+        scope: Scope,
+        options: RetrievalOptions,
+        ranking: Sequence[Scored],
+        *,
+        similarities: dict[int, float],
+        explain: ExplainChunk | None,
+        dropped: dict[str, int],
+    ) -> list[RetrievedContext]:
+        """The results of a search, best first, ranked from 1.
+
+        Args:
+            scope: Whose passages.
+            options: What was asked for.
+            ranking: (chunk_id, score), best first.
+            similarities: Cosine similarities, where they are known.
+            explain: Says how a chunk came to its score; None where nobody asked.
+            dropped: Counts what is left out, by reason.
+        """
+        collapse = self._collapse if options.collapse_duplicates is None else options.collapse_duplicates
+        choosy = collapse or options.mmr_lambda is not None
+        wanted = options.top_k * _SPARE if choosy else options.top_k
+        found = self._fetch(scope, ranking, wanted, similarities, explain, dropped)
+        if collapse:
+            found = _distinct(found, dropped)
+        if options.mmr_lambda is not None:
+            found = self._varied(scope, found, options)
+        found = found[: options.top_k]
+        if options.neighbours:
+            found = self._widened(scope, found, options.neighbours)
+        if options.merge_adjacent:
+            found = self._merged(scope, found)
+        return [replace(passage, rank=rank) for rank, passage in enumerate(found, 1)]
+
+    def _fetch(
+        self,
+        scope: Scope,
+        ranking: Sequence[Scored],
+        wanted: int,
+        similarities: dict[int, float],
+        explain: ExplainChunk | None,
+        dropped: dict[str, int],
+    ) -> list[RetrievedContext]:
+        found: list[RetrievedContext] = []
+        shown: set[tuple[int, int, int]] = set()
+        start = 0
+        # Chunks that share a parent make one passage, so more chunks may be needed than passages are wanted.
+        while len(found) < wanted and start < len(ranking):
+            step = ranking[start : start + wanted]
+            start += len(step)
+            rows = self._repository.passages(scope, [chunk_id for chunk_id, _ in step])
+            for chunk_id, score in step:
+                row = rows.get(chunk_id)
+                if row is None or len(found) == wanted:
+                    continue
+                span = (row.version_id, row.start_offset, row.end_offset)
+                if span in shown:
+                    dropped["same parent"] = dropped.get("same parent", 0) + 1
+                    continue
+                shown.add(span)
+                reason = explain(chunk_id, score) if explain else None
+                rank = len(found) + 1
+                found.append(_context(row, rank, score, similarities.get(chunk_id), reason))
+        return found
+
+    def _varied(self, scope: Scope, found: list[RetrievedContext], options: RetrievalOptions) -> list[RetrievedContext]:
+        vectors = self._repository.vectors(scope, [passage.chunk_id for passage in found])
+        known = [passage for passage in found if passage.chunk_id in vectors]
+        if not known or options.mmr_lambda is None:
+            return found
+        matrix = np.stack([vectors[passage.chunk_id] for passage in known])
+        scores = [passage.score for passage in known]
+        order = mmr(scores, matrix, lambda_=options.mmr_lambda, top_k=min(options.top_k, len(known)))
+        return [known[index] for index in order]
+
+    def _widened(self, scope: Scope, found: list[RetrievedContext], neighbours: int) -> list[RetrievedContext]:
+        rows = self._repository.stretches(scope, [passage.chunk_id for passage in found], neighbours=neighbours)
+        stretches = {
+            chunk_id: Stretch(row.start_offset, row.end_offset, row.content, " > ".join(row.section) or None, row.page)
+            for chunk_id, row in rows.items()
+        }
+        return widen(found, stretches)
+
+    def _merged(self, scope: Scope, found: list[RetrievedContext]) -> list[RetrievedContext]:
+        ranked = [replace(passage, rank=rank) for rank, passage in enumerate(found, 1)]
+        gaps = [gap for gap in gaps_between(ranked) if gap.version_id is not None]
+        wanted = [(gap.version_id, gap.start_offset, gap.end_offset) for gap in gaps if gap.version_id is not None]
+        texts = self._repository.spans(scope, wanted)
+        known = {gap: texts[span] for gap, span in zip(gaps, wanted, strict=True) if span in texts}
+        return merge_adjacent(ranked, gap_texts=known)
+
+
+def _distinct(found: list[RetrievedContext], dropped: dict[str, int]) -> list[RetrievedContext]:
+    kept = collapse_duplicates([passage.content for passage in found])
+    if len(kept) < len(found):
+        dropped["duplicate"] = len(found) - len(kept)
+    return [
+        replace(found[one.index], duplicates=tuple(found[index].chunk_id for index in one.duplicates)) for one in kept
+    ]
+
+
+def _context(
+    row: PassageRow, rank: int, score: float, similarity: float | None, explain: SearchExplain | None
+) -> RetrievedContext:
+    return RetrievedContext(
+        rank=rank,
+        score=score,
+        content=row.content,
+        chunk_id=row.chunk_id,
+        document_id=row.document_id,
+        title=row.title,
+        source=row.source,
+        section=" > ".join(row.section) or None,
+        page=row.page,
+        start_offset=row.start_offset,
+        end_offset=row.end_offset,
+        metadata=row.metadata,
+        department=row.department,
+        tags=row.tags,
+        similarity=similarity,
+        explain=explain,
+        version_id=row.version_id,
+        event_time=row.event_time,
+    )
