@@ -104,9 +104,9 @@ def _show(session: Session, comparison: Comparison) -> None:
     session.out.print()
     pairs = Table(box=None, header_style="bold", pad_edge=False)
     pairs.add_column("Metric", overflow="fold")
-    for title in ("Difference", f"{comparison.confidence:.0%} interval", "p", "Better/worse"):
+    for title in ("Difference", f"{comparison.confidence:.0%} interval", "p"):
         pairs.add_column(title, justify="right", no_wrap=True)
-    pairs.add_column("Verdict", overflow="fold")
+    pairs.add_column("Better", overflow="fold")
     for verdict in comparison.verdicts:
         result = verdict.result
         pairs.add_row(
@@ -114,8 +114,7 @@ def _show(session: Session, comparison: Comparison) -> None:
             f"{result.difference:+.4f}",
             f"{result.low:+.4f} … {result.high:+.4f}",
             "< 0.001" if verdict.corrected_p < 0.001 else f"{verdict.corrected_p:.3f}",
-            f"{result.better}/{result.worse}",
-            Text(verdict.in_words(), "green" if verdict.real else "dim"),
+            Text(verdict.winner or "unclear", "green" if verdict.winner else "dim"),
         )
     session.out.print(pairs)
     queries = len(comparison.runs[0].outcomes)

@@ -62,11 +62,16 @@ class Verdict:
         """Whether the difference is significant at 5 %."""
         return self.corrected_p < 0.05
 
+    @property
+    def winner(self) -> str | None:
+        """The better system; None where no difference is shown."""
+        if not self.real:
+            return None
+        return self.second if self.result.difference > 0 else self.first
+
     def in_words(self) -> str:
         """The verdict, for people."""
-        if not self.real:
-            return "no difference shown"
-        return f"{self.second if self.result.difference > 0 else self.first} is better"
+        return f"{self.winner} is better" if self.winner else "no difference shown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
