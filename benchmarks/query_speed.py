@@ -85,8 +85,13 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)
     known = KnownVectors()
+    # Questions are asked repeatedly, and a reply that was kept is no search.
     config = RAGConfig.model_validate(
-        {"storage": {"data_dir": (arguments.work / "data").resolve()}, "embedding": {"cache": False}}
+        {
+            "storage": {"data_dir": (arguments.work / "data").resolve()},
+            "embedding": {"cache": False},
+            "retrieval": {"cache_entries": 0},
+        }
     )
     with RAGPipeline(config, embedder=known) as rag:
         {"build": build, "measure": measure, "exact": exact, "plans": plans}[arguments.step](arguments, rag, known)
