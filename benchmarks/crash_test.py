@@ -157,18 +157,22 @@ def disturb(work: Path, this: Round) -> None:
     this.killed = process.poll() is None
     # Before the kill: while it is killed, nobody knows what it has yet committed.
     end.set()
-    if this.target != "process":
-        kill_server(data)
-    if this.target != "PostgreSQL":
+    server_killed = this.target != "process" and kill_server(data)
+    # A server that does not run yet cannot be killed: then the process is.
+    if this.target != "PostgreSQL" or not server_killed:
         process.kill()
+        this.target = "process and PostgreSQL" if server_killed else "process"
     process.wait(timeout=120)
     reader.join()
 
 
-def kill_server(data: Path) -> None:
-    with suppress(OSError, ValueError, IndexError):
+def kill_server(data: Path) -> bool:
+    try:
         postmaster = int((data / "pg" / "postmaster.pid").read_text(encoding="ascii").split()[0])
         os.kill(postmaster, signal.SIGKILL)
+    except (OSError, ValueError, IndexError):
+        return False
+    return True
 
 
 def stop_server(data: Path) -> None:

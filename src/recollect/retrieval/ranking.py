@@ -159,7 +159,8 @@ class Ranker:
     ) -> Ranking:
         name = first.reranker or NO_RERANKER
         defaults = DEFAULTS.get(name, UNKNOWN_RERANKER)
-        depth = options.rerank_candidates or max(defaults.depth, 2 * options.top_k)
+        # Twice what is shown, but not without end: whoever lists hundreds wants the first ones right.
+        depth = options.rerank_candidates or min(max(defaults.depth, 2 * options.top_k), 2 * defaults.depth)
         head, tail = fused[:depth], fused[depth:]
         candidates = self._candidates(scope, arms, head, defaults, vectors)
         weight = defaults.weight if self._settings.rerank_weight is None else self._settings.rerank_weight

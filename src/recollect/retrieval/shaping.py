@@ -128,11 +128,24 @@ class Shaper:
 
 
 def _distinct(found: list[RetrievedContext], dropped: dict[str, int]) -> list[RetrievedContext]:
-    kept = collapse_duplicates([passage.content for passage in found])
-    if len(kept) < len(found):
-        dropped["duplicate"] = len(found) - len(kept)
+    """Leave out what another document says in the same words: copies of files, versions side by side.
+
+    What one document repeats stays: there it matters where it stands.
+    """
+    left_out: dict[int, int] = {}
+    for group in collapse_duplicates([passage.content for passage in found]):
+        for copy in group.duplicates:
+            if found[copy].document_id != found[group.index].document_id:
+                left_out[copy] = group.index
+    if left_out:
+        dropped["duplicate"] = len(left_out)
+    copies: dict[int, list[int]] = {}
+    for copy, original in left_out.items():
+        copies.setdefault(original, []).append(found[copy].chunk_id)
     return [
-        replace(found[one.index], duplicates=tuple(found[index].chunk_id for index in one.duplicates)) for one in kept
+        replace(passage, duplicates=tuple(copies.get(index, ())))
+        for index, passage in enumerate(found)
+        if index not in left_out
     ]
 
 
