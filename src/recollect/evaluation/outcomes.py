@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from recollect.errors import UsageError
 from recollect.evaluation.cases import Case, Filters, Suite
 from recollect.evaluation.datasets import BeirDataset, SpanDataset, SpanQuestion
-from recollect.evaluation.metrics import RANKING_METRICS, SpanScores, span_scores
+from recollect.evaluation.metrics import SpanScores, query_metrics, span_scores
 from recollect.evaluation.rag_test import Found, Progress, meets, score
 from recollect.evaluation.runner import ShownPassage, fitting
 
@@ -211,17 +211,7 @@ def _span_scores(question: SpanQuestion, shown: Sequence[ShownPassage]) -> SpanS
 def _ranking_figures(
     rankings: Mapping[str, Sequence[str]], judgements: Mapping[str, Mapping[str, int]]
 ) -> dict[str, dict[str, float]]:
-    import ir_measures  # lazily: only an evaluation needs it
-
-    measures = {ir_measures.parse_measure(name): name for name in RANKING_METRICS}
-    # Scores made from ranks: trec_eval orders by score, and would order ties its own way.
-    run = {
-        query_id: {name: float(-place) for place, name in enumerate(ranking)} for query_id, ranking in rankings.items()
-    }
-    figures = {query_id: dict.fromkeys(RANKING_METRICS, 0.0) for query_id in judgements}
-    for found in ir_measures.iter_calc(list(measures), {key: dict(grades) for key, grades in judgements.items()}, run):
-        figures[found.query_id][measures[found.measure]] = float(found.value)
-    return figures
+    return {query_id: query_metrics(rankings.get(query_id, ()), grades) for query_id, grades in judgements.items()}
 
 
 def _timed(

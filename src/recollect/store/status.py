@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from recollect.model import Scope
 from recollect.store.database import Database, rows
 from recollect.store.sql import queries
 
 _SQL = queries("status")
+
+# Documents whose texts are in memory at a time.
+_PAGE_VERSIONS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,4 +69,19 @@ class StatusRepository:
                 for name, query in _SQL.items()
                 if name.startswith("check_")
             ]
+        found.append(Finding("chunk whose text is not the content at its offsets", self._misplaced_chunks(scope)))
         return [finding for finding in found if finding.count]
+
+    def _misplaced_chunks(self, scope: Scope) -> int:
+        misplaced = 0
+        after = 0
+        while True:
+            params: dict[str, Any] = {"tenant_id": scope.tenant_id, "after": after, "limit": _PAGE_VERSIONS}
+            with self._database.transaction(scope) as connection:
+                contents: dict[int, str] = dict(rows(connection, _SQL["contents_page"], params))
+                chunks = rows(connection, _SQL["chunk_texts"], {**params, "version_ids": list(contents)})
+            wrong = [row for row in chunks if contents[row[0]][row[1] : row[2]] != row[3]]
+            misplaced += len(wrong)
+            if len(contents) < _PAGE_VERSIONS:
+                return misplaced
+            after = max(contents)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from conftest import value
 from psycopg import sql
 
+from conftest import value
 from recollect.errors import ConflictError, NotFoundError, StoreError, StoreUnavailableError, UsageError
 from recollect.store import backup as backup_module
 from recollect.store._server_account import make_reachable, server_account

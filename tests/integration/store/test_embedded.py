@@ -15,8 +15,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from conftest import postmaster, value
 
+from conftest import postmaster, value
 from recollect.store._server_info import server_info
 from recollect.store.embedded import EmbeddedServer
 

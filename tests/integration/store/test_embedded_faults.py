@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import postmaster, value
 
+from conftest import postmaster, value
 from recollect.errors import StoreUnavailableError
 from recollect.store import _server_account, _server_files
 from recollect.store._server_files import Layout, exclusive

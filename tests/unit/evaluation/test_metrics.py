@@ -89,3 +89,24 @@ def test_span_scores_agree_with_sets_of_characters(references, shown, elsewhere)
     assert scores.recall == found / len(wanted)
     assert scores.precision == (found / total if total else 0)
     assert scores.iou == found / (len(wanted) + total - found)
+
+
+@given(
+    rankings=st.dictionaries(
+        st.sampled_from("pqr"), st.lists(st.integers(0, 150).map(str), max_size=160, unique=True), max_size=3
+    ),
+    judgements=st.dictionaries(
+        st.sampled_from("pqr"),
+        st.dictionaries(st.integers(0, 150).map(str), st.integers(-1, 4), min_size=1),
+        min_size=1,
+    ),
+)
+def test_the_measures_are_those_of_trec_eval(rankings, judgements):
+    reference = pytest.importorskip("ir_measures")
+    # trec_eval orders by score, and would order ties its own way; it leaves out queries that nothing was found for.
+    run = {key: {name: float(-place) for place, name in enumerate(names)} for key, names in rankings.items()}
+    measures = {reference.parse_measure(name): name for name in RANKING_METRICS}
+    expected = dict.fromkeys(RANKING_METRICS, 0.0)
+    for found in reference.iter_calc(list(measures), judgements, run):
+        expected[measures[found.measure]] += found.value / len(judgements)
+    assert ranking_metrics(rankings, judgements) == pytest.approx(expected, abs=1e-9)

@@ -37,11 +37,13 @@ JOIN chunk_lexical l ON l.tenant_id = x.tenant_id AND l.chunk_id = x.chunk_id
 WHERE v.tenant_id = %(tenant_id)s AND (x.known_from, x.known_to, l.known_from, l.known_to)
     IS DISTINCT FROM (v.known_from, v.known_to, v.known_from, v.known_to)
 
--- check_offsets: chunks whose text is not what stands at their offsets
-SELECT 'chunk whose text is not the content at its offsets', count(*)
-FROM chunks c JOIN document_contents t USING (tenant_id, version_id)
-WHERE c.tenant_id = %(tenant_id)s
-  AND substr(t.content, c.start_offset + 1, c.end_offset - c.start_offset) <> c.text
+-- contents_page: the text of some versions; comparing in the database would cut it anew for every chunk
+SELECT version_id, content FROM document_contents
+WHERE tenant_id = %(tenant_id)s AND version_id > %(after)s ORDER BY version_id LIMIT %(limit)s
+
+-- chunk_texts: what the chunks of some versions say, and where
+SELECT version_id, start_offset, end_offset, text FROM chunks
+WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s)
 
 -- check_counts: collections whose counters are wrong
 SELECT 'collection whose counters are wrong', count(*)
