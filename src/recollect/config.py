@@ -122,13 +122,13 @@ class RetrievalConfig(_Section):
     fusion: Literal["weighted", "rrf"] = Field("weighted", description="How the arms' results become one list.")
     dense_weight: float = Field(0.55, ge=0, le=1, description="Share of the dense arm in weighted fusion.")
     rrf_k: int = Field(60, ge=1, description="The constant k of reciprocal rank fusion.")
-    candidates: int = Field(100, ge=1, le=10_000, description="Results that each arm contributes at least.")
+    candidates: int = Field(50, ge=1, le=10_000, description="Results that each arm contributes at least.")
     similarity_threshold: float | None = Field(
         None, ge=-1, le=1, description="Passages whose cosine similarity is lower are dropped."
     )
     min_score: float | None = Field(None, description="Passages whose score is lower are dropped.")
     lexical_budget: int = Field(
-        4_000, ge=1, description="Document frequency that the first round of lexical candidates may add up to."
+        2_000, ge=1, description="Document frequency that the first round of lexical candidates may add up to."
     )
     rerank: Literal["none", "consensus", "bm25", "best_sentence", "late_interaction", "cross_encoder"] = Field(
         "consensus", description="The reranker of hybrid searches."

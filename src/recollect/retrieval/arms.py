@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from recollect.model import Scope, SearchMode
 from recollect.retrieval.analysis import Analyzer
 from recollect.retrieval.enhance.plan import QueryPlan, query_vector
-from recollect.retrieval.lexical import LexicalArm, LexicalHits
+from recollect.retrieval.lexical import LexicalArm, LexicalHits, rescored
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider, Vectors
@@ -36,6 +38,7 @@ class ArmRequest:
         limit: Candidates that each arm contributes.
         versions: The document versions that pass the filter; None: no filter.
         needs_similarity: Whether cosine similarities are wanted even where only the lexical arm runs.
+        needs_vectors: Whether every candidate's stored vector is wanted.
     """
 
     place: Collection
@@ -45,6 +48,7 @@ class ArmRequest:
     limit: int
     versions: MatchingVersions | None
     needs_similarity: bool
+    needs_vectors: bool = False
 
     @property
     def version_ids(self) -> list[int] | None:
@@ -63,6 +67,7 @@ class ArmResults:
         bm25: Of every candidate of either arm, where the query has terms.
         paths: Which path each arm took.
         embedding: The query's vector, where one was computed.
+        vectors: Stored vectors: of every candidate where that was asked for, otherwise of some.
         weights: The query's weight of each lexeme that the collection has.
         exact: Whether both arms are known to have found their best.
     """
@@ -73,6 +78,7 @@ class ArmResults:
     bm25: dict[int, float] = field(default_factory=dict)
     paths: dict[str, str] = field(default_factory=dict)
     embedding: Vectors | None = None
+    vectors: dict[int, Vectors] = field(default_factory=dict)
     weights: Mapping[int, float] = field(default_factory=dict)
     exact: bool = True
 
@@ -118,7 +124,7 @@ class Arms:
             results.weights = hits.weights
             results.exact = results.exact and hits.exact
         with watch.stage("complete"):
-            self._complete(scope, request.place, embedding, hits, results)
+            self._complete(scope, request, hits, results)
         return results
 
     def _run_lexical(self, scope: Scope, request: ArmRequest, watch: Stopwatch) -> LexicalHits:
@@ -132,6 +138,8 @@ class Arms:
                 limit=request.limit,
                 version_ids=request.version_ids,
                 plan=request.plan,
+                # Fusion reads far beyond the first ten: what the proof would add hardly moves it, and costs twice.
+                prove=request.mode == "lexical",
             )
 
     def _run_dense(self, scope: Scope, request: ArmRequest, embedding: Vectors, results: ArmResults) -> None:
@@ -156,23 +164,24 @@ class Arms:
             scope, request.place, embedding, limit=request.limit, version_ids=request.version_ids, indexed=indexed
         )
 
-    def _complete(
-        self,
-        scope: Scope,
-        place: Collection,
-        embedding: Vectors | None,
-        hits: LexicalHits | None,
-        results: ArmResults,
-    ) -> None:
+    def _complete(self, scope: Scope, request: ArmRequest, hits: LexicalHits | None, results: ArmResults) -> None:
         """Score each arm's candidates in the other arm too: fusion then compares like with like."""
         results.similarities = dict(results.dense)
         results.bm25 = dict(results.lexical)
         only_lexical = [chunk_id for chunk_id in results.bm25 if chunk_id not in results.similarities]
         only_dense = [chunk_id for chunk_id in results.similarities if chunk_id not in results.bm25]
-        if embedding is not None and only_lexical:
-            results.similarities |= self._repository.similarities(scope, embedding, only_lexical)
-        if hits is not None and only_dense:
-            results.bm25 |= self._lexical.scores(scope, place, hits.weights, only_dense)
+        vectors_of = only_lexical if results.embedding is not None else []
+        if request.needs_vectors:
+            vectors_of = [*results.similarities, *only_lexical]
+        lexical_of = only_dense if hits is not None and hits.weights else []
+        results.vectors, lexical = self._repository.complete(scope, vectors_of=vectors_of, lexical_of=lexical_of)
+        if results.embedding is not None:
+            known = [chunk_id for chunk_id in only_lexical if chunk_id in results.vectors]
+            if known:
+                similarities = np.stack([results.vectors[chunk_id] for chunk_id in known]) @ results.embedding
+                results.similarities |= dict(zip(known, similarities.tolist(), strict=True))
+        if hits is not None:
+            results.bm25 |= rescored(request.place, hits.weights, lexical)
 
 
 @lru_cache(maxsize=32)

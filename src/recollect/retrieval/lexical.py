@@ -21,6 +21,9 @@ MAX_QUERY_TERMS = 128
 #: In collections up to this size every posting list is short enough to be read whole.
 SMALL_COLLECTION_CHUNKS = 5_000
 
+#: In collections up to this size scoring every chunk takes less than looking terms up.
+SCANNED_COLLECTION_CHUNKS = 2_000
+
 
 # Candidates are fetched again in such steps, up to so many times the limit, where the order of the stored weights does
 # not prove the top k.
@@ -42,6 +45,7 @@ class _Wanted:
     top_k: int
     limit: int
     version_ids: list[int] | None
+    prove: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +93,13 @@ class LexicalArm:
         limit: int,
         version_ids: list[int] | None = None,
         plan: QueryPlan | None = None,
+        prove: bool = True,
     ) -> LexicalHits:
         """The best ``limit`` chunks for a query, the words that ``plan`` adds to it included.
 
         Candidates come from the rarest terms first. Where the bound on what the other terms could add does not prove
-        the first ``top_k`` exact, chunks that hold enough of the others to come up among them are searched too.
+        the first ``top_k`` exact, chunks that hold enough of the others to come up among them are searched too, unless
+        ``prove`` is False: then the reply says that it is not proven.
         """
         terms = term_frequencies(analyzer.query_terms(query), salt=collection.collection_id)
         weights, frequencies = self._weigh(scope, collection, terms, analyzer, plan or QueryPlan(query=query))
@@ -101,23 +107,18 @@ class LexicalArm:
             return LexicalHits([], {}, exact=True)
         small = collection.chunk_count <= SMALL_COLLECTION_CHUNKS or version_ids is not None
         choice = bm25.choose_terms(frequencies, budget=sum(frequencies.values()) if small else self._budget)
-        wanted = _Wanted(scope, collection, weights, top_k=top_k, limit=limit, version_ids=version_ids)
-        found, proven = self._round(wanted, [choice.chosen])
+        wanted = _Wanted(scope, collection, weights, top_k=top_k, limit=limit, version_ids=version_ids, prove=prove)
+        scanned = collection.chunk_count <= SCANNED_COLLECTION_CHUNKS and version_ids is None
+        found, proven = self._round(wanted, [] if scanned else [choice.chosen])
         needed = necessary_terms(choice.remaining, _bounds(choice.remaining, wanted), _kth(found, top_k))
-        if needed:
+        if needed and not prove:
+            proven = False
+        elif needed:
             more, proven_too = self._round(wanted, needed)
             found |= more
             proven = proven and proven_too
         ordered = heapq.nsmallest(limit, found.items(), key=lambda item: (-item[1], item[0]))
         return LexicalHits(ordered, weights, exact=proven and len(terms) <= MAX_QUERY_TERMS)
-
-    def scores(
-        self, scope: Scope, collection: Collection, weights: Mapping[int, float], chunk_ids: Sequence[int]
-    ) -> dict[int, float]:
-        """BM25 scores of given chunks."""
-        if not weights or not chunk_ids:
-            return {}
-        return _rescored(collection, weights, self._repository.lexical_rows(scope, chunk_ids))
 
     def _weigh(
         self,
@@ -159,18 +160,17 @@ class LexicalArm:
             hits = self._repository.lexical(
                 wanted.scope,
                 wanted.collection,
-                candidates=conditions[0],
+                conditions=conditions,
                 query=wanted.weights,
                 limit=limit,
-                also=conditions[1:],
                 version_ids=wanted.version_ids,
             )
-            found = _rescored(wanted.collection, wanted.weights, dict(hits))
+            found = rescored(wanted.collection, wanted.weights, dict(hits))
             if len(hits) < limit:
                 return found, True
             if _stored_score(wanted.weights, hits[-1][1]) * growth * _ROUNDING <= _kth(found, wanted.top_k):
                 return found, True
-            if limit >= _WIDEST * wanted.limit:
+            if not wanted.prove or limit >= _WIDEST * wanted.limit:
                 return found, False
             limit *= _WIDEN
 
@@ -181,9 +181,7 @@ def _stored_score(weights: Mapping[int, float], row: LexicalRow) -> float:
     return math.fsum(weights[lexeme] * float(weight) for lexeme, weight in stored if lexeme in weights)
 
 
-def _rescored(
-    collection: Collection, weights: Mapping[int, float], found: Mapping[int, LexicalRow]
-) -> dict[int, float]:
+def rescored(collection: Collection, weights: Mapping[int, float], found: Mapping[int, LexicalRow]) -> dict[int, float]:
     """Scores under today's average length, recovered from the stored weights."""
     candidates = [(row.length, row.lexemes, row.weights) for row in found.values()]
     scores = bm25.rescore(

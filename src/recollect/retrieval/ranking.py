@@ -86,6 +86,13 @@ class Ranker:
         name = options.rerank or (self._settings.rerank if options.mode == "hybrid" else NO_RERANKER)
         return None if name == NO_RERANKER else name
 
+    def needs_vectors(self, options: RetrievalOptions) -> bool:
+        """Whether ranking will read the candidates' stored vectors."""
+        name = self.reranker_name(options)
+        return self._uses_feedback(options) or (
+            name is not None and DEFAULTS.get(name, UNKNOWN_RERANKER).needs_embedding
+        )
+
     def rank(
         self,
         scope: Scope,
@@ -100,12 +107,10 @@ class Ranker:
         with watch.stage("fuse"):
             others = [self._fuse(options, other) for other in alternatives]
             fused = fuse_alternatives(self._fuse(options, arms), others)
-        vectors: dict[int, Vectors] = {}
         if self._uses_feedback(options) and arms.embedding is not None:
             with watch.stage("feedback"):
-                depth = self._feedback.settings.depth
-                vectors = self._repository.vectors(scope, [chunk_id for chunk_id, _ in fused[:depth]])
-                fused = self._moved(options, arms, fused, vectors)
+                known = self._vectors(scope, arms, fused[: self._feedback.settings.depth])
+                fused = self._moved(options, arms, fused, known)
         standard = not alternatives and _standardised(options, self._settings)
         shown = _presented(fused) if standard else fused
         first = Ranking(shown, dict(shown))
@@ -113,7 +118,7 @@ class Ranker:
         if name is None or not fused:
             return first
         with watch.stage("rerank"):
-            return self._rerank(scope, query, options, arms, fused, replace(first, reranker=name), vectors)
+            return self._rerank(scope, query, options, arms, fused, replace(first, reranker=name))
 
     def _fuse(self, options: RetrievalOptions, arms: ArmResults) -> list[Scored]:
         if options.mode == "dense":
@@ -155,14 +160,13 @@ class Ranker:
         arms: ArmResults,
         fused: list[Scored],
         first: Ranking,
-        vectors: dict[int, Vectors],
     ) -> Ranking:
         name = first.reranker or NO_RERANKER
         defaults = DEFAULTS.get(name, UNKNOWN_RERANKER)
         # Twice what is shown, but not without end: whoever lists hundreds wants the first ones right.
         depth = options.rerank_candidates or min(max(defaults.depth, 2 * options.top_k), 2 * defaults.depth)
         head, tail = fused[:depth], fused[depth:]
-        candidates = self._candidates(scope, arms, head, defaults, vectors)
+        candidates = self._candidates(scope, arms, head, defaults)
         weight = defaults.weight if self._settings.rerank_weight is None else self._settings.rerank_weight
         outcome = apply(
             self._rerankers(name),
@@ -170,6 +174,8 @@ class Ranker:
             candidates,
             weight=weight,
             timeout_seconds=self._settings.rerank_timeout_seconds,
+            # What only calculates cannot hang, and a thread would cost more than the calculation.
+            own_thread=not defaults.needs_embedding,
         )
         if not outcome.reranked:
             return replace(first, reason=outcome.reason)
@@ -180,19 +186,21 @@ class Ranker:
         scores = {one.candidate.chunk_id: one.rerank_score for one in outcome.ranking if one.rerank_score is not None}
         return replace(first, ranked=ranked + below, rerank_scores=scores, reranked=True)
 
+    def _vectors(self, scope: Scope, arms: ArmResults, head: Sequence[Scored]) -> Mapping[int, Vectors]:
+        missing = [chunk_id for chunk_id, _ in head if chunk_id not in arms.vectors]
+        if missing:
+            arms.vectors |= self._repository.vectors(scope, missing)
+        return arms.vectors
+
     def _candidates(
         self,
         scope: Scope,
         arms: ArmResults,
         head: Sequence[Scored],
         needs: RerankDefaults,
-        vectors: dict[int, Vectors],
     ) -> list[Candidate]:
-        ids = [chunk_id for chunk_id, _ in head]
-        rows = self._repository.passages(scope, ids) if needs.needs_text else {}
-        if needs.needs_embedding:
-            missing = [chunk_id for chunk_id in ids if chunk_id not in vectors]
-            vectors = vectors | (self._repository.vectors(scope, missing) if missing else {})
+        rows = self._repository.passages(scope, [chunk_id for chunk_id, _ in head]) if needs.needs_text else {}
+        vectors = self._vectors(scope, arms, head) if needs.needs_embedding else {}
         return [
             Candidate(
                 chunk_id=chunk_id,

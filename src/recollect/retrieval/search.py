@@ -39,10 +39,10 @@ class SearchSettings:
     """What a search does where its options leave it open; see `recollect.config.RetrievalConfig`."""
 
     ranking: RankingSettings = field(default_factory=RankingSettings)
-    candidates: int = 100
+    candidates: int = 50
     similarity_threshold: float | None = None
     min_score: float | None = None
-    lexical_budget: int = 4_000
+    lexical_budget: int = 2_000
     collapse_duplicates: bool = True
     cache_entries: int = 1_000
     cache_seconds: float = 3_600.0
@@ -138,6 +138,7 @@ class Searcher:
             limit=max(options.candidates or self._settings.candidates, options.top_k),
             versions=versions,
             needs_similarity=self._threshold(options) is not None,
+            needs_vectors=self._ranker.needs_vectors(options),
         )
         arms = self._arms.run(scope, request, watch)
         others = [

@@ -55,11 +55,15 @@ class Shaper:
             dropped: Counts what is left out, by reason.
         """
         collapse = self._collapse if options.collapse_duplicates is None else options.collapse_duplicates
-        choosy = collapse or options.mmr_lambda is not None
-        wanted = options.top_k * _SPARE if choosy else options.top_k
+        wanted = options.top_k * _SPARE if options.mmr_lambda is not None else options.top_k
         found = self._fetch(scope, ranking, wanted, similarities, explain, dropped)
         if collapse:
-            found = _distinct(found, dropped)
+            distinct = _distinct(found, dropped)
+            if len(distinct) < len(found) == wanted:
+                # Something was left out: look further down for others, once.
+                found = self._fetch(scope, ranking, wanted * _SPARE, similarities, explain, dropped)
+                distinct = _distinct(found, dropped)
+            found = distinct
         if options.mmr_lambda is not None:
             found = self._varied(scope, found, options)
         found = found[: options.top_k]
@@ -67,7 +71,9 @@ class Shaper:
             found = self._widened(scope, found, options.neighbours)
         if options.merge_adjacent:
             found = self._merged(scope, found)
-        return [replace(passage, rank=rank) for rank, passage in enumerate(found, 1)]
+        return [
+            passage if passage.rank == rank else replace(passage, rank=rank) for rank, passage in enumerate(found, 1)
+        ]
 
     def _fetch(
         self,
@@ -80,7 +86,7 @@ class Shaper:
     ) -> list[RetrievedContext]:
         found: list[RetrievedContext] = []
         shown: set[tuple[int, int, int]] = set()
-        start = 0
+        start = same_parent = 0
         # Chunks that share a parent make one passage, so more chunks may be needed than passages are wanted.
         while len(found) < wanted and start < len(ranking):
             step = ranking[start : start + wanted]
@@ -92,12 +98,13 @@ class Shaper:
                     continue
                 span = (row.version_id, row.start_offset, row.end_offset)
                 if span in shown:
-                    dropped["same parent"] = dropped.get("same parent", 0) + 1
+                    same_parent += 1
                     continue
                 shown.add(span)
                 reason = explain(chunk_id, score) if explain else None
                 rank = len(found) + 1
                 found.append(_context(row, rank, score, similarities.get(chunk_id), reason))
+        dropped["same parent"] = same_parent
         return found
 
     def _varied(self, scope: Scope, found: list[RetrievedContext], options: RetrievalOptions) -> list[RetrievedContext]:
@@ -137,13 +144,12 @@ def _distinct(found: list[RetrievedContext], dropped: dict[str, int]) -> list[Re
         for copy in group.duplicates:
             if found[copy].document_id != found[group.index].document_id:
                 left_out[copy] = group.index
-    if left_out:
-        dropped["duplicate"] = len(left_out)
+    dropped["duplicate"] = len(left_out)
     copies: dict[int, list[int]] = {}
     for copy, original in left_out.items():
         copies.setdefault(original, []).append(found[copy].chunk_id)
     return [
-        replace(passage, duplicates=tuple(copies.get(index, ())))
+        replace(passage, duplicates=tuple(copies[index])) if index in copies else passage
         for index, passage in enumerate(found)
         if index not in left_out
     ]

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from pgvector import HalfVector, SparseVector
+from psycopg.rows import TupleRow
 
 from recollect.model import Scope
 from recollect.store.collections import Collection
 from recollect.store.database import DEFAULT_EF_SEARCH, Database, rows
 from recollect.store.sql import queries
+from recollect.store.wire import halfvecs, sparsevecs
 
 _SQL = queries("search")
 
@@ -81,10 +83,12 @@ def to_sparse(lexemes: Sequence[int] | Ints, weights: Sequence[float] | Floats) 
     )
 
 
-def _lexical_row(length: int, weights: SparseVector) -> LexicalRow:
-    return LexicalRow(
-        length, np.asarray(weights.indices(), dtype=np.int32) + 1, np.asarray(weights.values(), dtype=np.float32)
-    )
+def _lexical_rows(found: Sequence[TupleRow]) -> list[tuple[int, LexicalRow]]:
+    """(chunk_id, row) of each (chunk_id, length, weights as sent)."""
+    weights = sparsevecs([row[2] for row in found])
+    return [
+        (row[0], LexicalRow(row[1], indices + 1, values)) for row, (indices, values) in zip(found, weights, strict=True)
+    ]
 
 
 class SearchRepository:
@@ -132,10 +136,9 @@ class SearchRepository:
         scope: Scope,
         collection: Collection,
         *,
-        candidates: Sequence[int],
+        conditions: Sequence[Sequence[int]],
         query: Mapping[int, float],
         limit: int,
-        also: Sequence[Sequence[int]] = (),
         version_ids: list[int] | None = None,
     ) -> list[tuple[int, LexicalRow]]:
         """Chunks by the inner product with ``query`` (lexeme → IDF), best first.
@@ -143,15 +146,15 @@ class SearchRepository:
         Args:
             scope: Whose chunks, and as of when.
             collection: Where to look.
-            candidates: Lexemes of which a chunk must hold at least one.
+            conditions: Sets of lexemes: a chunk must hold at least one of each. Without any, every chunk that holds
+                a lexeme of ``query`` is scored.
             query: The lexemes' weights.
             limit: How many chunks at most.
-            also: More such sets: a chunk must hold a lexeme of each.
             version_ids: Only chunks of these document versions; None for all.
         """
         params = {
             **_base(scope, collection),
-            "conditions": ["{" + ",".join(map(str, lexemes)) + "}" for lexemes in (candidates, *also)],
+            "conditions": ["{" + ",".join(map(str, lexemes)) + "}" for lexemes in conditions],
             "query": to_sparse(list(query), list(query.values())),
             "limit": limit,
             "version_ids": version_ids,
@@ -159,7 +162,7 @@ class SearchRepository:
         }
         with self._database.transaction(scope) as connection:
             found = rows(connection, _SQL["lexical"], params)
-        return [(chunk_id, _lexical_row(length, weights)) for chunk_id, length, weights in found]
+        return _lexical_rows(found)
 
     def document_frequencies(self, scope: Scope, collection: Collection, lexemes: Sequence[int]) -> dict[int, int]:
         """In how many chunks each lexeme stands, by the last refresh; lexemes never seen are absent."""
@@ -178,14 +181,26 @@ class SearchRepository:
         params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
         with self._database.transaction(scope) as connection:
             found = rows(connection, _SQL["lexical_rows"], params)
-        return {chunk_id: _lexical_row(length, weights) for chunk_id, length, weights in found}
+        return dict(_lexical_rows(found))
 
     def vectors(self, scope: Scope, chunk_ids: Sequence[int]) -> dict[int, Floats]:
         """Stored vectors of given chunks: float32 arrays of shape (dimension,), of unit length."""
         params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
         with self._database.transaction(scope) as connection:
             found = rows(connection, _SQL["vectors"], params)
-        return {chunk_id: np.asarray(vector.to_numpy(), dtype=np.float32) for chunk_id, vector in found}
+        return _vectors(found)
+
+    def complete(
+        self, scope: Scope, *, vectors_of: Sequence[int], lexical_of: Sequence[int]
+    ) -> tuple[dict[int, Floats], dict[int, LexicalRow]]:
+        """Stored vectors of some chunks and lexical rows of others, in one transaction."""
+        base = {"tenant_id": scope.tenant_id}
+        with self._database.transaction(scope) as connection:
+            vectors = rows(connection, _SQL["vectors"], {**base, "chunk_ids": list(vectors_of)}) if vectors_of else []
+            lexical = (
+                rows(connection, _SQL["lexical_rows"], {**base, "chunk_ids": list(lexical_of)}) if lexical_of else []
+            )
+        return _vectors(vectors), dict(_lexical_rows(lexical))
 
     def spans(self, scope: Scope, wanted: Sequence[tuple[int, int, int]]) -> dict[tuple[int, int, int], str]:
         """The characters of document versions, by (version_id, start_offset, end_offset)."""
@@ -227,6 +242,10 @@ class SearchRepository:
             )
             for row in found
         }
+
+
+def _vectors(found: Sequence[TupleRow]) -> dict[int, Floats]:
+    return dict(zip([row[0] for row in found], halfvecs([row[1] for row in found]), strict=True))
 
 
 def _base(scope: Scope, collection: Collection) -> dict[str, Any]:

@@ -195,7 +195,8 @@ def test_tenants_and_collections_do_not_meet(store: Store):
     assert search.lexical_rows(scope, foreign) == {}
     assert search.similarities(scope, vector, foreign) == {}
     assert search.dense(scope, other_tenant.collection, vector, limit=9) == []
-    assert search.lexical(scope, other_tenant.now(), candidates=[1], query={1: 1.0}, limit=9) == []
+    assert search.lexical(scope, other_tenant.now(), conditions=[[1]], query={1: 1.0}, limit=9) == []
+    assert search.lexical(scope, other_tenant.now(), conditions=[], query={1: 1.0}, limit=9) == []
     store.collections.refresh_term_stats(other_tenant.scope, other_tenant.now())
     lexemes = [row[0] for row in other_tenant.rows("SELECT lexeme FROM term_stats WHERE tenant_id = 2")]
     assert lexemes

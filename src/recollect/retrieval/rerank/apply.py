@@ -95,6 +95,7 @@ def apply(
     *,
     weight: float,
     timeout_seconds: float = TIMEOUT_SECONDS,
+    own_thread: bool = True,
 ) -> RerankOutcome:
     """Rerank candidates; whatever goes wrong, there is a ranking.
 
@@ -112,6 +113,7 @@ def apply(
         candidates: In any order.
         weight: The reranker's share, 0 to 1; with 0 it is not asked, with 1 it decides alone.
         timeout_seconds: How long to wait for it.
+        own_thread: Whether it runs in a thread of its own, which the time limit needs; without one it is waited for.
 
     Raises:
         UsageError: ``weight`` or ``timeout_seconds`` is out of range.
@@ -125,7 +127,10 @@ def apply(
         reason = "there is nothing to rerank" if weight else "its weight is 0"
         return RerankOutcome(ranking=_first_order(candidates), reranked=False, reason=reason)
     try:
-        scores = _checked(_scores(reranker, query, candidates, timeout_seconds), len(candidates))
+        given = (
+            _scores(reranker, query, candidates, timeout_seconds) if own_thread else reranker.rerank(query, candidates)
+        )
+        scores = _checked(given, len(candidates))
     except Exception as exc:  # noqa: BLE001 - see above
         reason = f"{type(exc).__name__}: {exc}"
         logger.warning("The reranker %s failed, so the results are not reranked. %s", reranker.name, reason)

@@ -6,7 +6,7 @@ SELECT chunk_id, score FROM search_dense(%(tenant_id)s, %(collection_id)s, %(emb
                                          %(version_ids)s, %(as_of)s, %(indexed)s)
 
 -- lexical: the arm that compares words; scored again by the caller
-SELECT chunk_id, length, weights FROM search_lexical(%(tenant_id)s, %(collection_id)s, %(conditions)s::text[], %(query)s,
+SELECT chunk_id, length, sparsevec_send(weights) FROM search_lexical(%(tenant_id)s, %(collection_id)s, %(conditions)s::text[], %(query)s,
                                                      %(limit)s, %(version_ids)s, %(as_of)s)
 
 -- document_frequencies: in how many chunks each lexeme stands, by the last refresh
@@ -18,7 +18,7 @@ SELECT chunk_id, (-(embedding <#> %(embedding)s))::real FROM chunk_vectors
 WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s)
 
 -- lexical_rows: lengths and weights of given chunks
-SELECT chunk_id, length, weights FROM chunk_lexical
+SELECT chunk_id, length, sparsevec_send(weights) FROM chunk_lexical
 WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s)
 
 -- passages: what is shown of given chunks; a chunk with a parent shows the parent's span
@@ -33,7 +33,7 @@ FROM (SELECT * FROM chunks WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%
 JOIN document_versions v USING (tenant_id, version_id)
 
 -- vectors: stored vectors of given chunks
-SELECT chunk_id, embedding FROM chunk_vectors
+SELECT chunk_id, halfvec_send(embedding) FROM chunk_vectors
 WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s)
 
 -- spans: the characters of given versions between given offsets

@@ -38,7 +38,8 @@ $$;
 
 -- Chunks by the inner product of their BM25 weights with the query's IDFs, best first.
 -- p_conditions: int[] literals; a chunk holds at least one lexeme of each. The GIN index answers them together, so that
--- only chunks that meet all of them are read.
+-- only chunks that meet all of them are read. Without any, every chunk is scored: in a small collection that takes less
+-- than looking the lexemes up.
 CREATE OR REPLACE FUNCTION search_lexical(
     p_tenant int, p_collection int, p_conditions text[], p_query sparsevec, p_limit int,
     p_versions bigint[] DEFAULT NULL, p_as_of timestamptz DEFAULT NULL
@@ -50,7 +51,8 @@ BEGIN
          WHERE tenant_id = %1$s AND collection_id = %2$s AND %3$s AND %4$s %5$s
          ORDER BY weights <#> $1, chunk_id LIMIT %6$s',
         p_tenant, p_collection, known_condition(p_as_of),
-        (SELECT string_agg(format('lexemes && %L::int[]', c), ' AND ') FROM unnest(p_conditions) AS c),
+        coalesce((SELECT string_agg(format('lexemes && %L::int[]', c), ' AND ') FROM unnest(p_conditions) AS c),
+                 '(weights <#> $1) < 0'),
         CASE WHEN p_versions IS NULL THEN '' ELSE 'AND version_id = ANY ($2)' END, p_limit)
     USING p_query, p_versions;
 END
