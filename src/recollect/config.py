@@ -151,7 +151,7 @@ class AnswerConfig(_Section):
     api_key: SecretStr | None = None
     base_url: str | None = Field(None, description="Of an OpenAI-compatible server.")
     timeout_seconds: float = Field(60, gt=0)
-    passages: int = Field(8, ge=1, le=100, description="Passages that an answer may rest on.")
+    passages: int = Field(10, ge=1, le=100, description="Passages that an answer may rest on.")
     max_context_chars: int = Field(12_000, ge=500, description="Characters of context that a model is given.")
 
 

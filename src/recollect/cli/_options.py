@@ -20,6 +20,7 @@ STATUS_BROKEN_PIPE = 141
 
 _SEARCH_PANEL = "Search"
 _FILTER_PANEL = "Filters"
+_RESULT_PANEL = "Results"
 _CHUNKING_PANEL = "Chunking"
 
 JsonScalar = str | int | float | bool | None
@@ -80,6 +81,44 @@ class SearchOptions:
     explain: Annotated[
         bool, typer.Option("--explain", help="Say how each passage came to its rank.", rich_help_panel=_SEARCH_PANEL)
     ] = False
+    rerank: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Reranker: consensus, bm25, best_sentence, late_interaction, cross_encoder, or none.",
+            rich_help_panel=_RESULT_PANEL,
+        ),
+    ] = None
+    rerank_candidates: Annotated[
+        int | None, typer.Option(help="Passages that the reranker sees.", rich_help_panel=_RESULT_PANEL)
+    ] = None
+    feedback: Annotated[
+        bool | None,
+        typer.Option(
+            "--feedback/--no-feedback", help="Let the first results move the query.", rich_help_panel=_RESULT_PANEL
+        ),
+    ] = None
+    min_score: Annotated[
+        float | None, typer.Option(help="Drop passages of a lower score.", rich_help_panel=_RESULT_PANEL)
+    ] = None
+    collapse: Annotated[
+        bool | None,
+        typer.Option(
+            "--collapse/--no-collapse",
+            help="Of what several documents say in the same words, show only the best.",
+            rich_help_panel=_RESULT_PANEL,
+        ),
+    ] = None
+    mmr: Annotated[
+        float | None,
+        typer.Option(help="Balance relevance (1) against variety (0).", rich_help_panel=_RESULT_PANEL),
+    ] = None
+    neighbours: Annotated[
+        int, typer.Option(help="Chunks to show before and after each, 0 to 10.", rich_help_panel=_RESULT_PANEL)
+    ] = 0
+    merge: Annotated[
+        bool, typer.Option("--merge", help="Join passages that touch or overlap.", rich_help_panel=_RESULT_PANEL)
+    ] = False
     department: Annotated[
         list[str] | None,
         typer.Option(help="Only this department; repeat for one of several.", rich_help_panel=_FILTER_PANEL),
@@ -101,6 +140,15 @@ class SearchOptions:
         ),
     ] = None
 
+    filter: Annotated[
+        str | None,
+        typer.Option(
+            metavar="JSON",
+            help='A filter in the full language, for instance {"metadata.year": {"gte": 2024}}.',
+            rich_help_panel=_FILTER_PANEL,
+        ),
+    ] = None
+
     def retrieval(self, *, mode: str, top_k: int) -> RetrievalOptions:
         """As the library takes them.
 
@@ -109,7 +157,7 @@ class SearchOptions:
             top_k: Where none is given.
 
         Raises:
-            UsageError: A ``--where`` is not ``KEY=VALUE``.
+            UsageError: A ``--where`` is not ``KEY=VALUE``, or a ``--filter`` is not a JSON object.
         """
         chosen = Mode(self.mode or mode)
         return RetrievalOptions(
@@ -124,7 +172,16 @@ class SearchOptions:
             source=tuple(self.source or ()),
             tags=tuple(self.tag or ()),
             metadata_filters=key_values(self.where or (), option="--where"),
+            filters=_json_object(self.filter) if self.filter is not None else None,
             explain=self.explain,
+            rerank=self.rerank,
+            rerank_candidates=self.rerank_candidates,
+            feedback=self.feedback,
+            min_score=self.min_score,
+            collapse_duplicates=self.collapse,
+            mmr_lambda=self.mmr,
+            neighbours=self.neighbours,
+            merge_adjacent=self.merge,
         )
 
 
@@ -204,6 +261,16 @@ def key_values(items: list[str] | tuple[str, ...], *, option: str) -> dict[str, 
             raise UsageError(f"{option} takes KEY=VALUE, not {item!r}.")
         values[key] = _json_or_text(value)
     return values
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text, parse_constant=_not_a_value)
+    except (ValueError, RecursionError) as exc:
+        raise UsageError(f"--filter takes a JSON object, and {text!r} is no JSON: {exc}.") from exc
+    if not isinstance(value, dict):
+        raise UsageError(f"--filter takes a JSON object of fields and conditions, not {text!r}.")
+    return value
 
 
 def _json_or_text(value: str) -> Any:  # noqa: ANN401 - whatever JSON holds

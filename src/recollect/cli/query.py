@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from recollect.cli._terminal import Highlighter
-    from recollect.model import ArmScore, RetrievedContext, SearchExplain, SearchReply
+    from recollect.model import ArmScore, ReplyExplain, RetrievedContext, SearchExplain, SearchReply
     from recollect.pipeline import RAGPipeline
 
 _SNIPPET_LINES = 3
@@ -58,7 +58,22 @@ def as_json(reply: SearchReply) -> dict[str, Any]:
     }
     if any(result.explain for result in reply.results):
         document["paths"] = dict(reply.paths)
+    if reply.explain is not None:
+        document |= {"exact": reply.exact, "reranked": reply.reranked, "explain": _reply_explanation(reply.explain)}
     return document
+
+
+def _reply_explanation(explain: ReplyExplain) -> dict[str, Any]:
+    return {
+        "terms": [{"term": term, "weight": weight} for term, weight in explain.terms],
+        "filter": None
+        if explain.filter_kept is None
+        else {"kept": explain.filter_kept, "removed": explain.filter_removed},
+        "enhancements": list(explain.enhancements),
+        "reranker": explain.reranker,
+        "rerank_reason": explain.rerank_reason,
+        "dropped": dict(explain.dropped),
+    }
 
 
 def rounded(timings_ms: Any) -> dict[str, float]:  # noqa: ANN401 - any mapping of numbers
@@ -82,7 +97,8 @@ def _explanation(explain: SearchExplain) -> dict[str, Any]:
     def arm(score: ArmScore | None) -> dict[str, Any] | None:
         return None if score is None else {"rank": score.rank, "score": score.score}
 
-    return {"dense": arm(explain.dense), "lexical": arm(explain.lexical), "fused_score": explain.fused_score}
+    shown = {"dense": arm(explain.dense), "lexical": arm(explain.lexical), "fused_score": explain.fused_score}
+    return shown if explain.rerank_score is None else {**shown, "rerank_score": explain.rerank_score}
 
 
 def place(source: str, section: str | None, page: int | None) -> Text:
@@ -150,5 +166,6 @@ def _explained(explain: SearchExplain) -> str:
             f"meaning: rank {dense.rank}, similarity {dense.score:.3f}" if dense else "meaning: not found",
             f"words: rank {lexical.rank}, BM25 {lexical.score:.2f}" if lexical else "words: not found",
             f"fused {explain.fused_score:.3f}",
+            *([] if explain.rerank_score is None else [f"reranker {explain.rerank_score:.3f}"]),
         ]
     )

@@ -15,7 +15,6 @@ from recollect.pipeline.parts import DownloadProgress, Parts
 from recollect.pipeline.status import PipelineStatus, read_status
 
 if TYPE_CHECKING:
-    from recollect.answer.service import AnswerOptions
     from recollect.embedding.base import EmbeddingProvider
     from recollect.embedding.models import ModelCache
     from recollect.ingest.report import IngestReport, IngestResult, ProgressCallback
@@ -336,6 +335,7 @@ class RAGPipeline:
     ) -> Iterator[str | Answer]:
         """As `ask`, but yields the answer's pieces as they come, and the whole `Answer` at the end."""
         from recollect.answer.service import stream_answer_sync
+        from recollect.pipeline.answering import answer_options
 
         name = collection or self.config.collection
         given = options or replace(self.default_options(), top_k=self.config.answer.passages)
@@ -346,18 +346,13 @@ class RAGPipeline:
             reply.results,
             embedder=self.embedder,
             chat_model=self._parts.chat_model,
-            options=self._answer_options(place.language if place else self.config.language),
+            options=answer_options(self.config, place, self.embedder.model_name),
         ):
             if isinstance(piece, Answer):
                 search_ms = {f"search_{stage}": ms for stage, ms in reply.timings_ms.items()}
                 yield replace(piece, timings_ms={**search_ms, **piece.timings_ms})
             else:
                 yield piece
-
-    def _answer_options(self, language: str) -> AnswerOptions:
-        from recollect.answer.service import AnswerOptions
-
-        return AnswerOptions(language=language, max_context_chars=self.config.answer.max_context_chars)
 
     # Collections
 
