@@ -146,3 +146,9 @@ def test_imports_point_down_only():
     program = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run([str(program)], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_names_of_test_files_differ():
+    """Files without a package around them are imported by their bare name: two of one name would hide each other."""
+    bare = [path.name for path in (ROOT / "tests").rglob("test_*.py") if not (path.parent / "__init__.py").exists()]
+    assert sorted(bare) == sorted(set(bare))
