@@ -17,6 +17,8 @@ _PARAGRAPH_BREAK = re.compile(r"(?:\r\n?|[\n\x0b\x0c\x85\u2028\u2029])\s*")
 _LINE_BREAK = re.compile(r"\r\n?|[\n\x0b\x0c\x85\u2028\u2029]")
 # sentencex panics on some whitespace of two or more bytes; a space of the same length keeps the offsets.
 _UNUSUAL_SPACE = re.compile(r"[^\S\n ]")
+# Half a surrogate pair cannot cross into Rust; any other character of the same length can.
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _PLAIN_END = re.compile(r"[.!?…][\"'”’»)\]]*\s+|[。！？]+\s*|[؟।॥]\s*")
 
 
@@ -81,7 +83,8 @@ def _starts(piece: str, language: str) -> list[int]:
     import sentencex
 
     try:
-        found: list[dict[str, Any]] = sentencex.get_sentence_boundaries(language, _UNUSUAL_SPACE.sub(" ", piece))
+        plain = _SURROGATE.sub("\ufffd", _UNUSUAL_SPACE.sub(" ", piece))
+        found: list[dict[str, Any]] = sentencex.get_sentence_boundaries(language, plain)
     except BaseException as error:
         # A panic in Rust is no Exception, and its class cannot be imported.
         if type(error).__name__ != "PanicException":
