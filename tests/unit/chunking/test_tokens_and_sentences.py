@@ -46,3 +46,8 @@ def test_sentences(text, language, sentences):
 def test_a_long_text_is_cut_like_a_short_one():
     sentence = "This is sentence number one of many. "
     assert len(sentence_spans(sentence * 1000)) == 1000
+
+
+def test_half_a_surrogate_pair_is_a_character_like_another():
+    text = "One \ud83d here. Two there."
+    assert [text[start:end] for start, end in sentence_spans(text)] == ["One \ud83d here.", "Two there."]
