@@ -33,14 +33,21 @@ def test_the_reply_has_exactly_the_promised_shape(recollect, office):
 def test_explain_says_how_each_result_came_to_its_rank(recollect, office):
     recollect("ingest", office)
     reply = recollect("query", "annual leave", "--explain", "--json").json
-    assert list(reply) == [*QUERY_KEYS, "paths"]
+    assert list(reply) == [*QUERY_KEYS, "paths", "exact", "reranked", "explain"]
     assert reply["paths"] == {"dense": "exact", "lexical": "exact"}
+    assert reply["exact"] is True
+    assert reply["reranked"] is True
+    assert [entry["term"] for entry in reply["explain"]["terms"]] == ["annual", "leav"]
     for result in reply["results"]:
         assert list(result) == [*RESULT_KEYS, "explain"]
-        assert list(result["explain"]) == ["dense", "lexical", "fused_score"]
-        assert result["explain"]["fused_score"] == result["score"]
+        assert list(result["explain"]) == ["dense", "lexical", "fused_score", "rerank_score"]
         for arm in ("dense", "lexical"):
             assert result["explain"][arm] is None or list(result["explain"][arm]) == ["rank", "score"]
+    plain = recollect("query", "annual leave", "--explain", "--json", "--rerank", "none").json
+    assert plain["reranked"] is None
+    for result in plain["results"]:
+        assert list(result["explain"]) == ["dense", "lexical", "fused_score"]
+        assert result["explain"]["fused_score"] == result["score"]
     ranks = [result["explain"]["lexical"] for result in reply["results"] if "leave" in result["content"]]
     assert ranks[0]["rank"] == 1
     people = recollect("query", "annual leave", "--explain").out

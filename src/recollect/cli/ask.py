@@ -124,7 +124,7 @@ def _show_nearest(session: Session, nearest: Nearest) -> None:
     if nearest.missing_identifier:
         why = "a name or number of the question stands nowhere"
     session.out.print()
-    session.out.print(head.append(f"  ({why})", "dim not bold"), soft_wrap=not session.out.is_terminal)
+    session.out.print(head.append(f"  ({why})", "dim not bold"))
     quote = inline_markup(f"“{shortened(evidence.quote, _QUOTE_CHARACTERS)}”")
     quote.stylize_before("dim")
     print_indented(session.out, quote, by=4)
