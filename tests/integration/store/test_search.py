@@ -158,10 +158,9 @@ def test_more_terms_than_are_searched_is_not_called_exact(shelf: Shelf):
 def test_lexical_scores_of_given_chunks_are_those_of_the_search(shelf: Shelf):
     shelf.fill([line(random.Random(n)) for n in range(50)])
     hits = shelf.lexical("worda wordc")
-    arm = lexical.LexicalArm(shelf.store.search, budget=10)
-    again = arm.scores(shelf.scope, shelf.now(), hits.weights, [c for c, _ in hits.scores])
-    assert again == pytest.approx(dict(hits.scores))
-    assert arm.scores(shelf.scope, shelf.now(), hits.weights, []) == {}
+    _, found = shelf.store.search.complete(shelf.scope, vectors_of=[], lexical_of=[c for c, _ in hits.scores])
+    assert lexical.rescored(shelf.now(), hits.weights, found) == pytest.approx(dict(hits.scores))
+    assert lexical.rescored(shelf.now(), hits.weights, {}) == {}
 
 
 def test_the_past_is_searched_as_it_was(shelf: Shelf):
