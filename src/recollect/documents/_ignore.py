@@ -54,7 +54,7 @@ def _rule(line: str, base: str) -> Rule | None:
     if not pattern or pattern.startswith("#"):
         return None
     include = pattern.startswith("!")
-    pattern = pattern.removeprefix("!")
+    pattern = pattern.removeprefix("!").lstrip()
     folders_only = pattern.endswith("/")
     # A slash at the beginning or inside ties the pattern to the file's own folder.
     anchored = "/" in pattern.rstrip("/")

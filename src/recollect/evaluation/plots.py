@@ -110,7 +110,8 @@ def ticks(low: float, high: float, *, logarithmic: bool = False) -> list[float]:
         high: Its larger end.
         logarithmic: Whether equal distances are equal factors; ``low`` is above 0 then.
     """
-    if not low < high:
+    # Closer than this, the numbers between them are all the same when written.
+    if not low < high or math.isclose(low, high, rel_tol=1e-9):
         return [low]
     candidates = _logarithmic_ticks(low, high) if logarithmic else []
     if len(candidates) < 2:

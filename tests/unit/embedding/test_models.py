@@ -32,6 +32,7 @@ def known(tiny_model, monkeypatch):
         package_folder=FOLDER,
         sha256={name: sha256(tiny_model / name) for name in ("model.safetensors", "tokenizer.json")},
         disk_bytes=1000,
+        dimension=32,
     )
     monkeypatch.setattr(models, "KNOWN_MODELS", {DEFAULT_MODEL: entry})
     return entry

@@ -51,7 +51,8 @@ def test_neighbours_are_mixed_in_and_length_stays_one(count: int, weight: float)
     vectors = np.eye(6, dtype=np.float32)[:count]
     mixed = with_neighbours(vectors, weight=weight)
     assert np.allclose(np.linalg.norm(mixed, axis=1), 1)
-    assert (mixed.argmax(axis=1) == np.arange(count)).all() or weight == 1
+    # In single precision a weight this close to 1 is 1: then a chunk is no nearer to itself than to its neighbours.
+    assert (mixed.argmax(axis=1) == np.arange(count)).all() or np.float32(weight) == 1
     if count == 1 or weight == 0:
         assert (mixed == vectors).all()
     else:
