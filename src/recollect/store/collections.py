@@ -93,7 +93,7 @@ class CollectionRepository:
 
     def find(self, scope: Scope, name: str) -> Collection | None:
         """One collection, or None."""
-        with self._database.transaction(scope) as connection:
+        with self._database.single_reads(scope) as connection:
             found = rows(connection, _SQL["get"], {"tenant_id": scope.tenant_id, "name": name})
         return _collection(found[0]) if found else None
 

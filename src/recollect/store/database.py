@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, LiteralString
+from weakref import WeakKeyDictionary
 
 import psycopg
 from pgvector.psycopg import register_vector
@@ -107,6 +108,7 @@ class Database:
 
     def __init__(self, dsn: str, *, max_connections: int = 10) -> None:
         self.dsn = dsn
+        self._tenants: WeakKeyDictionary[Connection, str] = WeakKeyDictionary()
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             dsn,
             min_size=0,
@@ -137,6 +139,20 @@ class Database:
                     connection.rollback()
                 raise
             connection.execute("COMMIT")
+
+    @contextmanager
+    def single_reads(self, scope: Scope) -> Iterator[Connection]:
+        """A connection for reads that need no common snapshot, each statement a transaction of its own.
+
+        A search asks half a dozen small questions, and on a socket BEGIN and COMMIT would take as long as they do. The
+        tenant is set for the connection, and again whenever another tenant's read meets it.
+        """
+        with translated_errors(), self._connection() as connection:
+            tenant = str(int(scope.tenant_id))
+            if self._tenants.get(connection) != tenant:
+                connection.execute(sql.SQL("SET recollect.tenant_id = {}").format(tenant))
+                self._tenants[connection] = tenant
+            yield connection
 
     @contextmanager
     def autocommit(self) -> Iterator[Connection]:

@@ -126,9 +126,11 @@ class SearchRepository:
             "as_of": scope.as_of,
             "indexed": indexed,
         }
+        if not indexed or limit <= DEFAULT_EF_SEARCH:
+            with self._database.single_reads(scope) as connection:
+                return [(row[0], row[1]) for row in rows(connection, _SQL["dense"], params)]
         with self._database.transaction(scope) as connection:
-            if indexed and limit > DEFAULT_EF_SEARCH:
-                connection.execute(_SQL["widen"], {"ef_search": str(min(limit, _MAX_EF_SEARCH))})
+            connection.execute(_SQL["widen"], {"ef_search": str(min(limit, _MAX_EF_SEARCH))})
             return [(row[0], row[1]) for row in rows(connection, _SQL["dense"], params)]
 
     def lexical(
@@ -160,42 +162,42 @@ class SearchRepository:
             "version_ids": version_ids,
             "as_of": scope.as_of,
         }
-        with self._database.transaction(scope) as connection:
+        with self._database.single_reads(scope) as connection:
             found = rows(connection, _SQL["lexical"], params)
         return _lexical_rows(found)
 
     def document_frequencies(self, scope: Scope, collection: Collection, lexemes: Sequence[int]) -> dict[int, int]:
         """In how many chunks each lexeme stands, by the last refresh; lexemes never seen are absent."""
         params = {**_base(scope, collection), "lexemes": list(lexemes)}
-        with self._database.transaction(scope) as connection:
+        with self._database.single_reads(scope) as connection:
             return dict(rows(connection, _SQL["document_frequencies"], params))
 
     def similarities(self, scope: Scope, embedding: Floats, chunk_ids: Sequence[int]) -> dict[int, float]:
         """Cosine similarities of given chunks."""
         params = {"tenant_id": scope.tenant_id, "embedding": HalfVector(embedding), "chunk_ids": list(chunk_ids)}
-        with self._database.transaction(scope) as connection:
+        with self._database.single_reads(scope) as connection:
             return dict(rows(connection, _SQL["similarities"], params))
 
     def lexical_rows(self, scope: Scope, chunk_ids: Sequence[int]) -> dict[int, LexicalRow]:
         """Lexical rows of given chunks."""
         params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
-        with self._database.transaction(scope) as connection:
+        with self._database.single_reads(scope) as connection:
             found = rows(connection, _SQL["lexical_rows"], params)
         return dict(_lexical_rows(found))
 
     def vectors(self, scope: Scope, chunk_ids: Sequence[int]) -> dict[int, Floats]:
         """Stored vectors of given chunks: float32 arrays of shape (dimension,), of unit length."""
         params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
-        with self._database.transaction(scope) as connection:
+        with self._database.single_reads(scope) as connection:
             found = rows(connection, _SQL["vectors"], params)
         return _vectors(found)
 
     def complete(
         self, scope: Scope, *, vectors_of: Sequence[int], lexical_of: Sequence[int]
     ) -> tuple[dict[int, Floats], dict[int, LexicalRow]]:
-        """Stored vectors of some chunks and lexical rows of others, in one transaction."""
+        """Stored vectors of some chunks and lexical rows of others, over one connection."""
         base = {"tenant_id": scope.tenant_id}
-        with self._database.transaction(scope) as connection:
+        with self._database.single_reads(scope) as connection:
             vectors = rows(connection, _SQL["vectors"], {**base, "chunk_ids": list(vectors_of)}) if vectors_of else []
             lexical = (
                 rows(connection, _SQL["lexical_rows"], {**base, "chunk_ids": list(lexical_of)}) if lexical_of else []
@@ -208,20 +210,20 @@ class SearchRepository:
             return {}
         version_ids, starts, ends = (list(column) for column in zip(*wanted, strict=True))
         params = {"tenant_id": scope.tenant_id, "version_ids": version_ids, "starts": starts, "ends": ends}
-        with self._database.transaction(scope) as connection:
+        with self._database.single_reads(scope) as connection:
             return {(row[0], row[1], row[2]): row[3] for row in rows(connection, _SQL["spans"], params)}
 
     def stretches(self, scope: Scope, chunk_ids: Sequence[int], *, neighbours: int) -> dict[int, StretchRow]:
         """Given chunks with so many chunks before and after them, each as one span of its document."""
         params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids), "neighbours": neighbours}
-        with self._database.transaction(scope) as connection:
+        with self._database.single_reads(scope) as connection:
             found = rows(connection, _SQL["stretches"], params)
         return {row[0]: StretchRow(row[1], row[2], row[3], tuple(row[4]), row[5]) for row in found}
 
     def passages(self, scope: Scope, chunk_ids: Sequence[int]) -> dict[int, PassageRow]:
         """What is shown of given chunks, by chunk id."""
         params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
-        with self._database.transaction(scope) as connection:
+        with self._database.single_reads(scope) as connection:
             found = rows(connection, _SQL["passages"], params)
         return {
             row[0]: PassageRow(
