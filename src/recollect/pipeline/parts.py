@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from recollect.errors import UsageError
-from recollect.model import Scope
+from recollect.model import DEFAULT_TENANT_ID, Scope
 
 if TYPE_CHECKING:
     from recollect.chunking.base import ChunkingStrategy, Tokenize
@@ -202,3 +202,8 @@ class Parts:
         from recollect.ingest.documents import BatchWriter
 
         return BatchWriter(preparer, self.store.collections, self.store.writer, scope=scope, collection=place)
+
+
+def scope_of(tenant_id: int | None) -> Scope:
+    """The present of a tenant's knowledge; None: the default tenant's."""
+    return Scope(tenant_id=DEFAULT_TENANT_ID if tenant_id is None else tenant_id)

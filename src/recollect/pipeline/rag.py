@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from recollect.config import DEFAULT_COLLECTION, RAGConfig
 from recollect.errors import NotFoundError
-from recollect.model import DEFAULT_TENANT_ID, Answer, Document, RetrievalOptions, RetrievedContext, Scope, SearchReply
-from recollect.pipeline.parts import DownloadProgress, Parts
-from recollect.pipeline.status import PipelineStatus, read_status
+from recollect.model import Answer, Document, RetrievalOptions, RetrievedContext, Scope, SearchReply
+from recollect.pipeline.administration import Administration
+from recollect.pipeline.parts import DownloadProgress, Parts, scope_of
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
@@ -20,12 +20,10 @@ if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport, IngestResult, ProgressCallback
     from recollect.llm.base import ChatModel
     from recollect.store.collections import Collection
-    from recollect.store.documents import DocumentRecord
-    from recollect.store.status import Finding
     from recollect.store.store import Store
 
 
-class RAGPipeline:
+class RAGPipeline(Administration):
     """Ingests documents, searches them and answers from them.
 
     A context manager, safe to share between threads. Nothing is opened before it is needed: the store at the first
@@ -124,7 +122,7 @@ class RAGPipeline:
         """Store documents, as `ingest` does each, in batches that are transactions; any number, from any iterable."""
         from recollect.ingest.documents import ingest_documents
 
-        scope = _scope(tenant_id)
+        scope = scope_of(tenant_id)
         complete = (Document(content=item) if isinstance(item, str) else item for item in documents)
         place = self.ensure_collection(collection, tenant_id)
         preparer = self._parts.preparer(scope, place)
@@ -171,7 +169,7 @@ class RAGPipeline:
         """
         from recollect.ingest.folder import FolderIngest
 
-        scope = _scope(tenant_id)
+        scope = scope_of(tenant_id)
         place = self.ensure_collection(collection, tenant_id)
         preparer = self._parts.preparer(scope, place)
         run = FolderIngest(
@@ -218,7 +216,7 @@ class RAGPipeline:
         """
         from recollect.ingest.transfer import Importer
 
-        scope = _scope(tenant_id)
+        scope = scope_of(tenant_id)
         place = self.ensure_collection(collection, tenant_id)
         preparer = self._parts.preparer(scope, place)
         importer = Importer(
@@ -241,7 +239,7 @@ class RAGPipeline:
         """
         from recollect.ingest.records import to_line
 
-        scope = _scope(tenant_id)
+        scope = scope_of(tenant_id)
         place = self.store.collections.get(scope, collection or self.config.collection)
         return map(to_line, self.store.exports.documents(scope, place))
 
@@ -279,7 +277,7 @@ class RAGPipeline:
         name = collection or self.config.collection
         given = options or self.default_options()
         try:
-            return self._parts.searcher.search(_scope(tenant_id), query, given, collection=name)
+            return self._parts.searcher.search(scope_of(tenant_id), query, given, collection=name)
         except NotFoundError:
             if name != DEFAULT_COLLECTION:
                 raise
@@ -340,7 +338,7 @@ class RAGPipeline:
         name = collection or self.config.collection
         given = options or replace(self.default_options(), top_k=self.config.answer.passages)
         reply = self.search(question, given, collection=name, tenant_id=tenant_id)
-        place = self.store.collections.find(_scope(tenant_id), name)
+        place = self.store.collections.find(scope_of(tenant_id), name)
         for piece in stream_answer_sync(
             question,
             reply.results,
@@ -353,142 +351,3 @@ class RAGPipeline:
                 yield replace(piece, timings_ms={**search_ms, **piece.timings_ms})
             else:
                 yield piece
-
-    # Collections
-
-    def ensure_collection(self, name: str | None = None, tenant_id: int | None = None) -> Collection:
-        """The collection of that name, made with the configured settings where it is missing."""
-        from recollect.errors import ConflictError
-
-        wanted = name or self.config.collection
-        found = self.store.collections.find(_scope(tenant_id), wanted)
-        if found is not None:
-            return found
-        try:
-            return self.create_collection(wanted, tenant_id=tenant_id)
-        except ConflictError:  # another process was faster
-            return self.store.collections.get(_scope(tenant_id), wanted)
-
-    def create_collection(
-        self,
-        name: str,
-        *,
-        tenant_id: int | None = None,
-        description: str = "",
-        language: str | None = None,
-        chunking: Mapping[str, Any] | None = None,
-    ) -> Collection:
-        """Make an empty collection.
-
-        Args:
-            name: Unique for the tenant.
-            tenant_id: Whose; None: the default tenant's.
-            description: For people.
-            language: ISO 639-1; None: the configured one.
-            chunking: ``strategy`` and its parameters; None: the configured ones.
-
-        Raises:
-            ConflictError: There is one of that name.
-            UsageError: The name or the chunking is not valid.
-        """
-        from recollect.retrieval.analysis import Analyzer
-
-        configured = {"strategy": self.config.chunking.strategy, **self.config.chunking.parameters}
-        return self.store.collections.create(
-            _scope(tenant_id),
-            name,
-            embedding_model=self.embedder.model_name,
-            embedding_dimension=self.embedder.dimension,
-            language=Analyzer(language or self.config.language).language,
-            chunking=self._parts.chunking_description(chunking or configured),
-            description=description,
-        )
-
-    def list_collections(self, tenant_id: int | None = None) -> list[Collection]:
-        """Every collection, by name."""
-        return self.store.collections.list_all(_scope(tenant_id))
-
-    def delete_collection(self, name: str, *, tenant_id: int | None = None) -> None:
-        """Remove a collection with everything in it, physically.
-
-        Raises:
-            NotFoundError: There is none of that name.
-        """
-        self.store.collections.delete(_scope(tenant_id), name)
-
-    # Documents
-
-    def list_documents(
-        self,
-        *,
-        collection: str | None = None,
-        department: str | None = None,
-        after: int = 0,
-        limit: int = 100,
-        tenant_id: int | None = None,
-    ) -> list[DocumentRecord]:
-        """Documents by id, without their contents; ``after`` is the last id of the page before.
-
-        Raises:
-            NotFoundError: There is no such collection.
-        """
-        scope = _scope(tenant_id)
-        name = collection or self.config.collection
-        if name == DEFAULT_COLLECTION and self.store.collections.find(scope, name) is None:
-            return []
-        place = self.store.collections.get(scope, name)
-        return self.store.documents.list_page(scope, place, department=department, after=after, limit=limit)
-
-    def get_document(self, document: int | str, *, tenant_id: int | None = None) -> DocumentRecord:
-        """One document with its content, by id or by source.
-
-        Raises:
-            NotFoundError: There is none.
-            UsageError: Several have that source.
-        """
-        return self.store.documents.get(_scope(tenant_id), self.store.documents.resolve(_scope(tenant_id), document))
-
-    def delete_documents(self, documents: Sequence[int | str], *, tenant_id: int | None = None) -> int:
-        """Close documents: searches of the present no longer find them, their history stays.
-
-        Returns:
-            How many were current.
-
-        Raises:
-            NotFoundError: One of them does not exist; then none is closed.
-        """
-        ids = [self.store.documents.resolve(_scope(tenant_id), document) for document in documents]
-        return self.store.writer.close(_scope(tenant_id), ids)
-
-    def erase_documents(self, documents: Sequence[int | str], *, tenant_id: int | None = None) -> int:
-        """Remove documents physically: every version, chunk, vector and cached embedding.
-
-        Returns:
-            How many there were.
-
-        Raises:
-            NotFoundError: One of them does not exist; then none is erased.
-        """
-        ids = [self.store.documents.resolve(_scope(tenant_id), document) for document in documents]
-        scope = _scope(tenant_id)
-        erased = self.store.writer.erase(scope, ids)
-        self._parts.searcher.forget()
-        # The statistics of terms still count the erased words.
-        for place in self.store.collections.list_all(scope):
-            if place.stats_pending:
-                self.store.collections.refresh_term_stats(scope, place)
-        return erased
-
-    # The store as a whole
-
-    def status(self, tenant_id: int | None = None) -> PipelineStatus:
-        """What the store holds."""
-        return read_status(self.store, _scope(tenant_id), self.embedder, collection=self.config.collection)
-
-    def check(self, tenant_id: int | None = None) -> list[Finding]:
-        """Everything in the store that contradicts itself; an empty list for a sound one."""
-        return self.store.status.check(_scope(tenant_id))
-
-
-def _scope(tenant_id: int | None) -> Scope:
-    return Scope(tenant_id=DEFAULT_TENANT_ID if tenant_id is None else tenant_id)

@@ -1,0 +1,165 @@
+"""Administration of a store: its collections, its documents, and the whole of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from recollect.config import DEFAULT_COLLECTION
+from recollect.pipeline.parts import Parts, scope_of
+from recollect.pipeline.status import PipelineStatus, read_status
+
+if TYPE_CHECKING:
+    from recollect.config import RAGConfig
+    from recollect.store.collections import Collection
+    from recollect.store.documents import DocumentRecord
+    from recollect.store.status import Finding
+
+
+class Administration:
+    """The part of `RAGPipeline` that looks after collections and documents.
+
+    Attributes:
+        config: The settings.
+    """
+
+    config: RAGConfig
+    _parts: Parts
+
+    # Collections
+
+    def ensure_collection(self, name: str | None = None, tenant_id: int | None = None) -> Collection:
+        """The collection of that name, made with the configured settings where it is missing."""
+        from recollect.errors import ConflictError
+
+        wanted = name or self.config.collection
+        found = self._parts.store.collections.find(scope_of(tenant_id), wanted)
+        if found is not None:
+            return found
+        try:
+            return self.create_collection(wanted, tenant_id=tenant_id)
+        except ConflictError:  # another process was faster
+            return self._parts.store.collections.get(scope_of(tenant_id), wanted)
+
+    def create_collection(
+        self,
+        name: str,
+        *,
+        tenant_id: int | None = None,
+        description: str = "",
+        language: str | None = None,
+        chunking: Mapping[str, Any] | None = None,
+    ) -> Collection:
+        """Make an empty collection.
+
+        Args:
+            name: Unique for the tenant.
+            tenant_id: Whose; None: the default tenant's.
+            description: For people.
+            language: ISO 639-1; None: the configured one.
+            chunking: ``strategy`` and its parameters; None: the configured ones.
+
+        Raises:
+            ConflictError: There is one of that name.
+            UsageError: The name or the chunking is not valid.
+        """
+        from recollect.retrieval.analysis import Analyzer
+
+        configured = {"strategy": self.config.chunking.strategy, **self.config.chunking.parameters}
+        return self._parts.store.collections.create(
+            scope_of(tenant_id),
+            name,
+            embedding_model=self._parts.embedder.model_name,
+            embedding_dimension=self._parts.embedder.dimension,
+            language=Analyzer(language or self.config.language).language,
+            chunking=self._parts.chunking_description(chunking or configured),
+            description=description,
+        )
+
+    def list_collections(self, tenant_id: int | None = None) -> list[Collection]:
+        """Every collection, by name."""
+        return self._parts.store.collections.list_all(scope_of(tenant_id))
+
+    def delete_collection(self, name: str, *, tenant_id: int | None = None) -> None:
+        """Remove a collection with everything in it, physically.
+
+        Raises:
+            NotFoundError: There is none of that name.
+        """
+        self._parts.store.collections.delete(scope_of(tenant_id), name)
+
+    # Documents
+
+    def list_documents(
+        self,
+        *,
+        collection: str | None = None,
+        department: str | None = None,
+        after: int = 0,
+        limit: int = 100,
+        tenant_id: int | None = None,
+    ) -> list[DocumentRecord]:
+        """Documents by id, without their contents; ``after`` is the last id of the page before.
+
+        Raises:
+            NotFoundError: There is no such collection.
+        """
+        scope = scope_of(tenant_id)
+        name = collection or self.config.collection
+        if name == DEFAULT_COLLECTION and self._parts.store.collections.find(scope, name) is None:
+            return []
+        place = self._parts.store.collections.get(scope, name)
+        return self._parts.store.documents.list_page(scope, place, department=department, after=after, limit=limit)
+
+    def get_document(self, document: int | str, *, tenant_id: int | None = None) -> DocumentRecord:
+        """One document with its content, by id or by source.
+
+        Raises:
+            NotFoundError: There is none.
+            UsageError: Several have that source.
+        """
+        scope, documents = scope_of(tenant_id), self._parts.store.documents
+        return documents.get(scope, documents.resolve(scope, document))
+
+    def delete_documents(self, documents: Sequence[int | str], *, tenant_id: int | None = None) -> int:
+        """Close documents: searches of the present no longer find them, their history stays.
+
+        Returns:
+            How many were current.
+
+        Raises:
+            NotFoundError: One of them does not exist; then none is closed.
+        """
+        ids = [self._parts.store.documents.resolve(scope_of(tenant_id), document) for document in documents]
+        return self._parts.store.writer.close(scope_of(tenant_id), ids)
+
+    def erase_documents(self, documents: Sequence[int | str], *, tenant_id: int | None = None) -> int:
+        """Remove documents physically: every version, chunk, vector and cached embedding.
+
+        Returns:
+            How many there were.
+
+        Raises:
+            NotFoundError: One of them does not exist; then none is erased.
+        """
+        ids = [self._parts.store.documents.resolve(scope_of(tenant_id), document) for document in documents]
+        scope = scope_of(tenant_id)
+        erased = self._parts.store.writer.erase(scope, ids)
+        self._parts.searcher.forget()
+        # The statistics of terms still count the erased words.
+        for place in self._parts.store.collections.list_all(scope):
+            if place.stats_pending:
+                self._parts.store.collections.refresh_term_stats(scope, place)
+        return erased
+
+    # The store as a whole
+
+    def status(self, tenant_id: int | None = None) -> PipelineStatus:
+        """What the store holds."""
+        return read_status(
+            self._parts.store, scope_of(tenant_id), self._parts.embedder, collection=self.config.collection
+        )
+
+    def check(self, tenant_id: int | None = None) -> list[Finding]:
+        """Everything in the store that contradicts itself; an empty list for a sound one."""
+        return self._parts.store.status.check(scope_of(tenant_id))
