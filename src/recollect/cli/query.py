@@ -68,7 +68,11 @@ def _reply_explanation(explain: ReplyExplain) -> dict[str, Any]:
         "terms": [{"term": term, "weight": weight} for term, weight in explain.terms],
         "filter": None
         if explain.filter_kept is None
-        else {"kept": explain.filter_kept, "removed": explain.filter_removed},
+        else {
+            "kept": explain.filter_kept,
+            "removed": explain.filter_removed,
+            "removed_by": [{"condition": name, "removed": count} for name, count in explain.removed_by],
+        },
         "enhancements": list(explain.enhancements),
         "reranker": explain.reranker,
         "rerank_reason": explain.rerank_reason,
@@ -122,6 +126,7 @@ def _show(session: Session, rag: RAGPipeline, reply: SearchReply) -> None:
 
     if not reply.results:
         session.out.print(_nothing(session, rag))
+        _show_explanation(session, reply)
         return
     language = next((c.language for c in rag.list_collections() if c.name == reply.collection), "en")
     highlighter = Highlighter(reply.query, Analyzer(language))
@@ -133,6 +138,44 @@ def _show(session: Session, rag: RAGPipeline, reply: SearchReply) -> None:
     session.out.print(
         f"{count:,} passage{'' if count == 1 else 's'} in {total:,.0f} ms ({reply.mode}{paths})", style="dim"
     )
+    _show_explanation(session, reply)
+
+
+def _show_explanation(session: Session, reply: SearchReply) -> None:
+    """What was done with the query, a line for each kind of thing; nothing where nobody asked."""
+    from rich.text import Text
+
+    from recollect.cli._terminal import one_line, print_indented
+
+    if reply.explain is None:
+        return
+    for name, told in _explanation_lines(reply, reply.explain):
+        line = Text(f"{name:<10}", style="dim bold").append(one_line(told), "dim not bold")
+        print_indented(session.out, line, by=0)
+
+
+def _explanation_lines(reply: SearchReply, explain: ReplyExplain) -> list[tuple[str, str]]:
+    terms = ", ".join(f"{term} {weight:.2f}" if weight else f"{term} (nowhere)" for term, weight in explain.terms)
+    lines = [("words", f"weights by rarity: {terms}" if terms else "the query has none that count")]
+    if explain.filter_kept is not None:
+        lines.append(("filter", _filter_line(explain)))
+    lines += [("enhanced", note) for note in explain.enhancements]
+    if explain.reranker is not None:
+        reason = f"{explain.reranker} had no say: {explain.rerank_reason or 'there was nothing to order'}"
+        lines.append(("reranker", explain.reranker if reply.reranked else reason))
+    if explain.dropped:
+        lines.append(("left out", ", ".join(f"{count:,} {reason}" for reason, count in explain.dropped.items())))
+    lines.append(("exact", "yes" if reply.exact else "no: an index or a bound left something open"))
+    stages = ((stage, ms) for stage, ms in reply.timings_ms.items() if stage != "total")
+    lines.append(("time", ", ".join(f"{stage} {ms:,.1f} ms" for stage, ms in stages)))
+    return lines
+
+
+def _filter_line(explain: ReplyExplain) -> str:
+    kept, removed = explain.filter_kept or 0, explain.filter_removed or 0
+    parts = "; ".join(f"{condition}: {count:,}" for condition, count in explain.removed_by)
+    by = f"; each condition alone would remove: {parts}" if parts else ""
+    return f"keeps {kept:,} document{'' if kept == 1 else 's'}, removes {removed:,}{by}"
 
 
 def _nothing(session: Session, rag: RAGPipeline) -> str:

@@ -18,7 +18,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, assert_never, cast, get_args
 
 from recollect.errors import UsageError
 
@@ -80,6 +80,65 @@ def parse_filter(given: Mapping[str, Any]) -> Filter:
     """
     budget = [_MAX_CONDITIONS]
     return _mapping(given, "filter", _MAX_DEPTH, budget)
+
+
+_SIGNS: Mapping[Operator, str] = {"eq": "=", "ne": "≠", "gt": ">", "gte": "≥", "lt": "<", "lte": "≤", "nin": "not in"}
+
+
+def describe(given: Filter) -> str:
+    """A filter in words for people, for instance ``department = 'hr' and metadata.year ≥ 2024``.
+
+    Args:
+        given: As parsed.
+    """
+    match given:
+        case Condition(operator="exists"):
+            return f"{field_name(given)} {'exists' if given.value else 'is missing'}"
+        case Condition():
+            return f"{field_name(given)} {_SIGNS.get(given.operator, given.operator)} {_shown(given.value)}"
+        case Not(part):
+            return f"not ({describe(part)})"
+        case And(parts):
+            return " and ".join(_inner(part) for part in parts) or "always"
+        case Or(parts):
+            return " or ".join(_inner(part) for part in parts)
+        case _:
+            assert_never(given)
+
+
+def field_name(condition: Condition) -> str:
+    """The field that a condition looks at, as a filter names it: ``department``, ``metadata.year``."""
+    return ".".join((condition.field, *condition.path))
+
+
+def conditions_in(given: Filter) -> list[Condition]:
+    """Every condition of a filter, from left to right."""
+    match given:
+        case Condition():
+            return [given]
+        case Not(part):
+            return conditions_in(part)
+        case And(parts) | Or(parts):
+            return [condition for part in parts for condition in conditions_in(part)]
+        case _:
+            assert_never(given)
+
+
+def top_level(given: Filter) -> list[Filter]:
+    """The parts that must all hold, one by one."""
+    return [inner for part in given.parts for inner in top_level(part)] if isinstance(given, And) else [given]
+
+
+def _inner(part: Filter) -> str:
+    return f"({describe(part)})" if isinstance(part, And | Or) and len(part.parts) > 1 else describe(part)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, tuple):
+        return f"({', '.join(_shown(item) for item in value)})"
+    return repr(value)
 
 
 def _mapping(given: object, place: str, depth: int, budget: list[int]) -> Filter:

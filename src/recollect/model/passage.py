@@ -104,6 +104,8 @@ class ReplyExplain:
             terms that the collection lacks have none.
         filter_kept: Documents that the filters keep, None without filters.
         filter_removed: Current documents of the collection that the filters remove.
+        removed_by: Each condition in words, and how many documents it would remove by itself; one document may fail
+            several.
         enhancements: What each query enhancement did, in words.
         reranker: The reranker's name, None where none was asked.
         rerank_reason: Why its order is not the one shown; empty where it is.
@@ -113,6 +115,7 @@ class ReplyExplain:
     terms: tuple[tuple[str, float], ...] = ()
     filter_kept: int | None = None
     filter_removed: int | None = None
+    removed_by: tuple[tuple[str, int], ...] = ()
     enhancements: tuple[str, ...] = ()
     reranker: str | None = None
     rerank_reason: str = ""

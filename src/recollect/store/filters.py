@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, LiteralString
 
 from psycopg.types.json import Jsonb
 
 from recollect.model import Scope
-from recollect.model.filter import Filter
+from recollect.model.filter import Condition, Filter, describe, top_level
 from recollect.store.conditions import ConditionBuilder
 from recollect.store.database import Database, rows
 from recollect.store.sql import queries
@@ -35,6 +35,16 @@ class DocumentFilter:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     where: Filter | None = None
 
+    def conditions(self) -> list[Filter]:
+        """Everything that must hold, one by one; ``source`` stands for the origin's name too."""
+        return [
+            *([_one_of("department", self.department)] if self.department else []),
+            *([_one_of("source", self.source)] if self.source else []),
+            *(Condition("tags", "contains", tag) for tag in self.tags),
+            *(Condition("metadata", "eq", value, (key,)) for key, value in self.metadata.items()),
+            *(top_level(self.where) if self.where is not None else []),
+        ]
+
     def __bool__(self) -> bool:
         return bool(self.department or self.source or self.tags or self.metadata or self.where)
 
@@ -45,6 +55,10 @@ class MatchingVersions:
 
     version_ids: list[int]
     chunk_count: int
+
+
+def _one_of(field: str, names: Sequence[str]) -> Condition:
+    return Condition(field, "eq", names[0]) if len(names) == 1 else Condition(field, "in", tuple(names))
 
 
 _CONDITIONS: dict[str, LiteralString] = {
@@ -89,3 +103,68 @@ def matching_versions(
     with database.transaction(scope) as connection:
         ids, chunk_count = rows(connection, query, params)[0]
     return MatchingVersions(ids or [], int(chunk_count or 0))
+
+
+def removed_by_condition(
+    database: Database, scope: Scope, collection_id: int, document_filter: DocumentFilter
+) -> list[tuple[str, int]]:
+    """Each condition of a filter in words, and how many documents it would remove by itself.
+
+    Args:
+        database: The store's connections.
+        scope: Whose documents, and as of when.
+        collection_id: Where they are.
+        document_filter: Taken apart into what must hold: each simple option, and each part of an ``and``.
+
+    Returns:
+        In the order given. A document may fail several conditions, so the counts can add up to more than the filter
+        removes as a whole.
+    """
+    return [
+        (describe(condition), removed)
+        for condition, (removed, _) in zip(
+            document_filter.conditions(), _judged(database, scope, collection_id, document_filter, None), strict=True
+        )
+    ]
+
+
+def failed_conditions(
+    database: Database, scope: Scope, collection_id: int, document_filter: DocumentFilter, *, version_id: int
+) -> list[Filter]:
+    """The conditions of a filter that one document version does not meet, in the order given."""
+    judged = _judged(database, scope, collection_id, document_filter, version_id)
+    return [
+        condition
+        for condition, (removed, looked_at) in zip(document_filter.conditions(), judged, strict=True)
+        if removed and looked_at
+    ]
+
+
+def _judged(
+    database: Database, scope: Scope, collection_id: int, document_filter: DocumentFilter, version_id: int | None
+) -> list[tuple[int, int]]:
+    """For each condition, how many documents fail it, and of how many."""
+    conditions = document_filter.conditions()
+    if not conditions:
+        return []
+    builder = ConditionBuilder()
+    simple_sources = bool(document_filter.source)
+    built: list[LiteralString] = []
+    for place, condition in enumerate(conditions):
+        # The simple option means more than the field of that name.
+        by_origin = simple_sources and place == bool(document_filter.department)
+        built.append(_CONDITIONS["source"] if by_origin else builder.build(condition))
+    counts: list[LiteralString] = [f"count(*) FILTER (WHERE ({condition}) IS NOT TRUE)" for condition in built]
+    known = _SQL["known_now"] if scope.as_of is None else _SQL["known_as_of"]
+    query = f"SELECT count(*), {', '.join(counts)} {_SQL['documents']} AND {known}"
+    params = {
+        "tenant_id": scope.tenant_id,
+        "collection_id": collection_id,
+        "as_of": scope.as_of,
+        "source": list(document_filter.source),
+        "version_id": version_id,
+        **builder.params,
+    }
+    with database.transaction(scope) as connection:
+        looked_at, *removed = rows(connection, query, params)[0]
+    return [(int(count), int(looked_at)) for count in removed]

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from shelf import Shelf, second_tenant
 
 from recollect.model import Scope
-from recollect.store.filters import DocumentFilter, matching_versions
+from recollect.model.filter import describe, parse_filter
+from recollect.store.filters import DocumentFilter, failed_conditions, matching_versions, removed_by_condition
 from recollect.store.store import Store
 
 HOSTILE = ["'", "'; DROP TABLE documents; --", "%s", "%(tenant_id)s", "\\", '"', "{}", "$1", "\u05d0", "a\nb"]
@@ -108,3 +109,60 @@ def test_equal_means_what_it_means_in_python(store: Store, stored: Any, asked: A
     shelf = Shelf(store)
     shelf.write(shelf.prepared("one", "x", metadata={"k": stored}), force=True)
     assert matches(shelf, metadata={"k": asked}) == ({"one"} if same(stored, asked) else set())
+
+
+def test_every_condition_is_counted_by_itself(shelf: Shelf):
+    shelf.add("a", "x", department="hr", tags=("new", "red"), metadata={"year": 2024})
+    shelf.add("b", "x", department="hr", tags=("red",), metadata={"year": 2023})
+    shelf.add("c", "x", department="it", metadata={"year": 2024})
+    shelf.add("d", "x")
+    asked = DocumentFilter(
+        department=("hr",),
+        source=("manual", "nowhere"),
+        tags=("new", "red"),
+        metadata={"year": 2024},
+        where=parse_filter({"and": [{"department": {"ne": "hr"}}, {"or": [{"source": "a"}, {"language": "en"}]}]}),
+    )
+    assert removed(shelf, asked) == [
+        ("department = 'hr'", 2),
+        ("source in ('manual', 'nowhere')", 0),
+        ("tags contains 'new'", 3),
+        ("tags contains 'red'", 2),
+        ("metadata.year = 2024", 2),
+        ("department ≠ 'hr'", 2),
+        ("source = 'a' or language = 'en'", 3),
+    ]
+    assert removed(shelf, DocumentFilter()) == []
+    # An earlier version of a document is no document that a filter removes.
+    shelf.add("d", "another text", department="hr")
+    assert removed(shelf, DocumentFilter(department=("hr",))) == [("department = 'hr'", 1)]
+
+
+def removed(shelf: Shelf, asked: DocumentFilter) -> list[tuple[str, int]]:
+    return removed_by_condition(shelf.store.database, shelf.scope, shelf.collection.collection_id, asked)
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_counting_takes_hostile_values_as_values(shelf: Shelf, value: str):
+    shelf.add(value, "x", department=value, tags=(value,), metadata={value: value})
+    shelf.add("other", "x")
+    asked = DocumentFilter(
+        department=(value,), source=(value,), tags=(value,), metadata={value: value}, where=parse_filter({"title": "x"})
+    )
+    assert [count for _, count in removed(shelf, asked)][:4] == [1, 1, 1, 1]
+
+
+def test_a_failed_condition_is_named_for_one_document(shelf: Shelf):
+    shelf.add("a", "x", department="hr", tags=("red",))
+    shelf.add("b", "x", department="it")
+    ids = dict(shelf.rows("SELECT uri, version_id FROM document_versions"))
+    asked = DocumentFilter(department=("hr",), tags=("red",), where=parse_filter({"not": {"department": "it"}}))
+
+    def failed(uri: str) -> list[str]:
+        found = failed_conditions(
+            shelf.store.database, shelf.scope, shelf.collection.collection_id, asked, version_id=ids[uri]
+        )
+        return [describe(condition) for condition in found]
+
+    assert failed("a") == []
+    assert failed("b") == ["department = 'hr'", "tags contains 'red'", "not (department = 'it')"]

@@ -8,3 +8,8 @@ v.known_to = 'infinity'
 
 -- known_as_of: the version that was current at a moment
 v.known_from <= %(as_of)s AND v.known_to > %(as_of)s
+
+-- documents: where conditions are counted, in a collection or for one version of it
+FROM document_versions v
+WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s
+  AND (%(version_id)s::bigint IS NULL OR v.version_id = %(version_id)s)
