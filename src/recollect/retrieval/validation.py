@@ -10,6 +10,7 @@ from recollect.model import RetrievalOptions
 
 MAX_QUERY_CHARACTERS = 20_000
 MAX_TOP_K = 1_000
+MAX_CANDIDATES = 10_000
 MAX_NEIGHBOURS = 10
 
 
@@ -33,7 +34,7 @@ def validate(query: str, options: RetrievalOptions) -> None:
         _require_names(name, getattr(options, name))
     _require_json(options.metadata_filters)
     _require_range("top_k", options.top_k, 1, MAX_TOP_K)
-    _require_range("candidates", options.candidates, 1, 10_000)
+    _require_range("candidates", options.candidates, 1, MAX_CANDIDATES)
     _require_range("dense_weight", options.dense_weight, 0, 1)
     _require_range("rrf_k", options.rrf_k, 0, 1_000_000)
     _require_range("similarity_threshold", options.similarity_threshold, -1, 1)

@@ -8,8 +8,8 @@ from typing import Any, LiteralString
 
 from psycopg.types.json import Jsonb
 
-from recollect.model import Scope
-from recollect.model.filter import Condition, Filter, describe, top_level
+from recollect.model import RetrievalOptions, Scope
+from recollect.model.filter import Condition, Filter, describe, parse_filter, top_level
 from recollect.store.conditions import ConditionBuilder
 from recollect.store.database import Database, rows
 from recollect.store.sql import queries
@@ -47,6 +47,21 @@ class DocumentFilter:
 
     def __bool__(self) -> bool:
         return bool(self.department or self.source or self.tags or self.metadata or self.where)
+
+
+def document_filter_of(options: RetrievalOptions) -> DocumentFilter:
+    """The filter that the options of a search ask for.
+
+    Raises:
+        UsageError: ``options.filters`` is no filter.
+    """
+    return DocumentFilter(
+        department=options.department,
+        source=options.source,
+        tags=options.tags,
+        metadata=options.metadata_filters,
+        where=parse_filter(options.filters) if options.filters else None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
