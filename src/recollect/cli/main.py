@@ -25,6 +25,7 @@ from recollect.cli import (
     rag_test,
     status,
     transfer,
+    why_not,
 )
 from recollect.cli._options import STATUS_BROKEN_PIPE, CollectionOption, as_parameters
 from recollect.cli._session import GlobalOptions, RootOptions, write_json
@@ -47,7 +48,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 for register in (
-    *(demo.register, ingest.register, query.register, ask.register, status.register, transfer.register),
+    *(
+        demo.register,
+        ingest.register,
+        query.register,
+        why_not.register,
+        ask.register,
+        status.register,
+        transfer.register,
+    ),
     rag_test.register,
     calibrate.register,
 ):

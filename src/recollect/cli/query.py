@@ -156,7 +156,8 @@ def _show_explanation(session: Session, reply: SearchReply) -> None:
 
 def _explanation_lines(reply: SearchReply, explain: ReplyExplain) -> list[tuple[str, str]]:
     terms = ", ".join(f"{term} {weight:.2f}" if weight else f"{term} (nowhere)" for term, weight in explain.terms)
-    lines = [("words", f"weights by rarity: {terms}" if terms else "the query has none that count")]
+    weights = f"weights by rarity: {terms}" if terms else "the query has none that count"
+    lines = [("words", "not looked up: the filter keeps nothing" if explain.filter_kept == 0 else weights)]
     if explain.filter_kept is not None:
         lines.append(("filter", _filter_line(explain)))
     lines += [("enhanced", note) for note in explain.enhancements]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from recollect.ingest.prepare import Preparer
     from recollect.llm.base import ChatModel
     from recollect.retrieval.search import Searcher
+    from recollect.retrieval.why_not import WhyNotInquiry
     from recollect.store.collections import Collection
     from recollect.store.store import Store
 
@@ -141,6 +142,12 @@ class Parts:
                     self.store, self.embedder, self._config, chat_model=lambda: self.chat_model
                 )
             return self._searcher
+
+    def why_not(self) -> WhyNotInquiry:
+        """Says why searches of the open store do not find a document."""
+        from recollect.pipeline.searching import make_why_not
+
+        return make_why_not(self.store, self.embedder, self._config, chat_model=lambda: self.chat_model)
 
     def preparer(self, scope: Scope, place: Collection) -> Preparer:
         """Cuts and embeds documents for a collection.

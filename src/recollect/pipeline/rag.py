@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from recollect.embedding.models import ModelCache
     from recollect.ingest.report import IngestReport, IngestResult, ProgressCallback
     from recollect.llm.base import ChatModel
+    from recollect.model.why_not import WhyNot
     from recollect.store.collections import Collection
     from recollect.store.store import Store
 
@@ -293,6 +294,34 @@ class RAGPipeline(Administration):
     ) -> list[RetrievedContext]:
         """The passages that answer a query, best first: `search` without what stands around them."""
         return list(self.search(query, options, collection=collection, tenant_id=tenant_id).results)
+
+    def why_not(
+        self,
+        query: str,
+        document: int | str,
+        options: RetrievalOptions | None = None,
+        *,
+        collection: str | None = None,
+        tenant_id: int | None = None,
+    ) -> WhyNot:
+        """Where a document stands at every stage of a search, what kept it out, and what to change.
+
+        The search is run some ten times in different ways, so this takes as much longer than a search.
+
+        Args:
+            query: As it was searched.
+            document: The document that is missed: its id, source, title, or the end of its path.
+            options: As they were searched with; None: the configured defaults.
+            collection: Where was searched; None: the configured one.
+            tenant_id: Whose knowledge; None: the default tenant's.
+
+        Raises:
+            UsageError: The query or an option is not valid, or several documents are meant.
+            NotFoundError: There is no such collection or document.
+        """
+        name = collection or self.config.collection
+        given = options or self.default_options()
+        return self._parts.why_not().ask(scope_of(tenant_id), query, document, given, collection=name)
 
     def default_options(self) -> RetrievalOptions:
         """The configured options of a search."""

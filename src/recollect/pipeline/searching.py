@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from recollect.llm.base import ChatModel
     from recollect.retrieval.enhance.plan import QueryEnhancer
     from recollect.retrieval.rerank.base import Reranker
+    from recollect.retrieval.why_not import WhyNotInquiry
+    from recollect.store.collections import Collection
     from recollect.store.store import Store
 
 # Questions are asked again more often than one thinks.
@@ -35,6 +37,49 @@ def make_searcher(
         config: All settings.
         chat_model: Gives the language model, where one is configured, once an enhancement needs it.
     """
+    return Searcher(
+        store.database,
+        store.collections,
+        store.search,
+        CachedEmbedder(embedder, None, query_cache_size=_QUERY_CACHE_SIZE),
+        rerankers=_rerankers(embedder, config),
+        enhancers=_enhancers_by_collection(config, chat_model),
+        settings=_settings(config),
+    )
+
+
+def make_why_not(
+    store: Store, embedder: EmbeddingProvider, config: RAGConfig, *, chat_model: Callable[[], ChatModel | None]
+) -> WhyNotInquiry:
+    """What says why a search of the same settings does not find a document; the arguments are `make_searcher`'s."""
+    from recollect.retrieval.why_not import WhyNotInquiry
+
+    cached = CachedEmbedder(embedder, None, query_cache_size=_QUERY_CACHE_SIZE)
+    rerankers, settings = _rerankers(embedder, config), _settings(config)
+
+    def searcher(enhancers: Sequence[QueryEnhancer]) -> Searcher:
+        return Searcher(
+            store.database,
+            store.collections,
+            store.search,
+            cached,
+            rerankers=rerankers,
+            enhancers=lambda _: enhancers,
+            settings=settings,
+        )
+
+    return WhyNotInquiry(
+        store.database,
+        store.collections,
+        store.standings,
+        cached,
+        searcher=searcher,
+        enhancers=_enhancers_by_collection(config, chat_model),
+        settings=settings,
+    )
+
+
+def _rerankers(embedder: EmbeddingProvider, config: RAGConfig) -> Callable[[str], Reranker]:
     retrieval = config.retrieval
 
     @lru_cache
@@ -51,19 +96,17 @@ def make_searcher(
             language=config.language,
         )
 
+    return reranker
+
+
+def _enhancers_by_collection(
+    config: RAGConfig, chat_model: Callable[[], ChatModel | None]
+) -> Callable[[Collection], Sequence[QueryEnhancer]]:
     @lru_cache
     def enhancers(name: str, language: str) -> tuple[QueryEnhancer, ...]:
-        return tuple(_enhancers(retrieval.enhance, name, language, chat_model))
+        return tuple(_enhancers(config.retrieval.enhance, name, language, chat_model))
 
-    return Searcher(
-        store.database,
-        store.collections,
-        store.search,
-        CachedEmbedder(embedder, None, query_cache_size=_QUERY_CACHE_SIZE),
-        rerankers=reranker,
-        enhancers=lambda place: enhancers(place.name, place.language),
-        settings=_settings(config),
-    )
+    return lambda place: enhancers(place.name, place.language)
 
 
 def _settings(config: RAGConfig) -> SearchSettings:

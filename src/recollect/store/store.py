@@ -13,6 +13,7 @@ from recollect.store.export import ExportRepository
 from recollect.store.migrate import migrate
 from recollect.store.search import SearchRepository
 from recollect.store.status import StatusRepository
+from recollect.store.why_not import StandingRepository
 from recollect.store.writer import DocumentWriter
 
 
@@ -51,6 +52,7 @@ class Store:
         self.writer = DocumentWriter(self.database)
         self.search = SearchRepository(self.database)
         self.status = StatusRepository(self.database)
+        self.standings = StandingRepository(self.database)
         self.exports = ExportRepository(self.database)
         self.dense_indexer = DenseIndexer(self.database, self.collections, threshold=index_threshold)
 

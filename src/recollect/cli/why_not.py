@@ -1,0 +1,93 @@
+"""``recollect why-not``: what keeps a document out of the results."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.cli._options import CollectionOption, SearchOptions, command
+from recollect.cli._session import Session, argument_text
+
+if TYPE_CHECKING:
+    from recollect.model.why_not import WhyNot
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "why-not")(_why_not)
+
+
+def _why_not(
+    session: Session,
+    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    search: SearchOptions,
+    *,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The query, as it was searched.")],
+    document: Annotated[
+        str,
+        typer.Argument(metavar="DOCUMENT", help="The document that is missed: id, source, title or end of its path."),
+    ],
+) -> int:
+    """Say where a document stands at every stage of a search, and what keeps it out of the results.
+
+    Give the options of the search that missed it. What is advised has been tried.
+    """
+    from recollect.retrieval.validation import validate
+
+    retrieval = session.config.retrieval
+    options = search.retrieval(mode=retrieval.mode, top_k=retrieval.top_k)
+    question = argument_text(text)
+    validate(question, options)
+    with session.pipeline() as rag:
+        told = rag.why_not(question, argument_text(document), options)
+    if session.json:
+        session.emit(_as_json(told))
+    else:
+        _show(session, told)
+    return 0
+
+
+def _as_json(told: WhyNot) -> dict[str, Any]:
+    document = told.document
+    return {
+        "query": told.query,
+        "collection": told.collection,
+        "document": {
+            "document_id": document.document_id,
+            "title": document.title,
+            "source": document.source,
+        },
+        "found": told.found,
+        "rank": told.rank,
+        "stages": [
+            {"stage": stage.stage, "passed": stage.passed, "detail": stage.detail, **stage.numbers}
+            for stage in told.stages
+        ],
+        "verdict": told.verdict,
+    }
+
+
+def _show(session: Session, told: WhyNot) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from recollect.cli._terminal import one_line
+
+    document = told.document
+    head = Text(one_line(document.source), style="bold cyan")
+    if document.title and document.title != document.source:
+        head.append(f"  {one_line(document.title)}", "not bold default")
+    head.append(f"  (document {document.document_id})", "dim not bold")
+    session.out.print(head, soft_wrap=not session.out.is_terminal)
+    session.out.print()
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for stage in told.stages:
+        mark = Text("ok", "green") if stage.passed else Text("no", "bold red")
+        table.add_row(mark, stage.stage, Text(one_line(stage.detail), style="dim" if stage.passed else ""))
+    session.out.print(table)
+    session.out.print()
+    session.out.print(Text(one_line(told.verdict), style="green" if told.found else "bold"))

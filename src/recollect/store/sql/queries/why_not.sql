@@ -1,0 +1,66 @@
+-- named: documents that a name means by its words: an id, or a source
+SELECT d.document_id, c.name, d.collection_id = %(collection_id)s,
+       EXISTS (SELECT FROM document_versions v
+               WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id AND v.known_to = 'infinity')
+FROM documents d JOIN collections c USING (tenant_id, collection_id)
+WHERE d.tenant_id = %(tenant_id)s AND (d.document_id = %(document_id)s OR d.uri = %(name)s)
+ORDER BY d.document_id LIMIT 100
+
+-- alike: documents that a name may mean: a title, the end of a source, or a path that ends with a source
+SELECT d.document_id, c.name, d.collection_id = %(collection_id)s, v.known_to = 'infinity'
+FROM documents d
+JOIN collections c USING (tenant_id, collection_id)
+CROSS JOIN LATERAL (
+    SELECT o.title, o.known_to FROM document_versions o
+    WHERE o.tenant_id = d.tenant_id AND o.document_id = d.document_id ORDER BY o.version DESC LIMIT 1) v
+WHERE d.tenant_id = %(tenant_id)s
+  AND (lower(v.title) = lower(%(name)s) OR right(d.uri, length(%(name)s) + 1) = '/' || %(name)s
+       OR right(%(name)s, length(d.uri) + 1) = '/' || d.uri)
+ORDER BY d.document_id LIMIT 100
+
+-- standing: a document with the version that is known at a moment, or else its last one
+SELECT d.document_id, v.title, d.uri, c.name, s.name, s.type, v.version_id, v.version,
+       CASE WHEN %(as_of)s::timestamptz IS NULL THEN v.known_to = 'infinity'
+            ELSE v.known_from <= %(as_of)s AND v.known_to > %(as_of)s END,
+       v.known_from, nullif(v.known_to, 'infinity'), nullif(v.expires_at, 'infinity'), v.permissions, v.status, v.error,
+       v.department, v.tags, v.language, v.metadata, v.event_from, v.chunk_count,
+       (SELECT count(*) FROM chunk_vectors e WHERE e.tenant_id = v.tenant_id AND e.version_id = v.version_id),
+       (SELECT count(*) FROM chunk_lexical l WHERE l.tenant_id = v.tenant_id AND l.version_id = v.version_id)
+FROM documents d
+JOIN collections c USING (tenant_id, collection_id)
+JOIN sources s ON s.tenant_id = d.tenant_id AND s.source_id = d.source_id
+CROSS JOIN LATERAL (
+    SELECT * FROM document_versions o
+    WHERE o.tenant_id = d.tenant_id AND o.document_id = d.document_id
+    ORDER BY (%(as_of)s::timestamptz IS NOT NULL AND o.known_from <= %(as_of)s AND o.known_to > %(as_of)s) DESC,
+             o.version DESC LIMIT 1) v
+WHERE d.tenant_id = %(tenant_id)s AND d.document_id = %(document_id)s
+
+-- dense_rank: the best chunk of a version by similarity, and how many chunks come before it
+WITH mine AS (
+    SELECT m.chunk_id, (-(m.embedding <#> %(embedding)s))::real AS score FROM chunk_vectors m
+    WHERE m.tenant_id = %(tenant_id)s AND m.version_id = %(version_id)s
+    ORDER BY score DESC, m.chunk_id LIMIT 1)
+SELECT mine.chunk_id, mine.score, (
+    SELECT count(*) FROM chunk_vectors o
+    WHERE o.tenant_id = %(tenant_id)s AND o.collection_id = %(collection_id)s
+      AND CASE WHEN %(as_of)s::timestamptz IS NULL THEN o.known_to = 'infinity'
+               ELSE o.known_from <= %(as_of)s AND o.known_to > %(as_of)s END
+      AND (%(version_ids)s::bigint[] IS NULL OR o.version_id = ANY (%(version_ids)s))
+      AND ((-(o.embedding <#> %(embedding)s))::real, -o.chunk_id) > (mine.score, -mine.chunk_id))
+FROM mine
+
+-- stored_rank: how many chunks come before the best of a version by the stored weights
+WITH mine AS (
+    SELECT -(m.weights <#> %(query)s) AS score FROM chunk_lexical m
+    WHERE m.tenant_id = %(tenant_id)s AND m.version_id = %(version_id)s ORDER BY score DESC LIMIT 1)
+SELECT count(*) FROM chunk_lexical o CROSS JOIN mine
+WHERE o.tenant_id = %(tenant_id)s AND o.collection_id = %(collection_id)s
+  AND CASE WHEN %(as_of)s::timestamptz IS NULL THEN o.known_to = 'infinity'
+           ELSE o.known_from <= %(as_of)s AND o.known_to > %(as_of)s END
+  AND (%(version_ids)s::bigint[] IS NULL OR o.version_id = ANY (%(version_ids)s))
+  AND -(o.weights <#> %(query)s) > mine.score
+
+-- lexemes: which of some lexemes stand in a version
+SELECT DISTINCT l.lexeme FROM chunk_lexical c CROSS JOIN LATERAL unnest(c.lexemes) AS l (lexeme)
+WHERE c.tenant_id = %(tenant_id)s AND c.version_id = %(version_id)s AND l.lexeme = ANY (%(lexemes)s)

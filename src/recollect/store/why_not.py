@@ -1,0 +1,185 @@
+"""Where one document stands: what is stored of it, and how many chunks come before its best one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pgvector import HalfVector
+from psycopg.rows import TupleRow
+
+from recollect.errors import NotFoundError, UsageError
+from recollect.model import Scope
+from recollect.store.collections import Collection
+from recollect.store.database import Database, rows
+from recollect.store.search import Floats, to_sparse
+from recollect.store.sql import queries
+
+_SQL = queries("why_not")
+
+_MAX_ID = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A document, and the version of it that is known in a scope, or else its last one.
+
+    Attributes:
+        source: Its URI within its origin.
+        known: Whether this version is known in the scope.
+        known_to: When it was closed, None where it is current.
+        expires_at: None for never.
+        vectors: Chunks that the dense arm can find.
+        lexical_rows: Chunks that the lexical arm can find.
+    """
+
+    document_id: int
+    title: str
+    source: str
+    collection: str
+    origin: str
+    source_type: str
+    version_id: int
+    version: int
+    known: bool
+    known_from: datetime
+    known_to: datetime | None
+    expires_at: datetime | None
+    permissions: Sequence[str]
+    status: str
+    error: str | None
+    department: str | None
+    tags: Sequence[str]
+    language: str | None
+    metadata: Mapping[str, Any]
+    event_time: datetime | None
+    chunk_count: int
+    vectors: int
+    lexical_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class BestChunk:
+    """The chunk of a document that an arm prefers: its score, and its rank from 1 among all that may be found."""
+
+    chunk_id: int
+    score: float
+    rank: int
+
+
+class StandingRepository:
+    """Finds a document by what people call it, and counts what comes before it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find(self, scope: Scope, collection: Collection, document: int | str) -> Standing:
+        """A document by its id, its source, its title or the end of its path; closed ones too.
+
+        Args:
+            scope: Whose documents, and as of when.
+            collection: Documents of this collection are meant first.
+            document: What somebody calls it.
+
+        Raises:
+            NotFoundError: There is none, or it was erased.
+            UsageError: Several are meant equally.
+        """
+        name = str(document).replace("\0", "").strip()
+        number = int(name) if name.isdecimal() and int(name) <= _MAX_ID else None
+        params = {
+            "tenant_id": scope.tenant_id,
+            "collection_id": collection.collection_id,
+            "name": name.removeprefix("./"),
+            "document_id": number,
+            "as_of": scope.as_of,
+        }
+        with self._database.transaction(scope) as connection:
+            found = rows(connection, _SQL["named"], params) or (rows(connection, _SQL["alike"], params) if name else [])
+            params["document_id"] = _meant(found, document, number)
+            (row,) = rows(connection, _SQL["standing"], params)
+        return Standing(**dict(zip(Standing.__dataclass_fields__, row, strict=True)))
+
+    def dense_rank(
+        self,
+        scope: Scope,
+        collection: Collection,
+        embedding: Floats,
+        *,
+        version_id: int,
+        version_ids: list[int] | None = None,
+    ) -> BestChunk | None:
+        """The best chunk of a version by cosine similarity, ranked by counting; None where it has no vectors.
+
+        Args:
+            scope: Whose chunks, and as of when.
+            collection: Where to count.
+            embedding: The query's, of unit length.
+            version_id: The document's version.
+            version_ids: Count only chunks of these versions; None: all.
+        """
+        params = {
+            **_counted(scope, collection, version_id, version_ids),
+            "embedding": HalfVector(embedding),
+        }
+        with self._database.transaction(scope) as connection:
+            found = rows(connection, _SQL["dense_rank"], params)
+        return BestChunk(found[0][0], found[0][1], found[0][2] + 1) if found else None
+
+    def stored_rank(
+        self,
+        scope: Scope,
+        collection: Collection,
+        query: Mapping[int, float],
+        *,
+        version_id: int,
+        version_ids: list[int] | None = None,
+    ) -> int:
+        """The rank of a version's best chunk by the stored BM25 weights, which is near its rank by today's.
+
+        Args:
+            scope: Whose chunks, and as of when.
+            collection: Where to count.
+            query: The lexemes' weights.
+            version_id: The document's version.
+            version_ids: Count only chunks of these versions; None: all.
+        """
+        params = {
+            **_counted(scope, collection, version_id, version_ids),
+            "query": to_sparse(list(query), list(query.values())),
+        }
+        with self._database.transaction(scope) as connection:
+            return int(rows(connection, _SQL["stored_rank"], params)[0][0]) + 1
+
+    def lexemes(self, scope: Scope, version_id: int, wanted: Sequence[int]) -> set[int]:
+        """Which of some lexemes stand in a version."""
+        params = {"tenant_id": scope.tenant_id, "version_id": version_id, "lexemes": list(wanted)}
+        with self._database.transaction(scope) as connection:
+            return {row[0] for row in rows(connection, _SQL["lexemes"], params)}
+
+
+def _meant(found: Sequence[TupleRow], document: int | str, number: int | None) -> int:
+    if not found:
+        raise NotFoundError(
+            f"There is no document {document!r}: it was never ingested, or it has been erased. "
+            "`recollect documents list` shows what there is."
+        )
+    # An id comes before names; then the collection searched, then what is current.
+    orders = [(row[0] != number, not row[2], not row[3]) for row in found]
+    best = [row for row, order in zip(found, orders, strict=True) if order == min(orders)]
+    if len(best) > 1:
+        known = ", ".join(f"{row[0]} in {row[1]!r}" for row in best[:10])
+        raise UsageError(f"Several documents are named {document!r}: say which by id ({known}).")
+    return int(best[0][0])
+
+
+def _counted(scope: Scope, collection: Collection, version_id: int, version_ids: list[int] | None) -> dict[str, Any]:
+    return {
+        "tenant_id": scope.tenant_id,
+        "collection_id": collection.collection_id,
+        "as_of": scope.as_of,
+        "version_id": version_id,
+        "version_ids": version_ids,
+    }
