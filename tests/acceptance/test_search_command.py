@@ -204,3 +204,41 @@ def test_answers_quote_exact_characters_or_refuse(recollect_with_model, office):
 
     people = recollect("ask", "How many days of annual leave do employees have?").out
     assert "[1] hr/leave.md › Leave" in people
+
+
+WHY_NOT_KEYS = ["query", "collection", "document", "found", "rank", "stages", "verdict"]
+
+
+def test_why_not_says_what_kept_a_document_out(recollect, office):
+    recollect("ingest", office)
+    told = recollect("why-not", "annual leave", "pay.txt", "--department", "it", "-k", "1", "--json").json
+    assert list(told) == WHY_NOT_KEYS
+    assert (told["query"], told["collection"], told["found"], told["rank"]) == ("annual leave", "default", False, None)
+    assert list(told["document"]) == ["document_id", "title", "source"]
+    assert told["document"]["source"] == "hr/pay.txt"
+    for stage in told["stages"]:
+        assert list(stage)[:3] == ["stage", "passed", "detail"]
+    (kept_out,) = [stage for stage in told["stages"] if stage["stage"] == "filter"]
+    assert kept_out["conditions"] == [{"condition": "department = 'it'", "passed": False}]
+    assert "department = 'it' excludes it: its department is 'hr'" in told["verdict"]
+
+    found = recollect("why-not", "annual leave", "hr/leave.md", "--json").json
+    assert found["found"] is True and found["rank"] == 1
+    assert all(stage["passed"] for stage in found["stages"])
+
+    people = recollect("why-not", "annual leave", "hr/pay.txt", "-k", "1").out
+    assert "hr/pay.txt is not found" in people and "top_k" in people
+    assert "never ingested" in recollect("why-not", "annual leave", "nowhere.txt", status=1).err
+    assert "empty" in recollect("why-not", " ", "hr/pay.txt", status=2).err
+
+
+def test_explain_tells_people_what_was_done(recollect, office):
+    recollect("ingest", office)
+    told = recollect("query", "annual leave", "--explain", "--department", "hr").out
+    assert "words" in told and "annual" in told
+    assert "keeps 2 documents, removes 2" in told
+    assert "consensus" in told
+    assert " ms" in told
+    nothing = recollect("query", "annual leave", "--explain", "--department", "none").out
+    assert "Nothing found" in nothing and "keeps 0 documents, removes 4" in nothing
+    assert "keeps" not in recollect("query", "annual leave", "--department", "hr").out
