@@ -240,3 +240,29 @@ def test_another_tenants_documents_do_not_exist(filled: RAGPipeline):
     filled.create_collection("default", tenant_id=2)
     with pytest.raises(NotFoundError):
         filled.why_not("annual leave", "hr/leave.txt", tenant_id=2)
+
+
+def test_beyond_what_a_search_lists_the_rank_by_words_is_counted(filled: RAGPipeline, monkeypatch: pytest.MonkeyPatch):
+    query = "faults turbine number 3 reported"
+    exact = stage(filled.why_not(query, "mast-6.txt"), "lexical").numbers
+    assert exact["exact"] is True and exact["rank"] > 5
+    monkeypatch.setattr("recollect.retrieval.why_not.MAX_TOP_K", 5)
+    counted = stage(filled.why_not(query, "mast-6.txt", RetrievalOptions(candidates=5, top_k=5)), "lexical")
+    assert counted.numbers["exact"] is False and "rank about" in counted.detail
+    # Chunks of equal scores share a rank where ranks are counted.
+    assert 5 < counted.numbers["rank"] <= exact["rank"]
+    assert counted.numbers["score"] == exact["score"]
+
+
+def test_the_conditions_that_stay_are_those_that_the_document_meets(filled: RAGPipeline):
+    told = filled.why_not(
+        "turbine number 3",
+        "turbine-3.txt",
+        RetrievalOptions(source=("plant/cable-1.txt", "nowhere"), department=("plant",), tags=("manual", "red")),
+    )
+    assert stage(told, "filter").detail.count("excludes it") == 2
+    # The department and the first tag still hold.
+    left = sum(record.chunk_count for record in filled.list_documents(department="plant"))
+    assert stage(told, "dense").detail.endswith(f"of {left} chunks")
+    by_origin = filled.why_not("turbine number 3", "turbine-3.txt", RetrievalOptions(source=("manual",)))
+    assert stage(by_origin, "filter").passed
