@@ -59,10 +59,7 @@ class BatchWriter:
             self._reference_length = self._collections.ensure_reference_length(
                 self._scope, self._collection, average_length(batch)
             )
-        prepared = [
-            self._preparer.finish(cut, vectors, reference_length=self._reference_length)
-            for cut, vectors in zip(batch, embeddings, strict=True)
-        ]
+        prepared = self._preparer.finish(batch, embeddings, reference_length=self._reference_length)
         written = self._writer.write(self._scope, self._collection, source, prepared, force=force)
         return [IngestResult(w.document_id, w.version, w.status, w.chunk_count) for w in written]
 

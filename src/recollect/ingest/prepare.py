@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
@@ -42,14 +43,14 @@ _Value = TypeVar("_Value")
 
 
 class TermIndexer(Protocol):
-    """Counts and weighs a chunk's terms; `recollect.retrieval.indexing.TermIndexer` is one."""
+    """Counts and weighs the terms of chunks; `recollect.retrieval.indexing.TermIndexer` is one."""
 
-    def count(self, text: str) -> TermCounts:
-        """The text's terms, counted."""
+    def count(self, texts: Sequence[str]) -> list[TermCounts]:
+        """The terms of each text, counted."""
         ...
 
-    def weigh(self, terms: TermCounts, *, reference_length: float) -> LexicalRow:
-        """What the lexical arm stores of them."""
+    def weigh(self, terms: Sequence[TermCounts], *, reference_length: float) -> list[LexicalRow]:
+        """What the lexical arm stores of each."""
         ...
 
 
@@ -116,7 +117,7 @@ class Preparer:
         """Take a document with the chunks that it was given, and count their words."""
         complete = completed(document)
         texts = [searchable_text(complete, chunk) for chunk in chunks]
-        return CutDocument(complete, chunks, texts, [self._indexer.count(text) for text in texts], fingerprint)
+        return CutDocument(complete, chunks, texts, self._indexer.count(texts), fingerprint)
 
     def embed(self, batch: Sequence[CutDocument]) -> list[Vectors]:
         """Embed the chunks of several documents together; one array of shape (chunks, dimension) each."""
@@ -129,16 +130,24 @@ class Preparer:
         ends = np.cumsum([len(cut.chunks) for cut in batch])
         return [with_neighbours(part).astype(np.float16) for part in np.split(vectors, ends[:-1])]
 
-    def finish(self, cut: CutDocument, embeddings: Vectors, *, reference_length: float) -> PreparedDocument:
-        """Join what is known of a document; ``reference_length`` is the collection's."""
-        return PreparedDocument(
-            document=cut.document,
-            chunks=cut.chunks,
-            embedding_keys=[hashlib.sha256(text.encode("utf-8")).digest() for text in cut.texts],
-            embeddings=embeddings,
-            lexical=[self._indexer.weigh(terms, reference_length=reference_length) for terms in cut.terms],
-            fingerprint=cut.fingerprint,
+    def finish(
+        self, batch: Sequence[CutDocument], embeddings: Sequence[Vectors], *, reference_length: float
+    ) -> list[PreparedDocument]:
+        """Join what is known of each document; ``reference_length`` is the collection's."""
+        weighed = iter(
+            self._indexer.weigh([one for cut in batch for one in cut.terms], reference_length=reference_length)
         )
+        return [
+            PreparedDocument(
+                document=cut.document,
+                chunks=cut.chunks,
+                embedding_keys=[hashlib.sha256(text.encode("utf-8")).digest() for text in cut.texts],
+                embeddings=vectors,
+                lexical=list(islice(weighed, len(cut.chunks))),
+                fingerprint=cut.fingerprint,
+            )
+            for cut, vectors in zip(batch, embeddings, strict=True)
+        ]
 
 
 def completed(document: Document) -> Document:

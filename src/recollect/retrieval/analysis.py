@@ -125,6 +125,16 @@ class Analyzer:
         """
         return self._analyse(text, for_query=True)
 
+    def tokens(self, text: str) -> list[str]:
+        """The stretches of a text that terms are made from, each by itself: see :meth:`token_terms`."""
+        return _tokens(text)
+
+    def token_terms(self, token: str) -> tuple[str, ...]:
+        """The terms of one of a text's tokens; those of all tokens in their order are :meth:`terms`."""
+        if _UNSPACED_RUN.search(token):
+            return tuple(self._unspaced(token, for_query=False))
+        return self._token(token)
+
     def _analyse(self, text: str, *, for_query: bool) -> list[str]:
         known = self._known
         terms: list[str] = []

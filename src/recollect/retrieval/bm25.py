@@ -16,6 +16,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -95,11 +96,36 @@ def document_weights(
     """
     lexemes = np.fromiter(term_frequencies.keys(), dtype=np.int64, count=len(term_frequencies))
     counts = np.fromiter(term_frequencies.values(), dtype=np.float64, count=len(term_frequencies))
-    saturation = _saturation(np.array([length], dtype=np.float64), average_length)
-    weights = (counts * MAX_WEIGHT / (counts + saturation)).astype(np.float32)
+    weighed = weights(counts, np.array([length]), average_length=average_length)
+    kept = heaviest(lexemes, weighed, limit=limit)
+    return dict(zip(lexemes[kept].tolist(), weighed[kept].tolist(), strict=True))
+
+
+def weights(counts: npt.NDArray[Any], lengths: npt.NDArray[Any], *, average_length: float) -> npt.NDArray[np.float32]:
+    """:func:`document_weights` of many occurrences at once.
+
+    Args:
+        counts: How often a term occurs in a chunk, each at least 1.
+        lengths: The number of terms of the chunk in question: one for each count, or one for all.
+        average_length: The collection's reference average length.
+    """
+    saturation = _saturation(lengths.astype(np.float64), average_length)
+    result: npt.NDArray[np.float32] = (counts * MAX_WEIGHT / (counts + saturation)).astype(np.float32)
+    return result
+
+
+def heaviest(
+    lexemes: npt.NDArray[np.integer[Any]], weights: npt.NDArray[np.float32], *, limit: int = MAX_ELEMENTS
+) -> npt.NDArray[np.intp]:
+    """Where the heaviest weights stand (of equal ones, those of smaller lexemes), in ascending order of lexeme.
+
+    Args:
+        lexemes: Of one chunk, in any order.
+        weights: Parallel to ``lexemes``.
+        limit: How many to keep at most.
+    """
     kept = np.lexsort((lexemes, -weights))[:limit] if len(lexemes) > limit else np.arange(len(lexemes))
-    kept = kept[np.argsort(lexemes[kept])]
-    return dict(zip(lexemes[kept].tolist(), weights[kept].tolist(), strict=True))
+    return kept[np.argsort(lexemes[kept])]
 
 
 def term_frequency(weight: float, *, length: int, average_length: float) -> int:

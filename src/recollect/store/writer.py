@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, LiteralString
-
-from pgvector import HalfVector
-from psycopg.types.json import Jsonb
+from typing import Literal
 
 from recollect.errors import NotFoundError
 from recollect.model import Chunk, Document, Scope
+from recollect.store.batch_copy import NewVersion, copy_all
 from recollect.store.collections import Collection
 from recollect.store.database import Connection, Database, rows
 from recollect.store.documents import Source
-from recollect.store.search import Floats, LexicalRow, to_sparse
+from recollect.store.search import Floats, LexicalRow
 from recollect.store.sql import queries
 
 _SQL = queries("writer")
@@ -64,15 +62,6 @@ class _Latest:
     fingerprint: str
     chunk_count: int
     file_hash: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class _NewVersion:
-    prepared: PreparedDocument
-    document_id: int
-    version_id: int
-    version: int
-    chunk_ids: Sequence[int]
 
 
 class _ErasedMeanwhileError(Exception):
@@ -218,10 +207,10 @@ class DocumentWriter:
         closed = _close(connection, scope, closing, now)
         numbers = iter(chunk_ids)
         versions = [
-            _NewVersion(item, document_id, version_id, version, [next(numbers) for _ in item.chunks])
+            NewVersion(item, document_id, version_id, version, [next(numbers) for _ in item.chunks])
             for (item, document_id, version), version_id in zip(fresh, version_ids, strict=True)
         ]
-        _copy_all(connection, scope, collection, versions, now)
+        copy_all(connection, scope, collection, versions, now)
         closed_chunks = sum(chunk_count for _, chunk_count in closed)
         params = {
             "tenant_id": scope.tenant_id,
@@ -283,115 +272,3 @@ def _count_closed(connection: Connection, scope: Scope, closed: Sequence[tuple[i
             "pending": chunks[collection_id],
         }
         connection.execute(_SQL["count"], params)
-
-
-def _copy_all(
-    connection: Connection, scope: Scope, collection: Collection, versions: Sequence[_NewVersion], now: datetime
-) -> None:
-    tenant, place = scope.tenant_id, collection.collection_id
-    _copy(
-        connection,
-        _SQL["copy_versions"],
-        "int4 int8 int8 int4 int4 text text text text text jsonb text[] int4 bytea bytea text timestamptz timestamptz",
-        (_version_row(tenant, place, new, now) for new in versions),
-    )
-    _copy(
-        connection,
-        _SQL["copy_contents"],
-        "int4 int8 text jsonb jsonb",
-        (_content_row(tenant, new) for new in versions),
-    )
-    _copy(
-        connection,
-        _SQL["copy_chunks"],
-        "int4 int8 int8 int4 int4 int4 int4 int4 int4 int4 bytea text[] text jsonb",
-        (_chunk_row(tenant, new, index) for new in versions for index in range(len(new.chunk_ids))),
-    )
-    _copy(
-        connection,
-        _SQL["copy_vectors"],
-        "int4 int8 int4 int8 timestamptz halfvec",
-        (
-            (tenant, chunk_id, place, new.version_id, now, HalfVector(embedding))
-            for new in versions
-            for chunk_id, embedding in zip(new.chunk_ids, new.prepared.embeddings, strict=True)
-        ),
-    )
-    _copy(
-        connection,
-        _SQL["copy_lexical"],
-        "int4 int8 int4 int8 timestamptz int4 int4[] sparsevec",
-        (
-            (
-                tenant,
-                chunk_id,
-                place,
-                new.version_id,
-                now,
-                row.length,
-                row.lexemes.tolist(),
-                to_sparse(row.lexemes, row.weights),
-            )
-            for new in versions
-            for chunk_id, row in zip(new.chunk_ids, new.prepared.lexical, strict=True)
-        ),
-    )
-
-
-def _copy(connection: Connection, statement: LiteralString, types: str, records: Iterable[Sequence[Any]]) -> None:
-    with connection.cursor().copy(statement) as copy:
-        copy.set_types(types.split())
-        for record in records:
-            copy.write_row(record)
-
-
-def _version_row(tenant_id: int, collection_id: int, new: _NewVersion, now: datetime) -> tuple[Any, ...]:
-    document = new.prepared.document
-    return (
-        tenant_id,
-        new.version_id,
-        new.document_id,
-        collection_id,
-        new.version,
-        document.source,
-        document.title or document.source,
-        document.department,
-        document.language,
-        document.mime_type,
-        Jsonb(dict(document.metadata)),
-        list(document.tags),
-        len(new.chunk_ids),
-        document.content_hash,
-        document.file_hash,
-        new.prepared.fingerprint,
-        document.event_time,
-        now,
-    )
-
-
-def _content_row(tenant_id: int, new: _NewVersion) -> tuple[Any, ...]:
-    document = new.prepared.document
-    headings = [[h.level, h.title, h.start_offset, h.end_offset] for h in document.headings]
-    pages = [[p.number, p.start_offset, p.end_offset] for p in document.pages]
-    return (tenant_id, new.version_id, document.content, Jsonb(headings), Jsonb(pages))
-
-
-def _chunk_row(tenant_id: int, new: _NewVersion, index: int) -> tuple[Any, ...]:
-    chunk = new.prepared.chunks[index]
-    parent_start, parent_end = chunk.parent or (None, None)
-    return (
-        tenant_id,
-        new.chunk_ids[index],
-        new.version_id,
-        chunk.position,
-        chunk.start_offset,
-        chunk.end_offset,
-        parent_start,
-        parent_end,
-        chunk.page,
-        chunk.token_count,
-        new.prepared.embedding_keys[index],
-        list(chunk.section),
-        chunk.text,
-        Jsonb(dict(chunk.metadata)),
-    )

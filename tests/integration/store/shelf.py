@@ -57,7 +57,7 @@ class Shelf:
     def prepared(self, source: str, text: str, **fields) -> PreparedDocument:
         cut = self.preparer.cut(Document(content=text, source=source, **{"title": "t", **fields}), "fingerprint")
         reference = self.now().reference_length
-        return self.preparer.finish(cut, self.preparer.embed([cut])[0], reference_length=reference)
+        return self.preparer.finish([cut], self.preparer.embed([cut]), reference_length=reference)[0]
 
     def write(self, *documents: PreparedDocument, force: bool = False) -> list[WrittenDocument]:
         return self.store.writer.write(self.scope, self.collection, self.source, documents, force=force)

@@ -134,8 +134,8 @@ def test_awkward_text_is_stored_with_right_offsets(shelf: Shelf, text: str):
 def test_a_chunk_of_more_terms_than_a_sparse_vector_holds(shelf: Shelf):
     words = " ".join(f"w{number}" for number in range(20_000))
     prepared = shelf.prepared("a", "short")
-    terms = shelf.preparer._indexer.count(words)
-    row = shelf.preparer._indexer.weigh(terms, reference_length=3.0)
+    [terms] = shelf.preparer._indexer.count([words])
+    [row] = shelf.preparer._indexer.weigh([terms], reference_length=3.0)
     assert len(terms.lexemes) > 16_000 >= len(row.lexemes)
     shelf.write(replace(prepared, lexical=[row]))
     assert shelf.store.status.check(shelf.scope) == []

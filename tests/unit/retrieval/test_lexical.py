@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recollect.retrieval.indexing import TermIndexer
 from recollect.retrieval.lexical import LexicalHits, _kth, _stored_score
 from recollect.store.search import LexicalRow
 
@@ -24,13 +23,3 @@ def test_the_kth_best_is_nothing_where_there_are_fewer():
 def test_a_stored_score_is_the_inner_product():
     row = LexicalRow(3, np.array([2, 5, 9], np.int32), np.array([1.0, 2.0, 4.0], np.float32))
     assert _stored_score({5: 0.5, 9: 0.25, 77: 9.0}, row) == pytest.approx(2.0)
-
-
-def test_terms_are_counted_in_order_of_their_lexemes_and_salted():
-    counts = TermIndexer("en", salt=1).count("apple banana apple")
-    assert counts.length == 3
-    assert sorted(counts.counts.tolist()) == [1, 2]
-    assert (np.diff(counts.lexemes) > 0).all()
-    assert not set(counts.lexemes.tolist()) & set(TermIndexer("en", salt=2).count("apple banana").lexemes.tolist())
-    empty = TermIndexer("en", salt=1).count("")
-    assert (empty.length, len(TermIndexer("en", salt=1).weigh(empty, reference_length=3.0).lexemes)) == (0, 0)

@@ -1,0 +1,167 @@
+"""The rows of new document versions, copied into their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from struct import Struct
+from typing import TYPE_CHECKING, Any, LiteralString
+
+import numpy as np
+from psycopg.types.json import Jsonb
+
+from recollect.model import Scope
+from recollect.store import wire_out
+from recollect.store.search import LEXEME_SPACE
+from recollect.store.sql import queries
+
+if TYPE_CHECKING:
+    from recollect.model import Chunk
+    from recollect.store.collections import Collection
+    from recollect.store.database import Connection
+    from recollect.store.writer import PreparedDocument
+
+_SQL = queries("writer")
+
+# Rows that are built in memory at once; a document may have a hundred thousand.
+_SLICE = 1_024
+
+# fields, then with its length each: tenant, chunk, version, position, start, end
+_CHUNK_HEAD = Struct(">hiiiqiqiiiiii")
+_CHUNK_FIELDS = 14
+
+
+@dataclass(frozen=True, slots=True)
+class NewVersion:
+    """A prepared document with the numbers that it is stored under."""
+
+    prepared: PreparedDocument
+    document_id: int
+    version_id: int
+    version: int
+    chunk_ids: Sequence[int]
+
+
+def copy_all(
+    connection: Connection, scope: Scope, collection: Collection, versions: Sequence[NewVersion], now: datetime
+) -> None:
+    """Store versions with their contents, chunks, vectors and lexical rows, in the transaction of ``connection``."""
+    tenant, place = scope.tenant_id, collection.collection_id
+    _copy_values(
+        connection,
+        _SQL["copy_versions"],
+        "int4 int8 int8 int4 int4 text text text text text jsonb text[] int4 bytea bytea text timestamptz timestamptz",
+        (_version_row(tenant, place, new, now) for new in versions),
+    )
+    _copy_values(
+        connection,
+        _SQL["copy_contents"],
+        "int4 int8 text jsonb jsonb",
+        (_content_row(tenant, new) for new in versions),
+    )
+    chunk_ids = [chunk_id for new in versions for chunk_id in new.chunk_ids]
+    version_ids = [new.version_id for new in versions for _ in new.chunk_ids]
+    head = (tenant, place, now)
+    _copy_bytes(connection, _SQL["copy_chunks"], _chunk_rows(tenant, versions))
+    arrays = [new.prepared.embeddings for new in versions]
+    embeddings = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+    _copy_bytes(
+        connection,
+        _SQL["copy_vectors"],
+        (wire_out.vector_rows(head, chunk_ids[at], version_ids[at], embeddings[at]) for at in _slices(len(chunk_ids))),
+    )
+    terms = [(row.length, row.lexemes, row.weights) for new in versions for row in new.prepared.lexical]
+    _copy_bytes(
+        connection,
+        _SQL["copy_lexical"],
+        (
+            wire_out.lexical_rows(head, chunk_ids[at], version_ids[at], terms[at], dimension=LEXEME_SPACE)
+            for at in _slices(len(chunk_ids))
+        ),
+    )
+
+
+def _slices(count: int) -> Iterator[slice]:
+    return (slice(start, min(start + _SLICE, count)) for start in range(0, count, _SLICE))
+
+
+def _copy_values(
+    connection: Connection, statement: LiteralString, types: str, records: Iterable[Sequence[Any]]
+) -> None:
+    with connection.cursor().copy(statement) as copy:
+        copy.set_types(types.split())
+        for record in records:
+            copy.write_row(record)
+
+
+def _copy_bytes(connection: Connection, statement: LiteralString, blocks: Iterable[bytes]) -> None:
+    with connection.cursor().copy(statement) as copy:
+        copy.write(wire_out.COPY_HEADER)
+        for block in blocks:
+            copy.write(block)
+        copy.write(wire_out.COPY_TRAILER)
+
+
+def _version_row(tenant_id: int, collection_id: int, new: NewVersion, now: datetime) -> tuple[Any, ...]:
+    document = new.prepared.document
+    return (
+        tenant_id,
+        new.version_id,
+        new.document_id,
+        collection_id,
+        new.version,
+        document.source,
+        document.title or document.source,
+        document.department,
+        document.language,
+        document.mime_type,
+        Jsonb(dict(document.metadata)),
+        list(document.tags),
+        len(new.chunk_ids),
+        document.content_hash,
+        document.file_hash,
+        new.prepared.fingerprint,
+        document.event_time,
+        now,
+    )
+
+
+def _content_row(tenant_id: int, new: NewVersion) -> tuple[Any, ...]:
+    document = new.prepared.document
+    headings = [[h.level, h.title, h.start_offset, h.end_offset] for h in document.headings]
+    pages = [[p.number, p.start_offset, p.end_offset] for p in document.pages]
+    return (tenant_id, new.version_id, document.content, Jsonb(headings), Jsonb(pages))
+
+
+def _chunk_rows(tenant_id: int, versions: Sequence[NewVersion]) -> Iterator[bytes]:
+    block: list[bytes] = []
+    sections: dict[tuple[str, ...], bytes] = {}
+    for new in versions:
+        prepared = new.prepared
+        for chunk_id, chunk, key in zip(new.chunk_ids, prepared.chunks, prepared.embedding_keys, strict=True):
+            section = tuple(chunk.section)
+            if section not in sections:
+                sections[section] = wire_out.texts(section)
+            block += _chunk_row((tenant_id, chunk_id, new.version_id), chunk, key, sections[section])
+        if len(block) > _SLICE:
+            yield b"".join(block)
+            block = []
+    yield b"".join(block)
+
+
+def _chunk_row(ids: tuple[int, int, int], chunk: Chunk, key: bytes, section: bytes) -> tuple[bytes, ...]:
+    tenant_id, chunk_id, version_id = ids
+    parent_start, parent_end = chunk.parent or (None, None)
+    place = (4, chunk.position, 4, chunk.start_offset, 4, chunk.end_offset)
+    return (
+        _CHUNK_HEAD.pack(_CHUNK_FIELDS, 4, tenant_id, 8, chunk_id, 8, version_id, *place),
+        wire_out.int4(parent_start),
+        wire_out.int4(parent_end),
+        wire_out.int4(chunk.page),
+        wire_out.int4(chunk.token_count),
+        wire_out.data(key),
+        section,
+        wire_out.text(chunk.text),
+        wire_out.jsonb(dict(chunk.metadata)),
+    )
