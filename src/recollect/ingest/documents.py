@@ -50,6 +50,7 @@ class BatchWriter:
         self._scope = scope
         self._collection = collection
         self._reference_length = collection.reference_length
+        self._unsettled = False
 
     def write(
         self, source: Source, batch: Sequence[CutDocument], embeddings: Sequence[Vectors], *, force: bool
@@ -61,7 +62,15 @@ class BatchWriter:
             )
         prepared = self._preparer.finish(batch, embeddings, reference_length=self._reference_length)
         written = self._writer.write(self._scope, self._collection, source, prepared, force=force)
+        self._unsettled = True
         return [IngestResult(w.document_id, w.version, w.status, w.chunk_count) for w in written]
+
+    def finish(self) -> None:
+        """After the last batch: settle the lexical index, and recount its statistics where that is due."""
+        if self._unsettled:
+            self._writer.settle(self._scope)
+            self._unsettled = False
+        self.refresh_statistics()
 
     def refresh_statistics(self) -> None:
         """Recount the lexical statistics where enough has changed to matter."""
@@ -112,7 +121,7 @@ def ingest_documents(
     with threads(1, "reader") as reader:
         cuts = ahead(reader, cut, documents, size=_size, max_items=DOCUMENTS_AHEAD, max_size=BYTES_AHEAD)
         embed_and_write(batches(cuts, cut=lambda one: one, source_id=lambda _: source.source_id), preparer.embed, write)
-    batch_writer.refresh_statistics()
+    batch_writer.finish()
     return finished
 
 

@@ -24,6 +24,8 @@ BATCH_DOCUMENTS = 64
 DOCUMENTS_AHEAD = 2 * BATCH_DOCUMENTS
 BYTES_AHEAD = 16 * 1024 * 1024
 
+_EMBEDDED_AT_ONCE = 2
+
 
 @contextmanager
 def threads(count: int, name: str) -> Iterator[ThreadPoolExecutor]:
@@ -95,17 +97,25 @@ def batches(
 def embed_and_write(
     batches: Iterable[Item], embed: Callable[[Item], Embedded], write: Callable[[Item, Embedded], None]
 ) -> None:
-    """Embed each batch in the calling thread while the one before it is written in another.
+    """Embed batches while the ones before them are written in another thread.
 
-    Batches are written in order, one at a time; a failure of ``write`` surfaces at the next batch or at the end.
+    Two batches are embedded at a time, so that the processors have work while one of them asks the cache or waits for
+    its last text. Batches are written in order, one at a time; a failure of ``write`` surfaces at the next batch or at
+    the end.
     """
     writing: Future[None] | None = None
-    with threads(1, "writer") as writer:
-        for batch in batches:
-            embedded = embed(batch)
+
+    def embedded(batch: Item) -> tuple[Item, Embedded]:
+        return batch, embed(batch)
+
+    with threads(1, "writer") as writer, threads(_EMBEDDED_AT_ONCE, "embed-batch") as embedders:
+        made = ahead(
+            embedders, embedded, batches, size=lambda _: 1, max_items=_EMBEDDED_AT_ONCE, max_size=_EMBEDDED_AT_ONCE
+        )
+        for batch, vectors in made:
             if writing is not None:
                 writing.result()
-            writing = writer.submit(write, batch, embedded)
+            writing = writer.submit(write, batch, vectors)
         if writing is not None:
             writing.result()
 

@@ -1,7 +1,7 @@
 """Folders into the store: parsing, embedding and writing overlap, and memory stays bounded.
 
-Readers (threads) hash, parse and cut files; the calling thread embeds what they hand over, in batches of several
-documents; a writer (thread) stores each batch in one transaction. Every queue between them is short.
+Readers (threads) hash, parse and cut files; others embed what they hand over, in batches of several documents; a
+writer (thread) stores each batch in one transaction. Every queue between them is short.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class FolderIngest:
             self._close_missing(roots, met)
         self._close_doubles(roots)
         self._report("statistics")
-        self._batch_writer.refresh_statistics()
+        self._batch_writer.finish()
         return self._tally.report(time.perf_counter() - start)
 
     def _walk(self, root: Root) -> Iterator[FoundFile | SkippedFile]:
@@ -218,7 +218,8 @@ class FolderIngest:
 
     def _embed(self, batch: _Batch) -> list[Vectors]:
         embeddings = self._preparer.embed([cut for cut, _ in batch])
-        self._embedded += sum(len(cut.chunks) for cut, _ in batch)
+        with self._counting:
+            self._embedded += sum(len(cut.chunks) for cut, _ in batch)
         return embeddings
 
     def _cut(self, reads: Iterable[_Read]) -> Iterator[tuple[CutDocument, Root]]:

@@ -89,7 +89,7 @@ class Importer:
         items = self._items(path)
         grouped = batches(items, cut=lambda item: item.cut, source_id=lambda _: source.source_id)
         embed_and_write(grouped, self._embed, write)
-        self._batch_writer.refresh_statistics()
+        self._batch_writer.finish()
         return self._tally.report(time.perf_counter() - start)
 
     def _items(self, path: Path) -> Iterator[_Item]:

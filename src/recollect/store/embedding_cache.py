@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 from pgvector import HalfVector
 
 from recollect.model import Scope
 from recollect.store.database import Database, rows
 from recollect.store.search import Floats
 from recollect.store.sql import queries
+from recollect.store.wire import halfvecs
 
 _SQL = queries("embedding_cache")
 
@@ -30,7 +30,7 @@ class EmbeddingCacheRepository:
         params = {"tenant_id": self._scope.tenant_id, "model": model, "content_hashes": list(keys)}
         with self._database.transaction(self._scope) as connection:
             found = rows(connection, _SQL["get_many"], params)
-        return {key: np.asarray(vector.to_numpy(), dtype=np.float32) for key, vector in found}
+        return dict(zip([row[0] for row in found], halfvecs([row[1] for row in found]), strict=True))
 
     def put_many(self, model: str, items: Mapping[bytes, Floats]) -> None:
         """Keep embeddings by key."""

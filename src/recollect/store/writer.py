@@ -157,6 +157,11 @@ class DocumentWriter:
             _count_closed(connection, scope, closed)
         return erased
 
+    def settle(self, scope: Scope) -> None:
+        """Let searches find new words as fast as old ones; called once after many writes."""
+        with self._database.single_reads(scope) as connection:
+            connection.execute(_SQL["settle"])
+
     @staticmethod
     def _lock(
         connection: Connection, scope: Scope, collection: Collection, source: Source, uris: list[str]

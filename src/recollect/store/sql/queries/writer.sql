@@ -98,3 +98,7 @@ WHERE e.tenant_id = %(tenant_id)s AND e.model = found.model AND e.content_hash =
 
 -- erase_documents: with every version, chunk, vector and lexical row, by cascade
 DELETE FROM documents WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s)
+
+-- settle: sort what waits in the lexical index's list into the index; needs its owner's rights, and can wait without
+SELECT gin_clean_pending_list(c.oid) FROM pg_class c
+WHERE c.oid = 'chunk_lexical_lexemes'::regclass AND pg_has_role(c.relowner, 'USAGE')
