@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from recollect.retrieval.enhance.synonyms import SynonymRule, SynonymRules
 
@@ -17,8 +17,15 @@ ACRONYM_WEIGHT = 0.8
 
 _SHORT = r"(?P<short>[A-Z][A-Z0-9&]{1,7})s?"
 _QUOTE = '["“”‘’]?'
-_AFTER = re.compile(rf"(?P<long>(?:[^\W_][\w'’&/\-]*\s+){{2,12}})\((?:the\s+)?{_QUOTE}{_SHORT}{_QUOTE}\)")
-_BEFORE = re.compile(rf"(?<!\w){_SHORT}\s+\((?P<long>(?:[^\W_][\w'’&/\-]*\s*){{2,12}})\)")
+# Brackets are found first, and looked at with what stands before them: searching for words that end in a bracket
+# would try every word of the text.
+_BRACKETS = re.compile(r"\(([^()]{2,200})\)")
+_BRACKETED_SHORT = re.compile(rf"(?:the\s+)?{_QUOTE}{_SHORT}{_QUOTE}")
+_SHORT_BEFORE = re.compile(rf"(?<!\w){_SHORT}\s+$")
+_LONG_WORD = re.compile(r"[^\W_][\w'’&/\-]*")
+_MAX_WORDS = 12
+_MAX_LONG_CHARACTERS = 200
+_WINDOW = _MAX_LONG_CHARACTERS + 100
 _WORD = re.compile(r"[^\W_]+")
 _LITTLE = frozenset({"a", "and", "at", "by", "for", "from", "in", "of", "on", "or", "per", "the", "to", "with"})
 
@@ -30,10 +37,14 @@ def find_acronyms(texts: Iterable[str]) -> SynonymRules:
         texts: Contents of documents, any number; read once. Of several explanations of one acronym, the most frequent
             counts (of equal ones, the first), since one word for two things would mix them up.
     """
+    return acronym_rules((*found, 1) for text in texts for found in definitions(text))
+
+
+def acronym_rules(found: Iterable[tuple[str, str, int]]) -> SynonymRules:
+    """Rules from (acronym, long form, how often it was explained so); see `find_acronyms`."""
     counts: dict[str, Counter[str]] = {}
-    for text in texts:
-        for short, long in _definitions(text):
-            counts.setdefault(short, Counter())[long] += 1
+    for short, long, occurrences in found:
+        counts.setdefault(short, Counter())[long] += occurrences
     rules = []
     for short, longs in sorted(counts.items()):
         phrases = (short, longs.most_common(1)[0][0])
@@ -41,16 +52,36 @@ def find_acronyms(texts: Iterable[str]) -> SynonymRules:
     return SynonymRules(tuple(rules))
 
 
-def _definitions(text: str) -> Iterable[tuple[str, str]]:
-    for found in _AFTER.finditer(text):
-        long = _long_form(found["short"], found["long"].split())
-        if long:
-            yield found["short"], long
-    for found in _BEFORE.finditer(text):
-        words = found["long"].split()
-        long = _long_form(found["short"], words)
-        if long and len(long.split()) == len(words):
-            yield found["short"], long
+def definitions(text: str) -> Iterator[tuple[str, str]]:
+    """Every acronym that a text explains, with its long form in lower case; in their order, with repetitions."""
+    for found in _BRACKETS.finditer(text):
+        before = text[max(0, found.start() - _WINDOW) : found.start()]
+        after = _BRACKETED_SHORT.fullmatch(found[1])
+        if after:
+            short, words = after["short"], _words_at_end(before)
+            long = _long_form(short, words)
+        else:
+            ahead = _SHORT_BEFORE.search(before[-20:])
+            words = found[1].split()
+            if not ahead or len(words) > _MAX_WORDS or not all(map(_LONG_WORD.fullmatch, words)):
+                continue
+            short, long = ahead["short"], _long_form(ahead["short"], words)
+            if long and len(long.split()) < len(words):
+                continue
+        if long and len(long) <= _MAX_LONG_CHARACTERS:
+            yield short, long
+
+
+def _words_at_end(text: str) -> list[str]:
+    """The last words of a text that nothing but white space stands between, and at its end."""
+    if not text[-1:].isspace():
+        return []
+    words: list[str] = []
+    for word in reversed(text.split()[-_MAX_WORDS:]):
+        if not _LONG_WORD.fullmatch(word):
+            break
+        words.insert(0, word)
+    return words
 
 
 def _long_form(short: str, words: list[str]) -> str | None:

@@ -172,3 +172,15 @@ def test_found_acronyms_are_the_initials_of_their_long_forms(text):
         short, long = rule.originals
         initials = iter(part[0] for word in long.split() for part in word.replace("&", "-").split("-") if part)
         assert all(letter in initials for letter in short.lower() if letter.isalpha())
+
+
+@pytest.mark.parametrize(
+    "text", ["w" * 300_000, "word " * 60_000, "a (" * 100_000, "(" * 300_000, "A" * 50_000 + " (APR)"]
+)
+def test_long_texts_without_acronyms_take_no_time_to_speak_of(text):
+    assert find_acronyms([text]).rules == ()
+
+
+def test_a_long_form_longer_than_any_name_is_none():
+    long = " ".join(["a" + "b" * 150, "p" + "c" * 150, "rate"])
+    assert find_acronyms([f"The {long} (APR)."]).rules == ()
