@@ -80,6 +80,9 @@ class EmbeddingConfig(_Section):
         description="Where fetched and built models are kept.",
     )
     cache: bool = Field(True, description="Keep embeddings in the store, so that equal text is embedded once.")
+    token_vectors: bool = Field(
+        False, description="Whether new collections store token vectors, for late_interaction; at most 4 KB a chunk."
+    )
 
 
 class StorageConfig(_Section):
@@ -104,11 +107,12 @@ class IngestConfig(_Section):
 
 
 class EnhanceConfig(_Section):
-    """``[rag.retrieval.enhance]``: what is added to a query before it is searched. All off by default."""
+    """``[rag.retrieval.enhance]``: what is added to a query before it is searched."""
 
     synonyms: dict[str, Path] = Field(
         default_factory=dict, description="A file of synonyms by collection name; see the how-to on query enhancement."
     )
+    acronyms: bool = Field(True, description="Whether an acronym that documents explain finds its long form as well.")
     multi_query: int = Field(0, ge=0, le=10, description="Other wordings that the language model is asked for.")
     hyde: bool = Field(False, description="Whether the language model drafts an answer to search by.")
     timeout_seconds: float = Field(10.0, gt=0, description="How long a search waits for the language model.")

@@ -39,6 +39,14 @@ def _create(
     language: Annotated[
         str | None, typer.Option(metavar="CODE", help="Of most of its documents (ISO 639-1); decides word stems.")
     ] = None,
+    token_vectors: Annotated[
+        bool | None,
+        typer.Option(
+            "--token-vectors/--no-token-vectors",
+            help="Store token vectors for late_interaction: at most 4 KB a chunk, twice the ingest time.",
+            show_default="as configured",
+        ),
+    ] = None,
 ) -> int:
     """Make an empty collection, with its own chunking and language."""
     with session.pipeline() as rag:
@@ -47,6 +55,7 @@ def _create(
             description=description,
             language=language,
             chunking=chunking_of(rag, chunking) if chunking.given else None,
+            token_vectors=token_vectors,
         )
     if session.json:
         session.emit({"collection": collection_json(made)})

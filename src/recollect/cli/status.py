@@ -42,6 +42,7 @@ def collection_json(collection: Collection) -> dict[str, Any]:
         "embedding_dimension": collection.embedding_dimension,
         "chunking": dict(collection.chunking),
         "indexed": collection.indexed,
+        "token_vectors": collection.token_vectors,
         "created_at": collection.created_at.isoformat(),
     }
 

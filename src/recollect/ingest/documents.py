@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads
-from recollect.ingest.prepare import CutDocument, Preparer, average_length, require_storable
+from recollect.ingest.prepare import CutDocument, Embedded, Preparer, average_length, require_storable
 from recollect.ingest.report import IngestResult
 from recollect.model import Document, Scope
 
 if TYPE_CHECKING:
-    from recollect.embedding.base import Vectors
     from recollect.store.collections import Collection, CollectionRepository
     from recollect.store.documents import DocumentRepository, Source
     from recollect.store.writer import DocumentWriter
@@ -53,14 +52,14 @@ class BatchWriter:
         self._unsettled = False
 
     def write(
-        self, source: Source, batch: Sequence[CutDocument], embeddings: Sequence[Vectors], *, force: bool
+        self, source: Source, batch: Sequence[CutDocument], embedded: Sequence[Embedded], *, force: bool
     ) -> list[IngestResult]:
         """Store a batch in one transaction."""
         if self._reference_length is None:
             self._reference_length = self._collections.ensure_reference_length(
                 self._scope, self._collection, average_length(batch)
             )
-        prepared = self._preparer.finish(batch, embeddings, reference_length=self._reference_length)
+        prepared = self._preparer.finish(batch, embedded, reference_length=self._reference_length)
         written = self._writer.write(self._scope, self._collection, source, prepared, force=force)
         self._unsettled = True
         return [IngestResult(w.document_id, w.version, w.status, w.chunk_count) for w in written]
@@ -113,8 +112,8 @@ def ingest_documents(
         require_storable(document)
         return preparer.cut(document, preparer.fingerprint(_given(document)))
 
-    def write(batch: list[CutDocument], embeddings: list[Vectors]) -> None:
-        finished.extend(batch_writer.write(source, batch, embeddings, force=force))
+    def write(batch: list[CutDocument], embedded: list[Embedded]) -> None:
+        finished.extend(batch_writer.write(source, batch, embedded, force=force))
         if batch_writer.statistics_lag_far():
             batch_writer.refresh_statistics()
 

@@ -22,9 +22,8 @@ from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallba
 from recollect.ingest.roots import Root, department_of, resolve_roots
 
 if TYPE_CHECKING:
-    from recollect.embedding.base import Vectors
     from recollect.ingest.documents import BatchWriter
-    from recollect.ingest.prepare import CutDocument, Preparer
+    from recollect.ingest.prepare import CutDocument, Embedded, Preparer
     from recollect.model import Scope
     from recollect.store.collections import Collection
     from recollect.store.documents import DocumentRepository, Stamp
@@ -216,11 +215,11 @@ class FolderIngest:
         except OSError:
             return False  # reading it will say what is wrong
 
-    def _embed(self, batch: _Batch) -> list[Vectors]:
-        embeddings = self._preparer.embed([cut for cut, _ in batch])
+    def _embed(self, batch: _Batch) -> list[Embedded]:
+        embedded = self._preparer.embed([cut for cut, _ in batch])
         with self._counting:
             self._embedded += sum(len(cut.chunks) for cut, _ in batch)
-        return embeddings
+        return embedded
 
     def _cut(self, reads: Iterable[_Read]) -> Iterator[tuple[CutDocument, Root]]:
         for read in reads:
@@ -237,11 +236,11 @@ class FolderIngest:
                 self._tally.fail(str(read.candidate.found.path), read.error)
         self._advance(1)
 
-    def _write(self, batch: _Batch, embeddings: list[Vectors]) -> None:
+    def _write(self, batch: _Batch, embedded: list[Embedded]) -> None:
         source = batch[0][1].source
         cuts = [cut for cut, _ in batch]
         try:
-            written = self._batch_writer.write(source, cuts, embeddings, force=self._force)
+            written = self._batch_writer.write(source, cuts, embedded, force=self._force)
             with self._counting:
                 self._tally.count(written)
         except (StoreUnavailableError, NotFoundError):
@@ -251,8 +250,8 @@ class FolderIngest:
                 self._tally.fail(cuts[0].document.source or "", str(exc))
             else:
                 # One document spoils a whole transaction: alone, the others can be stored.
-                for pair, vectors in zip(batch, embeddings, strict=True):
-                    self._write([pair], [vectors])
+                for pair, own in zip(batch, embedded, strict=True):
+                    self._write([pair], [own])
                 return
         self._advance(len(batch))
         if self._batch_writer.statistics_lag_far():

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -38,6 +38,9 @@ MAX_NAME_BYTES = 2_000
 # Chunks embedded in one call: enough to sort by length, little enough to bound the memory.
 _EMBED_SLICE = 512
 
+# Chunks whose token vectors are in memory at once, before they are packed: some 200 KB each.
+_PACK_SLICE = 64
+
 
 _Value = TypeVar("_Value")
 
@@ -53,6 +56,14 @@ class TermIndexer(Protocol):
         """What the lexical arm stores of each."""
         ...
 
+    def acronyms(self, content: str) -> list[tuple[str, str, int]]:
+        """The acronyms that a document explains: each with its long form, and how often."""
+        ...
+
+
+#: Gives the packed token vectors of texts, one `bytes` each.
+TokenPacker: TypeAlias = Callable[[Sequence[str]], list[bytes]]
+
 
 @dataclass(frozen=True, slots=True)
 class CutDocument:
@@ -60,6 +71,7 @@ class CutDocument:
 
     Attributes:
         texts: What is indexed of each chunk (see `recollect.ingest.context`).
+        acronyms: Those that the content explains, with long form and occurrences.
     """
 
     document: Document
@@ -67,6 +79,20 @@ class CutDocument:
     texts: Sequence[str]
     terms: Sequence[TermCounts]
     fingerprint: str
+    acronyms: Sequence[tuple[str, str, int]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """What the model makes of a document's chunks.
+
+    Attributes:
+        vectors: Shape (chunks, dimension).
+        token_vectors: Packed, one a chunk; None where the collection does not ask for them.
+    """
+
+    vectors: Vectors
+    token_vectors: Sequence[bytes] | None = None
 
 
 class Preparer:
@@ -77,6 +103,7 @@ class Preparer:
         indexer: Counts and weighs the terms of its chunks.
         embedder: The collection's model, cached where that is wanted.
         settings: What besides the document itself decides its chunks and vectors; part of every fingerprint.
+        token_packer: Computes token vectors, for a collection that stores them.
     """
 
     def __init__(
@@ -86,8 +113,10 @@ class Preparer:
         embedder: EmbeddingProvider,
         *,
         settings: Mapping[str, Any],
+        token_packer: TokenPacker | None = None,
     ) -> None:
         self._chunker = chunker
+        self._token_packer = token_packer
         self._indexer = indexer
         self._embedder = embedder
         self._settings = json.dumps([PIPELINE_VERSION, NEIGHBOUR_WEIGHT, dict(settings)], sort_keys=True, default=str)
@@ -117,10 +146,34 @@ class Preparer:
         """Take a document with the chunks that it was given, and count their words."""
         complete = completed(document)
         texts = [searchable_text(complete, chunk) for chunk in chunks]
-        return CutDocument(complete, chunks, texts, self._indexer.count(texts), fingerprint)
+        return CutDocument(
+            complete,
+            chunks,
+            texts,
+            self._indexer.count(texts),
+            fingerprint,
+            self._indexer.acronyms(complete.content),
+        )
 
-    def embed(self, batch: Sequence[CutDocument]) -> list[Vectors]:
-        """Embed the chunks of several documents together; one array of shape (chunks, dimension) each."""
+    def embed(self, batch: Sequence[CutDocument]) -> list[Embedded]:
+        """Embed the chunks of several documents together."""
+        return self.complete(batch, self._vectors(batch))
+
+    def complete(self, batch: Sequence[CutDocument], vectors: Sequence[Vectors]) -> list[Embedded]:
+        """What `embed` gives, of documents whose vectors are known."""
+        if self._token_packer is None:
+            return [Embedded(own) for own in vectors]
+        # What late interaction reads of a passage: it is scored by the same text whether or not it is stored. Chunks
+        # with the same parent are one passage.
+        texts = [[_passage_text(cut.document, chunk) for chunk in cut.chunks] for cut in batch]
+        different = list(dict.fromkeys(text for own in texts for text in own))
+        packed: dict[str, bytes] = {}
+        for start in range(0, len(different), _PACK_SLICE):
+            part = different[start : start + _PACK_SLICE]
+            packed |= zip(part, self._token_packer(part), strict=True)
+        return [Embedded(own, [packed[text] for text in of]) for own, of in zip(vectors, texts, strict=True)]
+
+    def _vectors(self, batch: Sequence[CutDocument]) -> list[Vectors]:
         texts = [text for cut in batch for text in cut.texts]
         slices = [
             self._embedder.embed_documents(texts[i : i + _EMBED_SLICE]) for i in range(0, len(texts), _EMBED_SLICE)
@@ -131,7 +184,7 @@ class Preparer:
         return [with_neighbours(part).astype(np.float16) for part in np.split(vectors, ends[:-1])]
 
     def finish(
-        self, batch: Sequence[CutDocument], embeddings: Sequence[Vectors], *, reference_length: float
+        self, batch: Sequence[CutDocument], embedded: Sequence[Embedded], *, reference_length: float
     ) -> list[PreparedDocument]:
         """Join what is known of each document; ``reference_length`` is the collection's."""
         weighed = iter(
@@ -142,12 +195,19 @@ class Preparer:
                 document=cut.document,
                 chunks=cut.chunks,
                 embedding_keys=[hashlib.sha256(text.encode("utf-8")).digest() for text in cut.texts],
-                embeddings=vectors,
+                embeddings=own.vectors,
                 lexical=list(islice(weighed, len(cut.chunks))),
                 fingerprint=cut.fingerprint,
+                acronyms=cut.acronyms,
+                token_vectors=own.token_vectors,
             )
-            for cut, vectors in zip(batch, embeddings, strict=True)
+            for cut, own in zip(batch, embedded, strict=True)
         ]
+
+
+def _passage_text(document: Document, chunk: Chunk) -> str:
+    shown = document.content[slice(*chunk.parent)] if chunk.parent else chunk.text
+    return f"{document.title}\n{shown}"
 
 
 def completed(document: Document) -> Document:

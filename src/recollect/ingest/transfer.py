@@ -17,7 +17,7 @@ from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallba
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
     from recollect.ingest.documents import BatchWriter
-    from recollect.ingest.prepare import CutDocument, Preparer
+    from recollect.ingest.prepare import CutDocument, Embedded, Preparer
     from recollect.model import Scope
     from recollect.store.collections import Collection
     from recollect.store.documents import DocumentRepository
@@ -71,18 +71,18 @@ class Importer:
         start = time.perf_counter()
         source = self._repository.ensure_source(self._scope, self._collection, MANUAL_SOURCE, "manual")
 
-        def write(batch: list[_Item], embeddings: Sequence[Vectors]) -> None:
+        def write(batch: list[_Item], embedded: Sequence[Embedded]) -> None:
             try:
                 cuts = [item.cut for item in batch]
-                self._tally.count(self._batch_writer.write(source, cuts, embeddings, force=force))
+                self._tally.count(self._batch_writer.write(source, cuts, embedded, force=force))
             except StoreUnavailableError:
                 raise
             except RecollectError as exc:
                 if len(batch) == 1:
                     self._tally.fail(f"{path}:{batch[0].line}", str(exc))
                     return
-                for item, vectors in zip(batch, embeddings, strict=True):
-                    write([item], [vectors])
+                for item, own in zip(batch, embedded, strict=True):
+                    write([item], [own])
                 return
             self._advance(len(batch))
 
@@ -123,10 +123,12 @@ class Importer:
         cut = self._preparer.adopt(record.document, record.chunks, fingerprint)
         return _Item(record.line, cut, record.embeddings)
 
-    def _embed(self, batch: Sequence[_Item]) -> list[Vectors]:
+    def _embed(self, batch: Sequence[_Item]) -> list[Embedded]:
         missing = [item.cut for item in batch if item.embeddings is None]
         computed = iter(self._preparer.embed(missing) if missing else [])
-        return [next(computed) if item.embeddings is None else item.embeddings for item in batch]
+        given = [(item.cut, item.embeddings) for item in batch if item.embeddings is not None]
+        known = iter(self._preparer.complete([cut for cut, _ in given], [vectors for _, vectors in given]))
+        return [next(computed if item.embeddings is None else known) for item in batch]
 
     def _advance(self, documents: int) -> None:
         self._done += documents

@@ -49,6 +49,7 @@ class Administration:
         description: str = "",
         language: str | None = None,
         chunking: Mapping[str, Any] | None = None,
+        token_vectors: bool | None = None,
     ) -> Collection:
         """Make an empty collection.
 
@@ -58,13 +59,18 @@ class Administration:
             description: For people.
             language: ISO 639-1; None: the configured one.
             chunking: ``strategy`` and its parameters; None: the configured ones.
+            token_vectors: Whether ingest stores token vectors, at most 4 KB a chunk, so that the reranker
+                ``late_interaction`` need not compute them; None: as configured.
 
         Raises:
             ConflictError: There is one of that name.
-            UsageError: The name or the chunking is not valid.
+            UsageError: The name or the chunking is not valid, or the embedding model gives no token vectors.
         """
         from recollect.retrieval.analysis import Analyzer
 
+        wanted = self.config.embedding.token_vectors if token_vectors is None else token_vectors
+        if wanted:
+            self._parts.token_packer()
         configured = {"strategy": self.config.chunking.strategy, **self.config.chunking.parameters}
         return self._parts.store.collections.create(
             scope_of(tenant_id),
@@ -74,6 +80,7 @@ class Administration:
             language=Analyzer(language or self.config.language).language,
             chunking=self._parts.chunking_description(chunking or configured),
             description=description,
+            token_vectors=wanted,
         )
 
     def list_collections(self, tenant_id: int | None = None) -> list[Collection]:

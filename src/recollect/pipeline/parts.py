@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
     from recollect.embedding.models import ModelCache
     from recollect.ingest.documents import BatchWriter
-    from recollect.ingest.prepare import Preparer
+    from recollect.ingest.prepare import Preparer, TokenPacker
     from recollect.llm.base import ChatModel
     from recollect.retrieval.search import Searcher
     from recollect.retrieval.why_not import WhyNotInquiry
@@ -171,7 +171,25 @@ class Parts:
             TermIndexer(place.language, salt=place.collection_id),
             embedder,
             settings={"chunking": chunking, "embedding": place.embedding_model, "language": place.language},
+            token_packer=self.token_packer() if place.token_vectors else None,
         )
+
+    def token_packer(self) -> TokenPacker:
+        """Computes token vectors and packs them.
+
+        Raises:
+            UsageError: The configured model gives none.
+        """
+        from recollect.retrieval.rerank.late_interaction import TokenEncoder
+        from recollect.retrieval.rerank.packing import pack
+
+        encoder = self.embedder
+        if not isinstance(encoder, TokenEncoder):
+            raise UsageError(
+                "Token vectors require the local embedding model (embedding.provider = 'local'): other providers give "
+                "none. Configure it, or make a collection without token vectors."
+            )
+        return lambda texts: [pack(own) for own in encoder.token_vectors(texts)]
 
     def _cached(self, scope: Scope) -> EmbeddingProvider:
         from recollect.embedding.cached import CachedEmbedder

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from recollect.embedding.cached import CachedEmbedder
 from recollect.errors import ConfigurationError
+from recollect.model import DEFAULT_TENANT_ID, Scope
 from recollect.retrieval.arms import analyzer_of
 from recollect.retrieval.ranking import RankingSettings
 from recollect.retrieval.search import Searcher, SearchSettings
@@ -42,8 +43,8 @@ def make_searcher(
         store.collections,
         store.search,
         CachedEmbedder(embedder, None, query_cache_size=_QUERY_CACHE_SIZE),
-        rerankers=_rerankers(embedder, config),
-        enhancers=_enhancers_by_collection(config, chat_model),
+        rerankers=_rerankers(store, embedder, config),
+        enhancers=_enhancers_by_collection(store, config, chat_model),
         settings=_settings(config),
     )
 
@@ -55,7 +56,7 @@ def make_why_not(
     from recollect.retrieval.why_not import WhyNotInquiry
 
     cached = CachedEmbedder(embedder, None, query_cache_size=_QUERY_CACHE_SIZE)
-    rerankers, settings = _rerankers(embedder, config), _settings(config)
+    rerankers, settings = _rerankers(store, embedder, config), _settings(config)
 
     def searcher(enhancers: Sequence[QueryEnhancer]) -> Searcher:
         return Searcher(
@@ -74,16 +75,16 @@ def make_why_not(
         store.standings,
         cached,
         searcher=searcher,
-        enhancers=_enhancers_by_collection(config, chat_model),
+        enhancers=_enhancers_by_collection(store, config, chat_model),
         settings=settings,
     )
 
 
-def _rerankers(embedder: EmbeddingProvider, config: RAGConfig) -> Callable[[str], Reranker]:
+def _rerankers(store: Store, embedder: EmbeddingProvider, config: RAGConfig) -> Callable[[str], Reranker]:
     retrieval = config.retrieval
 
     @lru_cache
-    def reranker(name: str) -> Reranker:
+    def reranker(name: str, tenant_id: int = DEFAULT_TENANT_ID) -> Reranker:
         from recollect.retrieval.rerank.registry import make_reranker
 
         return make_reranker(
@@ -94,19 +95,45 @@ def _rerankers(embedder: EmbeddingProvider, config: RAGConfig) -> Callable[[str]
             precision=config.embedding.precision,
             threads=config.embedding.threads,
             language=config.language,
+            stored=partial(store.token_vectors.get_many, Scope(tenant_id=tenant_id)),
         )
 
     return reranker
 
 
 def _enhancers_by_collection(
-    config: RAGConfig, chat_model: Callable[[], ChatModel | None]
+    store: Store, config: RAGConfig, chat_model: Callable[[], ChatModel | None]
 ) -> Callable[[Collection], Sequence[QueryEnhancer]]:
+    settings = config.retrieval.enhance
+
     @lru_cache
     def enhancers(name: str, language: str) -> tuple[QueryEnhancer, ...]:
-        return tuple(_enhancers(config.retrieval.enhance, name, language, chat_model))
+        return tuple(_enhancers(settings, name, language, chat_model))
 
-    return lambda place: enhancers(place.name, place.language)
+    # Of one revision of each collection: a change of the collection replaces it, an erasure too.
+    acronyms: dict[tuple[int, int], tuple[int, tuple[QueryEnhancer, ...]]] = {}
+
+    def of(place: Collection) -> tuple[QueryEnhancer, ...]:
+        configured = enhancers(place.name, place.language)
+        if not settings.acronyms:
+            return configured
+        key = (place.tenant_id, place.collection_id)
+        revision, own = acronyms.get(key, (None, ()))
+        if revision != place.revision:
+            own = _acronyms(store, place)
+            acronyms[key] = (place.revision, own)
+        return (*own, *configured)
+
+    return of
+
+
+def _acronyms(store: Store, place: Collection) -> tuple[QueryEnhancer, ...]:
+    found = store.acronyms.frequent(Scope(tenant_id=place.tenant_id), place.collection_id)
+    if not found:
+        return ()
+    from recollect.retrieval.enhance.acronyms import acronym_enhancer
+
+    return (acronym_enhancer(found, analyzer_of(place.language)),)
 
 
 def _settings(config: RAGConfig) -> SearchSettings:

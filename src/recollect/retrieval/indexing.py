@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain, pairwise
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from recollect.model.terms import TermCounts
 from recollect.retrieval import bm25
 from recollect.retrieval.analysis import Analyzer, lexeme
+from recollect.retrieval.enhance.acronyms import definitions
 from recollect.store.search import LexicalRow
 
 # Texts counted in one go: their tokens are in memory as numbers.
@@ -68,6 +70,10 @@ class TermIndexer:
         counts = np.concatenate([one.counts for one in terms])
         weights = bm25.weights(counts, lengths, average_length=reference_length)
         return [_row(one, own) for one, own in zip(terms, _split(weights, sizes), strict=True)]
+
+    def acronyms(self, content: str) -> list[tuple[str, str, int]]:
+        """The acronyms that a document explains: each with its long form, and how often."""
+        return [(*found, occurrences) for found, occurrences in Counter(definitions(content)).items()]
 
     def _count(self, texts: Sequence[str]) -> Iterator[TermCounts]:
         number = self._numbers.__getitem__

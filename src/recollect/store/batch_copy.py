@@ -13,8 +13,10 @@ from psycopg.types.json import Jsonb
 
 from recollect.model import Scope
 from recollect.store import wire_out
+from recollect.store.acronyms import copy_acronyms
 from recollect.store.search import LEXEME_SPACE
 from recollect.store.sql import queries
+from recollect.store.token_vectors import copy_token_vectors
 
 if TYPE_CHECKING:
     from recollect.model import Chunk
@@ -80,6 +82,17 @@ def copy_all(
             for at in _slices(len(chunk_ids))
         ),
     )
+    _copy_extras(connection, scope, collection, versions)
+
+
+def _copy_extras(connection: Connection, scope: Scope, collection: Collection, versions: Sequence[NewVersion]) -> None:
+    acronyms = [(new.version_id, *found) for new in versions for found in new.prepared.acronyms]
+    copy_acronyms(connection, scope, collection.collection_id, acronyms)
+    asked = [new for new in versions if new.prepared.token_vectors is not None]
+    if asked:
+        chunk_ids = [chunk_id for new in asked for chunk_id in new.chunk_ids]
+        packed = [one for new in asked for one in new.prepared.token_vectors or ()]
+        copy_token_vectors(connection, scope, chunk_ids, packed)
 
 
 def _slices(count: int) -> Iterator[slice]:

@@ -11,7 +11,7 @@ from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
 from recollect.errors import ConflictError, NotFoundError, UsageError
-from recollect.model import Scope
+from recollect.model import DEFAULT_TENANT_ID, Scope
 from recollect.store.database import Database, rows
 from recollect.store.dense_index import drop_index
 from recollect.store.sql import queries
@@ -35,6 +35,8 @@ class Collection:
             the first write.
         indexed: Whether its dense index is built and valid.
         refusal: The calibrated rule that says when an answer is refused; None: the built-in rule.
+        token_vectors: Whether ingest stores token vectors, which late interaction reads.
+        tenant_id: Whose it is.
     """
 
     collection_id: int
@@ -54,6 +56,8 @@ class Collection:
     reference_length: float | None
     indexed: bool
     refusal: Mapping[str, Any] | None = None
+    token_vectors: bool = False
+    tenant_id: int = DEFAULT_TENANT_ID
 
     @property
     def average_length(self) -> float:
@@ -112,6 +116,7 @@ class CollectionRepository:
         language: str = "en",
         chunking: Mapping[str, Any] | None = None,
         description: str = "",
+        token_vectors: bool = False,
     ) -> Collection:
         """Make a new, empty collection.
 
@@ -130,6 +135,7 @@ class CollectionRepository:
                 "embedding_dimension": embedding_dimension,
                 "language": language,
                 "chunking": Jsonb(dict(chunking or {})),
+                "token_vectors": token_vectors,
             }
             if not rows(connection, _SQL["tenant"], params):
                 raise NotFoundError(f"There is no tenant {scope.tenant_id}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from recollect.store.acronyms import AcronymRepository
 from recollect.store.collections import CollectionRepository
 from recollect.store.database import Database
 from recollect.store.dense_index import INDEX_THRESHOLD_CHUNKS, DenseIndexer
@@ -13,6 +14,7 @@ from recollect.store.export import ExportRepository
 from recollect.store.migrate import migrate
 from recollect.store.search import SearchRepository
 from recollect.store.status import StatusRepository
+from recollect.store.token_vectors import TokenVectorRepository
 from recollect.store.why_not import StandingRepository
 from recollect.store.writer import DocumentWriter
 
@@ -50,6 +52,8 @@ class Store:
         self.collections = CollectionRepository(self.database)
         self.documents = DocumentRepository(self.database)
         self.writer = DocumentWriter(self.database)
+        self.acronyms = AcronymRepository(self.database)
+        self.token_vectors = TokenVectorRepository(self.database)
         self.search = SearchRepository(self.database)
         self.status = StatusRepository(self.database)
         self.standings = StandingRepository(self.database)

@@ -33,6 +33,8 @@ class PreparedDocument:
         embeddings: float32 array of shape (len(chunks), dimension), rows of unit length.
         lexical: One row a chunk.
         fingerprint: How it was read, cut and embedded.
+        acronyms: (acronym, long form, occurrences) of those that its content explains, none twice.
+        token_vectors: Packed, one a chunk, where the collection asks for them.
     """
 
     document: Document
@@ -41,6 +43,8 @@ class PreparedDocument:
     embeddings: Floats
     lexical: Sequence[LexicalRow]
     fingerprint: str
+    acronyms: Sequence[tuple[str, str, int]] = ()
+    token_vectors: Sequence[bytes] | None = None
 
 
 @dataclass(frozen=True, slots=True)

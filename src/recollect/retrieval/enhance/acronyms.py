@@ -9,8 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from recollect.retrieval.enhance.synonyms import SynonymRule, SynonymRules
+from recollect.retrieval.enhance.synonyms import SynonymEnhancer, SynonymRule, SynonymRules
+
+if TYPE_CHECKING:
+    from recollect.retrieval.analysis import Analyzer
 
 #: A match of the other form is nearly as good: both are names of one thing.
 ACRONYM_WEIGHT = 0.8
@@ -50,6 +54,18 @@ def acronym_rules(found: Iterable[tuple[str, str, int]]) -> SynonymRules:
         phrases = (short, longs.most_common(1)[0][0])
         rules.append(SynonymRule(phrases, phrases, ACRONYM_WEIGHT))
     return SynonymRules(tuple(rules))
+
+
+def acronym_enhancer(found: Iterable[tuple[str, str, int]], analyzer: Analyzer) -> SynonymEnhancer:
+    """Adds the other form to a query that has one of these, both ways.
+
+    Args:
+        found: See `acronym_rules`. An acronym that reads like a function word ("OR") is left out: nothing finds it.
+        analyzer: Of the collection's language.
+    """
+    rules = acronym_rules(found).rules
+    usable = tuple(rule for rule in rules if all(map(analyzer.query_terms, rule.originals)))
+    return SynonymEnhancer(SynonymRules(usable), analyzer, name="acronyms")
 
 
 def definitions(text: str) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ StoredVectors = Callable[[Sequence[int]], Mapping[int, bytes]]
 Floats = npt.NDArray[np.float32]
 
 
+@runtime_checkable
 class TokenEncoder(Protocol):
     """Gives token vectors; `recollect.embedding.local.LocalEmbedder` is one."""
 

@@ -2,9 +2,10 @@
 SELECT 1 FROM tenants WHERE tenant_id = %(tenant_id)s
 
 -- create: a collection, unless one of that name exists
-INSERT INTO collections (tenant_id, name, description, embedding_model, embedding_dimension, language, chunking)
+INSERT INTO collections (tenant_id, name, description, embedding_model, embedding_dimension, language, chunking,
+                         token_vectors)
 VALUES (%(tenant_id)s, %(name)s, %(description)s, %(embedding_model)s, %(embedding_dimension)s, %(language)s,
-        %(chunking)s)
+        %(chunking)s, %(token_vectors)s)
 ON CONFLICT (tenant_id, name) DO NOTHING
 RETURNING collection_id
 
@@ -18,7 +19,7 @@ SELECT c.collection_id, c.name, c.description, c.embedding_model, c.embedding_di
        EXISTS (SELECT FROM pg_index i
                WHERE i.indexrelid = to_regclass('recollect.chunk_vectors_hnsw_' || c.collection_id)
                  AND i.indisvalid) AS indexed,
-       c.refusal
+       c.refusal, c.token_vectors, c.tenant_id
 FROM collections c JOIN collection_state s USING (tenant_id, collection_id)
 WHERE c.tenant_id = %(tenant_id)s AND c.name = %(name)s
 
@@ -29,7 +30,7 @@ SELECT c.collection_id, c.name, c.description, c.embedding_model, c.embedding_di
        EXISTS (SELECT FROM pg_index i
                WHERE i.indexrelid = to_regclass('recollect.chunk_vectors_hnsw_' || c.collection_id)
                  AND i.indisvalid) AS indexed,
-       c.refusal
+       c.refusal, c.token_vectors, c.tenant_id
 FROM collections c JOIN collection_state s USING (tenant_id, collection_id)
 WHERE c.tenant_id = %(tenant_id)s
 ORDER BY c.name
