@@ -13,6 +13,7 @@ from recollect.store.embedded import EmbeddedServer
 from recollect.store.export import ExportRepository
 from recollect.store.migrate import migrate
 from recollect.store.search import SearchRepository
+from recollect.store.search_health import SearchHealthRepository
 from recollect.store.status import StatusRepository
 from recollect.store.token_vectors import TokenVectorRepository
 from recollect.store.why_not import StandingRepository
@@ -55,6 +56,7 @@ class Store:
         self.acronyms = AcronymRepository(self.database)
         self.token_vectors = TokenVectorRepository(self.database)
         self.search = SearchRepository(self.database)
+        self.search_health = SearchHealthRepository(self.database)
         self.status = StatusRepository(self.database)
         self.standings = StandingRepository(self.database)
         self.exports = ExportRepository(self.database)

@@ -1,0 +1,156 @@
+"""How searches fare: hits of the caches and the measured recall, by collection and day."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
+from recollect.model import Scope
+from recollect.store.database import Database, rows
+from recollect.store.sql import queries
+
+_SQL = queries("search_health")
+
+#: Days that are kept, and that `SearchHealthRepository.recent` adds up.
+HEALTH_DAYS = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HitCounts:
+    """How often a cache could answer.
+
+    Attributes:
+        hits: It could.
+        misses: It could not.
+    """
+
+    hits: int = 0
+    misses: int = 0
+
+    @property
+    def hit_rate(self) -> float | None:
+        """Share of hits, None where nothing was asked."""
+        asked = self.hits + self.misses
+        return self.hits / asked if asked else None
+
+    def __add__(self, other: HitCounts) -> HitCounts:
+        return HitCounts(hits=self.hits + other.hits, misses=self.misses + other.misses)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmRecall:
+    """What one arm found of the exact result, over all probes of it.
+
+    Attributes:
+        probes: Approximate searches that were repeated exactly.
+        total: The sum of their recalls, each 0 to 1.
+        worst: The least of them, None without any.
+    """
+
+    probes: int = 0
+    total: float = 0.0
+    worst: float | None = None
+
+    @property
+    def mean(self) -> float | None:
+        """The recall on average, None without probes."""
+        return self.total / self.probes if self.probes else None
+
+    def __add__(self, other: ArmRecall) -> ArmRecall:
+        known = [worst for worst in (self.worst, other.worst) if worst is not None]
+        return ArmRecall(
+            probes=self.probes + other.probes, total=self.total + other.total, worst=min(known, default=None)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchHealth:
+    """How the searches of a collection fared. Two of them add up.
+
+    Attributes:
+        result_cache: Replies of equal searches.
+        query_embedding_cache: Embeddings of equal queries.
+        probes: Searches that were repeated exactly.
+        dense: What the dense arm found where it went by its index.
+        lexical: What the lexical arm found where it did not prove its result.
+        last_probe: When the last probe was recorded.
+    """
+
+    result_cache: HitCounts = HitCounts()
+    query_embedding_cache: HitCounts = HitCounts()
+    probes: int = 0
+    dense: ArmRecall = ArmRecall()
+    lexical: ArmRecall = ArmRecall()
+    last_probe: datetime | None = None
+
+    def __add__(self, other: SearchHealth) -> SearchHealth:
+        probed = [moment for moment in (self.last_probe, other.last_probe) if moment is not None]
+        sums = {
+            field.name: getattr(self, field.name) + getattr(other, field.name)
+            for field in fields(self)
+            if field.name != "last_probe"
+        }
+        return SearchHealth(**sums, last_probe=max(probed, default=None))
+
+
+class SearchHealthRepository:
+    """Adds up and reads how searches fare.
+
+    Args:
+        database: The store's connections.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, scope: Scope, collection_id: int, health: SearchHealth) -> None:
+        """Add what happened to the counts of today; days that are too long ago go.
+
+        Nothing happens where the collection was deleted meanwhile. A crash of the server may lose what was added a
+        moment before.
+        """
+        key = {"tenant_id": scope.tenant_id, "collection_id": collection_id, "days": HEALTH_DAYS}
+        with self._database.transaction(scope) as connection:
+            connection.execute(_SQL["unhurried"])
+            connection.execute(_SQL["add"], {**key, **_columns(health)})
+            connection.execute(_SQL["forget"], key)
+
+    def recent(self, scope: Scope) -> dict[int, SearchHealth]:
+        """The last `HEALTH_DAYS` days, by the id of the collection; collections that were not searched are absent."""
+        params = {"tenant_id": scope.tenant_id, "days": HEALTH_DAYS}
+        with self._database.single_reads(scope) as connection:
+            found = rows(connection, _SQL["recent"], params)
+        return {
+            row[0]: SearchHealth(
+                result_cache=HitCounts(hits=row[1], misses=row[2]),
+                query_embedding_cache=HitCounts(hits=row[3], misses=row[4]),
+                probes=row[5],
+                dense=ArmRecall(probes=row[6], total=row[7], worst=row[8]),
+                lexical=ArmRecall(probes=row[9], total=row[10], worst=row[11]),
+                last_probe=row[12],
+            )
+            for row in found
+        }
+
+
+def total_health(parts: Iterable[SearchHealth]) -> SearchHealth:
+    """All of them added up."""
+    return sum(parts, start=SearchHealth())
+
+
+def _columns(health: SearchHealth) -> dict[str, Any]:
+    return {
+        "result_hits": health.result_cache.hits,
+        "result_misses": health.result_cache.misses,
+        "embedding_hits": health.query_embedding_cache.hits,
+        "embedding_misses": health.query_embedding_cache.misses,
+        "probes": health.probes,
+        "dense_probes": health.dense.probes,
+        "dense_recall": health.dense.total,
+        "dense_worst": health.dense.worst,
+        "lexical_probes": health.lexical.probes,
+        "lexical_recall": health.lexical.total,
+        "lexical_worst": health.lexical.worst,
+    }
