@@ -124,12 +124,11 @@ def _best_sentence(request: _Request) -> Reranker:
 
 
 def _late_interaction(request: _Request) -> Reranker:
-    from recollect.embedding.local import LocalEmbedder
-    from recollect.retrieval.rerank.late_interaction import LateInteractionReranker
+    from recollect.retrieval.rerank.late_interaction import LateInteractionReranker, TokenEncoder
 
     # A cache around the embedder has no token vectors to give.
     embedder = getattr(request.embedder, "inner", request.embedder)
-    if not isinstance(embedder, LocalEmbedder):
+    if not isinstance(embedder, TokenEncoder):
         raise UsageError(
             "The reranker 'late_interaction' requires the local embedding model (embedding.provider = 'local'): other "
             "providers give no token vectors. 'consensus' works with all of them."
