@@ -86,6 +86,8 @@ class CachedEmbedder:
         self._lock = threading.Lock()
         self._hits = 0
         self._misses = 0
+        self._query_hits = 0
+        self._query_misses = 0
 
     @property
     def inner(self) -> EmbeddingProvider:
@@ -107,6 +109,12 @@ class CachedEmbedder:
         """Hits and misses since construction."""
         with self._lock:
             return CacheCounts(self._hits, self._misses)
+
+    @property
+    def query_counts(self) -> CacheCounts:
+        """Hits and misses of questions alone."""
+        with self._lock:
+            return CacheCounts(self._query_hits, self._query_misses)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Embed texts, computing each different one once and only if it is unknown; see `EmbeddingProvider`."""
@@ -136,10 +144,12 @@ class CachedEmbedder:
             if found is not None:
                 self._queries.move_to_end(text)
                 self._hits += 1
+                self._query_hits += 1
                 return found.copy()
         vector = self._inner.embed_query(text)
         with self._lock:
             self._misses += 1
+            self._query_misses += 1
             if self._query_cache_size:
                 self._queries[text] = vector.copy()
                 self._queries.move_to_end(text)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -15,6 +16,9 @@ _SQL = queries("search_health")
 
 #: Days that are kept, and that `SearchHealthRepository.recent` adds up.
 HEALTH_DAYS = 30
+
+#: Statements over a connection aside are given up after this.
+ASIDE_SECONDS = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +137,25 @@ class SearchHealthRepository:
             )
             for row in found
         }
+
+
+@contextmanager
+def connection_aside(database: Database) -> Iterator[Database]:
+    """The same store over one connection of its own, for work that must not take one from the searches.
+
+    Args:
+        database: The store's connections.
+
+    Yields:
+        A `Database` of one connection, whose statements are given up after `ASIDE_SECONDS`.
+    """
+    aside = Database(database.dsn, max_connections=1)
+    try:
+        with aside.autocommit() as connection:
+            connection.execute(_SQL["aside"], {"seconds": f"{ASIDE_SECONDS}s"})
+        yield aside
+    finally:
+        aside.close()
 
 
 def total_health(parts: Iterable[SearchHealth]) -> SearchHealth:

@@ -81,3 +81,12 @@ def test_the_key_is_the_hash_of_the_utf8():
 def test_a_negative_size_is_refused():
     with pytest.raises(UsageError, match="query_cache_size"):
         CachedEmbedder(HashingEmbedder(), MemoryEmbeddingCache(), query_cache_size=-1)
+
+
+def test_questions_are_counted_apart_too():
+    embedder = CachedEmbedder(HashingEmbedder(16), MemoryEmbeddingCache(), query_cache_size=1)
+    embedder.embed_documents(["a", "a", "b"])
+    for question in ("a", "a", "b", "a"):
+        embedder.embed_query(question)
+    assert embedder.query_counts == CacheCounts(hits=1, misses=3)
+    assert embedder.counts == CacheCounts(hits=2, misses=5)

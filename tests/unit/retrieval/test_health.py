@@ -1,0 +1,380 @@
+"""The watch over searches: what it counts, when it measures and writes, and that it disturbs nobody."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.errors import StoreUnavailableError, UsageError
+from recollect.model import Scope
+from recollect.retrieval.arms import ArmRequest, ArmResults
+from recollect.retrieval.enhance.plan import QueryPlan
+from recollect.retrieval.health import SearchMonitor
+from recollect.retrieval.probe import RECALL_AT, Sample, recall, sample_of
+from recollect.store.collections import Collection
+from recollect.store.search_health import ArmRecall, HitCounts, SearchHealth
+
+NEVER = 1e6
+AT_ONCE = float("inf")
+
+
+def collection(collection_id: int = 1) -> Collection:
+    return Collection(
+        collection_id=collection_id,
+        name=f"c{collection_id}",
+        description="",
+        embedding_model="m",
+        embedding_dimension=4,
+        language="en",
+        chunking={},
+        created_at=datetime(2026, 1, 1, tzinfo=UTC),
+        revision=1,
+        document_count=1,
+        chunk_count=1,
+        stats_chunks=1,
+        stats_terms=1,
+        stats_pending=0,
+        reference_length=1.0,
+        indexed=True,
+    )
+
+
+def request(place: Collection | None = None, *, limit: int = 50) -> ArmRequest:
+    return ArmRequest(
+        place=place or collection(),
+        plan=QueryPlan(query="a secret question"),
+        mode="hybrid",
+        top_k=10,
+        limit=limit,
+        versions=None,
+        needs_similarity=False,
+    )
+
+
+def results(*, dense: str = "index", lexical: str = "exact") -> ArmResults:
+    scored = [(number, 1.0 - number / 100) for number in range(50)]
+    return ArmResults(
+        dense=list(scored),
+        lexical=list(scored),
+        paths={"dense": dense, "lexical": lexical},
+        embedding=np.ones(4, np.float32) / 2,
+        exact=dense == "exact" and lexical in {"exact", "no terms"},
+    )
+
+
+class Notebook:
+    """Keeps what is added to it; fails as often as it is told to."""
+
+    def __init__(self, *, failures: int = 0):
+        self.added: dict[tuple[int, int], SearchHealth] = {}
+        self.writes = 0
+        self.failures = failures
+        self.written = threading.Condition()
+
+    def add(self, scope: Scope, collection_id: int, health: SearchHealth) -> None:
+        with self.written:
+            self.writes += 1
+            self.written.notify_all()
+            if self.failures:
+                self.failures -= 1
+                raise StoreUnavailableError("down")
+            key = (scope.tenant_id, collection_id)
+            self.added[key] = self.added.get(key, SearchHealth()) + health
+
+    def wait_for(self, writes: int) -> None:
+        with self.written:
+            assert self.written.wait_for(lambda: self.writes >= writes, timeout=20)
+
+
+class Measurer:
+    """Says what it is told to, as soon as it is let."""
+
+    def __init__(self, outcome: SearchHealth | Exception | None = None, *, held: bool = False):
+        self.outcome = outcome
+        self.samples: list[Sample] = []
+        self.begun = threading.Semaphore(0)
+        self.let = threading.Event()
+        if not held:
+            self.let.set()
+
+    def measure(self, sample: Sample) -> SearchHealth | None:
+        self.samples.append(sample)
+        self.begun.release()
+        assert self.let.wait(20)
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
+
+
+PROBED = SearchHealth(probes=1, dense=ArmRecall(probes=1, total=0.9, worst=0.9))
+
+
+def monitor(notebook: Notebook, measurer: Measurer | None = None, **options) -> SearchMonitor:
+    settings = {"probe_rate": 1.0, "flush_seconds": NEVER, **options}
+    return SearchMonitor(notebook, measurer or Measurer(), **settings)  # type: ignore[arg-type]
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+# Counting
+
+
+def test_replies_are_counted_by_tenant_and_collection_and_written_at_the_end():
+    notebook = Notebook()
+    watch = monitor(notebook)
+    for cached in (False, True, True):
+        watch.replied(Scope(), collection(), cached=cached)
+    watch.replied(Scope(tenant_id=2), collection(5), cached=False)
+    assert notebook.writes == 0
+    watch.close()
+    watch.close()
+    assert notebook.added == {
+        (1, 1): SearchHealth(result_cache=HitCounts(hits=2, misses=1)),
+        (2, 5): SearchHealth(result_cache=HitCounts(hits=0, misses=1)),
+    }
+
+
+def test_embeddings_looked_up_count_for_the_search_that_ran():
+    counts = (7, 3)
+    notebook = Notebook()
+    watch = monitor(notebook, query_counts=lambda: counts)
+    watch.searched(Scope(), request(), results(dense="exact"))
+    counts = (8, 5)
+    watch.searched(Scope(), request(collection(2)), results(dense="exact"))
+    counts = (9, 5)
+    watch.close()
+    # What was there before the watch is not its own; what came after the last search still counts.
+    assert notebook.added == {(1, 2): SearchHealth(query_embedding_cache=HitCounts(hits=2, misses=2))}
+
+
+def test_nothing_to_count_starts_and_writes_nothing():
+    before = threading.active_count()
+    notebook = Notebook()
+    watch = monitor(notebook, probe_rate=0)
+    watch.searched(Scope(), request(), results())
+    assert threading.active_count() == before
+    watch.close()
+    assert notebook.writes == 0
+
+
+def test_counts_are_written_while_searches_go_on():
+    notebook = Notebook()
+    watch = monitor(notebook, flush_seconds=0.01)
+    watch.replied(Scope(), collection(), cached=True)
+    notebook.wait_for(1)
+    watch.replied(Scope(), collection(), cached=True)
+    notebook.wait_for(2)
+    watch.close()
+    assert notebook.added[1, 1].result_cache == HitCounts(hits=2)
+
+
+def test_what_could_not_be_written_is_kept(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.WARNING, "recollect")
+    notebook = Notebook(failures=1)
+    watch = monitor(notebook, flush_seconds=0.01)
+    watch.replied(Scope(), collection(), cached=True)
+    notebook.wait_for(1)
+    watch.replied(Scope(), collection(), cached=False)
+    watch.close()
+    assert notebook.added == {(1, 1): SearchHealth(result_cache=HitCounts(hits=1, misses=1))}
+    assert not caplog.records
+
+
+def test_many_threads_lose_no_count():
+    notebook = Notebook()
+    watch = monitor(notebook, flush_seconds=0.001)
+    threads = [
+        threading.Thread(target=lambda: [watch.replied(Scope(), collection(), cached=True) for _ in range(500)])
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    watch.close()
+    assert notebook.added[1, 1].result_cache == HitCounts(hits=4000)
+
+
+# Measuring
+
+
+def test_an_approximate_search_is_measured_and_the_outcome_written():
+    notebook, measurer = Notebook(), Measurer(PROBED)
+    watch = monitor(notebook, measurer, flush_seconds=0.01)
+    watch.searched(Scope(tenant_id=3), request(collection(4)), results())
+    notebook.wait_for(1)
+    watch.close()
+    assert notebook.added == {(3, 4): PROBED}
+    (sample,) = measurer.samples
+    assert (sample.scope.tenant_id, sample.place.collection_id, sample.at) == (3, 4, RECALL_AT)
+    assert sample.dense is not None and len(sample.dense) == RECALL_AT and sample.lexical is None
+
+
+def test_exact_searches_are_not_measured():
+    measurer = Measurer(PROBED)
+    watch = monitor(Notebook(), measurer)
+    watch.searched(Scope(), request(), results(dense="exact"))
+    watch.searched(Scope(), request(), results(dense="exact", lexical="no terms"))
+    watch.close()
+    assert measurer.samples == []
+
+
+def test_one_at_a_time_and_the_others_are_dropped():
+    measurer = Measurer(PROBED, held=True)
+    watch = monitor(Notebook(), measurer, probes_per_minute=AT_ONCE, clock=lambda: 0.0)
+    watch.searched(Scope(), request(), results())
+    assert measurer.begun.acquire(timeout=20)
+    for _ in range(50):
+        watch.searched(Scope(), request(), results())
+    measurer.let.set()
+    eventually(lambda: not watch._probing)
+    assert len(measurer.samples) == 1
+    watch.close()
+
+
+def test_probes_keep_their_distance():
+    now = 0.0
+    measurer = Measurer(PROBED)
+    watch = monitor(Notebook(), measurer, probes_per_minute=6, clock=lambda: now)
+    for now in (0.0, 1.0, 9.9, 10.1, 12.0, 20.3):
+        before = len(measurer.samples)
+        watch.searched(Scope(), request(), results())
+        if now in {0.0, 10.1, 20.3}:
+            assert measurer.begun.acquire(timeout=20)
+            eventually(lambda: not watch._probing)
+        else:
+            assert watch._sample is None and len(measurer.samples) == before
+    watch.close()
+    assert len(measurer.samples) == 3
+
+
+def test_a_long_probe_is_followed_by_a_long_rest():
+    now = 0.0
+    measurer = Measurer(PROBED, held=True)
+    watch = monitor(Notebook(), measurer, clock=lambda: now)
+    watch.searched(Scope(), request(), results())
+    assert measurer.begun.acquire(timeout=20)
+    now = 4.0
+    measurer.let.set()
+    eventually(lambda: not watch._probing)
+    now = 150.0
+    watch.searched(Scope(), request(), results())
+    assert watch._sample is None
+    now = 205.0
+    watch.searched(Scope(), request(), results())
+    assert measurer.begun.acquire(timeout=20)
+    watch.close()
+
+
+def test_chance_decides():
+    measurer = Measurer(PROBED)
+    numbers = iter([0.02, 0.01, 0.5, 0.009])
+    watch = monitor(Notebook(), measurer, probe_rate=0.01, chance=lambda: next(numbers))
+    for _ in range(3):
+        watch.searched(Scope(), request(), results())
+    assert watch._sample is None and not measurer.samples
+    watch.searched(Scope(), request(), results())
+    assert measurer.begun.acquire(timeout=20)
+    watch.close()
+
+
+def test_a_probe_that_cannot_be_made_is_no_probe_and_the_watch_goes_on():
+    notebook, measurer = Notebook(), Measurer(StoreUnavailableError("down"))
+    watch = monitor(notebook, measurer, probes_per_minute=AT_ONCE, clock=lambda: 0.0)
+    watch.searched(Scope(), request(), results())
+    assert measurer.begun.acquire(timeout=20)
+    eventually(lambda: not watch._probing)
+    watch.searched(Scope(), request(), results())
+    assert measurer.begun.acquire(timeout=20)
+    watch.replied(Scope(), collection(), cached=True)
+    watch.close()
+    assert notebook.added == {(1, 1): SearchHealth(result_cache=HitCounts(hits=1))}
+
+
+def test_a_fault_in_measuring_is_told_once_and_ends_it(caplog: pytest.LogCaptureFixture):
+    notebook, measurer = Notebook(), Measurer(ValueError("a fault"))
+    watch = monitor(notebook, measurer, probes_per_minute=AT_ONCE, clock=lambda: 0.0)
+    watch.searched(Scope(), request(), results())
+    assert measurer.begun.acquire(timeout=20)
+    eventually(lambda: not watch._probing)
+    watch.searched(Scope(), request(), results())
+    watch.replied(Scope(), collection(), cached=True)
+    watch.close()
+    assert len(measurer.samples) == 1
+    assert len(caplog.records) == 1 and "a secret question" not in caplog.text
+    assert notebook.added[1, 1].result_cache == HitCounts(hits=1)
+
+
+def test_the_end_does_not_wait_for_a_long_probe():
+    measurer = Measurer(PROBED, held=True)
+    watch = monitor(Notebook(), measurer)
+    watch.searched(Scope(), request(), results())
+    assert measurer.begun.acquire(timeout=20)
+    watch.close()
+    assert not measurer.let.is_set()
+    watch.searched(Scope(), request(), results())
+    watch.replied(Scope(), collection(), cached=True)
+    measurer.let.set()
+
+
+def test_a_rate_beyond_all_is_refused():
+    for rate in (-0.1, 1.1, float("nan")):
+        with pytest.raises(UsageError, match="probe_rate"):
+            monitor(Notebook(), probe_rate=rate)
+
+
+# What is compared
+
+
+@pytest.mark.parametrize(
+    ("dense", "lexical", "which"),
+    [
+        ("index", "exact", (True, False)),
+        ("index", "approximate", (True, True)),
+        ("exact", "approximate", (False, True)),
+        ("index", "no terms", (True, False)),
+    ],
+)
+def test_only_what_was_approximate_is_compared(dense: str, lexical: str, which: tuple[bool, bool]):
+    sample = sample_of(Scope(), request(limit=7), results(dense=dense, lexical=lexical))
+    assert sample is not None and sample.at == 7
+    assert (sample.dense is not None, sample.lexical is not None) == which
+
+
+SCORES = st.lists(st.integers(0, 20).map(lambda number: number / 10), min_size=1, max_size=30)
+
+
+@given(SCORES, st.integers(1, 10), st.randoms())
+def test_recall_is_the_share_of_the_best_whatever_stands_first_among_equals(scores, at, chance):
+    every = list(enumerate(scores))
+    exact = sorted(every, key=lambda item: -item[1])
+    chance.shuffle(every)
+    again = sorted(every, key=lambda item: -item[1])
+    assert recall(again, exact, at=at) == 1.0
+    # Any of the best that is missing costs its share.
+    wanted = exact[:at]
+    clear = [item for item in wanted if item[1] > wanted[-1][1]]
+    for missing in range(len(clear) + 1):
+        kept = clear[missing:]
+        measured = recall(kept, exact, at=at)
+        assert measured == pytest.approx(len(kept) / len(wanted))
+
+
+def test_recall_of_nothing_is_not_known():
+    assert recall([], [], at=10) is None
+    assert recall(None, [(1, 1.0)], at=10) is None
+    assert recall([(1, 1.0)], None, at=10) is None
+    assert recall([], [(1, 1.0)], at=10) == 0.0
