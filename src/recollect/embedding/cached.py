@@ -40,6 +40,9 @@ class CacheCounts:
     misses: int
 
 
+_NONE = CacheCounts(0, 0)
+
+
 class MemoryEmbeddingCache:
     """An `EmbeddingCache` in this process, without a bound: for tests and short-lived work."""
 
@@ -86,8 +89,7 @@ class CachedEmbedder:
         self._lock = threading.Lock()
         self._hits = 0
         self._misses = 0
-        self._query_hits = 0
-        self._query_misses = 0
+        self._here = threading.local()
 
     @property
     def inner(self) -> EmbeddingProvider:
@@ -110,11 +112,11 @@ class CachedEmbedder:
         with self._lock:
             return CacheCounts(self._hits, self._misses)
 
-    @property
-    def query_counts(self) -> CacheCounts:
-        """Hits and misses of questions alone."""
-        with self._lock:
-            return CacheCounts(self._query_hits, self._query_misses)
+    def take_query_counts(self) -> CacheCounts:
+        """Hits and misses of questions in the calling thread, since it last took them: those of one search, say."""
+        counts: CacheCounts = getattr(self._here, "counts", _NONE)
+        self._here.counts = _NONE
+        return counts
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Embed texts, computing each different one once and only if it is unknown; see `EmbeddingProvider`."""
@@ -144,18 +146,23 @@ class CachedEmbedder:
             if found is not None:
                 self._queries.move_to_end(text)
                 self._hits += 1
-                self._query_hits += 1
-                return found.copy()
+        if found is not None:
+            self._count_here(hits=1, misses=0)
+            return found.copy()
         vector = self._inner.embed_query(text)
         with self._lock:
             self._misses += 1
-            self._query_misses += 1
             if self._query_cache_size:
                 self._queries[text] = vector.copy()
                 self._queries.move_to_end(text)
                 while len(self._queries) > self._query_cache_size:
                     self._queries.popitem(last=False)
+        self._count_here(hits=0, misses=1)
         return vector
+
+    def _count_here(self, *, hits: int, misses: int) -> None:
+        counts: CacheCounts = getattr(self._here, "counts", _NONE)
+        self._here.counts = CacheCounts(counts.hits + hits, counts.misses + misses)
 
     def _count(self, *, hits: int, misses: int) -> None:
         with self._lock:

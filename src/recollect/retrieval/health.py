@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from recollect.embedding.cached import CacheCounts
 from recollect.errors import StoreError, UsageError
 from recollect.model import Scope
 from recollect.retrieval.probe import Sample, sample_of
@@ -42,6 +43,8 @@ _RETRY_SECONDS = 60.0
 _CLOSE_SECONDS = 0.5
 
 _NICENESS = 10
+
+_NO_COUNTS = CacheCounts(0, 0)
 
 # The tenant and the collection.
 _Key = tuple[int, int]
@@ -74,7 +77,8 @@ class SearchMonitor:
         probe: Repeats searches exactly.
         probe_rate: The share of approximate searches that are repeated, 0 to 1; 0 repeats none. One that comes while
             another is repeated, or too soon after it, is not.
-        query_counts: Hits and misses of the cache of query embeddings since its construction.
+        take_query_counts: Gives hits and misses of the cache of query embeddings, in the calling thread and since it
+            was last asked there.
         probes_per_minute: At most so many.
         flush_seconds: Counts are written at most this often.
         clock: Seconds that never go back.
@@ -90,7 +94,7 @@ class SearchMonitor:
         probe: RecallProbe,
         *,
         probe_rate: float,
-        query_counts: Callable[[], tuple[int, int]] = lambda: (0, 0),
+        take_query_counts: Callable[[], CacheCounts] = lambda: _NO_COUNTS,
         probes_per_minute: float = PROBES_PER_MINUTE,
         flush_seconds: float = FLUSH_SECONDS,
         clock: Callable[[], float] = time.monotonic,
@@ -101,7 +105,7 @@ class SearchMonitor:
         self._repository = repository
         self._probe = probe
         self._probe_rate = probe_rate
-        self._query_counts = query_counts
+        self._take_query_counts = take_query_counts
         self._least_gap = 60.0 / probes_per_minute
         self._flush_seconds = flush_seconds
         self._clock = clock
@@ -114,8 +118,6 @@ class SearchMonitor:
         self._sample: Sample | None = None
         self._probing = False
         self._next_probe = 0.0
-        self._queries_seen = query_counts()
-        self._latest: _Key | None = None
         self._closing = False
 
     def replied(self, scope: Scope, place: Collection, *, cached: bool) -> None:
@@ -128,14 +130,13 @@ class SearchMonitor:
                 tally.result_misses += 1
 
     def searched(self, scope: Scope, request: ArmRequest, arms: ArmResults) -> None:
-        """The arms of a search have run.
-
-        The embeddings looked up since the last call count for this search's collection; where searches of several run
-        at the same time, some count for their neighbour.
-        """
-        with self._changed:
-            self._latest = (scope.tenant_id, request.place.collection_id)
-            self._count_queries()
+        """The arms of a search have run, in the calling thread."""
+        queries = self._take_query_counts()
+        if queries.hits or queries.misses:
+            with self._changed:
+                tally = self._tally((scope.tenant_id, request.place.collection_id))
+                tally.embedding_hits += queries.hits
+                tally.embedding_misses += queries.misses
         if arms.exact or self._probe_rate == 0 or self._chance() >= self._probe_rate:
             return
         with self._changed:
@@ -151,7 +152,6 @@ class SearchMonitor:
         with self._changed:
             self._closing = True
             self._sample = None
-            self._count_queries()
             thread = self._thread
             self._changed.notify()
         if thread is not None:
@@ -167,15 +167,6 @@ class SearchMonitor:
             tally = self._tallies[key] = _Tally()
             self._work()
         return tally
-
-    def _count_queries(self) -> None:
-        hits, misses = counts = self._query_counts()
-        if counts == self._queries_seen or self._latest is None:
-            return
-        tally = self._tally(self._latest)
-        tally.embedding_hits += hits - self._queries_seen[0]
-        tally.embedding_misses += misses - self._queries_seen[1]
-        self._queries_seen = counts
 
     def _work(self) -> None:
         if self._thread is None and not self._closing:

@@ -132,7 +132,6 @@ class RecallProbe:
             limit=_LEXICAL_CANDIDATES,
             version_ids=sample.version_ids,
             plan=sample.plan,
-            prove=True,
         )
         return hits.scores if hits.exact else None
 

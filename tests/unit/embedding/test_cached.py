@@ -88,5 +88,8 @@ def test_questions_are_counted_apart_too():
     embedder.embed_documents(["a", "a", "b"])
     for question in ("a", "a", "b", "a"):
         embedder.embed_query(question)
-    assert embedder.query_counts == CacheCounts(hits=1, misses=3)
     assert embedder.counts == CacheCounts(hits=2, misses=5)
+    assert embedder.take_query_counts() == CacheCounts(hits=1, misses=3)
+    embedder.embed_query("a")
+    assert embedder.take_query_counts() == CacheCounts(hits=1, misses=0)
+    assert embedder.take_query_counts() == CacheCounts(hits=0, misses=0)

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect.embedding.cached import CachedEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import StoreUnavailableError, UsageError
 from recollect.model import Scope
 from recollect.retrieval.arms import ArmRequest, ArmResults
@@ -148,16 +150,31 @@ def test_replies_are_counted_by_tenant_and_collection_and_written_at_the_end():
 
 
 def test_embeddings_looked_up_count_for_the_search_that_ran():
-    counts = (7, 3)
     notebook = Notebook()
-    watch = monitor(notebook, query_counts=lambda: counts)
-    watch.searched(Scope(), request(), results(dense="exact"))
-    counts = (8, 5)
-    watch.searched(Scope(), request(collection(2)), results(dense="exact"))
-    counts = (9, 5)
+    embedder = CachedEmbedder(HashingEmbedder(4), None)
+    watch = monitor(notebook, take_query_counts=embedder.take_query_counts)
+    asked = threading.Barrier(2)
+
+    def search(tenant_id: int, questions: list[str]) -> None:
+        for question in questions:
+            embedder.embed_query(question)
+        asked.wait(20)
+        watch.searched(Scope(tenant_id=tenant_id), request(), results(dense="exact"))
+
+    threads = [
+        threading.Thread(target=search, args=(1, ["a", "a", "a"])),
+        threading.Thread(target=search, args=(2, ["b", "c"])),
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    watch.searched(Scope(tenant_id=3), request(), results(dense="exact"))
     watch.close()
-    # What was there before the watch is not its own; what came after the last search still counts.
-    assert notebook.added == {(1, 2): SearchHealth(query_embedding_cache=HitCounts(hits=2, misses=2))}
+    assert notebook.added == {
+        (1, 1): SearchHealth(query_embedding_cache=HitCounts(hits=2, misses=1)),
+        (2, 1): SearchHealth(query_embedding_cache=HitCounts(hits=0, misses=2)),
+    }
 
 
 def test_nothing_to_count_starts_and_writes_nothing():
