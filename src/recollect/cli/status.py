@@ -1,4 +1,4 @@
-"""``recollect status``: what the store holds."""
+"""``recollect status``: what the store holds, and how it is searched."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from recollect.cli._session import Session
 if TYPE_CHECKING:
     from recollect.pipeline import PipelineStatus
     from recollect.store.collections import Collection
+    from recollect.store.search_health import ArmRecall, HitCounts, SearchHealth
 
 
 def register(app: typer.Typer) -> None:
@@ -20,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _status(session: Session, collection: CollectionOption) -> int:  # noqa: ARG001 - the session knows it
-    """Show what the store holds."""
+    """Show what the store holds, and how its searches fare."""
     with session.pipeline() as rag:
         status = rag.status()
     if session.json:
@@ -57,7 +58,29 @@ def _as_json(status: PipelineStatus) -> dict[str, Any]:
         "embedding_dimension": status.embedding_dimension,
         "schema_version": status.schema_version,
         "database_bytes": status.database_bytes,
+        "search": {
+            "days": status.search_days,
+            **_health_json(status.search),
+            "collections": {name: _health_json(health) for name, health in status.search_by_collection.items()},
+        },
     }
+
+
+def _health_json(health: SearchHealth) -> dict[str, Any]:
+    return {
+        "probes": health.probes,
+        "recall_dense": health.dense.mean,
+        "recall_dense_worst": health.dense.worst,
+        "recall_lexical": health.lexical.mean,
+        "recall_lexical_worst": health.lexical.worst,
+        "last_probe": health.last_probe.isoformat() if health.last_probe else None,
+        "result_cache": _hits_json(health.result_cache),
+        "query_embedding_cache": _hits_json(health.query_embedding_cache),
+    }
+
+
+def _hits_json(counts: HitCounts) -> dict[str, Any]:
+    return {"hits": counts.hits, "misses": counts.misses, "hit_rate": counts.hit_rate}
 
 
 def _show(session: Session, status: PipelineStatus) -> None:
@@ -84,8 +107,52 @@ def _show(session: Session, status: PipelineStatus) -> None:
         for name, chunks in sorted(status.departments.items()):
             table.add_row(one_line(name) or "(none)", f"{chunks:,}")
         out.print(table)
+    if status.search_by_collection:
+        out.print()
+        _show_searches(session, status)
     if not status.total_documents:
         out.print("\nNothing is in it yet. Try: recollect demo, or: recollect ingest FOLDER")
+
+
+def _show_searches(session: Session, status: PipelineStatus) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from recollect.cli._terminal import one_line
+
+    out = session.out
+    out.print(f"Searches of the last {status.search_days} days", style="bold")
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("Collection", overflow="fold")
+    table.add_column("Replies cached", justify="right")
+    table.add_column("Embeddings cached", justify="right")
+    table.add_column("Recall: vectors", justify="right")
+    table.add_column("words", justify="right")
+    for name, health in status.search_by_collection.items():
+        table.add_row(
+            Text(one_line(name), style="bold cyan"),
+            _rate(health.result_cache),
+            _rate(health.query_embedding_cache),
+            _recall(health.dense),
+            _recall(health.lexical),
+        )
+    out.print(table)
+    if status.search.last_probe:
+        moment = status.search.last_probe.astimezone()
+        repeated = "1 search was" if status.search.probes == 1 else f"{status.search.probes:,} searches were"
+        out.print(
+            f"{repeated} repeated exactly, the last one {moment:%Y-%m-%d %H:%M}; recall is the share of the best ten "
+            "that approximate searches had found (in brackets the worst).",
+            style="dim",
+        )
+
+
+def _rate(counts: HitCounts) -> str:
+    return "-" if counts.hit_rate is None else f"{counts.hit_rate:.0%} of {counts.hits + counts.misses:,}"
+
+
+def _recall(arm: ArmRecall) -> str:
+    return "-" if arm.mean is None or arm.worst is None else f"{arm.mean:.1%} ({arm.worst:.0%})"
 
 
 def show_collections(session: Session, collections: tuple[Collection, ...] | list[Collection]) -> None:

@@ -1,4 +1,4 @@
-"""What a store holds, as people and machines are told."""
+"""What a store holds and how it is searched, as people and machines are told."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
     from recollect.model import Scope
     from recollect.store.collections import Collection
+    from recollect.store.search_health import SearchHealth
     from recollect.store.store import Store
 
 
@@ -20,6 +21,10 @@ class PipelineStatus:
     Attributes:
         departments: Current chunks by department; documents of none count under the empty string.
         collections: By name.
+        search: How the searches of the last `search_days` days fared, by every process: hits of the caches, and the
+            measured recall of approximate searches.
+        search_by_collection: The same by name of the collection; those that were not searched are absent.
+        search_days: The days that they add up.
     """
 
     total_documents: int
@@ -30,12 +35,18 @@ class PipelineStatus:
     embedding_dimension: int
     schema_version: int
     database_bytes: int
+    search: SearchHealth
+    search_by_collection: Mapping[str, SearchHealth]
+    search_days: int
 
 
 def read_status(store: Store, scope: Scope, embedder: EmbeddingProvider, *, collection: str) -> PipelineStatus:
     """The tenant's totals; the model is that of ``collection``, or the configured one where it does not exist yet."""
+    from recollect.store.search_health import HEALTH_DAYS, total_health
+
     totals = store.status.status(scope)
     collections = store.collections.list_all(scope)
+    health = store.search_health.recent(scope)
     mine = next((place for place in collections if place.name == collection), None)
     return PipelineStatus(
         total_documents=totals.total_documents,
@@ -46,4 +57,9 @@ def read_status(store: Store, scope: Scope, embedder: EmbeddingProvider, *, coll
         embedding_dimension=mine.embedding_dimension if mine else embedder.dimension,
         schema_version=totals.schema_version,
         database_bytes=totals.database_bytes,
+        search=total_health(health.values()),
+        search_by_collection={
+            place.name: health[place.collection_id] for place in collections if place.collection_id in health
+        },
+        search_days=HEALTH_DAYS,
     )
