@@ -1,19 +1,16 @@
-"""Both arms of a search, run at the same time, and each one's candidates scored in the other."""
+"""Both arms of a search, and each one's candidates scored in the other."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from recollect.model import Scope, SearchMode
 from recollect.retrieval.analysis import Analyzer
 from recollect.retrieval.enhance.plan import QueryPlan, query_vector
-from recollect.retrieval.lexical import LexicalArm, LexicalHits, rescored
+from recollect.retrieval.lexical import LexicalArm, LexicalHits, LexicalQuery, rescored
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider, Vectors
@@ -96,40 +93,27 @@ class Arms:
         self._repository = repository
         self._embedder = embedder
         self._lexical = LexicalArm(repository, budget=lexical_budget)
-        # The lexical arm needs no embedding: it runs while the query is embedded.
-        self._workers = ThreadPoolExecutor(max_workers=8, thread_name_prefix="recollect-lexical")
-
-    def close(self) -> None:
-        """Let the worker threads end."""
-        self._workers.shutdown(wait=False)
 
     def run(self, scope: Scope, request: ArmRequest, watch: Stopwatch) -> ArmResults:
         """Run the arms that the request asks for."""
         results = ArmResults()
         if request.versions is not None and not request.versions.version_ids:
             return results
-        lexical: Future[LexicalHits] | None = None
-        if request.mode != "dense":
-            lexical = self._workers.submit(self._run_lexical, scope, request, watch)
-        embedding: Vectors | None = None
         if request.mode != "lexical" or request.needs_similarity:
             with watch.stage("embed"):
-                results.embedding = embedding = query_vector(request.plan, self._embedder)
-        if request.mode != "lexical" and embedding is not None:
+                results.embedding = query_vector(request.plan, self._embedder)
+        if request.mode == "lexical":
+            self._run_lexical(scope, request, results, watch)
+        elif request.mode == "dense":
             with watch.stage("dense"):
-                self._run_dense(scope, request, embedding, results)
-        hits = lexical.result() if lexical else None
-        if hits:
-            results.lexical, results.paths["lexical"] = hits.scores, hits.path
-            results.weights = hits.weights
-            results.exact = results.exact and hits.exact
-        with watch.stage("complete"):
-            self._complete(scope, request, hits, results)
+                self._run_dense(scope, request, results)
+        else:
+            self._run_both(scope, request, results, watch)
         return results
 
-    def _run_lexical(self, scope: Scope, request: ArmRequest, watch: Stopwatch) -> LexicalHits:
+    def _run_lexical(self, scope: Scope, request: ArmRequest, results: ArmResults, watch: Stopwatch) -> None:
         with watch.stage("lexical"):
-            return self._lexical.search(
+            hits = self._lexical.search(
                 scope,
                 request.place,
                 analyzer_of(request.place.language),
@@ -138,50 +122,90 @@ class Arms:
                 limit=request.limit,
                 version_ids=request.version_ids,
                 plan=request.plan,
-                # Fusion reads far beyond the first ten: what the proof would add hardly moves it, and costs twice.
-                prove=request.mode == "lexical",
             )
+        self._take_lexical(hits, results)
+        if results.embedding is not None and results.bm25:
+            with watch.stage("complete"):
+                results.similarities = self._repository.similarities(scope, results.embedding, list(results.bm25))
 
-    def _run_dense(self, scope: Scope, request: ArmRequest, embedding: Vectors, results: ArmResults) -> None:
-        place, versions = request.place, request.versions
-        # The index holds the present, and under a rare filter it would return too little.
-        selective = versions is not None and versions.chunk_count <= EXACT_FILTER_CHUNKS
-        indexed = place.indexed and scope.as_of is None and not selective
-        found = self._dense(scope, request, embedding, indexed=indexed)
-        there_are = versions.chunk_count if versions else place.chunk_count
-        if indexed and len(found) < min(request.limit, there_are):
-            # The index gave up before it had found as many as there are.
-            indexed = False
-            found = self._dense(scope, request, embedding, indexed=False)
-        results.dense = found
-        results.paths["dense"] = "index" if indexed else "exact"
-        results.exact = not indexed
+    def _run_dense(self, scope: Scope, request: ArmRequest, results: ArmResults) -> None:
+        if results.embedding is None:
+            return
+        for indexed in self._attempts(scope, request):
+            results.dense = self._repository.dense(
+                scope,
+                request.place,
+                results.embedding,
+                limit=request.limit,
+                version_ids=request.version_ids,
+                indexed=indexed,
+            )
+            results.similarities = dict(results.dense)
+            self._take_dense_path(indexed, results)
+            if not indexed or self._filled(request, len(results.dense)):
+                return
 
-    def _dense(
-        self, scope: Scope, request: ArmRequest, embedding: Vectors, *, indexed: bool
-    ) -> list[tuple[int, float]]:
-        return self._repository.dense(
-            scope, request.place, embedding, limit=request.limit, version_ids=request.version_ids, indexed=indexed
+    def _run_both(self, scope: Scope, request: ArmRequest, results: ArmResults, watch: Stopwatch) -> None:
+        with watch.stage("terms"):
+            query = self._lexical.prepare(
+                scope, request.place, analyzer_of(request.place.language), request.plan, version_ids=request.version_ids
+            )
+        with watch.stage("arms"):
+            if not query.weights:
+                self._take_lexical(LexicalHits([], {}, exact=True), results)
+                self._run_dense(scope, request, results)
+                return
+            for indexed in self._attempts(scope, request):
+                found = self._find_both(scope, request, query, results, indexed=indexed)
+                if not indexed or self._filled(request, found):
+                    return
+
+    def _find_both(
+        self, scope: Scope, request: ArmRequest, query: LexicalQuery, results: ArmResults, *, indexed: bool
+    ) -> int:
+        """Run both arms; how many chunks the dense one found."""
+        if results.embedding is None:
+            return 0
+        found = self._repository.hybrid(
+            scope,
+            request.place,
+            results.embedding,
+            conditions=query.conditions,
+            query=query.weights,
+            limit=request.limit,
+            version_ids=request.version_ids,
+            indexed=indexed,
+            vectors=request.needs_vectors,
         )
+        results.exact = True
+        results.dense, results.similarities, results.vectors = found.dense, found.similarities, found.vectors
+        self._take_dense_path(indexed, results)
+        # Fusion reads far beyond the first ten: what a proof would add hardly moves it, and costs twice.
+        hits = self._lexical.judge(query, found.by_words, top_k=request.top_k, limit=request.limit)
+        self._take_lexical(hits, results)
+        results.bm25 |= rescored(query, found.dense_lexical)
+        return len(found.dense)
 
-    def _complete(self, scope: Scope, request: ArmRequest, hits: LexicalHits | None, results: ArmResults) -> None:
-        """Score each arm's candidates in the other arm too: fusion then compares like with like."""
-        results.similarities = dict(results.dense)
-        results.bm25 = dict(results.lexical)
-        only_lexical = [chunk_id for chunk_id in results.bm25 if chunk_id not in results.similarities]
-        only_dense = [chunk_id for chunk_id in results.similarities if chunk_id not in results.bm25]
-        vectors_of = only_lexical if results.embedding is not None else []
-        if request.needs_vectors:
-            vectors_of = [*results.similarities, *only_lexical]
-        lexical_of = only_dense if hits is not None and hits.weights else []
-        results.vectors, lexical = self._repository.complete(scope, vectors_of=vectors_of, lexical_of=lexical_of)
-        if results.embedding is not None:
-            known = [chunk_id for chunk_id in only_lexical if chunk_id in results.vectors]
-            if known:
-                similarities = np.stack([results.vectors[chunk_id] for chunk_id in known]) @ results.embedding
-                results.similarities |= dict(zip(known, similarities.tolist(), strict=True))
-        if hits is not None:
-            results.bm25 |= rescored(request.place, hits.weights, lexical)
+    def _attempts(self, scope: Scope, request: ArmRequest) -> tuple[bool, ...]:
+        """Whether to go through the approximate index, and what to do where it gives up too early."""
+        # The index holds the present, and under a rare filter it would return too little.
+        selective = request.versions is not None and request.versions.chunk_count <= EXACT_FILTER_CHUNKS
+        indexed = request.place.indexed and scope.as_of is None and not selective
+        return (True, False) if indexed else (False,)
+
+    def _filled(self, request: ArmRequest, found: int) -> bool:
+        there_are = request.versions.chunk_count if request.versions else request.place.chunk_count
+        return found >= min(request.limit, there_are)
+
+    def _take_dense_path(self, indexed: bool, results: ArmResults) -> None:
+        results.paths["dense"] = "index" if indexed else "exact"
+        results.exact = results.exact and not indexed
+
+    def _take_lexical(self, hits: LexicalHits, results: ArmResults) -> None:
+        results.lexical, results.paths["lexical"] = hits.scores, hits.path
+        results.bm25 = dict(hits.scores)
+        results.weights = hits.weights
+        results.exact = results.exact and hits.exact
 
 
 @lru_cache(maxsize=32)

@@ -31,6 +31,7 @@ MAX_ELEMENTS = 16_000
 MAX_WEIGHT = K1 + 1.0
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,42 +148,63 @@ def term_frequency(weight: float, *, length: int, average_length: float) -> int:
     return int(_term_frequencies(np.array([weight]), _saturation(lengths, average_length), lengths)[0])
 
 
+def stored_scores(
+    weights: Mapping[int, float], *, counts: Ints, lexemes: Ints, stored: npt.NDArray[np.float32]
+) -> Floats:
+    """Scores of candidates by their stored weights: what the database orders them by. Arguments as in `rescore`."""
+    owners, places, kept, by_lexeme = _matches(weights, counts, lexemes, stored)
+    scores = np.zeros(len(counts))
+    np.add.at(scores, owners, by_lexeme[places] * kept)
+    return scores
+
+
 def rescore(
     weights: Mapping[int, float],
-    candidates: Sequence[tuple[int, npt.ArrayLike, npt.ArrayLike]],
     *,
+    lengths: npt.NDArray[np.int64],
+    counts: Ints,
+    lexemes: Ints,
+    stored: npt.NDArray[np.float32],
     reference_length: float,
     average_length: float,
 ) -> Floats:
-    """Exact BM25 scores of candidates under today's average length.
+    """Exact BM25 scores of n candidates under today's average length.
 
     Args:
         weights: The query's, from :func:`query_weights`.
-        candidates: For each candidate its length (number of terms), its lexemes in any order, and their stored
-            weights. Lexemes that the query lacks are ignored, so that all or only the matching ones may be given.
+        lengths: Shape (n,): the candidates' numbers of terms.
+        counts: Shape (n,): how many of the elements below are each candidate's.
+        lexemes: Shape (counts.sum(),): the first candidate's in any order, then the second's, … Those that the query
+            lacks are ignored, so that all or only the matching ones may be given.
+        stored: Parallel to ``lexemes``: their stored weights.
         reference_length: The average length that the stored weights were computed with.
         average_length: Today's average length.
 
     Returns:
         One score per candidate, in their order.
     """
-    scores = np.zeros(len(candidates))
-    if not weights or not candidates:
-        return scores
-    wanted = np.array(sorted(weights), dtype=np.int64)
-    by_lexeme = np.array([weights[lexeme] for lexeme in wanted.tolist()])
-    lexemes = [np.asarray(candidate[1], dtype=np.int64) for candidate in candidates]
-    owners = np.repeat(np.arange(len(candidates)), [len(own) for own in lexemes])
-    flat = np.concatenate(lexemes)
-    stored = np.concatenate([np.asarray(candidate[2], dtype=np.float64) for candidate in candidates])
-    places = np.minimum(np.searchsorted(wanted, flat), len(wanted) - 1)
-    hits = np.flatnonzero(wanted[places] == flat)
-    owners, places, stored = owners[hits], places[hits], stored[hits]
-    lengths = np.array([candidate[0] for candidate in candidates], dtype=np.float64)[owners]
-    counts = _term_frequencies(stored, _saturation(lengths, reference_length), lengths)
-    parts = by_lexeme[places] * counts * MAX_WEIGHT / (counts + _saturation(lengths, average_length))
+    owners, places, kept, by_lexeme = _matches(weights, counts, lexemes, stored)
+    own_lengths = lengths.astype(np.float64)[owners]
+    frequencies = _term_frequencies(kept, _saturation(own_lengths, reference_length), own_lengths)
+    parts = by_lexeme[places] * frequencies * MAX_WEIGHT / (frequencies + _saturation(own_lengths, average_length))
+    scores = np.zeros(len(counts))
     np.add.at(scores, owners, parts)
     return scores
+
+
+def _matches(
+    weights: Mapping[int, float], counts: Ints, lexemes: Ints, stored: npt.NDArray[np.float32]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Floats, Floats]:
+    """The elements that the query has: whose they are, where their query weights stand, their stored weights, those."""
+    wanted = np.array(sorted(weights), dtype=np.int64)
+    by_lexeme = np.array([weights[lexeme] for lexeme in wanted.tolist()], dtype=np.float64)
+    if not len(wanted):
+        nothing = np.zeros(0, dtype=np.intp)
+        return nothing, nothing, np.zeros(0), by_lexeme
+    places = np.minimum(np.searchsorted(wanted, lexemes), len(wanted) - 1)
+    hits = np.flatnonzero(wanted[places] == lexemes)
+    owners = np.repeat(np.arange(len(counts)), counts)[hits]
+    return owners, places[hits], stored[hits].astype(np.float64), by_lexeme
 
 
 def choose_terms(document_frequencies: Mapping[int, int], *, budget: int) -> TermChoice:

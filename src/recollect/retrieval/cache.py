@@ -293,6 +293,15 @@ def _feed_compound(update: Callable[[bytes], object], value: object) -> None:
     update(b"]")
 
 
+def fingerprint(value: object) -> bytes:
+    """What stands for a value in a key: made once for what never changes, because walking through it takes time.
+
+    Raises:
+        UsageError: It is of a type that has no canonical form.
+    """
+    return hashlib.blake2b(_canonical(value), digest_size=24).digest()
+
+
 def _canonical(value: object) -> bytes:
     parts: list[bytes] = []
     _feed(parts.append, value)

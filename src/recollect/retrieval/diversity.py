@@ -136,10 +136,12 @@ def collapse_duplicates(texts: Sequence[str], *, threshold: float = DUPLICATE_TH
         raise UsageError(message)
     wording = read_words(texts)
     kept_texts = _KeptTexts(wording, threshold)
+    keys = [wording.key(index) for index in range(len(texts))]
+    if len(set(keys)) == len(keys) and not kept_texts.any_repeats:
+        return [Distinct(index, ()) for index in range(len(texts))]
     stands_for: dict[int, list[int]] = {}
     same_words: dict[bytes, int] = {}
-    for index in range(len(texts)):
-        key = wording.key(index)
+    for index, key in enumerate(keys):
         kept = same_words.get(key)
         if kept is None:
             kept = kept_texts.containing(index)
@@ -166,6 +168,15 @@ class _KeptTexts:
         self._holders: dict[int, list[int]] = {}
         self._sets: dict[int, frozenset[int]] = {}
 
+    @property
+    def any_repeats(self) -> bool:
+        """Whether any text shares enough with others to be left out: seldom, and then the rest is needless."""
+        return any(self._may_repeat(index) for index in range(len(self._repeated)))
+
+    def _may_repeat(self, index: int) -> bool:
+        size = self._bounds[index + 1] - self._bounds[index]
+        return bool(size and self._repeated[index] >= self._threshold * size)
+
     def add(self, index: int) -> None:
         """Keep a text; one that shares no shingle with any other needs no place among the holders."""
         if self._repeated[index]:
@@ -175,7 +186,7 @@ class _KeptTexts:
     def containing(self, index: int) -> int | None:
         """The best kept text that holds nearly all shingles of a text, and all its numbers."""
         size = self._bounds[index + 1] - self._bounds[index]
-        if size == 0 or self._repeated[index] < self._threshold * size:
+        if not self._may_repeat(index):
             return None
         shingles = self._shingles(index)
         few_words = size + SHINGLE_WORDS - 1 < MIN_NEAR_WORDS

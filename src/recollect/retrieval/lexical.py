@@ -13,7 +13,7 @@ from recollect.retrieval.analysis import Analyzer, term_frequencies
 from recollect.retrieval.enhance.plan import QueryPlan, expanded_weights, expansion_terms
 from recollect.retrieval.pruning import necessary_terms
 from recollect.store.collections import Collection
-from recollect.store.search import LexicalRow, SearchRepository
+from recollect.store.search import LexicalRows, SearchRepository
 
 #: A query of more distinct terms is searched by its rarest ones: the others could hardly change the order.
 MAX_QUERY_TERMS = 128
@@ -35,17 +35,34 @@ _ROUNDING = 1 + 1e-5
 
 
 @dataclass(frozen=True, slots=True)
+class LexicalQuery:
+    """A query as the lexical arm asks the store.
+
+    Attributes:
+        collection: Where.
+        weights: The weight of each lexeme that the collection has.
+        remaining: Lexemes that candidates are not taken by.
+        conditions: Sets of lexemes: a candidate holds at least one of each. None: every chunk is a candidate.
+        whole: Whether every word of the query takes part.
+    """
+
+    collection: Collection
+    weights: Mapping[int, float]
+    remaining: tuple[int, ...] = ()
+    conditions: tuple[tuple[int, ...], ...] = ()
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class _Wanted:
     """What one search asks of every round."""
 
     scope: Scope
-    collection: Collection
-    weights: Mapping[int, float]
+    query: LexicalQuery
     _: KW_ONLY
     top_k: int
     limit: int
     version_ids: list[int] | None
-    prove: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +99,33 @@ class LexicalArm:
         self._repository = repository
         self._budget = budget
 
+    def prepare(
+        self,
+        scope: Scope,
+        collection: Collection,
+        analyzer: Analyzer,
+        plan: QueryPlan,
+        *,
+        version_ids: list[int] | None = None,
+    ) -> LexicalQuery:
+        """Weigh a query's words and those that its plan adds, and choose the ones that candidates are taken by."""
+        terms = term_frequencies(analyzer.query_terms(plan.query), salt=collection.collection_id)
+        weights, frequencies = self._weigh(scope, collection, terms, analyzer, plan)
+        if not weights:
+            return LexicalQuery(collection, {})
+        small = collection.chunk_count <= SMALL_COLLECTION_CHUNKS or version_ids is not None
+        choice = bm25.choose_terms(frequencies, budget=sum(frequencies.values()) if small else self._budget)
+        scanned = collection.chunk_count <= SCANNED_COLLECTION_CHUNKS and version_ids is None
+        conditions = () if scanned else (choice.chosen,)
+        return LexicalQuery(collection, weights, choice.remaining, conditions, len(terms) <= MAX_QUERY_TERMS)
+
+    def judge(self, query: LexicalQuery, rows: LexicalRows, *, top_k: int, limit: int) -> LexicalHits:
+        """The hits among a first round's candidates, as they are: nothing more is fetched to prove them."""
+        found = rescored(query, rows)
+        proven = len(rows) < limit or _cut_off(query, rows) <= _kth(found, top_k)
+        needed = necessary_terms(query.remaining, _bounds(query), _kth(found, top_k))
+        return LexicalHits(_best(found, limit), query.weights, exact=proven and not needed and query.whole)
+
     def search(
         self,
         scope: Scope,
@@ -93,32 +137,23 @@ class LexicalArm:
         limit: int,
         version_ids: list[int] | None = None,
         plan: QueryPlan | None = None,
-        prove: bool = True,
     ) -> LexicalHits:
         """The best ``limit`` chunks for a query, the words that ``plan`` adds to it included.
 
         Candidates come from the rarest terms first. Where the bound on what the other terms could add does not prove
-        the first ``top_k`` exact, chunks that hold enough of the others to come up among them are searched too, unless
-        ``prove`` is False: then the reply says that it is not proven.
+        the first ``top_k`` exact, chunks that hold enough of the others to come up among them are searched too.
         """
-        terms = term_frequencies(analyzer.query_terms(query), salt=collection.collection_id)
-        weights, frequencies = self._weigh(scope, collection, terms, analyzer, plan or QueryPlan(query=query))
-        if not weights:
+        prepared = self.prepare(scope, collection, analyzer, plan or QueryPlan(query=query), version_ids=version_ids)
+        if not prepared.weights:
             return LexicalHits([], {}, exact=True)
-        small = collection.chunk_count <= SMALL_COLLECTION_CHUNKS or version_ids is not None
-        choice = bm25.choose_terms(frequencies, budget=sum(frequencies.values()) if small else self._budget)
-        wanted = _Wanted(scope, collection, weights, top_k=top_k, limit=limit, version_ids=version_ids, prove=prove)
-        scanned = collection.chunk_count <= SCANNED_COLLECTION_CHUNKS and version_ids is None
-        found, proven = self._round(wanted, [] if scanned else [choice.chosen])
-        needed = necessary_terms(choice.remaining, _bounds(choice.remaining, wanted), _kth(found, top_k))
-        if needed and not prove:
-            proven = False
-        elif needed:
+        wanted = _Wanted(scope, prepared, top_k=top_k, limit=limit, version_ids=version_ids)
+        found, proven = self._round(wanted, prepared.conditions)
+        needed = necessary_terms(prepared.remaining, _bounds(prepared), _kth(found, top_k))
+        if needed:
             more, proven_too = self._round(wanted, needed)
             found |= more
             proven = proven and proven_too
-        ordered = heapq.nsmallest(limit, found.items(), key=lambda item: (-item[1], item[0]))
-        return LexicalHits(ordered, weights, exact=proven and len(terms) <= MAX_QUERY_TERMS)
+        return LexicalHits(_best(found, limit), prepared.weights, exact=proven and prepared.whole)
 
     def _weigh(
         self,
@@ -154,43 +189,47 @@ class LexicalArm:
         The database orders by the stored weights, which go by the reference length; what it cuts off could have come
         further up under today's average. Where that cannot be ruled out, more are fetched.
         """
-        growth = max(1.0, wanted.collection.average_length / (wanted.collection.reference_length or 1.0))
         limit = wanted.limit
         while True:
             hits = self._repository.lexical(
                 wanted.scope,
-                wanted.collection,
+                wanted.query.collection,
                 conditions=conditions,
-                query=wanted.weights,
+                query=wanted.query.weights,
                 limit=limit,
                 version_ids=wanted.version_ids,
             )
-            found = rescored(wanted.collection, wanted.weights, dict(hits))
-            if len(hits) < limit:
+            found = rescored(wanted.query, hits)
+            if len(hits) < limit or _cut_off(wanted.query, hits) <= _kth(found, wanted.top_k):
                 return found, True
-            if _stored_score(wanted.weights, hits[-1][1]) * growth * _ROUNDING <= _kth(found, wanted.top_k):
-                return found, True
-            if not wanted.prove or limit >= _WIDEST * wanted.limit:
+            if limit >= _WIDEST * wanted.limit:
                 return found, False
             limit *= _WIDEN
 
 
-def _stored_score(weights: Mapping[int, float], row: LexicalRow) -> float:
-    """A chunk's score by its stored weights: what the database orders by."""
-    stored = zip(row.lexemes.tolist(), row.weights.tolist(), strict=True)
-    return math.fsum(weights[lexeme] * float(weight) for lexeme, weight in stored if lexeme in weights)
-
-
-def rescored(collection: Collection, weights: Mapping[int, float], found: Mapping[int, LexicalRow]) -> dict[int, float]:
-    """Scores under today's average length, recovered from the stored weights."""
-    candidates = [(row.length, row.lexemes, row.weights) for row in found.values()]
+def rescored(query: LexicalQuery, rows: LexicalRows) -> dict[int, float]:
+    """Scores under today's average length, recovered from the stored weights, by chunk id."""
     scores = bm25.rescore(
-        weights,
-        candidates,
-        reference_length=collection.reference_length or 1.0,
-        average_length=collection.average_length,
+        query.weights,
+        lengths=rows.lengths,
+        counts=rows.counts,
+        lexemes=rows.lexemes,
+        stored=rows.weights,
+        reference_length=query.collection.reference_length or 1.0,
+        average_length=query.collection.average_length,
     )
-    return dict(zip(found, scores.tolist(), strict=True))
+    return dict(zip(rows.chunk_ids, scores.tolist(), strict=True))
+
+
+def _cut_off(query: LexicalQuery, rows: LexicalRows) -> float:
+    """The most that a chunk could score today which the database, in its order, put behind these."""
+    growth = max(1.0, query.collection.average_length / (query.collection.reference_length or 1.0))
+    stored = bm25.stored_scores(query.weights, counts=rows.counts, lexemes=rows.lexemes, stored=rows.weights)
+    return float(stored.min(initial=math.inf)) * growth * _ROUNDING
+
+
+def _best(found: Mapping[int, float], limit: int) -> list[tuple[int, float]]:
+    return heapq.nsmallest(limit, found.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _kth(found: Mapping[int, float], top_k: int) -> float:
@@ -198,14 +237,13 @@ def _kth(found: Mapping[int, float], top_k: int) -> float:
     return best[-1] if len(best) == top_k else 0.0
 
 
-def _bounds(terms: Sequence[int], wanted: _Wanted) -> dict[int, float]:
-    """The most that each term can add to a chunk's score."""
-    collection = wanted.collection
+def _bounds(query: LexicalQuery) -> dict[int, float]:
+    """The most that each remaining term can add to a chunk's score."""
     return {
         term: bm25.upper_bound(
-            [wanted.weights[term]],
-            reference_length=collection.reference_length or 1.0,
-            average_length=collection.average_length,
+            [query.weights[term]],
+            reference_length=query.collection.reference_length or 1.0,
+            average_length=query.collection.average_length,
         )
-        for term in terms
+        for term in query.remaining
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
@@ -15,16 +16,15 @@ from recollect.model import (
     SearchExplain,
     SearchReply,
 )
-from recollect.model.filter import parse_filter
 from recollect.retrieval.analysis import lexeme
 from recollect.retrieval.arms import ArmRequest, ArmResults, Arms, analyzer_of
-from recollect.retrieval.cache import ResultCache, ResultCacheCounts, cache_key
+from recollect.retrieval.cache import ResultCache, ResultCacheCounts, cache_key, fingerprint
 from recollect.retrieval.enhance.plan import QueryEnhancer, QueryPlan, enhance
 from recollect.retrieval.ranking import Ranker, Ranking, RankingSettings
 from recollect.retrieval.shaping import Shaper
 from recollect.retrieval.stopwatch import Stopwatch
 from recollect.retrieval.validation import validate
-from recollect.store.filters import DocumentFilter, MatchingVersions, matching_versions
+from recollect.store.filters import MatchingVersions, document_filter_of, matching_versions, removed_by_condition
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
@@ -83,6 +83,10 @@ class Searcher:
         self._shaper = Shaper(repository, collapse=self._settings.collapse_duplicates)
         self._cache = ResultCache(max_entries=self._settings.cache_entries, ttl_seconds=self._settings.cache_seconds)
 
+    @cached_property
+    def _fingerprint(self) -> bytes:
+        return fingerprint((self._settings, self._embedder.model_name))
+
     @property
     def cache_counts(self) -> ResultCacheCounts:
         """How often an equal search of a moment ago could answer."""
@@ -91,10 +95,6 @@ class Searcher:
     def forget(self) -> None:
         """Forget every cached reply; an erasure calls this."""
         self._cache.clear()
-
-    def close(self) -> None:
-        """Let the worker threads end."""
-        self._arms.close()
 
     def search(self, scope: Scope, query: str, options: RetrievalOptions, *, collection: str) -> SearchReply:
         """Find the passages that answer a query.
@@ -115,7 +115,7 @@ class Searcher:
             options,
             collection_id=place.collection_id,
             revision=place.revision,
-            settings=(self._settings, self._embedder.model_name),
+            settings=self._fingerprint,
         )
         reply, hit = self._cache.get_or_compute(
             key, lambda: self._compute(scope, place, query, options, watch), keep_seconds=_keep_seconds
@@ -167,8 +167,17 @@ class Searcher:
             paths=arms.paths,
             exact=arms.exact,
             reranked=None if ranking.reranker is None else ranking.reranked,
-            explain=_explain_reply(place, plan, arms, ranking, versions, dropped) if options.explain else None,
+            explain=replace(
+                _explain_reply(place, plan, arms, ranking, versions, dropped),
+                removed_by=self._removed_by(scope, place, options),
+            )
+            if options.explain
+            else None,
         )
+
+    def _removed_by(self, scope: Scope, place: Collection, options: RetrievalOptions) -> tuple[tuple[str, int], ...]:
+        """What each condition removes: a pass over the documents, so only explanations ask."""
+        return tuple(removed_by_condition(self._database, scope, place.collection_id, document_filter_of(options)))
 
     def _require_same_model(self, place: Collection, options: RetrievalOptions) -> None:
         if options.mode == "lexical" and options.similarity_threshold is None:
@@ -181,13 +190,7 @@ class Searcher:
             )
 
     def _resolve_filter(self, scope: Scope, place: Collection, options: RetrievalOptions) -> MatchingVersions | None:
-        document_filter = DocumentFilter(
-            department=options.department,
-            source=options.source,
-            tags=options.tags,
-            metadata=options.metadata_filters,
-            where=parse_filter(options.filters) if options.filters else None,
-        )
+        document_filter = document_filter_of(options)
         # What was known at a moment in the past is found by its versions too: the indexes hold the present.
         if not document_filter and scope.as_of is None:
             return None

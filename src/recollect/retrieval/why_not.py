@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -112,12 +111,12 @@ class WhyNotInquiry:
         stages += access_stages(standing, datetime.now(UTC))
         stages += filter_stage(standing, asked.conditions(), failed)
         kept = _without(options, failed)
-        with self._trier(scope, place, query, kept) as (trier, plan):
-            evidence = self._gather(scope, place, standing, kept, trier, plan)
-            later = list(search_stages(evidence))
-            found = [] if failed else evidence.places(evidence.trials.asked)
-            blamed = _blamed(later)
-            told = advice(blamed, later, evidence, trier.run) if blamed else ""
+        trier, plan = self._trier(scope, place, query, kept)
+        evidence = self._gather(scope, place, standing, kept, trier, plan)
+        later = list(search_stages(evidence))
+        found = [] if failed else evidence.places(evidence.trials.asked)
+        blamed = _blamed(later)
+        told = advice(blamed, later, evidence, trier.run) if blamed else ""
         without = passages_of(evidence.trials.asked, standing.document_id)
         return WhyNot(
             query=query,
@@ -135,16 +134,11 @@ class WhyNotInquiry:
             ),
         )
 
-    @contextmanager
     def _trier(
         self, scope: Scope, place: Collection, query: str, options: RetrievalOptions
-    ) -> Iterator[tuple[_Trier, QueryPlan]]:
+    ) -> tuple[_Trier, QueryPlan]:
         plan = enhance(query, self._enhancers(place) if options.enhance else ())
-        searcher = self._searcher([_Planned(plan)])
-        try:
-            yield _Trier(searcher, scope, query, place.name), plan
-        finally:
-            searcher.close()
+        return _Trier(self._searcher([_Planned(plan)]), scope, query, place.name), plan
 
     def _gather(
         self,

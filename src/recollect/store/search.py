@@ -16,7 +16,7 @@ from recollect.model import Scope
 from recollect.store.collections import Collection
 from recollect.store.database import DEFAULT_EF_SEARCH, Database, rows
 from recollect.store.sql import queries
-from recollect.store.wire import halfvecs, sparsevecs
+from recollect.store.wire import halfvecs, sparsevec_batch
 
 _SQL = queries("search")
 
@@ -43,6 +43,54 @@ class LexicalRow:
     length: int
     lexemes: Ints
     weights: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalRows:
+    """What the lexical arm stores of many chunks, laid out for scoring them at once.
+
+    Attributes:
+        chunk_ids: Of n chunks.
+        lengths: int array of shape (n,): each chunk's length in terms.
+        counts: int32 array of shape (n,): how many distinct lexemes each chunk has.
+        lexemes: int32 array of shape (counts.sum(),): the first chunk's, then the second's, …
+        weights: float32 array parallel to ``lexemes``: BM25 document weights.
+    """
+
+    chunk_ids: list[int]
+    lengths: npt.NDArray[np.int64]
+    counts: Ints
+    lexemes: Ints
+    weights: Floats
+
+    @classmethod
+    def read(cls, found: Sequence[TupleRow]) -> LexicalRows:
+        """From rows of (chunk_id, length, weights as sent)."""
+        counts, indices, weights = sparsevec_batch([row[2] for row in found])
+        lengths = np.array([row[1] for row in found], dtype=np.int64)
+        return cls([row[0] for row in found], lengths, counts, indices + 1, weights)
+
+    def __len__(self) -> int:
+        return len(self.chunk_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class HybridRows:
+    """What both arms found in one statement.
+
+    Attributes:
+        dense: (chunk_id, cosine similarity), best first.
+        by_words: The lexical arm's chunks, in no order.
+        similarities: Cosine similarities of every chunk of either arm.
+        dense_lexical: Lexical rows of the dense arm's chunks.
+        vectors: Stored vectors of every chunk of either arm, where they were asked for.
+    """
+
+    dense: list[tuple[int, float]]
+    by_words: LexicalRows
+    similarities: dict[int, float]
+    dense_lexical: LexicalRows
+    vectors: dict[int, Floats]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,14 +129,6 @@ def to_sparse(lexemes: Sequence[int] | Ints, weights: Sequence[float] | Floats) 
     return SparseVector(
         {int(lexeme) - 1: float(weight) for lexeme, weight in zip(lexemes, weights, strict=True)}, LEXEME_SPACE
     )
-
-
-def _lexical_rows(found: Sequence[TupleRow]) -> list[tuple[int, LexicalRow]]:
-    """(chunk_id, row) of each (chunk_id, length, weights as sent)."""
-    weights = sparsevecs([row[2] for row in found])
-    return [
-        (row[0], LexicalRow(row[1], indices + 1, values)) for row, (indices, values) in zip(found, weights, strict=True)
-    ]
 
 
 class SearchRepository:
@@ -142,7 +182,7 @@ class SearchRepository:
         query: Mapping[int, float],
         limit: int,
         version_ids: list[int] | None = None,
-    ) -> list[tuple[int, LexicalRow]]:
+    ) -> LexicalRows:
         """Chunks by the inner product with ``query`` (lexeme → IDF), best first.
 
         Args:
@@ -156,15 +196,60 @@ class SearchRepository:
         """
         params = {
             **_base(scope, collection),
-            "conditions": ["{" + ",".join(map(str, lexemes)) + "}" for lexemes in conditions],
+            "conditions": _literals(conditions),
             "query": to_sparse(list(query), list(query.values())),
             "limit": limit,
             "version_ids": version_ids,
             "as_of": scope.as_of,
         }
         with self._database.single_reads(scope) as connection:
-            found = rows(connection, _SQL["lexical"], params)
-        return _lexical_rows(found)
+            return LexicalRows.read(rows(connection, _SQL["lexical"], params))
+
+    def hybrid(
+        self,
+        scope: Scope,
+        collection: Collection,
+        embedding: Floats,
+        *,
+        conditions: Sequence[Sequence[int]],
+        query: Mapping[int, float],
+        limit: int,
+        version_ids: list[int] | None = None,
+        indexed: bool = False,
+        vectors: bool = False,
+    ) -> HybridRows:
+        """Both arms at once, with each one's chunks scored in the other: see `dense` and `lexical`.
+
+        One statement takes less time than two at once over two connections and a third to complete them.
+
+        Args:
+            scope: Whose chunks, and as of when.
+            collection: Where to look.
+            embedding: float32 unit vector of the collection's dimension.
+            conditions: As in `lexical`.
+            query: As in `lexical`.
+            limit: How many chunks each arm finds at most.
+            version_ids: Only chunks of these document versions; None for all.
+            indexed: As in `dense`.
+            vectors: Whether stored vectors are wanted too.
+        """
+        params = {
+            **_base(scope, collection),
+            "embedding": HalfVector(embedding),
+            "conditions": _literals(conditions),
+            "query": to_sparse(list(query), list(query.values())),
+            "limit": limit,
+            "version_ids": version_ids,
+            "as_of": scope.as_of,
+            "indexed": indexed,
+            "vectors": vectors,
+        }
+        if not indexed or limit <= DEFAULT_EF_SEARCH:
+            with self._database.single_reads(scope) as connection:
+                return _hybrid_rows(rows(connection, _SQL["hybrid"], params))
+        with self._database.transaction(scope) as connection:
+            connection.execute(_SQL["widen"], {"ef_search": str(min(limit, _MAX_EF_SEARCH))})
+            return _hybrid_rows(rows(connection, _SQL["hybrid"], params))
 
     def document_frequencies(self, scope: Scope, collection: Collection, lexemes: Sequence[int]) -> dict[int, int]:
         """In how many chunks each lexeme stands, by the last refresh; lexemes never seen are absent."""
@@ -178,12 +263,11 @@ class SearchRepository:
         with self._database.single_reads(scope) as connection:
             return dict(rows(connection, _SQL["similarities"], params))
 
-    def lexical_rows(self, scope: Scope, chunk_ids: Sequence[int]) -> dict[int, LexicalRow]:
-        """Lexical rows of given chunks."""
+    def lexical_rows(self, scope: Scope, chunk_ids: Sequence[int]) -> LexicalRows:
+        """Lexical rows of given chunks, in no order."""
         params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
         with self._database.single_reads(scope) as connection:
-            found = rows(connection, _SQL["lexical_rows"], params)
-        return dict(_lexical_rows(found))
+            return LexicalRows.read(rows(connection, _SQL["lexical_rows"], params))
 
     def vectors(self, scope: Scope, chunk_ids: Sequence[int]) -> dict[int, Floats]:
         """Stored vectors of given chunks: float32 arrays of shape (dimension,), of unit length."""
@@ -191,18 +275,6 @@ class SearchRepository:
         with self._database.single_reads(scope) as connection:
             found = rows(connection, _SQL["vectors"], params)
         return _vectors(found)
-
-    def complete(
-        self, scope: Scope, *, vectors_of: Sequence[int], lexical_of: Sequence[int]
-    ) -> tuple[dict[int, Floats], dict[int, LexicalRow]]:
-        """Stored vectors of some chunks and lexical rows of others, over one connection."""
-        base = {"tenant_id": scope.tenant_id}
-        with self._database.single_reads(scope) as connection:
-            vectors = rows(connection, _SQL["vectors"], {**base, "chunk_ids": list(vectors_of)}) if vectors_of else []
-            lexical = (
-                rows(connection, _SQL["lexical_rows"], {**base, "chunk_ids": list(lexical_of)}) if lexical_of else []
-            )
-        return _vectors(vectors), dict(_lexical_rows(lexical))
 
     def spans(self, scope: Scope, wanted: Sequence[tuple[int, int, int]]) -> dict[tuple[int, int, int], str]:
         """The characters of document versions, by (version_id, start_offset, end_offset)."""
@@ -244,6 +316,26 @@ class SearchRepository:
             )
             for row in found
         }
+
+
+def _literals(conditions: Sequence[Sequence[int]]) -> list[str]:
+    return ["{" + ",".join(map(str, lexemes)) + "}" for lexemes in conditions]
+
+
+def _hybrid_rows(found: Sequence[TupleRow]) -> HybridRows:
+    """From rows of (found by words, chunk_id, length, weights as sent, similarity, vector as sent or None).
+
+    A chunk that lacks its row in the other arm's table is given up there, not here.
+    """
+    dense = [row[1:] for row in found if not row[0]]
+    by_words = [row[1:] for row in found if row[0]]
+    return HybridRows(
+        dense=[(row[0], row[3]) for row in dense],
+        by_words=LexicalRows.read(by_words),
+        similarities={row[0]: row[3] for row in (*by_words, *dense) if row[3] is not None},
+        dense_lexical=LexicalRows.read([row for row in dense if row[2] is not None]),
+        vectors=_vectors([(row[0], row[4]) for row in {row[0]: row for row in (*dense, *by_words)}.values() if row[4]]),
+    )
 
 
 def _vectors(found: Sequence[TupleRow]) -> dict[int, Floats]:

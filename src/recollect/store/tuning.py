@@ -54,7 +54,7 @@ def settings_for(machine: Machine, *, max_connections: int = 100) -> dict[str, s
         "full_page_writes": "on",
         "synchronous_commit": "on",
         "max_connections": str(max_connections),
-        "shared_buffers": _megabytes(_clamp(memory // 32, 32 * _MIB, 192 * _MIB)),
+        "shared_buffers": _megabytes(_clamp(memory // 32, 32 * _MIB, 448 * _MIB)),
         "effective_cache_size": _megabytes(max(memory // 2, 64 * _MIB)),
         "work_mem": _megabytes(_clamp(memory // 512, 4 * _MIB, 16 * _MIB)),
         "maintenance_work_mem": _megabytes(maintenance),

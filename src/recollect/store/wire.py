@@ -28,13 +28,21 @@ def halfvecs(sent: Sequence[bytes]) -> Floats:
     return np.frombuffer(joined, dtype=">f2").reshape(len(sent), -1).astype(np.float32)
 
 
-def sparsevecs(sent: Sequence[bytes]) -> list[tuple[Ints, Floats]]:
-    """For each sparse vector its indices (int32, from 0) and its values (float32), in parallel."""
+def sparsevec_batch(sent: Sequence[bytes]) -> tuple[Ints, Ints, Floats]:
+    """How many elements each sparse vector has, and the indices (from 0) and values of all of them, one after another."""
     counts = [(len(vector) - _SPARSEVEC_HEADER) // 8 for vector in sent]
     middles = [_SPARSEVEC_HEADER + 4 * count for count in counts]
     indices = b"".join([vector[_SPARSEVEC_HEADER:middle] for vector, middle in zip(sent, middles, strict=True)])
     values = b"".join([vector[middle:] for vector, middle in zip(sent, middles, strict=True)])
-    all_indices = np.frombuffer(indices, dtype=">i4").astype(np.int32)
-    all_values = np.frombuffer(values, dtype=">f4").astype(np.float32)
-    borders = pairwise(accumulate(counts, initial=0))
-    return [(all_indices[start:end], all_values[start:end]) for start, end in borders]
+    return (
+        np.array(counts, dtype=np.int32),
+        np.frombuffer(indices, dtype=">i4").astype(np.int32),
+        np.frombuffer(values, dtype=">f4").astype(np.float32),
+    )
+
+
+def sparsevecs(sent: Sequence[bytes]) -> list[tuple[Ints, Floats]]:
+    """For each sparse vector its indices (int32, from 0) and its values (float32), in parallel."""
+    counts, indices, values = sparsevec_batch(sent)
+    borders = pairwise(accumulate(counts.tolist(), initial=0))
+    return [(indices[start:end], values[start:end]) for start, end in borders]

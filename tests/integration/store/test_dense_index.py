@@ -99,7 +99,6 @@ def test_a_rare_filter_finds_its_one_chunk_with_the_index_and_without(store: Sto
     store.dense_indexer.build(shelf.scope, "shelf")
     assert find(everything)[1] == "index"
     assert find(options) == (["a needle"], "exact")
-    search.close()
 
 
 def test_an_index_that_gives_up_early_is_no_reason_to_find_too_little(
@@ -118,7 +117,6 @@ def test_an_index_that_gives_up_early_is_no_reason_to_find_too_little(
     reply = search.search(
         Scope(), "word1 word2", RetrievalOptions(mode="dense", top_k=1000, candidates=2000), collection="shelf"
     )
-    search.close()
     impatient.close()
     assert len(reply.results) == 1000
     assert reply.paths["dense"] == "exact"

@@ -155,12 +155,30 @@ def test_more_terms_than_are_searched_is_not_called_exact(shelf: Shelf):
     assert shelf.lexical(" ".join(words[:10])).exact
 
 
-def test_lexical_scores_of_given_chunks_are_those_of_the_search(shelf: Shelf):
-    shelf.fill([line(random.Random(n)) for n in range(50)])
-    hits = shelf.lexical("worda wordc")
-    _, found = shelf.store.search.complete(shelf.scope, vectors_of=[], lexical_of=[c for c, _ in hits.scores])
-    assert lexical.rescored(shelf.now(), hits.weights, found) == pytest.approx(dict(hits.scores))
-    assert lexical.rescored(shelf.now(), hits.weights, {}) == {}
+@pytest.mark.parametrize("indexed", [False, True])
+def test_both_arms_in_one_statement_are_those_of_each(shelf: Shelf, indexed: bool):
+    shelf.fill([line(random.Random(n)) for n in range(150)])
+    if indexed:
+        shelf.store.dense_indexer.build(shelf.scope, "shelf")
+    store, scope, place, vector = shelf.store.search, shelf.scope, shelf.now(), EMBEDDER.embed_query("worda wordq")
+    hits = shelf.lexical("worda wordc", limit=1000)
+    query = lexical.LexicalQuery(place, hits.weights)
+    for conditions in ([], [list(hits.weights)]):
+        asked = {"conditions": conditions, "query": hits.weights, "limit": 20}
+        both = store.hybrid(scope, place, vector, **asked, indexed=indexed, vectors=True)
+        assert both.dense == store.dense(scope, place, vector, limit=20, indexed=indexed)
+        assert both.by_words.chunk_ids == store.lexical(scope, place, **asked).chunk_ids
+        seen = [*dict.fromkeys([*(chunk_id for chunk_id, _ in both.dense), *both.by_words.chunk_ids])]
+        assert both.similarities == pytest.approx(store.similarities(scope, vector, seen), abs=1e-6)
+        assert set(both.vectors) == set(seen)
+        assert both.vectors.keys() == store.vectors(scope, seen).keys()
+        assert all(np.array_equal(both.vectors[key], value) for key, value in store.vectors(scope, seen).items())
+        known = dict(hits.scores)
+        for rows in (both.dense_lexical, both.by_words):
+            scores = lexical.rescored(query, rows)
+            assert scores == pytest.approx({chunk_id: known.get(chunk_id, 0.0) for chunk_id in rows.chunk_ids})
+        assert both.dense_lexical.chunk_ids == [chunk_id for chunk_id, _ in both.dense]
+        assert store.hybrid(scope, place, vector, **asked).vectors == {}
 
 
 def test_the_past_is_searched_as_it_was(shelf: Shelf):
@@ -191,11 +209,14 @@ def test_tenants_and_collections_do_not_meet(store: Store):
     assert {text.split()[1] for text in mine.contents([c for c, _ in mine.dense("shared")])} == {"mine"}
     assert {text.split()[1] for text in mine.contents([c for c, _ in mine.lexical("shared").scores])} == {"mine"}
     assert search.passages(scope, foreign) == {}
-    assert search.lexical_rows(scope, foreign) == {}
+    assert search.lexical_rows(scope, foreign).chunk_ids == []
     assert search.similarities(scope, vector, foreign) == {}
     assert search.dense(scope, other_tenant.collection, vector, limit=9) == []
-    assert search.lexical(scope, other_tenant.now(), conditions=[[1]], query={1: 1.0}, limit=9) == []
-    assert search.lexical(scope, other_tenant.now(), conditions=[], query={1: 1.0}, limit=9) == []
+    for conditions in ([[1]], []):
+        asked = {"conditions": conditions, "query": {1: 1.0}, "limit": 9}
+        assert search.lexical(scope, other_tenant.now(), **asked).chunk_ids == []
+        both = search.hybrid(scope, other_tenant.now(), vector, **asked)
+        assert (both.dense, both.by_words.chunk_ids) == ([], [])
     store.collections.refresh_term_stats(other_tenant.scope, other_tenant.now())
     lexemes = [row[0] for row in other_tenant.rows("SELECT lexeme FROM term_stats WHERE tenant_id = 2")]
     assert lexemes

@@ -51,6 +51,17 @@ def candidates(texts, reference):
         yield len(text), list(weights), np.array(list(weights.values()), dtype=np.float32)
 
 
+def laid_out(rows):
+    """(length, lexemes, weights) of each candidate, as `rescore` takes them all."""
+    rows = list(rows)
+    return {
+        "lengths": np.array([length for length, _, _ in rows], dtype=np.int64),
+        "counts": np.array([len(lexemes) for _, lexemes, _ in rows], dtype=np.int32),
+        "lexemes": np.array([lexeme for _, lexemes, _ in rows for lexeme in lexemes], dtype=np.int32),
+        "stored": np.array([weight for _, _, weights in rows for weight in weights], dtype=np.float32),
+    }
+
+
 def test_idf_by_hand():
     assert idf(1, 10) == pytest.approx(math.log(1 + 9.5 / 1.5))
     assert idf(10, 10) == pytest.approx(math.log(1 + 0.5 / 10.5))
@@ -101,14 +112,17 @@ def test_recovered_frequencies_always_give_the_stored_weight(tf, length, average
 @given(texts, st.lists(st.integers(1, 15), max_size=8), averages, averages)
 def test_rescored_candidates_have_the_textbook_score(texts, query, reference, average):
     weights = query_weights(Counter(query), document_frequencies=frequencies(texts), chunks=len(texts))
-    scores = rescore(weights, list(candidates(texts, reference)), reference_length=reference, average_length=average)
+    scores = rescore(
+        weights, **laid_out(candidates(texts, reference)), reference_length=reference, average_length=average
+    )
     assert scores.tolist() == pytest.approx(plain_scores(texts, query, average), rel=1e-6, abs=1e-9)
 
 
 def test_rescore_without_query_or_candidates():
-    assert rescore({}, [(3, [1], [1.0])], reference_length=3, average_length=3).tolist() == [0.0]
-    assert rescore({1: 2.0}, [], reference_length=3, average_length=3).tolist() == []
-    assert rescore({1: 2.0}, [(0, [], [])], reference_length=3, average_length=3).tolist() == [0.0]
+    lengths = {"reference_length": 3, "average_length": 3}
+    assert rescore({}, **laid_out([(3, [1], [1.0])]), **lengths).tolist() == [0.0]
+    assert rescore({1: 2.0}, **laid_out([]), **lengths).tolist() == []
+    assert rescore({1: 2.0}, **laid_out([(0, [], [])]), **lengths).tolist() == [0.0]
 
 
 @given(st.dictionaries(st.integers(1, 50), st.integers(0, 500)), st.integers(0, 1_000))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recollect.retrieval.lexical import LexicalHits, _kth, _stored_score
-from recollect.store.search import LexicalRow
+from recollect.retrieval.bm25 import stored_scores
+from recollect.retrieval.lexical import LexicalHits, _kth
 
 
 def test_the_path_says_what_was_proven():
@@ -21,5 +21,10 @@ def test_the_kth_best_is_nothing_where_there_are_fewer():
 
 
 def test_a_stored_score_is_the_inner_product():
-    row = LexicalRow(3, np.array([2, 5, 9], np.int32), np.array([1.0, 2.0, 4.0], np.float32))
-    assert _stored_score({5: 0.5, 9: 0.25, 77: 9.0}, row) == pytest.approx(2.0)
+    scores = stored_scores(
+        {5: 0.5, 9: 0.25, 77: 9.0},
+        counts=np.array([3, 0, 1], np.int32),
+        lexemes=np.array([2, 5, 9, 9], np.int32),
+        stored=np.array([1.0, 2.0, 4.0, 1.0], np.float32),
+    )
+    assert scores.tolist() == pytest.approx([2.0, 0.0, 0.25])

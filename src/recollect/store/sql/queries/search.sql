@@ -9,6 +9,11 @@ SELECT chunk_id, score FROM search_dense(%(tenant_id)s, %(collection_id)s, %(emb
 SELECT chunk_id, length, sparsevec_send(weights) FROM search_lexical(%(tenant_id)s, %(collection_id)s, %(conditions)s::text[], %(query)s,
                                                      %(limit)s, %(version_ids)s, %(as_of)s)
 
+-- hybrid: both arms, each one's chunks with their rows in the other's table
+SELECT by_words, chunk_id, length, sparsevec_send(weights), similarity, halfvec_send(embedding)
+FROM search_hybrid(%(tenant_id)s, %(collection_id)s, %(embedding)s, %(conditions)s::text[], %(query)s, %(limit)s,
+                   %(version_ids)s, %(as_of)s, %(indexed)s, %(vectors)s)
+
 -- document_frequencies: in how many chunks each lexeme stands, by the last refresh
 SELECT lexeme, document_frequency FROM term_stats
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND lexeme = ANY (%(lexemes)s)

@@ -36,6 +36,13 @@ BEGIN
 END
 $$;
 
+-- Which chunks the lexical arm scores: those that hold a lexeme of every set, or without sets all that score at all.
+CREATE OR REPLACE FUNCTION lexical_condition(p_conditions text[], p_query text) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT coalesce((SELECT string_agg(format('lexemes && %L::int[]', c), ' AND ') FROM unnest(p_conditions) AS c),
+                    format('(weights <#> %s) < 0', p_query))
+$$;
+
 -- Chunks by the inner product of their BM25 weights with the query's IDFs, best first.
 -- p_conditions: int[] literals; a chunk holds at least one lexeme of each. The GIN index answers them together, so that
 -- only chunks that meet all of them are read. Without any, every chunk is scored: in a small collection that takes less
@@ -51,10 +58,47 @@ BEGIN
          WHERE tenant_id = %1$s AND collection_id = %2$s AND %3$s AND %4$s %5$s
          ORDER BY weights <#> $1, chunk_id LIMIT %6$s',
         p_tenant, p_collection, known_condition(p_as_of),
-        coalesce((SELECT string_agg(format('lexemes && %L::int[]', c), ' AND ') FROM unnest(p_conditions) AS c),
-                 '(weights <#> $1) < 0'),
+        lexical_condition(p_conditions, '$1'),
         CASE WHEN p_versions IS NULL THEN '' ELSE 'AND version_id = ANY ($2)' END, p_limit)
     USING p_query, p_versions;
+END
+$$;
+
+-- Both arms in one statement, and every chunk's score in the other arm: the dense arm's chunks with their lexical rows
+-- (by_words false, best first), then the lexical arm's with their similarities (by_words true). A chunk that both arms
+-- found comes twice. The arguments are those of search_dense and search_lexical; p_vectors: with the stored vectors.
+-- What one arm found is looked up in the other's table chunk by chunk, whatever the planner believes of their sizes.
+CREATE OR REPLACE FUNCTION search_hybrid(
+    p_tenant int, p_collection int, p_embedding halfvec, p_conditions text[], p_query sparsevec, p_limit int,
+    p_versions bigint[] DEFAULT NULL, p_as_of timestamptz DEFAULT NULL, p_indexed boolean DEFAULT false,
+    p_vectors boolean DEFAULT false
+) RETURNS TABLE (by_words boolean, chunk_id bigint, length int, weights sparsevec, similarity real, embedding halfvec)
+LANGUAGE plpgsql STABLE SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+    distance text := CASE WHEN p_indexed
+        THEN format('embedding::halfvec(%1$s) <#> $1::halfvec(%1$s)', vector_dims(p_embedding))
+        ELSE 'embedding <#> $1' END;
+BEGIN
+    RETURN QUERY EXECUTE format(
+        '(SELECT false, d.chunk_id, x.length, x.weights, d.similarity, d.embedding
+          FROM (SELECT chunk_id, (-(%1$s))::real AS similarity, %8$s AS embedding FROM chunk_vectors
+                WHERE tenant_id = %2$s AND collection_id = %3$s AND %4$s %5$s
+                ORDER BY %1$s %6$s LIMIT %7$s) d
+          LEFT JOIN chunk_lexical x ON x.tenant_id = %2$s AND x.chunk_id = d.chunk_id
+          ORDER BY d.similarity DESC, d.chunk_id)
+         UNION ALL
+         (SELECT true, l.chunk_id, l.length, l.weights, (-(v.embedding <#> $1))::real, %9$s
+          FROM (SELECT chunk_id, length, weights FROM chunk_lexical
+                WHERE tenant_id = %2$s AND collection_id = %3$s AND %4$s AND %10$s %5$s
+                ORDER BY weights <#> $3, chunk_id LIMIT %7$s) l
+          LEFT JOIN chunk_vectors v ON v.tenant_id = %2$s AND v.chunk_id = l.chunk_id)',
+        distance, p_tenant, p_collection, known_condition(p_as_of),
+        CASE WHEN p_versions IS NULL THEN '' ELSE 'AND version_id = ANY ($2)' END,
+        CASE WHEN p_indexed THEN '' ELSE ', chunk_id' END, p_limit,
+        CASE WHEN p_vectors THEN 'embedding' ELSE 'NULL::halfvec' END,
+        CASE WHEN p_vectors THEN 'v.embedding' ELSE 'NULL::halfvec' END,
+        lexical_condition(p_conditions, '$3'))
+    USING p_embedding, p_versions, p_query;
 END
 $$;
 
