@@ -42,7 +42,7 @@ def settings_for(machine: Machine, *, max_connections: int = 100) -> dict[str, s
 
     Example:
         >>> settings_for(Machine(memory_bytes=8 * 2**30, cpu_count=4))["shared_buffers"]
-        '192MB'
+        '256MB'
     """
     memory = machine.memory_bytes
     # An index build holds its graph in maintenance_work_mem: 100,000 vectors of 384 dimensions take about 150 MB.
@@ -54,7 +54,7 @@ def settings_for(machine: Machine, *, max_connections: int = 100) -> dict[str, s
         "full_page_writes": "on",
         "synchronous_commit": "on",
         "max_connections": str(max_connections),
-        "shared_buffers": _megabytes(_clamp(memory // 32, 32 * _MIB, 448 * _MIB)),
+        "shared_buffers": _megabytes(_clamp(memory // 32, 32 * _MIB, 384 * _MIB)),
         "effective_cache_size": _megabytes(max(memory // 2, 64 * _MIB)),
         "work_mem": _megabytes(_clamp(memory // 512, 4 * _MIB, 16 * _MIB)),
         "maintenance_work_mem": _megabytes(maintenance),

@@ -34,7 +34,7 @@ def test_durability_is_never_traded(machine):
 @given(machines)
 def test_memory_stays_modest_on_any_machine(machine):
     settings = settings_for(machine)
-    assert 32 <= megabytes(settings["shared_buffers"]) <= 192
+    assert 32 <= megabytes(settings["shared_buffers"]) <= 384
     assert 4 <= megabytes(settings["work_mem"]) <= 16
     assert 64 <= megabytes(settings["maintenance_work_mem"]) <= 256
     assert megabytes(settings["effective_cache_size"]) >= megabytes(settings["shared_buffers"])
