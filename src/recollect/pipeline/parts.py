@@ -57,6 +57,8 @@ class Parts:
     def close(self) -> None:
         """Close the store and let go of its server; the next use opens it again."""
         with self._lock:
+            if self._searcher is not None:
+                self._searcher.close()
             if self._store is not None:
                 self._store.close()
             self._searcher = self._store = None

@@ -10,6 +10,8 @@ from recollect.embedding.cached import CachedEmbedder
 from recollect.errors import ConfigurationError
 from recollect.model import DEFAULT_TENANT_ID, Scope
 from recollect.retrieval.arms import analyzer_of
+from recollect.retrieval.health import SearchMonitor
+from recollect.retrieval.probe import RecallProbe
 from recollect.retrieval.ranking import RankingSettings
 from recollect.retrieval.search import Searcher, SearchSettings
 
@@ -38,14 +40,21 @@ def make_searcher(
         config: All settings.
         chat_model: Gives the language model, where one is configured, once an enhancement needs it.
     """
+    cached = CachedEmbedder(embedder, None, query_cache_size=_QUERY_CACHE_SIZE)
     return Searcher(
         store.database,
         store.collections,
         store.search,
-        CachedEmbedder(embedder, None, query_cache_size=_QUERY_CACHE_SIZE),
+        cached,
         rerankers=_rerankers(store, embedder, config),
         enhancers=_enhancers_by_collection(store, config, chat_model),
         settings=_settings(config),
+        monitor=SearchMonitor(
+            store.search_health,
+            RecallProbe(store.database),
+            probe_rate=config.retrieval.probe_rate,
+            take_query_counts=cached.take_query_counts,
+        ),
     )
 
 

@@ -28,6 +28,7 @@ from recollect.store.filters import MatchingVersions, document_filter_of, matchi
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
+    from recollect.retrieval.health import SearchMonitor
     from recollect.retrieval.rerank.base import Reranker
     from recollect.store.collections import Collection, CollectionRepository
     from recollect.store.database import Database
@@ -59,6 +60,7 @@ class Searcher:
         rerankers: Makes a reranker by name.
         enhancers: Gives the query enhancements of a collection, by its name and language.
         settings: What the options of a search leave open.
+        monitor: Counts what the caches answer, and has a sample of searches repeated exactly; `close` closes it.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Searcher:
         rerankers: Callable[[str], Reranker],
         enhancers: Callable[[Collection], Sequence[QueryEnhancer]] = lambda _: (),
         settings: SearchSettings | None = None,
+        monitor: SearchMonitor | None = None,
     ) -> None:
         self._database = database
         self._collections = collections
@@ -78,6 +81,7 @@ class Searcher:
         self._embedder = embedder
         self._enhancers = enhancers
         self._settings = settings or SearchSettings()
+        self._monitor = monitor
         self._arms = Arms(repository, embedder, lexical_budget=self._settings.lexical_budget)
         self._ranker = Ranker(repository, settings=self._settings.ranking, rerankers=rerankers)
         self._shaper = Shaper(repository, collapse=self._settings.collapse_duplicates)
@@ -95,6 +99,11 @@ class Searcher:
     def forget(self) -> None:
         """Forget every cached reply; an erasure calls this."""
         self._cache.clear()
+
+    def close(self) -> None:
+        """Let the monitor write what it counted; idempotent."""
+        if self._monitor is not None:
+            self._monitor.close()
 
     def search(self, scope: Scope, query: str, options: RetrievalOptions, *, collection: str) -> SearchReply:
         """Find the passages that answer a query.
@@ -120,6 +129,8 @@ class Searcher:
         reply, hit = self._cache.get_or_compute(
             key, lambda: self._compute(scope, place, query, options, watch), keep_seconds=_keep_seconds
         )
+        if self._monitor is not None:
+            self._monitor.replied(scope, place, cached=hit)
         return replace(reply, cached=True, timings_ms=watch.timings_ms()) if hit else reply
 
     def _compute(
@@ -141,6 +152,8 @@ class Searcher:
             needs_vectors=self._ranker.needs_vectors(options),
         )
         arms = self._arms.run(scope, request, watch)
+        if self._monitor is not None:
+            self._monitor.searched(scope, request, arms)
         others = [
             self._arms.run(scope, replace(request, plan=QueryPlan(query=wording)), watch)
             for wording in plan.alternatives
