@@ -141,6 +141,7 @@ class Arms:
                 indexed=indexed,
             )
             results.similarities = dict(results.dense)
+            results.exact = True
             self._take_dense_path(indexed, results)
             if not indexed or self._filled(request, len(results.dense)):
                 return

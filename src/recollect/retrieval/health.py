@@ -39,8 +39,9 @@ _REST = 50
 # What could not be written is tried again after this.
 _RETRY_SECONDS = 60.0
 
-# Whoever ends the watch does not wait longer than this for a probe or a write under way.
-_CLOSE_SECONDS = 0.5
+# Whoever ends the watch does not wait longer than this for a probe under way, and for the last write.
+_PROBE_SECONDS = 0.2
+_CLOSE_SECONDS = 1.0
 
 _NICENESS = 10
 
@@ -147,7 +148,7 @@ class SearchMonitor:
     def close(self) -> None:
         """End the watch and write what was counted; idempotent.
 
-        A probe or a write that takes long is not waited for, and its counts are lost.
+        A probe under way is given up. A write that takes long is not waited for, and its counts are lost.
         """
         with self._changed:
             self._closing = True
@@ -155,6 +156,9 @@ class SearchMonitor:
             thread = self._thread
             self._changed.notify()
         if thread is not None:
+            if self._probing:
+                thread.join(_PROBE_SECONDS)
+                self._probe.cancel()
             thread.join(_CLOSE_SECONDS)
 
     # With the condition held

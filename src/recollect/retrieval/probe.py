@@ -11,7 +11,7 @@ from recollect.retrieval.arms import analyzer_of
 from recollect.retrieval.lexical import LexicalArm
 from recollect.store.collections import CollectionRepository
 from recollect.store.search import SearchRepository
-from recollect.store.search_health import ArmRecall, SearchHealth, connection_aside
+from recollect.store.search_health import ArmRecall, Aside, SearchHealth
 
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
@@ -86,29 +86,44 @@ class RecallProbe:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._aside: Aside | None = None
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        """Give up the measurement under way, from another thread, and all that would come."""
+        self._cancelled = True
+        aside = self._aside
+        if aside is not None:
+            aside.cancel()
 
     def measure(self, sample: Sample) -> SearchHealth | None:
         """The recall of each arm that was not exact; None where nothing can be said.
 
-        That is so where the collection has changed since the search, where there was nothing to find, or where even
-        the exhaustive search could not prove its result.
+        That is so where the collection has changed since the search, where there was nothing to find, where even the
+        exhaustive search could not prove its result, or where it was cancelled.
 
         Raises:
             StoreError: The search was refused, failed or took too long.
         """
-        with connection_aside(self._database) as aside:
-            repository = SearchRepository(aside)
-            dense = recall(sample.dense, self._dense(repository, sample), at=sample.at)
-            lexical = recall(sample.lexical, self._lexical(repository, sample), at=sample.at)
-            # Read last: what was compared is then one state of the collection, and the one that was searched.
-            if CollectionRepository(aside).find(sample.scope, sample.place.name) != sample.place:
-                return None
-        if dense is None and lexical is None:
+        with Aside(self._database) as aside:
+            self._aside = aside
+            try:
+                return self._compare(sample, aside.database)
+            finally:
+                self._aside = None
+
+    def _compare(self, sample: Sample, database: Database) -> SearchHealth | None:
+        repository = SearchRepository(database)
+        dense = recall(sample.dense, self._dense(repository, sample), at=sample.at)
+        lexical = recall(sample.lexical, self._lexical(repository, sample), at=sample.at)
+        # Read last: what was compared is then one state of the collection, and the one that was searched.
+        unchanged = CollectionRepository(database).find(sample.scope, sample.place.name) == sample.place
+        if not unchanged or (dense is None and lexical is None):
             return None
         return SearchHealth(probes=1, dense=_arm(dense), lexical=_arm(lexical))
 
     def _dense(self, repository: SearchRepository, sample: Sample) -> Sequence[Scored] | None:
-        if sample.dense is None or sample.embedding is None:
+        if self._cancelled or sample.dense is None or sample.embedding is None:
             return None
         return repository.dense(
             sample.scope,
@@ -120,7 +135,7 @@ class RecallProbe:
         )
 
     def _lexical(self, repository: SearchRepository, sample: Sample) -> Sequence[Scored] | None:
-        if sample.lexical is None:
+        if self._cancelled or sample.lexical is None:
             return None
         # No term is too frequent for this budget: every chunk that holds any of them is scored.
         hits = LexicalArm(repository, budget=sys.maxsize).search(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
+import psycopg
+
 from recollect.model import Scope
-from recollect.store.database import Database, rows
+from recollect.store.database import Connection, Database, rows
 from recollect.store.sql import queries
 
 _SQL = queries("search_health")
@@ -139,23 +141,39 @@ class SearchHealthRepository:
         }
 
 
-@contextmanager
-def connection_aside(database: Database) -> Iterator[Database]:
+class Aside:
     """The same store over one connection of its own, for work that must not take one from the searches.
 
-    Args:
-        database: The store's connections.
+    A context manager. Statements are given up after `ASIDE_SECONDS`.
 
-    Yields:
-        A `Database` of one connection, whose statements are given up after `ASIDE_SECONDS`.
+    Args:
+        database: The store's connections; none of them is used.
     """
-    aside = Database(database.dsn, max_connections=1)
-    try:
-        with aside.autocommit() as connection:
-            connection.execute(_SQL["aside"], {"seconds": f"{ASIDE_SECONDS}s"})
-        yield aside
-    finally:
-        aside.close()
+
+    def __init__(self, database: Database) -> None:
+        self.database = Database(database.dsn, max_connections=1)
+        self._connection: Connection | None = None
+
+    def __enter__(self) -> Aside:
+        try:
+            with self.database.autocommit() as connection:
+                connection.execute(_SQL["aside"], {"seconds": f"{ASIDE_SECONDS}s"})
+                self._connection = connection
+        except BaseException:
+            self.database.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection = None
+        self.database.close()
+
+    def cancel(self) -> None:
+        """Have the statement under way fail, from any thread; does nothing where there is none."""
+        connection = self._connection
+        if connection is not None:
+            with suppress(psycopg.Error):
+                connection.cancel_safe(timeout=1.0)
 
 
 def total_health(parts: Iterable[SearchHealth]) -> SearchHealth:

@@ -104,8 +104,13 @@ class Measurer:
         self.samples: list[Sample] = []
         self.begun = threading.Semaphore(0)
         self.let = threading.Event()
+        self.cancelled = False
         if not held:
             self.let.set()
+
+    def cancel(self) -> None:
+        self.cancelled = True
+        self.let.set()
 
     def measure(self, sample: Sample) -> SearchHealth | None:
         self.samples.append(sample)
@@ -335,15 +340,28 @@ def test_a_fault_in_measuring_is_told_once_and_ends_it(caplog: pytest.LogCapture
     assert notebook.added[1, 1].result_cache == HitCounts(hits=1)
 
 
-def test_the_end_does_not_wait_for_a_long_probe():
-    measurer = Measurer(PROBED, held=True)
+def test_the_end_cancels_a_long_probe_and_writes_what_was_counted():
+    notebook, measurer = Notebook(), Measurer(held=True)
+    watch = monitor(notebook, measurer)
+    watch.replied(Scope(), collection(), cached=True)
+    watch.searched(Scope(), request(), results())
+    assert measurer.begun.acquire(timeout=20)
+    watch.close()
+    assert measurer.cancelled
+    assert notebook.added[1, 1].result_cache == HitCounts(hits=1)
+    # Searches that end later disturb nothing.
+    watch.searched(Scope(), request(), results())
+    watch.replied(Scope(), collection(), cached=True)
+
+
+def test_the_end_does_not_wait_for_a_probe_that_cannot_be_cancelled():
+    measurer = Measurer(held=True)
+    measurer.cancel = lambda: None
     watch = monitor(Notebook(), measurer)
     watch.searched(Scope(), request(), results())
     assert measurer.begun.acquire(timeout=20)
     watch.close()
     assert not measurer.let.is_set()
-    watch.searched(Scope(), request(), results())
-    watch.replied(Scope(), collection(), cached=True)
     measurer.let.set()
 
 
