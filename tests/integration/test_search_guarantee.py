@@ -327,8 +327,13 @@ def test_a_probe_can_be_cancelled_while_it_waits(filled: Shelf, module_dsn: str)
     with ThreadPoolExecutor(1) as pool, store.database.transaction(Scope()) as connection:
         connection.execute("LOCK TABLE chunk_vectors IN ACCESS EXCLUSIVE MODE")
         measured = pool.submit(probe.measure, sample)
-        waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        waits = (
+            "SELECT count(*) FROM pg_locks WHERE NOT granted "
+            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        )
+        deadline = time.monotonic() + 10
         while not connection.execute(waits).fetchone()[0]:
+            assert time.monotonic() < deadline
             time.sleep(0.01)
         probe.cancel()
         with pytest.raises(StoreError, match="cancel"):
