@@ -3,7 +3,7 @@ r"""A hybrid query on 100,000 chunks, beside the query's embedding.
 Fills a store through the ingest that documents always take (cut, weighed, one transaction a batch, the HNSW index at
 the end), with vectors computed beforehand (see benchmarks/synthetic.py), and beside the large collection a small one in
 the same store. Then real questions, embedded beforehand too, are asked through ``RAGPipeline.search`` with the default
-settings. Run from the repository root::
+settings, and once more without reranking. Run from the repository root::
 
     python benchmarks/query_speed.py build --work ../query-bench
     python benchmarks/query_speed.py measure --work ../query-bench
@@ -21,13 +21,14 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import synthetic
 from harness import Clock, Memory, machine, percentile, say, server_version, size_on_disk, table, versions
 
-from recollect import Document, RAGConfig, RAGPipeline
+from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.model import Chunk, Scope
 from recollect.retrieval.analysis import Analyzer
 from recollect.retrieval.lexical import LexicalArm
@@ -159,23 +160,25 @@ def measure(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownVectors
     folder = arguments.work / "data"
     totals, stages, notes = [], [], []
     memory = Memory(folder)
-    for name in collections(arguments):
+    for name, rerank in product(collections(arguments), (None, "none")):
+        options = RetrievalOptions(rerank=rerank)
         with Clock() as first:
-            rag.search(questions[0], collection=name)
+            rag.search(questions[0], options, collection=name)
         for question in questions[:50]:
-            rag.search(question, collection=name)
-        times, per_stage, paths = ask(rag, name, questions, arguments.rounds)
+            rag.search(question, options, collection=name)
+        times, per_stage, paths = ask(rag, name, questions, options, arguments.rounds)
         chunks = rag.store.collections.get(Scope(), name).chunk_count
         p50, p95, p99 = (f"{percentile(times, share):.2f}" for share in (50, 95, 99))
-        totals.append([name, f"{chunks:,}", len(times), p50, p95, p99, f"{max(times):.1f}"])
+        reranked = rerank or rag.config.retrieval.rerank
+        totals.append([name, reranked, f"{chunks:,}", len(times), p50, p95, p99, f"{max(times):.1f}"])
         totals[-1].append(", ".join(f"{path} ({count})" for path, count in paths.most_common()))
         for stage, found in per_stage.items():
-            stages.append([name, stage, f"{percentile(found, 50):.2f}", f"{percentile(found, 95):.2f}"])
-        notes.append(f"The first query of the process on {name}: {first.seconds * 1000:.0f} ms.")
+            stages.append([name, reranked, stage, f"{percentile(found, 50):.2f}", f"{percentile(found, 95):.2f}"])
+        notes.append(f"The first such query of the process on {name}: {first.seconds * 1000:.0f} ms.")
         memory.sample()
-    head = ["collection", "chunks", "queries", "p50, ms", "p95, ms", "p99, ms", "most, ms", "paths"]
+    head = ["collection", "reranking", "chunks", "queries", "p50, ms", "p95, ms", "p99, ms", "most, ms", "paths"]
     print(f"{machine()}\n\n{table(head, totals)}\n")
-    print(table(["collection", "stage", "p50, ms", "p95, ms"], stages), "\n")
+    print(table(["collection", "reranking", "stage", "p50, ms", "p95, ms"], stages), "\n")
     print("\n".join(notes))
     peaks = ", ".join(f"{name} {size:.0f} MB" for name, size in memory.peaks.items())
     database = rag.status().database_bytes / 1e6
@@ -184,7 +187,7 @@ def measure(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownVectors
 
 
 def ask(
-    rag: RAGPipeline, name: str, questions: Sequence[str], rounds: int
+    rag: RAGPipeline, name: str, questions: Sequence[str], options: RetrievalOptions, rounds: int
 ) -> tuple[list[float], dict[str, list[float]], Counter[str]]:
     times: list[float] = []
     stages: dict[str, list[float]] = {}
@@ -192,7 +195,7 @@ def ask(
     for _ in range(rounds):
         for question in questions:
             started = time.perf_counter()
-            reply = rag.search(question, collection=name)
+            reply = rag.search(question, options, collection=name)
             elapsed = (time.perf_counter() - started) * 1000
             times.append(elapsed - reply.timings_ms.get("embed", 0.0))
             paths[" + ".join(f"{arm} {path}" for arm, path in sorted(reply.paths.items()))] += 1
@@ -256,6 +259,8 @@ class Explaining:
         self._connection.execute(f"BEGIN; SET LOCAL recollect.tenant_id = {scope.tenant_id}")
         yield self
         self._connection.execute("COMMIT")
+
+    single_reads = transaction
 
     def execute(self, query: str, params: dict, *, binary: bool):
         explain = re.sub(r"(?s)SELECT .* FROM (search_\w+)", r"SELECT line FROM pg_temp.explain_\1", query)
