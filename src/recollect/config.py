@@ -150,6 +150,15 @@ class RetrievalConfig(_Section):
     enhance: EnhanceConfig = Field(default_factory=EnhanceConfig)
 
 
+class ContextConfig(_Section):
+    """``[rag.context]``: how much of what was found a language model is shown, in `ask` and in `context` alike."""
+
+    token_budget: int = Field(
+        3_000, ge=1, description="Tokens of a context at most, its headers included, by the model's own tokenizer."
+    )
+    max_context_length: int = Field(12_000, ge=500, description="Characters of a context at most, headers included.")
+
+
 class AnswerConfig(_Section):
     """``[rag.answer]``: extraction by default, a language model where one is configured."""
 
@@ -159,7 +168,6 @@ class AnswerConfig(_Section):
     base_url: str | None = Field(None, description="Of an OpenAI-compatible server.")
     timeout_seconds: float = Field(60, gt=0)
     passages: int = Field(10, ge=1, le=100, description="Passages that an answer may rest on.")
-    max_context_chars: int = Field(12_000, ge=500, description="Characters of context that a model is given.")
 
 
 class RAGConfig(BaseSettings):
@@ -182,6 +190,7 @@ class RAGConfig(BaseSettings):
     storage: StorageConfig = Field(default_factory=StorageConfig)
     ingest: IngestConfig = IngestConfig()
     retrieval: RetrievalConfig = RetrievalConfig()
+    context: ContextConfig = ContextConfig()
     answer: AnswerConfig = AnswerConfig()
 
     @classmethod

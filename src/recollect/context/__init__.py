@@ -2,13 +2,14 @@
 
 from recollect.context.assembly import AssembledContext, assemble
 from recollect.context.blocks import ContextBlock, context_block, defused
-from recollect.context.budget import estimate_tokens
+from recollect.context.budget import counter_of, estimate_tokens
 
 __all__ = [
     "AssembledContext",
     "ContextBlock",
     "assemble",
     "context_block",
+    "counter_of",
     "defused",
     "estimate_tokens",
 ]

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 BYTES_PER_TOKEN = 4
+# No tokenizer's vocabulary has words of this length.
+_LONGEST_PLAUSIBLE = 64
 
 
 def estimate_tokens(text: str) -> int:
@@ -20,6 +22,25 @@ def estimate_tokens(text: str) -> int:
         text: Any text.
     """
     return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
+
+
+def counter_of(token_spans: Callable[[str], Sequence[tuple[int, int]]]) -> Callable[[str], int]:
+    """A counter from a tokenizer that tells where its tokens stand.
+
+    What a tokenizer takes for one token though it is very long (an encoded file, a text without spaces in an unknown
+    script) counts as a quarter of its bytes: other models do not swallow it whole.
+
+    Args:
+        token_spans: From a text to the characters that each of its tokens covers.
+    """
+
+    def count(text: str) -> int:
+        return sum(
+            1 if end - start <= _LONGEST_PLAUSIBLE else estimate_tokens(text[start:end])
+            for start, end in token_spans(text)
+        )
+
+    return count
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,15 @@ from recollect.answer.refusal import RefusalRule
 from recollect.answer.service import AnswerOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from recollect.config import RAGConfig
     from recollect.store.collections import Collection
 
 
-def answer_options(config: RAGConfig, place: Collection | None, model_name: str) -> AnswerOptions:
+def answer_options(
+    config: RAGConfig, place: Collection | None, model_name: str, *, count_tokens: Callable[[str], int]
+) -> AnswerOptions:
     """The options of an answer from a collection; None: one that does not exist yet."""
     calibrated = place.refusal if place else None
     # A threshold means something for the model that it was found with alone.
@@ -22,5 +26,7 @@ def answer_options(config: RAGConfig, place: Collection | None, model_name: str)
     return AnswerOptions(
         language=place.language if place else config.language,
         extraction=ExtractionOptions(rule=rule),
-        max_context_chars=config.answer.max_context_chars,
+        max_context_chars=config.context.max_context_length,
+        max_context_tokens=config.context.token_budget,
+        count_tokens=count_tokens,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -132,6 +133,23 @@ class Parts:
         )
 
     @property
+    def count_tokens(self) -> Callable[[str], int]:
+        """Counts tokens as the model that reads a context does, as far as that is known.
+
+        A language model that was handed over counts for itself where it can (``count_tokens``). Of one behind a server
+        nothing is known: four bytes are a token. Without one, the local embedding model's tokenizer counts.
+        """
+        from recollect.context import counter_of, estimate_tokens
+
+        if self._given_chat_model is not None:
+            own: Callable[[str], int] = getattr(self._given_chat_model, "count_tokens", estimate_tokens)
+            return own
+        token_spans: Tokenize | None = getattr(self.embedder, "token_spans", None)
+        if token_spans is None or self._config.answer.provider != "extractive":
+            return estimate_tokens
+        return counter_of(token_spans)
+
+    @property
     def searcher(self) -> Searcher:
         """Runs searches against the open store."""
         with self._lock:
@@ -229,6 +247,8 @@ class Parts:
         return BatchWriter(preparer, self.store.collections, self.store.writer, scope=scope, collection=place)
 
 
-def scope_of(tenant_id: int | None) -> Scope:
-    """The present of a tenant's knowledge; None: the default tenant's."""
-    return Scope(tenant_id=DEFAULT_TENANT_ID if tenant_id is None else tenant_id)
+def scope_of(tenant_id: int | None, as_of: datetime | None = None) -> Scope:
+    """A tenant's knowledge as of a time (without a zone: UTC); None: the default tenant's, the present."""
+    if as_of is not None and as_of.tzinfo is None:
+        as_of = as_of.replace(tzinfo=UTC)
+    return Scope(tenant_id=DEFAULT_TENANT_ID if tenant_id is None else tenant_id, as_of=as_of)

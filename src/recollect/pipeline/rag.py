@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +15,9 @@ from recollect.pipeline.administration import Administration
 from recollect.pipeline.parts import DownloadProgress, Parts, scope_of
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from recollect.context import AssembledContext
     from recollect.embedding.base import EmbeddingProvider
     from recollect.embedding.models import ModelCache
     from recollect.ingest.report import IngestReport, IngestResult, ProgressCallback
@@ -262,6 +265,7 @@ class RAGPipeline(Administration):
         *,
         collection: str | None = None,
         tenant_id: int | None = None,
+        as_of: datetime | None = None,
     ) -> SearchReply:
         """Find the passages that answer a query, with timings and the paths taken.
 
@@ -270,6 +274,7 @@ class RAGPipeline(Administration):
             options: How to search; None: the configured defaults.
             collection: Where to search; None: the configured one.
             tenant_id: Whose knowledge; None: the default tenant's.
+            as_of: Search what was known at this time (without a zone: UTC); None: now.
 
         Raises:
             UsageError: The query or an option is not valid.
@@ -278,7 +283,7 @@ class RAGPipeline(Administration):
         name = collection or self.config.collection
         given = options or self.default_options()
         try:
-            return self._parts.searcher.search(scope_of(tenant_id), query, given, collection=name)
+            return self._parts.searcher.search(scope_of(tenant_id, as_of), query, given, collection=name)
         except NotFoundError:
             if name != DEFAULT_COLLECTION:
                 raise
@@ -291,9 +296,56 @@ class RAGPipeline(Administration):
         *,
         collection: str | None = None,
         tenant_id: int | None = None,
+        as_of: datetime | None = None,
     ) -> list[RetrievedContext]:
         """The passages that answer a query, best first: `search` without what stands around them."""
-        return list(self.search(query, options, collection=collection, tenant_id=tenant_id).results)
+        reply = self.search(query, options, collection=collection, tenant_id=tenant_id, as_of=as_of)
+        return list(reply.results)
+
+    def context(
+        self,
+        query: str,
+        options: RetrievalOptions | None = None,
+        *,
+        token_budget: int | None = None,
+        max_context_length: int | None = None,
+        count_tokens: Callable[[str], int] | None = None,
+        collection: str | None = None,
+        tenant_id: int | None = None,
+        as_of: datetime | None = None,
+    ) -> AssembledContext:
+        """What a language model should read to answer a query: the passages found, numbered, within a budget.
+
+        No language model is asked. Where nothing relevant is found, the context is empty.
+
+        Args:
+            query: In plain words.
+            options: How to search, ``top_k`` being the most passages shown; None: the configured defaults.
+            token_budget: Tokens at most, headers included; None: the configured number.
+            max_context_length: Characters at most, headers included; None: the configured number.
+            count_tokens: Counts the tokens of a text as the model does that will read it; None: the local model's
+                tokenizer, or a quarter of the bytes where there is none.
+            collection: Where to search; None: the configured one.
+            tenant_id: Whose knowledge; None: the default tenant's.
+            as_of: Search what was known at this time (without a zone: UTC); None: now.
+
+        Raises:
+            UsageError: The query, an option or a limit is not valid.
+            NotFoundError: There is no such collection. The default one is empty rather than missing.
+        """
+        from recollect.context import assemble
+
+        name = collection or self.config.collection
+        reply = self.search(query, options, collection=name, tenant_id=tenant_id, as_of=as_of)
+        place = self.store.collections.find(scope_of(tenant_id), name)
+        limits = self.config.context
+        return assemble(
+            reply.results,
+            token_budget=limits.token_budget if token_budget is None else token_budget,
+            max_context_length=limits.max_context_length if max_context_length is None else max_context_length,
+            count_tokens=count_tokens or self._parts.count_tokens,
+            language=place.language if place else self.config.language,
+        )
 
     def why_not(
         self,
@@ -334,6 +386,7 @@ class RAGPipeline(Administration):
         *,
         collection: str | None = None,
         tenant_id: int | None = None,
+        as_of: datetime | None = None,
     ) -> Answer:
         """Answer a question from the knowledge base, with citations, or refuse.
 
@@ -342,13 +395,14 @@ class RAGPipeline(Administration):
             options: How to search for the passages; None: the configured defaults.
             collection: Where to search; None: the configured one.
             tenant_id: Whose knowledge; None: the default tenant's.
+            as_of: Search what was known at this time (without a zone: UTC); None: now.
 
         Raises:
             UsageError: The question or an option is not valid.
             NotFoundError: There is no such collection.
             ProviderError: The language model failed.
         """
-        *_, answer = self.ask_stream(question, options, collection=collection, tenant_id=tenant_id)
+        *_, answer = self.ask_stream(question, options, collection=collection, tenant_id=tenant_id, as_of=as_of)
         assert isinstance(answer, Answer), "a stream ends with the answer"
         return answer
 
@@ -359,6 +413,7 @@ class RAGPipeline(Administration):
         *,
         collection: str | None = None,
         tenant_id: int | None = None,
+        as_of: datetime | None = None,
     ) -> Iterator[str | Answer]:
         """As `ask`, but yields the answer's pieces as they come, and the whole `Answer` at the end."""
         from recollect.answer.service import stream_answer_sync
@@ -366,14 +421,14 @@ class RAGPipeline(Administration):
 
         name = collection or self.config.collection
         given = options or replace(self.default_options(), top_k=self.config.answer.passages)
-        reply = self.search(question, given, collection=name, tenant_id=tenant_id)
+        reply = self.search(question, given, collection=name, tenant_id=tenant_id, as_of=as_of)
         place = self.store.collections.find(scope_of(tenant_id), name)
         for piece in stream_answer_sync(
             question,
             reply.results,
             embedder=self.embedder,
             chat_model=self._parts.chat_model,
-            options=answer_options(self.config, place, self.embedder.model_name),
+            options=answer_options(self.config, place, self.embedder.model_name, count_tokens=self._parts.count_tokens),
         ):
             if isinstance(piece, Answer):
                 search_ms = {f"search_{stage}": ms for stage, ms in reply.timings_ms.items()}
