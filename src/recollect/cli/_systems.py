@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.cli._evaluation import Engine, fresh_collection, hit_of, measured
-from recollect.cli.rag_test import narrowed
+from recollect.cli.rag_test import options_of
 from recollect.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from recollect.cli._session import Session
     from recollect.config import RAGConfig
-    from recollect.evaluation.cases import Filters, Suite
+    from recollect.evaluation.cases import CaseSearch, Suite
     from recollect.evaluation.compare import SystemRun
     from recollect.evaluation.datasets import BeirDataset, SpanDataset
     from recollect.evaluation.outcomes import Hit, QueryOutcome
@@ -50,7 +50,7 @@ def load_data(path: Path) -> BeirDataset | SpanDataset | Suite:
         NotFoundError: There is nothing.
         UsageError: It is none of them, or damaged.
     """
-    from recollect.evaluation.cases import load_suite
+    from recollect.evaluation.case_files import load_suite
     from recollect.evaluation.datasets import load_beir, load_spans
 
     if path.is_file():
@@ -149,7 +149,7 @@ def _outcomes(rag: RAGPipeline, place: _Place, task: Task, progress: Callable[[i
     engine = Engine(rag, place.collection, options, depth=place.depth)
     if isinstance(data, Suite):
         search = partial(_case_hits, rag, place.collection, options)
-        return check_cases(data, search, default_top_k=options.top_k, progress=progress)
+        return check_cases(data, search, progress=progress)
     if isinstance(data, SpanDataset):
         budget = max(task.budget_chars, *BUDGETS)
         return cover_spans(
@@ -162,8 +162,12 @@ def _outcomes(rag: RAGPipeline, place: _Place, task: Task, progress: Callable[[i
     return rank_documents(data, engine.hits, progress=progress)
 
 
-def _case_hits(
-    rag: RAGPipeline, collection: str, options: RetrievalOptions, query: str, filters: Filters, top_k: int | None
-) -> list[Hit]:
-    given = replace(narrowed(options, filters), top_k=top_k or options.top_k)
-    return [hit_of(passage) for passage in rag.search(query, given, collection=collection).results]
+def _case_hits(rag: RAGPipeline, collection: str, options: RetrievalOptions, asked: CaseSearch) -> list[Hit]:
+    reply = rag.search(
+        asked.query,
+        options_of(asked, options),
+        collection=collection,
+        tenant_id=asked.tenant_id,
+        as_of=asked.as_of,
+    )
+    return [hit_of(passage) for passage in reply.results]

@@ -47,7 +47,7 @@ def _calibrate(
     """
     from recollect.answer.refusal import RefusalRule
     from recollect.evaluation.calibrate import calibrate, stored_rule
-    from recollect.evaluation.cases import load_suite
+    from recollect.evaluation.case_files import load_suite
 
     if (cases is None) == (not reset):
         raise UsageError("Give --cases FILE to calibrate, or --reset to go back to the built-in rule.")
@@ -94,10 +94,13 @@ def _score(
     rag: RAGPipeline, suite: Suite, case: Case, place: Collection, options: RetrievalOptions, rule: RefusalRule
 ) -> float:
     from recollect.answer.extractive import ExtractionOptions, read
-    from recollect.cli.rag_test import narrowed
+    from recollect.cli.rag_test import options_of
     from recollect.evaluation.calibrate import ALWAYS_REFUSED
 
-    reply = rag.search(case.query, narrowed(options, suite.filters(case)), collection=place.name)
+    asked = suite.search(case)
+    # Passages for an answer, as many as `ask` reads: a case's own number is about the search.
+    narrowed = replace(options_of(asked, options), top_k=options.top_k)
+    reply = rag.search(case.query, narrowed, collection=place.name, tenant_id=asked.tenant_id, as_of=asked.as_of)
     passages = [passage for passage in reply.results if passage.content.strip()]
     reading = read(
         case.query, passages, embedder=rag.embedder, language=place.language, options=ExtractionOptions(rule=rule)

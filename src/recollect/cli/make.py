@@ -42,7 +42,7 @@ def _make(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> int:
     """Draft test cases from a collection, without a language model, for a person to choose from and improve."""
-    from recollect.evaluation.cases import dump_suite
+    from recollect.evaluation.case_files import dump_suite
     from recollect.evaluation.make import draft_cases
 
     if out is not None and out.exists() and not force:

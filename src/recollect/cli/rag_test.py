@@ -18,7 +18,7 @@ from recollect.errors import UsageError
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from recollect.evaluation.cases import Filters
+    from recollect.evaluation.cases import CaseSearch
     from recollect.evaluation.rag_test import CaseResult, Found, SuiteResult
     from recollect.model import RetrievalOptions
     from recollect.pipeline import RAGPipeline
@@ -53,13 +53,12 @@ def _rag_test(
 ) -> int:
     """Run test cases: precision, recall, MRR and latency; the exit status is 1 if a case falls below its thresholds."""
     from recollect.cli._progress import WorkBar
-    from recollect.evaluation.cases import load_suite
+    from recollect.evaluation.case_files import load_suite
     from recollect.evaluation.rag_test import run_suite, selected
 
     suite = load_suite(file)
     cases = selected(suite, test or [])
-    for case in cases:
-        suite.filters(case)
+    asked = [suite.search(case) for case in cases]
     options = search.retrieval(mode=session.config.retrieval.mode, top_k=session.config.retrieval.top_k)
     with (
         session.pipeline(measured(session.config)) as rag,
@@ -68,7 +67,7 @@ def _rag_test(
         engine = _Engine(rag, name, options)
         with WorkBar(session.err, "Testing", unit="cases") as bar:
             # The first search loads the model, which is no part of any case's latency.
-            engine.search(cases[0].query, suite.filters(cases[0]), 1)
+            engine.search(asked[0])
             result = run_suite(
                 suite, search=engine.search, refuses=engine.refuses, cases=cases, runs=runs, progress=bar.update
             )
@@ -117,27 +116,41 @@ class _Engine:
         self._collection = collection
         self._options = options
 
-    def search(self, query: str, filters: Filters, top_k: int | None) -> list[Found]:
+    def search(self, asked: CaseSearch) -> list[Found]:
         from recollect.cli.query import place
         from recollect.evaluation.rag_test import Found
 
-        options = narrowed(self._options, filters)
-        reply = self._rag.search(query, replace(options, top_k=top_k or options.top_k), collection=self._collection)
+        reply = self._rag.search(
+            asked.query,
+            options_of(asked, self._options),
+            collection=self._collection,
+            tenant_id=asked.tenant_id,
+            as_of=asked.as_of,
+        )
         return [Found(hit.source, hit.content, place(hit.source, hit.section, hit.page).plain) for hit in reply.results]
 
-    def refuses(self, query: str, filters: Filters) -> bool:
-        options = replace(narrowed(self._options, filters), top_k=self._rag.config.answer.passages)
-        return self._rag.ask(query, options, collection=self._collection).refused
+    def refuses(self, asked: CaseSearch) -> bool:
+        options = replace(options_of(asked, self._options), top_k=self._rag.config.answer.passages)
+        return self._rag.ask(
+            asked.query, options, collection=self._collection, tenant_id=asked.tenant_id, as_of=asked.as_of
+        ).refused
 
 
-def narrowed(options: RetrievalOptions, filters: Filters) -> RetrievalOptions:
-    """Options of a search with a case's filters in place of theirs, where it has any."""
+def options_of(asked: CaseSearch, given: RetrievalOptions) -> RetrievalOptions:
+    """The options of a case's search: those given, with its number of passages and narrowed by its filters.
+
+    Its departments and sources stand in place of those given, where it names any; everything else must hold as well.
+    """
+    filters = asked.filters
+    wholes = [whole for whole in (given.filters, filters.where) if whole]
     return replace(
-        options,
-        department=filters.department or options.department,
-        source=filters.source or options.source,
-        tags=(*options.tags, *filters.tags),
-        metadata_filters={**options.metadata_filters, **filters.metadata},
+        given,
+        top_k=asked.top_k or given.top_k,
+        department=filters.department or given.department,
+        source=filters.source or given.source,
+        tags=(*given.tags, *filters.tags),
+        metadata_filters={**given.metadata_filters, **filters.metadata},
+        filters={"and": wholes} if len(wholes) > 1 else next(iter(wholes), None),
     )
 
 

@@ -1,17 +1,17 @@
-"""Test cases of retrieval, as people write them in YAML: read strictly, written readably."""
+"""Test cases of retrieval, as people write them in YAML."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
 from typing import Annotated, Any
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from recollect.errors import NotFoundError, UsageError
-
-MAX_FILE_BYTES = 10 * 1024 * 1024
+from recollect.errors import UsageError
+from recollect.model.filter import parse_filter
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Line = Annotated[str, Field(min_length=1, strict=True)]
@@ -62,41 +62,94 @@ class Evidence(_Strict):
 
 
 class Filters(_Strict):
-    """Which documents are searched.
+    """Which documents are searched: four short forms, and beside them the whole language of `recollect.model.filter`.
 
     Attributes:
         department: Only documents of one of these departments.
         source: Only documents whose source is one of these.
         tags: Only documents that carry all of these tags.
         metadata: Only documents whose metadata has these values.
+        where: Every other entry of a file's ``filters``, as a filter in the full language; None: there is none.
     """
 
     department: tuple[Line, ...] = ()
     source: tuple[Line, ...] = ()
     tags: tuple[Line, ...] = ()
     metadata: Mapping[str, Any] = Field(default_factory=dict)
+    where: Mapping[str, Any] | None = None
 
     @model_validator(mode="before")
     @classmethod
-    def _one_as_a_list(cls, value: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-        return _lists(value, ("department", "source", "tags"))
+    def _short_and_full(cls, value: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+        if not isinstance(value, Mapping):
+            return value
+        short: dict[str, Any] = {}
+        full: dict[str, Any] = {}
+        for key, item in _without_dates(value).items():
+            if key in _SHORT_FILTERS and not isinstance(item, Mapping):
+                short[key] = item
+            elif key == "metadata" and isinstance(item, Mapping):
+                compared = {name: wanted for name, wanted in item.items() if isinstance(wanted, Mapping)}
+                short[key] = {name: wanted for name, wanted in item.items() if name not in compared}
+                full |= {f"metadata.{name}": wanted for name, wanted in compared.items()}
+            else:
+                full[str(key)] = item
+        return {**_lists(short, _SHORT_FILTERS), "where": full or None}
+
+    @field_validator("where")
+    @classmethod
+    def _is_a_filter(cls, value: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        if value is not None:
+            try:
+                parse_filter(value)
+            except UsageError as exc:
+                raise ValueError(str(exc)) from exc
+        return value
+
+
+_SHORT_FILTERS = ("department", "source", "tags")
+
+
+def _without_dates(value: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+    """YAML's dates as the texts that metadata, being JSON, hold in their place."""
+    if isinstance(value, Mapping):
+        return {key: _without_dates(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_dates(item) for item in value]
+    return value.isoformat() if isinstance(value, date) else value
 
 
 class Persona(_Strict):
-    """A caller that cases can be run as: sees documents of these departments, with these tags.
+    """A caller that cases can be run as: whose knowledge is searched, as of when, and which part of it.
 
     Attributes:
-        department: One of these; none given: every department.
-        tags: All of these.
+        department: Documents of one of these; none given: of every department.
+        tags: Documents with all of these.
+        tenant_id: Whose knowledge it is; None: the default tenant's.
+        as_of: What was known at this time; None: now. A time without a zone is UTC, a date its first moment.
     """
 
     department: tuple[Line, ...] = ()
     tags: tuple[Line, ...] = ()
+    tenant_id: Annotated[int, Field(ge=1, strict=True)] | None = None
+    as_of: datetime | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _one_as_a_list(cls, value: Any) -> Any:  # noqa: ANN401 - whatever the file holds
         return _lists(value, ("department", "tags"))
+
+    @field_validator("as_of", mode="before")
+    @classmethod
+    def _a_moment(cls, value: Any) -> datetime | None:  # noqa: ANN401 - whatever the file holds
+        if isinstance(value, str):
+            with suppress(ValueError):
+                value = datetime.fromisoformat(value)
+        if isinstance(value, date) and not isinstance(value, datetime):
+            value = datetime.combine(value, time())
+        if value is not None and not isinstance(value, datetime):
+            raise ValueError(f"must be a time such as 2026-01-31 or 2026-01-31T12:00:00Z, not {value!r}")
+        return value.replace(tzinfo=UTC) if value is not None and value.tzinfo is None else value
 
 
 class Thresholds(_Strict):
@@ -156,6 +209,25 @@ class Case(_Strict):
         return self
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseSearch:
+    """What a case asks of an engine.
+
+    Attributes:
+        query: In plain words.
+        filters: Which documents are searched, the persona's part of them included.
+        top_k: Passages looked at; None: the configured number.
+        tenant_id: Whose knowledge; None: the default tenant's.
+        as_of: As of when (time-zone aware); None: now.
+    """
+
+    query: str
+    filters: Filters
+    top_k: int | None = None
+    tenant_id: int | None = None
+    as_of: datetime | None = None
+
+
 class Defaults(_Strict):
     """What holds for every case that does not say otherwise."""
 
@@ -195,147 +267,24 @@ class Suite(_Strict):
         own = case.thresholds.model_dump(exclude_unset=True)
         return self.defaults.thresholds.model_copy(update=own)
 
-    def filters(self, case: Case) -> Filters:
-        """A case's filters, narrowed to what its persona sees.
+    def search(self, case: Case) -> CaseSearch:
+        """What a case asks: its filters narrowed to what its persona sees, the file's number of passages.
 
         Raises:
             UsageError: The case asks for departments that the persona does not see.
         """
-        if case.persona is None:
-            return case.filters
-        persona, asked = self.personas[case.persona], case.filters.department
+        persona = Persona() if case.persona is None else self.personas[case.persona]
+        asked = case.filters.department
         departments = asked or persona.department
         if asked and persona.department:
             departments = tuple(name for name in asked if name in persona.department)
             if not departments:
                 raise UsageError(f"case {case.name!r}: {case.persona!r} sees none of the departments {list(asked)}")
         tags = tuple(dict.fromkeys((*case.filters.tags, *persona.tags)))
-        return case.filters.model_copy(update={"department": departments, "tags": tags})
-
-
-def load_suite(path: Path | str) -> Suite:
-    """Read a file of test cases.
-
-    Args:
-        path: YAML in UTF-8. Unknown and repeated keys, anchors and aliases are refused.
-
-    Raises:
-        NotFoundError: The file does not exist.
-        UsageError: It is not such a file; the message names the line, and the case where there is one.
-    """
-    file = Path(path)
-    if not file.is_file():
-        raise NotFoundError(f"{file}: there is no such file of test cases")
-    if file.stat().st_size > MAX_FILE_BYTES:
-        raise UsageError(f"{file} is larger than {MAX_FILE_BYTES:,} bytes: split it into several files")
-    try:
-        text = file.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as exc:
-        raise UsageError(f"{file}: not UTF-8 ({exc.reason}); convert the file to UTF-8") from exc
-    return parse_suite(text, name=str(file))
-
-
-def parse_suite(text: str, *, name: str = "test cases") -> Suite:
-    """Test cases from YAML text; see `load_suite`.
-
-    Args:
-        text: The file's content.
-        name: Stands before every complaint.
-    """
-    try:
-        node = _Loader(text).get_single_node()
-        if node is None:
-            raise UsageError(f"{name}: the file is empty. Put test cases under 'cases:'.")
-        content = _Loader("").construct_document(node)
-    except yaml.YAMLError as exc:
-        mark = getattr(exc, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        raise UsageError(f"{name}{line}: not valid YAML: {getattr(exc, 'problem', None) or exc}") from exc
-    except (RecursionError, ValueError) as exc:
-        raise UsageError(f"{name}: not valid YAML: {str(exc) or 'nested too deeply'}") from exc
-    if not isinstance(content, dict):
-        raise UsageError(f"{name}: expected a mapping with 'cases:', found {type(content).__name__}")
-    try:
-        return Suite.model_validate(content)
-    except ValidationError as exc:
-        problems = [_problem(error, node, content, name) for error in exc.errors(include_url=False)]
-        raise UsageError("\n".join(problems)) from exc
-
-
-def dump_suite(cases: Iterable[Mapping[str, object]], *, comment: str = "") -> str:
-    """Test cases as YAML text that `load_suite` reads.
-
-    Args:
-        cases: Each with the keys of a case in a file.
-        comment: Stands at the top, each line behind a ``#``.
-    """
-    head = "".join(f"# {line}".rstrip() + "\n" for line in comment.splitlines())
-    body = yaml.safe_dump({"cases": [dict(case) for case in cases]}, allow_unicode=True, sort_keys=False, width=110)
-    return f"{head}\n{body}" if head else body
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML without what test cases do not need and a hostile file could misuse: aliases and repeated keys."""
-
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:  # noqa: ANN401 - as inherited
-        if self.check_event(yaml.AliasEvent):
-            mark = self.get_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.MarkedYAMLError(problem="aliases are not allowed", problem_mark=mark)
-        return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise yaml.MarkedYAMLError(problem="a key must be plain text", problem_mark=key.start_mark)
-            if key.value in seen:
-                raise yaml.MarkedYAMLError(problem=f"the key {key.value!r} is there twice", problem_mark=key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-_MESSAGES = {
-    "extra_forbidden": "there is no such key",
-    "missing": "is missing",
-    "tuple_type": "must be a list",
-    "model_type": "must be a mapping",
-    "mapping_type": "must be a mapping",
-    "dict_type": "must be a mapping",
-}
-
-
-def _problem(error: Any, node: yaml.Node, content: Mapping[str, Any], name: str) -> str:  # noqa: ANN401 - pydantic's
-    place = list(error["loc"])
-    line = _line(node, place)
-    message = _MESSAGES.get(error["type"], str(error["msg"]).removeprefix("Value error, "))
-    if error["type"] == "string_type":
-        message = f"must be text: put {str(error['input'])!r} in quotes"
-    case = _case_name(content, place)
-    path = ".".join(str(part) for part in place[2:] if part != "as") if case else ".".join(str(part) for part in place)
-    where = " ".join(part for part in (case, path) if part)
-    return f"{name}:{line}: {where + ': ' if where else ''}{message}"
-
-
-def _case_name(content: Mapping[str, Any], place: Sequence[object]) -> str:
-    if len(place) < 2 or place[0] != "cases" or not isinstance(place[1], int):
-        return ""
-    case = content["cases"][place[1]]
-    return f"case {case['name']!r}" if isinstance(case, dict) and "name" in case else f"case {place[1] + 1}"
-
-
-def _line(node: yaml.Node, place: Sequence[object]) -> int:
-    """The line of the innermost part of ``place`` that is in the file, from 1."""
-    line = node.start_mark.line + 1
-    for part in place:
-        found: yaml.Node | None = None
-        if isinstance(node, yaml.MappingNode):
-            for key, value in node.value:
-                if key.value == str(part):
-                    found, line = value, key.start_mark.line + 1
-        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-            found = node.value[part]
-            line = found.start_mark.line + 1
-        if found is None:
-            break
-        node = found
-    return line
+        return CaseSearch(
+            query=case.query,
+            filters=case.filters.model_copy(update={"department": departments, "tags": tags}),
+            top_k=case.top_k or self.defaults.top_k,
+            tenant_id=persona.tenant_id,
+            as_of=persona.as_of,
+        )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from recollect.errors import UsageError
-from recollect.evaluation.cases import Case, Filters, Suite
+from recollect.evaluation.cases import Case, CaseSearch, Suite
 from recollect.evaluation.datasets import BeirDataset, SpanDataset, SpanQuestion
 from recollect.evaluation.metrics import SpanScores, query_metrics, span_scores
 from recollect.evaluation.rag_test import Found, Progress, meets, score
@@ -131,17 +131,15 @@ def cover_spans(
 
 def check_cases(
     suite: Suite,
-    search: Callable[[str, Filters, int | None], Sequence[Hit]],
+    search: Callable[[CaseSearch], Sequence[Hit]],
     *,
-    default_top_k: int,
     progress: Progress | None = None,
 ) -> list[QueryOutcome]:
     """Run the test cases that have must-haves; figures are precision, recall and MRR.
 
     Args:
         suite: The cases; their documents must be in the system already.
-        search: Finds that many passages among the documents that the filters let through, best first.
-        default_top_k: Passages looked at where neither case nor file says how many.
+        search: Finds the passages that a case asks for, best first.
         progress: Told about each finished case.
 
     Raises:
@@ -152,10 +150,9 @@ def check_cases(
         raise UsageError("no case has must_have: there is nothing to compare")
     outcomes = []
     for done, case in enumerate(cases, start=1):
-        top_k = case.top_k or suite.defaults.top_k or default_top_k
-        filters = suite.filters(case)
+        asked = suite.search(case)
         started = time.perf_counter()
-        hits = search(case.query, filters, top_k)
+        hits = search(asked)
         outcomes.append(_case_outcome(case, hits, (time.perf_counter() - started) * 1000))
         if progress is not None:
             progress(done, len(cases))

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from statistics import fmean, median
 
 from recollect.errors import NotFoundError, UsageError
-from recollect.evaluation.cases import Case, Evidence, Filters, Suite, Thresholds
+from recollect.evaluation.cases import Case, CaseSearch, Evidence, Suite, Thresholds
 
 #: Called after each case with how many are done, and how many there are.
 Progress = Callable[[int, int], None]
@@ -25,10 +25,10 @@ class Found:
     place: str = ""
 
 
-#: Finds passages for a query among the documents that the filters let through; None: the configured number.
-Search = Callable[[str, Filters, int | None], Sequence[Found]]
-#: Answers a query from the documents that the filters let through; returns whether the answer is a refusal.
-Refuses = Callable[[str, Filters], bool]
+#: Finds the passages that a case asks for, best first.
+Search = Callable[[CaseSearch], Sequence[Found]]
+#: Answers what a case asks; returns whether the answer is a refusal.
+Refuses = Callable[[CaseSearch], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,15 +242,14 @@ def _meets(passage: tuple[str, str], wanted: Evidence) -> bool:
 
 
 def _run_case(suite: Suite, case: Case, search: Search, refuses: Refuses, runs: int) -> CaseResult:
-    filters = suite.filters(case)
-    top_k = case.top_k or suite.defaults.top_k
+    asked = suite.search(case)
     latencies, replies = [], []
     for _ in range(runs):
         started = time.perf_counter()
-        replies.append(tuple(search(case.query, filters, top_k)))
+        replies.append(tuple(search(asked)))
         latencies.append((time.perf_counter() - started) * 1000)
     scores = _averaged(case, replies)
-    refused = None if case.answerable is None else refuses(case.query, filters)
+    refused = None if case.answerable is None else refuses(asked)
     missing = _some(case.must_have, lambda wanted: any(not any(meets(p, wanted) for p in r) for r in set(replies)))
     forbidden = _some(case.must_not_have, lambda banned: any(meets(p, banned) for r in set(replies) for p in r))
     failures = [f"found what it must not: {evidence}" for evidence in forbidden]

@@ -4,6 +4,7 @@ A filter is a mapping that can be written as JSON. Every entry must hold::
 
     {"department": "hr"}                                       equal
     {"metadata.year": {"gte": 2024, "lt": 2026}}               operators
+    {"metadata.size": {"eq": {"width": 3}}}                    equal to an object
     {"tags": {"contains": "policy"}, "language": {"in": ["en", "de"]}}
     {"or": [{"department": "hr"}, {"not": {"source_type": "web"}}]}
 
@@ -159,7 +160,10 @@ def _entry(key: str, value: object, place: str, depth: int, budget: list[int]) -
     if key == "not":
         return Not(_mapping(value, f"{place}.not", depth, budget))
     name, path = _field(key)
-    conditions = value if isinstance(value, Mapping) and value and set(value) & set(OPERATORS) else {"eq": value}
+    # An object that is no operator is a slip of the pen more often than a value: {"gte ": 3}, {"$gte": 3}.
+    conditions = value if isinstance(value, Mapping) else {"eq": value}
+    if not conditions:
+        raise UsageError(f"{key!r} has an empty condition: give it a value, or one of {', '.join(OPERATORS)}.")
     found = tuple(_condition(key, name, path, str(operator), operand) for operator, operand in conditions.items())
     budget[0] -= len(found)
     if budget[0] < 0:
@@ -180,7 +184,10 @@ def _field(key: str) -> tuple[str, tuple[str, ...]]:
 
 def _condition(key: str, name: str, path: tuple[str, ...], operator: str, operand: object) -> Condition:
     if operator not in OPERATORS:
-        raise UsageError(f"{key!r} has no operator {operator!r}; there are {', '.join(OPERATORS)}.")
+        near = difflib.get_close_matches(operator.lstrip("$").strip().lower(), OPERATORS, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        objects = ' An object to compare with is written {"eq": {…}}.' if name == "metadata" else ""
+        raise UsageError(f"{key!r} has no operator {operator!r}; there are {', '.join(OPERATORS)}.{hint}{objects}")
     known: Operator = operator
     _require_operand(key, name, known, operand)
     if operator in {"in", "nin"}:

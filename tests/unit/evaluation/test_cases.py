@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import NotFoundError, UsageError
-from recollect.evaluation.cases import Evidence, dump_suite, load_suite, parse_suite
+from recollect.evaluation.case_files import dump_suite, load_suite, parse_suite
+from recollect.evaluation.cases import Evidence
+from recollect.model.filter import OPERATORS
 
 SMALL = "cases:\n- name: a\n  query: q\n  must_have: [x.md]\n"
 
@@ -37,9 +41,9 @@ cases:
     assert leave.must_not_have[0].text == ("secret",)
     thresholds = suite.thresholds(leave)
     assert (thresholds.recall, thresholds.mrr, thresholds.latency_ms, thresholds.precision) == (0.5, 1.0, 500, None)
-    filters = suite.filters(leave)
+    filters = suite.search(leave).filters
     assert (filters.department, filters.tags, filters.metadata) == (("hr",), ("current", "staff"), {"year": 2026})
-    assert suite.filters(pets).department == ()
+    assert suite.search(pets).filters.department == ()
     assert suite.thresholds(pets).mrr == 0.2
 
 
@@ -55,14 +59,80 @@ def test_a_persona_cannot_ask_beyond_what_it_sees():
         "- {name: b, query: q, answerable: true, as: bob}\n"
     )
     with pytest.raises(UsageError, match=r"'a': 'bob' sees none of the departments \['hr'\]"):
-        suite.filters(suite.cases[0])
-    assert suite.filters(suite.cases[1]).department == ("it",)
+        suite.search(suite.cases[0])
+    assert suite.search(suite.cases[1]).filters.department == ("it",)
+
+
+def filtered(filters):
+    return parse_suite(SMALL + f"  filters: {filters}\n").cases[0].filters
+
+
+def test_filters_have_short_forms_and_the_full_language_beside_them():
+    plain = filtered("{department: [hr, it], tags: current, metadata: {year: 2026}}")
+    assert (plain.department, plain.tags, plain.metadata, plain.where) == (
+        ("hr", "it"),
+        ("current",),
+        {"year": 2026},
+        None,
+    )
+    full = filtered(
+        "{source: a.md, department: {ne: hr}, metadata.year: {gte: 2024}, metadata: {kind: memo, pages: {lt: 9}},"
+        " or: [{language: de}, {not: {source_type: {in: [web, api]}}}]}"
+    )
+    assert (full.source, full.department, full.metadata) == (("a.md",), (), {"kind": "memo"})
+    assert full.where == {
+        "department": {"ne": "hr"},
+        "metadata.year": {"gte": 2024},
+        "metadata.pages": {"lt": 9},
+        "or": [{"language": "de"}, {"not": {"source_type": {"in": ["web", "api"]}}}],
+    }
+
+
+def test_dates_in_filters_are_compared_as_they_are_written():
+    full = filtered("{event_time: {gte: 2026-01-31}, metadata: {from: {lte: 2026-02-01}, until: 2026-12-31}}")
+    assert full.where == {"event_time": {"gte": "2026-01-31"}, "metadata.from": {"lte": "2026-02-01"}}
+    assert full.metadata == {"until": "2026-12-31"}
+
+
+def test_every_operator_of_the_language_is_understood():
+    for operator in OPERATORS:
+        operand = {"in": [1], "nin": [1], "exists": True}.get(operator, 1)
+        assert filtered(f"{{metadata.n: {{{operator}: {str(operand).lower()}}}}}").where == {
+            "metadata.n": {operator: operand}
+        }
+
+
+def test_a_persona_is_a_tenant_at_a_time():
+    suite = parse_suite(
+        "personas:\n"
+        "  them: {tenant_id: 2}\n"
+        "  then: {as_of: 2026-01-31, tags: old}\n"
+        "  later: {as_of: '2026-01-31T12:00:00+02:00'}\n"
+        "cases:\n"
+        + "".join(f"- {{name: {n}, query: q, answerable: true, as: {n}}}\n" for n in ("them", "then", "later"))
+    )
+    them, then, later = map(suite.search, suite.cases)
+    assert (them.tenant_id, them.as_of) == (2, None)
+    assert (then.tenant_id, then.as_of, then.filters.tags) == (None, datetime(2026, 1, 31, tzinfo=UTC), ("old",))
+    assert later.as_of == datetime(2026, 1, 31, 10, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
         ("", "the file is empty"),
+        (SMALL + "  filters: {departement: hr}", ":5: case 'a' filters: There is no field 'departement' to filter by"),
+        (SMALL + "  filters: {metadata.year: {gt: 3}, tags: {gt: a}}", "case 'a' filters: 'tags' has no order"),
+        (SMALL + "  filters: {title: {like: x}}", "case 'a' filters: 'title' has no operator 'like'"),
+        (SMALL + "  filters: {title: {eq: x, like: y}}", "case 'a' filters: 'title' has no operator 'like'"),
+        (SMALL + "  filters: {where: {tags: x}}", "case 'a' filters: There is no field 'where'"),
+        (SMALL + "  filters: [hr]", "case 'a' filters: must be a mapping"),
+        (SMALL + "  filters: {department: [3]}", "must be text: put '3' in quotes"),
+        ("personas: {b: {roles: [admin]}}\n" + SMALL, "no such key; there are department, tags, tenant_id, as_of"),
+        ("personas: {b: {tenant_id: 0}}\n" + SMALL, ":1: personas.b.tenant_id"),
+        ("personas: {b: {as_of: yesterday}}\n" + SMALL, "personas.b.as_of: must be a time such as 2026-01-31"),
+        ("personas: {b: {as_of: 7}}\n" + SMALL, "personas.b.as_of: must be a time such as 2026-01-31"),
+        (SMALL + "  thresholds: {recal: 1}", "there is no such key; there are precision, recall, mrr, latency_ms"),
         ("just text", "expected a mapping"),
         ("cases: []", ":1: there are no cases"),
         ("cases: 5", ":1: cases: must be a list"),

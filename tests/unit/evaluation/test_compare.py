@@ -6,7 +6,7 @@ import random
 import pytest
 
 from recollect.errors import UsageError
-from recollect.evaluation.cases import parse_suite
+from recollect.evaluation.case_files import parse_suite
 from recollect.evaluation.compare import SystemRun, compare
 from recollect.evaluation.datasets import SpanDataset, SpanQuestion, load_beir
 from recollect.evaluation.metrics import ranking_metrics
@@ -80,17 +80,17 @@ def test_cases_are_scored_as_rag_test_does():
     )
     asked = []
 
-    def search(query, filters, top_k):
-        asked.append((query, top_k))
+    def search(case):
+        asked.append((case.query, case.top_k))
         return [hit("b"), hit("a", text="pure Gold")]
 
-    (outcome,) = check_cases(suite, search, default_top_k=9)
+    (outcome,) = check_cases(suite, search)
     assert asked == [("q1", 2)]
     assert outcome.metrics == {"precision": 0.5, "recall": 1, "mrr": 0.5}
     assert outcome.curve[:2] == (0, 1)
     assert [shown.good for shown in outcome.found] == [False, True]
     with pytest.raises(UsageError, match="must_have"):
-        check_cases(parse_suite("cases: [{name: x, query: y, answerable: false}]"), lambda *_: [], default_top_k=1)
+        check_cases(parse_suite("cases: [{name: x, query: y, answerable: false}]"), lambda *_: [])
 
 
 def test_systems_are_told_apart_where_they_differ():

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.evaluation.cases import dump_suite, parse_suite
+from recollect.evaluation.case_files import dump_suite, parse_suite
 from recollect.evaluation.make import DraftSource, draft_cases
 from recollect.evaluation.rag_test import plain
 

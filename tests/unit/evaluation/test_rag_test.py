@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import NotFoundError, UsageError
-from recollect.evaluation.cases import parse_suite
+from recollect.evaluation.case_files import parse_suite
 from recollect.evaluation.rag_test import Found, plain, run_suite, score, selected
 
 SUITE = parse_suite(
@@ -40,8 +40,8 @@ GOOD = {
 }
 
 
-def run(replies=GOOD, refuses=lambda query, filters: "pets" in query, **options):
-    return run_suite(SUITE, search=lambda query, filters, top_k: replies[query][:top_k], refuses=refuses, **options)
+def run(replies=GOOD, refuses=lambda asked: "pets" in asked.query, **options):
+    return run_suite(SUITE, search=lambda asked: replies[asked.query][: asked.top_k], refuses=refuses, **options)
 
 
 def test_good_answers_pass():
@@ -82,9 +82,9 @@ def test_bad_answers_fail_and_say_why(query, found, failure):
 
 
 def test_refusals_are_judged_both_ways():
-    never = run(refuses=lambda query, filters: False)
+    never = run(refuses=lambda asked: False)
     assert [one.failures for one in never.results] == [(), (), ("answered, though it has no answer",), ()]
-    always = run(refuses=lambda query, filters: True)
+    always = run(refuses=lambda asked: True)
     assert [one.failures for one in always.results] == [(), (), (), ("refused, though it has an answer",)]
 
 
@@ -92,12 +92,12 @@ def test_the_engine_is_given_filters_and_depth_and_runs_are_averaged():
     asked = []
     answers = itertools.cycle([GOOD["how long is leave?"], []])
 
-    def search(query, filters, top_k):
-        asked.append((query, filters.department, top_k))
+    def search(case):
+        asked.append((case.query, case.filters.department, case.top_k))
         return next(answers)
 
     cases = selected(SUITE, ["leave"])
-    result = run_suite(SUITE, search=search, refuses=lambda q, f: False, cases=cases, runs=4)
+    result = run_suite(SUITE, search=search, refuses=lambda asked: False, cases=cases, runs=4)
     (leave,) = result.results
     assert asked == [("how long is leave?", (), 3)] * 4
     assert leave.scores.recall == 0.5
@@ -107,8 +107,8 @@ def test_the_engine_is_given_filters_and_depth_and_runs_are_averaged():
     seen = []
     run_suite(
         SUITE,
-        search=lambda q, filters, k: [],
-        refuses=lambda q, filters: seen.append(filters.department),
+        search=lambda case: [],
+        refuses=lambda case: seen.append(case.filters.department),
         cases=selected(SUITE, ["bonus"]),
     )
     assert seen == [("hr",)]
@@ -116,7 +116,7 @@ def test_the_engine_is_given_filters_and_depth_and_runs_are_averaged():
 
 def test_a_slow_search_fails_a_case_that_limits_it():
     suite = parse_suite("cases:\n- {name: a, query: q, must_have: x, thresholds: {latency_ms: 0.000001}}")
-    result = run_suite(suite, search=lambda q, f, k: [Found("x", "")], refuses=lambda q, f: False)
+    result = run_suite(suite, search=lambda asked: [Found("x", "")], refuses=lambda asked: False)
     assert result.results[0].failures[0].startswith("took ")
 
 
