@@ -86,12 +86,12 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)
     known = KnownVectors()
-    # Questions are asked repeatedly, and a reply that was kept is no search.
+    # Questions are asked repeatedly, and a reply that was kept is no search; nor is one repeated exactly meanwhile.
     config = RAGConfig.model_validate(
         {
             "storage": {"data_dir": (arguments.work / "data").resolve()},
             "embedding": {"cache": False},
-            "retrieval": {"cache_entries": 0},
+            "retrieval": {"cache_entries": 0, "probe_rate": 0},
         }
     )
     with RAGPipeline(config, embedder=known) as rag:
