@@ -242,3 +242,31 @@ def test_explain_tells_people_what_was_done(recollect, office):
     nothing = recollect("query", "annual leave", "--explain", "--department", "none").out
     assert "Nothing found" in nothing and "keeps 0 documents, removes 4" in nothing
     assert "keeps" not in recollect("query", "annual leave", "--department", "hr").out
+
+
+def test_a_context_for_a_prompt_is_the_text_alone(recollect, office):
+    recollect("ingest", office)
+    whole = recollect("query", "days of annual leave", "--context", "--mode", "lexical")
+    assert whole.out.startswith("[Source 1: hr/leave.md | Section: Leave")
+    assert "30 days of annual leave." in whole.out
+    assert "1 passage, " in whole.err
+    told = recollect("query", "days of annual leave", "--context", "--mode", "lexical", "--json").json
+    assert list(told) == ["query", "collection", "context", "token_count", "omitted", "passages"]
+    assert told["context"] == whole.out.rstrip("\n")
+    (shown,) = told["passages"]
+    content = recollect("documents", "show", shown["document_id"], "--json").json["content"]
+    assert content[shown["start_offset"] : shown["end_offset"]] in told["context"]
+    assert (shown["number"], shown["source"], shown["shortened"]) == (1, "hr/leave.md", False)
+
+
+def test_a_contexts_limits_hold(recollect, office):
+    recollect("ingest", office)
+    tight = recollect("query", "leave salaries errors", "--context", "--max-context-length", "120", "--json").json
+    assert 0 < len(tight["context"]) <= 120
+    assert tight["omitted"] > 0
+    few = recollect("query", "leave salaries errors", "--context", "--token-budget", "25", "--json").json
+    assert 0 < few["token_count"] <= 25
+    none = recollect("query", "leave", "--context", "--department", "nobody")
+    assert (none.out, none.err.strip()) == ("", "0 passages, 0 tokens")
+    assert "give --context" in recollect("query", "leave", "--token-budget", "5", status=2).err
+    assert "--token-budget" in recollect("query", "leave", "--context", "--token-budget", "0", status=2).err

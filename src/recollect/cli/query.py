@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recollect.cli._context import ContextOptions, show_context
 from recollect.cli._options import CollectionOption, SearchOptions, command
 from recollect.cli._session import Session, argument_text
 
@@ -28,17 +29,26 @@ def _query(
     session: Session,
     collection: CollectionOption,  # noqa: ARG001 - the session knows it
     search: SearchOptions,
+    budget: ContextOptions,
     *,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for, in plain words.")],
 ) -> int:
     """Find the passages that answer a question."""
     from recollect.retrieval.validation import validate
 
+    budget.require_consistent()
+
     retrieval = session.config.retrieval
     options = search.retrieval(mode=retrieval.mode, top_k=retrieval.top_k)
     question = argument_text(text)
     validate(question, options)
     with session.pipeline() as rag:
+        if budget.context:
+            shown = rag.context(
+                question, options, token_budget=budget.token_budget, max_context_length=budget.max_context_length
+            )
+            show_context(session, question, shown)
+            return 0
         reply = rag.search(question, options)
         if session.json:
             session.emit(as_json(reply))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from recollect.model import RetrievedContext
 
 SEPARATOR = "\n\n"
+_LINE = re.compile(r"[^\n]*\S[^\n]*")
+_HEADING = re.compile(r"\s*#{1,6}\s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ def _shortened(
     def fits(block: ContextBlock) -> bool:
         return budget.fits(_text([*before, block]))
 
-    ends = [end for _, end in sentence_spans(passage.content, language)]
+    ends = _sentence_ends(passage.content, language)
     # The last sentence's end is the passage's, which is known not to fit.
     sentences = most(len(ends) - 1, lambda count: fits(first(ends[count - 1])))
     if sentences:
@@ -128,6 +131,13 @@ def _shortened(
     end = cuts[count - 1]
     at_space = _word_end(passage.content, end)
     return first(at_space, CUT_MARK) if fits(first(at_space, CUT_MARK)) else first(end, CUT_MARK)
+
+
+def _sentence_ends(text: str, language: str) -> list[int]:
+    """Where a text may end: behind each sentence, but not behind headings with nothing below them."""
+    ends = [end for _, end in sentence_spans(text, language)]
+    told = next((line.start() for line in _LINE.finditer(text) if not _HEADING.match(line.group())), None)
+    return ends if told is None else [end for end in ends if end > told]
 
 
 def _word_end(text: str, end: int) -> int:

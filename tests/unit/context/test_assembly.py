@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 import pytest
 from answer.samples import LEAVE, passage
 
-from recollect.context import assemble, estimate_tokens
+from recollect.context import assemble, counter_of, estimate_tokens
 from recollect.errors import UsageError
 
 SICK = "Call before nine. A note is needed from day three. Dr. Wu signs it. Send it to the office."
@@ -106,6 +107,36 @@ def test_text_without_spaces_is_cut_too(text):
     (block,) = assemble([passage(text)], token_budget=None, max_context_length=150).blocks
     assert 80 < len(block.text) <= 150
     assert text.startswith(block.passage.content)
+
+
+def test_a_heading_is_not_shown_without_what_stands_below_it():
+    headed = "# Leave\n\n## Annual leave\n\nEvery employee has thirty days. They expire in June."
+    first = "Call the desk."
+    shown = assemble([passage(first), passage(headed)], token_budget=110, count_tokens=len)
+    assert [p.content for p in shown.passages] == [first]
+    assert shown.omitted == 1
+    more = assemble([passage(first), passage(headed)], token_budget=len(shown.text) + 95, count_tokens=len)
+    assert more.passages[1].content.endswith("Every employee has thirty days.")
+    # A sentence that is over the budget with its headings is cut like any other.
+    cut = assemble([passage(headed)], token_budget=65, count_tokens=len)
+    assert cut.passages[0].content.endswith("Every")
+    assert len(cut.text) <= 65
+
+
+def test_headings_alone_are_a_text_too():
+    assert assemble([passage("# One\n\n# Two")], token_budget=500).blocks[0].passage.content == "# One\n\n# Two"
+    assert assemble([passage("# One\n\n# " + "two " * 30)], token_budget=60, count_tokens=len).blocks
+
+
+def test_tokens_are_counted_where_the_tokenizer_says_they_stand():
+    count = counter_of(lambda text: [match.span() for match in re.finditer(r"\S+", text)])
+    assert count("three short words") == 3
+    assert count("") == 0
+    # What one tokenizer swallows whole is no single token to others.
+    assert count("A" * 4000) == 1000
+    context = assemble([passage("Q" * 9000)], token_budget=100, count_tokens=count)
+    assert count(context.text) <= 100
+    assert 200 < len(context.text) < 500
 
 
 def test_both_limits_hold():

@@ -1,0 +1,76 @@
+"""``recollect query --context``: what a language model would be shown, for other programs to show it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.errors import UsageError
+
+if TYPE_CHECKING:
+    from recollect.cli._session import Session
+    from recollect.context import AssembledContext, ContextBlock
+
+_PANEL = "Context"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextOptions:
+    """Whether passages are printed as a prompt's context, and how long it may be."""
+
+    context: Annotated[
+        bool,
+        typer.Option(
+            "--context", help="Print numbered passages for a prompt, within a budget.", rich_help_panel=_PANEL
+        ),
+    ] = False
+    token_budget: Annotated[
+        int | None, typer.Option(min=1, help="Tokens of the context at most.", rich_help_panel=_PANEL)
+    ] = None
+    max_context_length: Annotated[
+        int | None, typer.Option(min=1, help="Characters of the context at most.", rich_help_panel=_PANEL)
+    ] = None
+
+    def require_consistent(self) -> None:
+        """Raises UsageError where a limit is given, and no context is wanted."""
+        if not self.context and (self.token_budget or self.max_context_length):
+            name = "--token-budget" if self.token_budget else "--max-context-length"
+            raise UsageError(f"{name} limits a context: give --context with it.")
+
+
+def show_context(session: Session, question: str, context: AssembledContext) -> None:
+    """Print a context: its text alone on standard output, what is to be known about it beside it."""
+    from recollect.cli._terminal import plain
+
+    if session.json:
+        session.emit(context_as_json(session, question, context))
+        return
+    if context.text:
+        # A terminal would obey what a document holds; a file or a pipe gets the text as it is.
+        shown = plain(context.text) if session.out.is_terminal else context.text
+        session.out.out(shown, highlight=False)
+    count = len(context.blocks)
+    omitted = f", {context.omitted:,} more found no room" if context.omitted else ""
+    session.note(f"{count:,} passage{'' if count == 1 else 's'}, {context.token_count:,} tokens{omitted}")
+
+
+def context_as_json(session: Session, question: str, context: AssembledContext) -> dict[str, Any]:
+    """The context as ``--json`` prints it."""
+    return {
+        "query": question,
+        "collection": session.collection,
+        "context": context.text,
+        "token_count": context.token_count,
+        "omitted": context.omitted,
+        "passages": [_block(block) for block in context.blocks],
+    }
+
+
+def _block(block: ContextBlock) -> dict[str, Any]:
+    passage = block.passage
+    names = ("source", "section", "page", "document_id", "chunk_id", "start_offset", "end_offset")
+    values = {name: getattr(passage, name) for name in names}
+    date = passage.event_time.isoformat() if passage.event_time else None
+    return {"number": block.number, **values, "event_time": date, "shortened": block.shortened}
