@@ -33,9 +33,7 @@ PLAIN = RetrievalOptions(rerank="none", use_cache=False)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description="Searches under several conditions."
-    )
+    parser = argparse.ArgumentParser(description="Searches under several conditions.")
     parser.add_argument("--work", type=Path, required=True, help="the folder that query_speed.py build was given")
     parser.add_argument("--questions", type=int, default=200)
     arguments = parser.parse_args()
@@ -118,7 +116,7 @@ def cached(rag: RAGPipeline, questions: Sequence[str]) -> float:
 
 
 def fresh(rag: RAGPipeline, known: KnownVectors, *, rounds: int = 20) -> float:
-    """Milliseconds from a document's handing over until a dense and a lexical search have it first; then it is erased."""
+    """Milliseconds until a dense and a lexical search have a new document first; then it is erased."""
     generator = np.random.default_rng(int(time.time()))
     store, scope, times = rag.store, Scope(), []
     for number in range(rounds):
