@@ -1,6 +1,6 @@
 r"""Searches below filters, from several callers at once, from the cache, and of a document that has just come.
 
-Uses the store that ``query_speed.py build`` has made. Questions and vectors are the same; reranking is off. Run from the
+Uses the store that ``query_speed.py build`` has made, its questions and vectors; reranking is off. Run from the
 repository root::
 
     python benchmarks/query_speed.py build --work ../query-bench
