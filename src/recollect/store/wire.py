@@ -29,7 +29,7 @@ def halfvecs(sent: Sequence[bytes]) -> Floats:
 
 
 def sparsevec_batch(sent: Sequence[bytes]) -> tuple[Ints, Ints, Floats]:
-    """How many elements each sparse vector has, and the indices (from 0) and values of all of them, one after another."""
+    """How many elements each sparse vector has, then the indices (from 0) and the values of all of them in turn."""
     counts = [(len(vector) - _SPARSEVEC_HEADER) // 8 for vector in sent]
     middles = [_SPARSEVEC_HEADER + 4 * count for count in counts]
     indices = b"".join([vector[_SPARSEVEC_HEADER:middle] for vector, middle in zip(sent, middles, strict=True)])
