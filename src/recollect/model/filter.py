@@ -18,7 +18,7 @@ import difflib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any, Literal, TypeAlias, assert_never, cast, get_args
 
 from recollect.errors import UsageError
@@ -177,7 +177,7 @@ def _field(key: str) -> tuple[str, tuple[str, ...]]:
     head, *path = key.split(".")
     if head == "metadata" and path and all(path):
         return head, tuple(path)
-    near = difflib.get_close_matches(key, (*FIELDS, "metadata", "and", "or", "not"), n=1)
+    near = difflib.get_close_matches(key.lower(), (*FIELDS, "metadata.<key>", "and", "or", "not"), n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise UsageError(f"There is no field {key!r} to filter by.{hint} There are {', '.join(FIELDS)} and metadata.<key>.")
 
@@ -204,7 +204,7 @@ def _require_operand(key: str, name: str, operator: Operator, operand: object) -
         raise UsageError(f"{key!r}: {operator!r} takes a list of values, not {operand!r}.")
     if operator in _ORDERED and name in {"tags", "department", "source_type", "language"}:
         raise UsageError(f"{key!r} has no order: {operator!r} cannot compare it.")
-    if operator in _ORDERED and not isinstance(operand, int | float | str | datetime):
+    if operator in _ORDERED and not isinstance(operand, int | float | str | date):
         raise UsageError(f"{key!r}: {operator!r} takes a number or a text, not {operand!r}.")
     if operator in _ORDERED and isinstance(operand, bool):
         raise UsageError(f"{key!r}: {operator!r} takes a number or a text, not {operand!r}.")
@@ -222,7 +222,8 @@ def _value(key: str, name: str, operator: Operator, value: object) -> object:
     if name == "metadata":
         return _json(key, operator, value)
     if value is not None and not isinstance(value, str):
-        raise UsageError(f"{key!r}: {operator!r} takes a text, not {value!r}.")
+        several = " For one of several, use 'in'." if isinstance(value, list | tuple) else ""
+        raise UsageError(f"{key!r}: {operator!r} takes a text, not {value!r}.{several}")
     return _text(key, value) if isinstance(value, str) else None
 
 

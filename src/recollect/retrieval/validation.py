@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
+import numbers
 from collections.abc import Mapping
+from typing import cast
 
 from recollect.errors import UsageError
 from recollect.model import RetrievalOptions
@@ -20,27 +23,47 @@ def validate(query: str, options: RetrievalOptions) -> None:
     Raises:
         UsageError: Says what is wrong, and what is allowed.
     """
+    _require_question(query)
+    if options.mode not in ("hybrid", "dense", "lexical"):
+        raise UsageError(f"mode must be hybrid, dense or lexical, not {options.mode!r}.")
+    if options.fusion not in (None, "weighted", "rrf"):
+        raise UsageError(f"fusion must be weighted or rrf, not {options.fusion!r}.")
+    for name in ("department", "source", "tags"):
+        _require_names(name, getattr(options, name))
+    _require_json(options.metadata_filters)
+    for name, low, high in _WHOLE:
+        _require_number(name, getattr(options, name), low, high, whole=True)
+    for name, least, most in _MEASURES:
+        _require_number(name, getattr(options, name), least, most)
+    for name in ("explain", "feedback", "enhance", "collapse_duplicates", "merge_adjacent", "use_cache"):
+        if getattr(options, name) not in (None, True, False):
+            raise UsageError(f"{name} must be true or false, not {getattr(options, name)!r}.")
+
+
+_WHOLE = (
+    ("top_k", 1, MAX_TOP_K),
+    ("candidates", 1, MAX_CANDIDATES),
+    ("rrf_k", 0, 1_000_000),
+    ("rerank_candidates", 1, 10_000),
+    ("neighbours", 0, MAX_NEIGHBOURS),
+)
+_MEASURES: tuple[tuple[str, float, float], ...] = (
+    ("dense_weight", 0, 1),
+    ("similarity_threshold", -1, 1),
+    ("mmr_lambda", 0, 1),
+    ("min_score", -math.inf, math.inf),
+)
+
+
+def _require_question(query: object) -> None:
+    if not isinstance(query, str):
+        raise UsageError(f"The query must be text, not {query!r}.")
     if not query.strip():
         raise UsageError("The query is empty: ask something.")
     if len(query) > MAX_QUERY_CHARACTERS:
         raise UsageError(f"The query has {len(query):,} characters; at most {MAX_QUERY_CHARACTERS:,} are allowed.")
     if "\0" in query:
         raise UsageError("The query holds a NUL character: remove it.")
-    if options.mode not in {"hybrid", "dense", "lexical"}:
-        raise UsageError(f"mode must be hybrid, dense or lexical, not {options.mode!r}.")
-    if options.fusion not in {None, "weighted", "rrf"}:
-        raise UsageError(f"fusion must be weighted or rrf, not {options.fusion!r}.")
-    for name in ("department", "source", "tags"):
-        _require_names(name, getattr(options, name))
-    _require_json(options.metadata_filters)
-    _require_range("top_k", options.top_k, 1, MAX_TOP_K)
-    _require_range("candidates", options.candidates, 1, MAX_CANDIDATES)
-    _require_range("dense_weight", options.dense_weight, 0, 1)
-    _require_range("rrf_k", options.rrf_k, 0, 1_000_000)
-    _require_range("similarity_threshold", options.similarity_threshold, -1, 1)
-    _require_range("rerank_candidates", options.rerank_candidates, 1, 10_000)
-    _require_range("mmr_lambda", options.mmr_lambda, 0, 1)
-    _require_range("neighbours", options.neighbours, 0, MAX_NEIGHBOURS)
 
 
 def _require_names(name: str, given: object) -> None:
@@ -59,6 +82,11 @@ def _require_json(given: object) -> None:
         raise UsageError(f"metadata_filters must be JSON values by name, without NUL characters, not {given!r}.")
 
 
-def _require_range(name: str, value: float | None, low: float, high: float) -> None:
-    if value is not None and not low <= value <= high:
-        raise UsageError(f"{name} must lie between {low:,} and {high:,}, not {value!r}.")
+def _require_number(name: str, value: object, low: float, high: float, *, whole: bool = False) -> None:
+    if value is None and name not in {"top_k", "neighbours"}:
+        return
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral if whole else numbers.Real):
+        raise UsageError(f"{name} must be a {'whole ' if whole else ''}number, not {value!r}.")
+    if not low <= cast("float", value) <= high:
+        allowed = f"lie between {low:,} and {high:,}" if math.isfinite(high) else "be a number"
+        raise UsageError(f"{name} must {allowed}, not {value!r}.")

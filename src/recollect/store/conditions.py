@@ -15,7 +15,11 @@ _COLUMNS: dict[str, LiteralString] = {
     "department": "v.department",
     "document_id": "v.document_id",
     "event_time": "v.event_from",
-    "language": "v.language",
+    # A document that says nothing else is in its collection's language.
+    "language": (
+        "coalesce(v.language, (SELECT c.language FROM collections c "
+        "WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s))"
+    ),
     "source": "v.uri",
     "title": "v.title",
     "source_type": (

@@ -100,7 +100,9 @@ MISSING = object()
 
 def found_in(document: Document, condition: Condition) -> object:
     if condition.field != "metadata":
-        named = {"source_type": "manual", "event_time": document.event_time}
+        # The collection's language is that of documents which name none.
+        language = document.language or "en"
+        named = {"source_type": "manual", "event_time": document.event_time, "language": language}
         value = named[condition.field] if condition.field in named else getattr(document, condition.field)
         return MISSING if value is None else value
     value: object = document.metadata
@@ -226,6 +228,12 @@ def test_a_search_takes_filters(shelf):
         ({"department": {"like": "h%", "eq": "hr"}}, "'department' has no operator 'like'"),
         ({"department": {"eq": 3}}, "'department': 'eq' takes a text, not 3"),
         ({"tags": {"gt": "a"}}, "'tags' has no order"),
+        ({"tags": ["a", "b"]}, "'tags': 'eq' takes a text.*use 'in'"),
+        ({"metadata.year": {"$gte": 3}}, r"'metadata.year' has no operator '\$gte'.*Did you mean 'gte'"),
+        ({"metadata.year": {"above": 3}}, "'metadata.year' has no operator 'above'.*An object to compare with"),
+        ({"metadata.year": {}}, "'metadata.year' has an empty condition"),
+        ({"metadata": {"year": 3}}, "Did you mean 'metadata.<key>'"),
+        ({"OR": [{"title": "x"}]}, "no field 'OR'.*Did you mean 'or'"),
         ({"document_id": "7"}, "'document_id'.*whole numbers"),
         ({"metadata.year": {"gt": True}}, "'gt' takes a number"),
         ({"metadata.year": {"in": 3}}, "'in' takes a list"),
@@ -240,6 +248,16 @@ def test_a_search_takes_filters(shelf):
 def test_a_bad_filter_names_the_field_and_the_operator(wanted, named):
     with pytest.raises(UsageError, match=named):
         parse_filter(wanted)
+
+
+def test_documents_that_name_no_language_are_in_their_collections(shelf):
+    assert len(shelf({"language": "de"})) == 1
+    assert len(shelf({"language": "en"})) == len(DOCUMENTS) - 1
+    assert shelf({"language": {"exists": False}}) == set()
+
+
+def test_an_object_is_compared_as_one_where_that_is_said(shelf):
+    assert shelf({"metadata.deep": {"eq": {"x": "1"}}}) == {"it/b.md"}
 
 
 def test_a_filter_without_end_is_refused():

@@ -23,7 +23,7 @@ SELECT d.document_id, v.title, d.uri, c.name, s.name, s.type, v.version_id, v.ve
        CASE WHEN %(as_of)s::timestamptz IS NULL THEN v.known_to = 'infinity'
             ELSE v.known_from <= %(as_of)s AND v.known_to > %(as_of)s END,
        v.known_from, nullif(v.known_to, 'infinity'), nullif(v.expires_at, 'infinity'), v.permissions, v.status, v.error,
-       v.department, v.tags, v.language, v.metadata, v.event_from, v.chunk_count,
+       v.department, v.tags, coalesce(v.language, c.language) AS language, v.metadata, v.event_from, v.chunk_count,
        (SELECT count(*) FROM chunk_vectors e WHERE e.tenant_id = v.tenant_id AND e.version_id = v.version_id),
        (SELECT count(*) FROM chunk_lexical l WHERE l.tenant_id = v.tenant_id AND l.version_id = v.version_id)
 FROM documents d
