@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from recollect.embedding.cached import CachedEmbedder
 from recollect.errors import ConfigurationError
-from recollect.model import DEFAULT_TENANT_ID, Scope
+from recollect.model import Scope
 from recollect.retrieval.arms import analyzer_of
 from recollect.retrieval.health import SearchMonitor
 from recollect.retrieval.probe import RecallProbe
@@ -89,11 +89,11 @@ def make_why_not(
     )
 
 
-def _rerankers(store: Store, embedder: EmbeddingProvider, config: RAGConfig) -> Callable[[str], Reranker]:
+def _rerankers(store: Store, embedder: EmbeddingProvider, config: RAGConfig) -> Callable[[str, int], Reranker]:
     retrieval = config.retrieval
 
     @lru_cache
-    def reranker(name: str, tenant_id: int = DEFAULT_TENANT_ID) -> Reranker:
+    def reranker(name: str, tenant_id: int) -> Reranker:
         from recollect.retrieval.rerank.registry import make_reranker
 
         return make_reranker(

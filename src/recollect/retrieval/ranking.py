@@ -70,11 +70,11 @@ class Ranker:
     Args:
         repository: Fetches the vectors and texts that feedback and rerankers read.
         settings: What the options leave open.
-        rerankers: Makes a reranker by name.
+        rerankers: Makes a reranker, by name and for a tenant, whose stored token vectors it may read.
     """
 
     def __init__(
-        self, repository: SearchRepository, *, settings: RankingSettings, rerankers: Callable[[str], Reranker]
+        self, repository: SearchRepository, *, settings: RankingSettings, rerankers: Callable[[str, int], Reranker]
     ) -> None:
         self._repository = repository
         self._settings = settings
@@ -169,7 +169,7 @@ class Ranker:
         candidates = self._candidates(scope, arms, head, defaults)
         weight = defaults.weight if self._settings.rerank_weight is None else self._settings.rerank_weight
         outcome = apply(
-            self._rerankers(name),
+            self._rerankers(name, scope.tenant_id),
             query,
             candidates,
             weight=weight,

@@ -57,7 +57,7 @@ class Searcher:
         collections: Finds the collection.
         repository: Runs the arms.
         embedder: Embeds the query; its model must be the collection's.
-        rerankers: Makes a reranker by name.
+        rerankers: Makes a reranker, by name and for a tenant.
         enhancers: Gives the query enhancements of a collection, by its name and language.
         settings: What the options of a search leave open.
         monitor: Counts what the caches answer, and has a sample of searches repeated exactly; `close` closes it.
@@ -70,7 +70,7 @@ class Searcher:
         repository: SearchRepository,
         embedder: EmbeddingProvider,
         *,
-        rerankers: Callable[[str], Reranker],
+        rerankers: Callable[[str, int], Reranker],
         enhancers: Callable[[Collection], Sequence[QueryEnhancer]] = lambda _: (),
         settings: SearchSettings | None = None,
         monitor: SearchMonitor | None = None,

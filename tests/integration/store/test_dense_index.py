@@ -16,6 +16,7 @@ from shelf import EMBEDDER, Shelf
 
 from recollect.errors import NotFoundError
 from recollect.model import RetrievalOptions, Scope
+from recollect.retrieval.rerank.base import Reranker
 from recollect.retrieval.rerank.registry import make_reranker
 from recollect.retrieval.search import Searcher
 from recollect.store import database
@@ -81,7 +82,10 @@ def test_the_index_is_used_sorted_and_finds_what_comparing_all_finds(store: Stor
 
 
 def searcher(store: Store) -> Searcher:
-    return Searcher(store.database, store.collections, store.search, EMBEDDER, rerankers=make_reranker)
+    def reranker(name: str, _tenant_id: int) -> Reranker:
+        return make_reranker(name)
+
+    return Searcher(store.database, store.collections, store.search, EMBEDDER, rerankers=reranker)
 
 
 def test_a_rare_filter_finds_its_one_chunk_with_the_index_and_without(store: Store, shelf: Shelf):
