@@ -144,6 +144,9 @@ class RetrievalConfig(_Section):
     collapse_duplicates: bool = Field(True, description="Show of passages that say the same only the best.")
     cache_entries: int = Field(1_000, ge=0, description="Replies that are kept for equal searches; 0 keeps none.")
     cache_seconds: float = Field(3_600, gt=0, description="How long a reply is kept.")
+    query_cache_entries: int = Field(
+        1_000, ge=0, description="Questions whose embeddings a process keeps; 0 keeps none."
+    )
     probe_rate: float = Field(
         0.01, ge=0, le=1, description="Share of approximate searches that are measured in the background; 0: none."
     )

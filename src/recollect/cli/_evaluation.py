@@ -94,8 +94,9 @@ class Engine:
 
 
 def measured(config: RAGConfig) -> RAGConfig:
-    """Settings under which a search that is repeated is a search, and not a look into the cache of replies."""
-    return config.model_copy(update={"retrieval": config.retrieval.model_copy(update={"cache_entries": 0})})
+    """Settings under which a search that is repeated is a search, and not a look into a cache."""
+    uncached = config.retrieval.model_copy(update={"cache_entries": 0, "query_cache_entries": 0})
+    return config.model_copy(update={"retrieval": uncached})
 
 
 def hit_of(passage: RetrievedContext) -> Hit:

@@ -147,6 +147,8 @@ def _outcomes(rag: RAGPipeline, place: _Place, task: Task, progress: Callable[[i
 
     data, options = task.data, rag.default_options()
     engine = Engine(rag, place.collection, options, depth=place.depth)
+    # What the first search loads is no part of any query's time.
+    rag.search("warm up", options, collection=place.collection)
     if isinstance(data, Suite):
         search = partial(_case_hits, rag, place.collection, options)
         return check_cases(data, search, progress=progress)

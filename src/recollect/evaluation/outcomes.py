@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from recollect.errors import UsageError
 from recollect.evaluation.cases import Case, CaseSearch, Suite
@@ -137,6 +137,8 @@ def check_cases(
 ) -> list[QueryOutcome]:
     """Run the test cases that have must-haves; figures are precision, recall and MRR.
 
+    Each is searched once more, deeply and untimed, for the curve of recall.
+
     Args:
         suite: The cases; their documents must be in the system already.
         search: Finds the passages that a case asks for, best first.
@@ -153,14 +155,16 @@ def check_cases(
         asked = suite.search(case)
         started = time.perf_counter()
         hits = search(asked)
-        outcomes.append(_case_outcome(case, hits, (time.perf_counter() - started) * 1000))
+        milliseconds = (time.perf_counter() - started) * 1000
+        deep = search(replace(asked, top_k=DEPTHS[-1]))
+        outcomes.append(_case_outcome(case, hits, deep, milliseconds))
         if progress is not None:
             progress(done, len(cases))
     return outcomes
 
 
-def _case_outcome(case: Case, hits: Sequence[Hit], milliseconds: float) -> QueryOutcome:
-    found = [Found(hit.document, hit.text) for hit in hits]
+def _case_outcome(case: Case, hits: Sequence[Hit], deep: Sequence[Hit], milliseconds: float) -> QueryOutcome:
+    found, further = ([Found(hit.document, hit.text) for hit in some] for some in (hits, deep))
     scores = score(case, found)
     assert scores is not None, "only cases with must-haves come here"
     return QueryOutcome(
@@ -168,7 +172,7 @@ def _case_outcome(case: Case, hits: Sequence[Hit], milliseconds: float) -> Query
         query=case.query,
         metrics=asdict(scores),
         milliseconds=milliseconds,
-        curve=tuple(reached.recall for depth in DEPTHS if (reached := score(case, found[:depth]))),
+        curve=tuple(reached.recall for depth in DEPTHS if (reached := score(case, further[:depth]))),
         expected=tuple(str(wanted) for wanted in case.must_have),
         found=_shown(hits, [any(meets(passage, wanted) for wanted in case.must_have) for passage in found]),
     )

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from recollect.store.collections import Collection
     from recollect.store.store import Store
 
-# Questions are asked again more often than one thinks.
-_QUERY_CACHE_SIZE = 1_000
-
 
 def make_searcher(
     store: Store, embedder: EmbeddingProvider, config: RAGConfig, *, chat_model: Callable[[], ChatModel | None]
@@ -40,7 +37,7 @@ def make_searcher(
         config: All settings.
         chat_model: Gives the language model, where one is configured, once an enhancement needs it.
     """
-    cached = CachedEmbedder(embedder, None, query_cache_size=_QUERY_CACHE_SIZE)
+    cached = CachedEmbedder(embedder, None, query_cache_size=config.retrieval.query_cache_entries)
     return Searcher(
         store.database,
         store.collections,
@@ -64,7 +61,7 @@ def make_why_not(
     """What says why a search of the same settings does not find a document; the arguments are `make_searcher`'s."""
     from recollect.retrieval.why_not import WhyNotInquiry
 
-    cached = CachedEmbedder(embedder, None, query_cache_size=_QUERY_CACHE_SIZE)
+    cached = CachedEmbedder(embedder, None, query_cache_size=config.retrieval.query_cache_entries)
     rerankers, settings = _rerankers(store, embedder, config), _settings(config)
 
     def searcher(enhancers: Sequence[QueryEnhancer]) -> Searcher:

@@ -82,10 +82,10 @@ def test_cases_are_scored_as_rag_test_does():
 
     def search(case):
         asked.append((case.query, case.top_k))
-        return [hit("b"), hit("a", text="pure Gold")]
+        return [hit("b"), hit("a", text="pure Gold"), *[hit("c", text="gold leaf")] * 8][: case.top_k]
 
     (outcome,) = check_cases(suite, search)
-    assert asked == [("q1", 2)]
+    assert asked == [("q1", 2), ("q1", 100)]
     assert outcome.metrics == {"precision": 0.5, "recall": 1, "mrr": 0.5}
     assert outcome.curve[:2] == (0, 1)
     assert [shown.good for shown in outcome.found] == [False, True]
