@@ -108,7 +108,7 @@ class Memory:
     """
 
     def __init__(self, data_dir: Path, *, pid: int | None = None, every: float = 0.2) -> None:
-        self._pid_file = data_dir / "pg" / "postmaster.pid"
+        self._data_dir = data_dir
         self._pid = pid or os.getpid()
         self._every = every
         self._end = threading.Event()
@@ -131,23 +131,31 @@ class Memory:
     def sample(self) -> dict[str, float]:
         """Measure now."""
         now = {f"client {kind}": size for kind, size in _sizes([self._pid]).items()}
-        now |= {f"server {kind}": size for kind, size in _sizes(self._server()).items()}
+        now |= {f"server {kind}": size for kind, size in _sizes(server_processes(self._data_dir)).items()}
         now["together PSS"] = now["client PSS"] + now["server PSS"]
         for name, size in now.items():
             self.peaks[name] = max(size, self.peaks.get(name, 0.0))
         return now
 
-    def _server(self) -> list[int]:
-        import psutil
 
-        try:
-            postmaster = psutil.Process(int(self._pid_file.read_text(encoding="ascii").split()[0]))
-            return [postmaster.pid, *(child.pid for child in postmaster.children(recursive=True))]
-        except (OSError, ValueError, IndexError, psutil.Error):
-            return []
+def server_processes(data_dir: Path) -> list[int]:
+    """The processes of the embedded server of a data directory; none where it does not run."""
+    import psutil
+
+    try:
+        pid_file = data_dir / "pg" / "postmaster.pid"
+        postmaster = psutil.Process(int(pid_file.read_text(encoding="ascii").split()[0]))
+        return [postmaster.pid, *(child.pid for child in postmaster.children(recursive=True))]
+    except (OSError, ValueError, IndexError, psutil.Error):
+        return []
 
 
-def _sizes(pids: Sequence[int]) -> dict[str, float]:
+def pss(pids: Iterable[int]) -> float:
+    """The memory of processes together, in MB, each shared page counted once."""
+    return _sizes(pids)["PSS"]
+
+
+def _sizes(pids: Iterable[int]) -> dict[str, float]:
     sizes = {"RSS": 0.0, "PSS": 0.0}
     for pid in pids:
         try:

@@ -114,7 +114,9 @@ def made_up_words(generator: np.random.Generator) -> np.ndarray:
     return np.array(list(words))
 
 
-def documents(sentences: Sentences, *, chunks: int, seed: int = 7) -> Iterator[MadeDocument]:
+def documents(
+    sentences: Sentences, *, chunks: int, seed: int = 7, chunks_a_document: int = CHUNKS_A_DOCUMENT
+) -> Iterator[MadeDocument]:
     """Documents of ten chunks each, ``chunks`` chunks together."""
     generator = np.random.default_rng(seed)
     words = made_up_words(generator)
@@ -125,12 +127,12 @@ def documents(sentences: Sentences, *, chunks: int, seed: int = 7) -> Iterator[M
             for start, end in zip(sentences.starts, sentences.starts[1:], strict=False)
         ]
     )
-    for number in range(-(-chunks // CHUNKS_A_DOCUMENT)):
+    for number in range(-(-chunks // chunks_a_document)):
         first = int(generator.integers(sources))
         near = np.argsort(-(centroids @ centroids[first]))[:30]
         chosen = generator.choice(near, SOURCES_A_DOCUMENT, replace=False)
         pool = np.concatenate([np.arange(sentences.starts[s], sentences.starts[s + 1]) for s in chosen])
-        wanted = min(CHUNKS_A_DOCUMENT, chunks - number * CHUNKS_A_DOCUMENT)
+        wanted = min(chunks_a_document, chunks - number * chunks_a_document)
         made = [_paragraph(sentences, pool, words, generator) for _ in range(wanted)]
         name = f"made/{number % 12:02}/{number:06}.txt"
         yield MadeDocument(name, [text for text, _ in made], np.stack([vector for _, vector in made]))

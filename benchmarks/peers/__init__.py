@@ -1,0 +1,1 @@
+"""What recollect is measured beside, one module a system; `peers.base` says what each of them offers."""
