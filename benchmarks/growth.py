@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import signal
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -29,7 +30,7 @@ from peers.base import NAMES, make
 
 #: Nobody reports home, txtai may call our function for vectors, LanceDB keeps its warnings about each query to itself.
 ENVIRONMENT = {"HAYSTACK_TELEMETRY_ENABLED": "False", "ALLOW_RESOLVE_TRANSFORM": "True", "LANCE_LOG": "error"}
-STEPS = ("fill", "measure", "whole", "repeated")
+STEPS = ("fill", "measure", "callers", "repeated", "whole")
 
 
 def main() -> None:
@@ -104,6 +105,7 @@ def run(arguments: argparse.Namespace, name: str, python: str) -> None:
                 raise SystemExit(f"{store} is not filled: leave --skip-fill and --whole away.")
             with Clock() as clock:
                 found[wanted] = in_its_own_process(python, name, wanted, folder, store, arguments.seconds)
+            found[wanted]["wall_seconds"] = round(clock.seconds, 1)
             say(f"{name}, {size:,} chunks, {wanted}: {clock.seconds:.0f} s")
             write(file, found)
 
@@ -114,7 +116,7 @@ def steps(arguments: argparse.Namespace, name: str) -> list[str]:
     if arguments.whole:
         return with_model
     filling = [] if arguments.skip_fill else ["fill"]
-    return [*filling, "measure", *(["repeated"] if name == "recollect" else []), *with_model]
+    return [*filling, "measure", "callers", *(["repeated"] if name == "recollect" else []), *with_model]
 
 
 def in_its_own_process(python: str, name: str, wanted: str, folder: Path, store: Path, seconds: float) -> dict:
@@ -122,6 +124,9 @@ def in_its_own_process(python: str, name: str, wanted: str, folder: Path, store:
     command = [python, __file__, "step", name, wanted, str(folder), str(store), "--seconds", str(seconds)]
     environment = {**offline(), **ENVIRONMENT}
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode < 0 and wanted == "callers":
+        # Not every peer survives callers in several threads.
+        return {"crashed": signal.Signals(-done.returncode).name}
     if done.returncode:
         raise SystemExit(f"{name}, {wanted}: failed\n{done.stdout[-2000:]}")
     return json.loads(done.stdout.strip().splitlines()[-1])
@@ -139,6 +144,8 @@ def step(arguments: argparse.Namespace) -> None:
             found = growth_measure.fill(system, given)
         elif arguments.step == "measure":
             found = growth_measure.measure(system, given, seconds=arguments.seconds)
+        elif arguments.step == "callers":
+            found = growth_measure.all_callers(system, given)
         else:
             system.open()
             found = again_or_whole(system, given, arguments.step)

@@ -112,7 +112,10 @@ class DataSet:
         """Whether a result may be one under the question's filter."""
         if query.field is None:
             return True
-        row = self.metadata[int(identifier.split(":")[0])]
+        document = identifier.partition(":")[0]
+        if not document.isdigit():
+            return False
+        row = self.metadata[int(document)]
         return int(row[list(FIELDS).index(query.field)]) == query.value
 
     @property

@@ -51,10 +51,7 @@ def measure(system: Measured, data: DataSet, *, seconds: float = CELL_SECONDS) -
     system.search(system.modes[-1], data.queries[0])
     found: dict = {"open_seconds": round(opened, 3), "first_query_ms": _ms(time.perf_counter() - start)}
     found["cells"] = [cell(system, data, mode, name, seconds=seconds) for mode in system.modes for name in FILTERS]
-    found["memory_mb"] = {"python": round(bare), "one caller": round(memory_of(system))}
-    mode = "hybrid" if "hybrid" in system.modes else system.modes[0]
-    found["concurrent"] = all_callers(system, data, mode, found["cells"])
-    found["memory_mb"]["32 callers"] = round(memory_of(system))
+    found["memory_mb"] = {"before opening": round(bare), "one caller": round(memory_of(system))}
     found["insert"] = inserts(system, data)
     found["disk_mb"] = round(size_on_disk(system.store), 1)
     found["versions"] = versions(system.packages)
@@ -82,13 +79,15 @@ def cell(system: Measured, data: DataSet, mode: str, name: str, *, seconds: floa
     return result
 
 
-def warm(search: Callable[[Query], object], queries: Sequence[Query]) -> None:
-    """Ask some of the questions without counting them."""
-    begun = time.perf_counter()
+def warm(search: Callable[[Query], object], queries: Sequence[Query]) -> float:
+    """Ask some of the questions without counting them; gives the seconds that one took."""
+    begun, asked = time.perf_counter(), 0
     for query in queries[:WARM_QUERIES]:
         search(query)
+        asked += 1
         if time.perf_counter() - begun > WARM_SECONDS:
-            return
+            break
+    return (time.perf_counter() - begun) / asked
 
 
 def latencies(times: Sequence[float]) -> dict:
@@ -145,15 +144,18 @@ def same_ranking(truth: dict, found: Sequence[str]) -> bool:
     return bool(np.allclose(scores, expected, rtol=LEXICAL_TOLERANCE))
 
 
-def all_callers(system: Measured, data: DataSet, mode: str, cells: Sequence[dict]) -> list[dict]:
+def all_callers(system: Measured, data: DataSet) -> dict:
     """Several callers at once, unless they would queue for longer than a minute."""
-    alone = {cell["filter"]: cell["p50_ms"] / 1000 for cell in cells if cell["mode"] == mode}
-    return [
-        concurrent(system, data, mode, name, callers)
-        for name in ("none", "1 %")
-        for callers in CALLERS
-        if callers * alone[name] <= QUEUE_SECONDS
-    ]
+    system.open()
+    mode = "hybrid" if "hybrid" in system.modes else system.modes[0]
+    cells = []
+    for name in ("none", "1 %"):
+        queries = data.filtered(name)
+        system.prepare(queries)
+        alone = warm(lambda query: system.search(mode, query), queries)
+        possible = [callers for callers in CALLERS if callers * alone <= QUEUE_SECONDS]
+        cells += [concurrent(system, data, mode, name, callers) for callers in possible]
+    return {"cells": cells, "memory_mb": round(memory_of(system))}
 
 
 @dataclass
@@ -208,7 +210,8 @@ def inserts(system: Measured, data: DataSet) -> dict:
     stored: list[float] = []
     seen: dict[str, list[float]] = {arm: [] for arm in arms}
     begun = time.perf_counter()
-    for rows in data.extra[:INSERTS]:
+    run = f"{int(time.time()):x}"
+    for rows in (newcomer(rows, run) for rows in data.extra[:INSERTS]):
         start = time.perf_counter()
         system.add(rows)
         stored.append(time.perf_counter() - start)
@@ -223,6 +226,12 @@ def inserts(system: Measured, data: DataSet) -> dict:
     result |= {"both_ms": _ms(float(np.median(both))), "slowest_ms": _ms(max(both))}
     say(result)
     return result
+
+
+def newcomer(rows: Rows, run: str) -> Rows:
+    """The document under a name and with a word that no run before has used, and that no filter keeps."""
+    identifier, text = rows.ids[0].replace("extra", f"extra{run}"), rows.texts[0] + run
+    return Rows([identifier], [text], rows.vectors, [dict.fromkeys(rows.metadata[0], -1)])
 
 
 def until_found(system: Measured, arm: str, rows: Rows) -> None:
@@ -261,10 +270,14 @@ class Watch:
     def __exit__(self, *_: object) -> None:
         self._end.set()
         self._thread.join()
+        self._sample()
 
     def _watch(self) -> None:
         while not self._end.wait(self._every):
-            self.peak = max(self.peak, memory_of(self._system))
+            self._sample()
+
+    def _sample(self) -> None:
+        self.peak = max(self.peak, memory_of(self._system))
 
 
 def whole_queries(search: Callable[[str], Found], texts: Sequence[str]) -> dict:

@@ -98,6 +98,8 @@ class System(Base):
         self._words = BM25Retriever.from_defaults(
             nodes=nodes, similarity_top_k=TOP_K, stemmer=Stemmer.Stemmer("english"), language="english"
         )
+        # As it is after loading: retrievers with filters are made around it, and take the nodes from here.
+        self._words.bm25.corpus = self._words.corpus
         self._retrievers.clear()
 
     def _found(self, mode: str, bundle: object, query: Query) -> Found:
