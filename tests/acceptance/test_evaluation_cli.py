@@ -82,6 +82,70 @@ def test_a_mistake_in_the_file_is_named_with_its_line(recollect, cases):
     assert "rag-tests.yaml:10: case 'error' must_hav: there is no such key" in recollect("rag-test", status=2).err
 
 
+FILTERED = """
+personas:
+  before: {as_of: 2001-01-01}
+  others: {tenant_id: 2}
+cases:
+- name: neither-pay-nor-text
+  query: annual leave salaries sessions
+  filters:
+    department: {in: [hr, it]}
+    not: {metadata.format: txt}
+  must_have: [hr/leave.md, it/errors.md]
+  must_not_have: [hr/pay.txt, readme.txt]
+- name: nothing-was-known-then
+  query: annual leave
+  as: before
+  must_not_have: [hr/leave.md]
+- name: others-see-nothing
+  query: annual leave
+  as: others
+  must_not_have: [hr/leave.md]
+"""
+
+
+def test_cases_take_the_whole_language_of_filters_and_run_as_a_tenant_at_a_time(recollect, office, cases):
+    recollect("ingest", office)
+    cases.write_text(FILTERED, encoding="utf-8")
+    done = recollect("rag-test", "--json").json
+    assert done["passed"] is True
+    assert sorted(done["cases"][0]["found"]) == ["hr/leave.md", "it/errors.md"]
+    assert done["cases"][0]["precision"] == 1
+    assert [case["found"] for case in done["cases"][1:]] == [[], []]
+    # The same questions without filter, time and tenant fail: it is these that kept the documents out.
+    bare = (
+        FILTERED.replace("  as: before\n", "")
+        .replace("  as: others\n", "")
+        .replace("    not: {metadata.format: txt}\n", "")
+    )
+    cases.write_text(bare, encoding="utf-8")
+    report = recollect("rag-test", "--json", status=1).json
+    assert [case["passed"] for case in report["cases"]] == [False, False, False]
+    assert report["cases"][0]["forbidden"] == ["hr/pay.txt"]
+
+
+@pytest.mark.parametrize(
+    ("filters", "said"),
+    [
+        ("{metadata.format: {like: t}}", "'metadata.format' has no operator 'like'"),
+        ("{departments: hr}", "Did you mean 'department'?"),
+    ],
+)
+def test_a_bad_filter_of_a_case_is_named_with_its_line(recollect, cases, filters, said):
+    cases.write_text(f"cases:\n- name: one\n  query: q\n  must_have: x\n  filters: {filters}\n", encoding="utf-8")
+    complaint = recollect("rag-test", status=2).err
+    assert "rag-tests.yaml:5: case 'one' filters: " in complaint
+    assert said in complaint
+
+
+def test_bad_options_are_refused_before_anything_is_ingested(recollect, office, cases, beir):
+    for command in (("rag-test", "--ingest", office), ("eval", "beir", beir)):
+        assert "mmr_lambda" in recollect(*command, "--mmr", "7", status=2).err
+        assert "'sorce'" in recollect(*command, "--filter", '{"sorce": 1}', status=2).err
+    assert "--target" in recollect("calibrate", "--cases", cases, "--target", "2", status=2).err
+
+
 def test_the_handbooks_cases_pass(recollect_with_model):
     done = recollect_with_model("rag-test", HANDBOOK / "rag-tests.yaml", "--ingest", HANDBOOK, "--json").json
     assert done["summary"]["cases"] >= 40

@@ -36,7 +36,9 @@ def _calibrate(
         Path | None,
         typer.Option("--cases", metavar="FILE", help="Test cases, some of them answerable: false."),
     ] = None,
-    target: Annotated[float, typer.Option(help="False answers allowed, as a share of unanswerable questions.")] = 0.05,
+    target: Annotated[
+        float, typer.Option(min=0, max=0.99, help="False answers allowed, as a share of unanswerable questions.")
+    ] = 0.05,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")] = False,
     reset: Annotated[bool, typer.Option("--reset", help="Back to the built-in rule.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of the random folds.")] = 0,

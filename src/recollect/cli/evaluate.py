@@ -15,6 +15,7 @@ from recollect.cli._session import Session
 from recollect.cli.ingest import chunking_of
 
 if TYPE_CHECKING:
+    from recollect.model import RetrievalOptions
     from recollect.pipeline import RAGPipeline
 
 app = typer.Typer(help="Measure retrieval quality on data sets with judgements.", no_args_is_help=True)
@@ -43,8 +44,8 @@ def _beir(
     from recollect.evaluation.datasets import load_beir
     from recollect.evaluation.runner import run_beir
 
+    options = measured_options(session, search)
     dataset = load_beir(folder)
-    options = search.retrieval(mode=session.config.retrieval.mode, top_k=0)
     with (
         session.pipeline() as rag,
         fresh_collection(
@@ -92,8 +93,8 @@ def _spans(
     from recollect.evaluation.datasets import load_spans
     from recollect.evaluation.runner import run_spans
 
+    options = measured_options(session, search)
     dataset = load_spans(folder)
-    options = search.retrieval(mode=session.config.retrieval.mode, top_k=0)
     with (
         session.pipeline() as rag,
         fresh_collection(

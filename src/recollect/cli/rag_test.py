@@ -55,11 +55,14 @@ def _rag_test(
     from recollect.cli._progress import WorkBar
     from recollect.evaluation.case_files import load_suite
     from recollect.evaluation.rag_test import run_suite, selected
+    from recollect.retrieval.validation import validate
 
     suite = load_suite(file)
     cases = selected(suite, test or [])
     asked = [suite.search(case) for case in cases]
     options = search.retrieval(mode=session.config.retrieval.mode, top_k=session.config.retrieval.top_k)
+    for one in asked:
+        validate(one.query, options_of(one, options))
     with (
         session.pipeline(measured(session.config)) as rag,
         under_test(session, rag, ingest, collection.collection) as name,

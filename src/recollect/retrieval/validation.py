@@ -10,6 +10,7 @@ from typing import cast
 
 from recollect.errors import UsageError
 from recollect.model import RetrievalOptions
+from recollect.model.filter import parse_filter
 
 MAX_QUERY_CHARACTERS = 20_000
 MAX_TOP_K = 1_000
@@ -31,6 +32,8 @@ def validate(query: str, options: RetrievalOptions) -> None:
     for name in ("department", "source", "tags"):
         _require_names(name, getattr(options, name))
     _require_json(options.metadata_filters)
+    if options.filters:
+        parse_filter(options.filters)
     for name, low, high in _WHOLE:
         _require_number(name, getattr(options, name), low, high, whole=True)
     for name, least, most in _MEASURES:

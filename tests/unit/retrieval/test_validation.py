@@ -49,6 +49,8 @@ def test_what_makes_sense_passes(options):
         ({"explain": "yes"}, "explain must be true or false, not 'yes'"),
         ({"department": "hr"}, r"department must be a tuple of strings, for instance department=\(\"one\",\)"),
         ({"tags": ("a\0",)}, "tags must be a tuple of strings"),
+        ({"filters": {"year": 3}}, "There is no field 'year'"),
+        ({"filters": "x"}, "filter must be an object"),
         ({"metadata_filters": {"a": math.nan}}, "metadata_filters must be JSON values"),
     ],
 )
