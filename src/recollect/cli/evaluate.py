@@ -124,6 +124,19 @@ def _spans(
     return 0
 
 
+def measured_options(session: Session, search: SearchOptions) -> RetrievalOptions:
+    """The options of every search of an evaluation, refused before anything is ingested; the depth is the engine's.
+
+    Raises:
+        UsageError: One of them makes no sense.
+    """
+    from recollect.retrieval.validation import validate
+
+    options = search.retrieval(mode=session.config.retrieval.mode, top_k=session.config.retrieval.top_k)
+    validate("any question", options)
+    return options
+
+
 def _parameters(rag: RAGPipeline, chunking: ChunkingOptions) -> dict[str, Any] | None:
     return chunking_of(rag, chunking) if chunking.given else None
 
