@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from recollect.retrieval.stopwatch import Stopwatch
     from recollect.store.collections import Collection
     from recollect.store.filters import MatchingVersions
-    from recollect.store.search import SearchRepository
+    from recollect.store.search import ArmRows, SearchRepository
 
 #: A filter that keeps fewer chunks than this is searched exactly, by its document versions.
 EXACT_FILTER_CHUNKS = 20_000
@@ -66,7 +67,8 @@ class ArmResults:
         embedding: The query's vector, where one was computed.
         vectors: Stored vectors: of every candidate where that was asked for, otherwise of some.
         weights: The query's weight of each lexeme that the collection has.
-        exact: Whether both arms are known to have found their best.
+        dense_exact: Whether the dense arm compared every chunk.
+        lexical_exact: Whether the lexical arm is known to have found its best.
     """
 
     dense: list[tuple[int, float]] = field(default_factory=list)
@@ -77,7 +79,13 @@ class ArmResults:
     embedding: Vectors | None = None
     vectors: dict[int, Vectors] = field(default_factory=dict)
     weights: Mapping[int, float] = field(default_factory=dict)
-    exact: bool = True
+    dense_exact: bool = True
+    lexical_exact: bool = True
+
+    @property
+    def exact(self) -> bool:
+        """Whether both arms are known to have found their best."""
+        return self.dense_exact and self.lexical_exact
 
 
 class Arms:
@@ -141,33 +149,54 @@ class Arms:
                 indexed=indexed,
             )
             results.similarities = dict(results.dense)
-            results.exact = True
             self._take_dense_path(indexed, results)
             if not indexed or self._filled(request, len(results.dense)):
                 return
 
     def _run_both(self, scope: Scope, request: ArmRequest, results: ArmResults, watch: Stopwatch) -> None:
+        if results.embedding is None:
+            return
         with watch.stage("terms"):
             query = self._lexical.prepare(
                 scope, request.place, analyzer_of(request.place.language), request.plan, version_ids=request.version_ids
             )
-        with watch.stage("arms"):
-            if not query.weights:
-                self._take_lexical(LexicalHits([], {}, exact=True), results)
-                self._run_dense(scope, request, results)
-                return
-            for indexed in self._attempts(scope, request):
-                found = self._find_both(scope, request, query, results, indexed=indexed)
-                if not indexed or self._filled(request, found):
-                    return
+        first, *others = self._attempts(scope, request)
+        with self._dense_ahead(scope, request, results.embedding, indexed=first) as nearest:
+            with watch.stage("lexical"):
+                self._run_words(scope, request, query, results)
+            with watch.stage("dense"):
+                found = nearest()
+        self._take_dense_path(first, results)
+        for indexed in others:
+            if self._filled(request, len(found.chunk_ids)):
+                break
+            with watch.stage("dense"), self._dense_ahead(scope, request, results.embedding, indexed=indexed) as nearest:
+                found = nearest()
+            self._take_dense_path(indexed, results)
+        results.dense = list(found.similarities.items())
+        results.similarities |= found.similarities
+        results.vectors |= found.vectors
+        if query.weights:
+            results.bm25 |= rescored(query, found.lexical)
 
-    def _find_both(
-        self, scope: Scope, request: ArmRequest, query: LexicalQuery, results: ArmResults, *, indexed: bool
-    ) -> int:
-        """Run both arms; how many chunks the dense one found."""
-        if results.embedding is None:
-            return 0
-        found = self._repository.hybrid(
+    def _dense_ahead(
+        self, scope: Scope, request: ArmRequest, embedding: Vectors, *, indexed: bool
+    ) -> AbstractContextManager[Callable[[], ArmRows]]:
+        return self._repository.hybrid_dense(
+            scope,
+            request.place,
+            embedding,
+            limit=request.limit,
+            version_ids=request.version_ids,
+            indexed=indexed,
+            vectors=request.needs_vectors,
+        )
+
+    def _run_words(self, scope: Scope, request: ArmRequest, query: LexicalQuery, results: ArmResults) -> None:
+        if results.embedding is None or not query.weights:
+            self._take_lexical(LexicalHits([], {}, exact=True), results)
+            return
+        found = self._repository.hybrid_lexical(
             scope,
             request.place,
             results.embedding,
@@ -175,17 +204,12 @@ class Arms:
             query=query.weights,
             limit=request.limit,
             version_ids=request.version_ids,
-            indexed=indexed,
             vectors=request.needs_vectors,
         )
-        results.exact = True
-        results.dense, results.similarities, results.vectors = found.dense, found.similarities, found.vectors
-        self._take_dense_path(indexed, results)
         # Fusion reads far beyond the first ten: what a proof would add hardly moves it, and costs twice.
-        hits = self._lexical.judge(query, found.by_words, top_k=request.top_k, limit=request.limit)
+        hits = self._lexical.judge(query, found.lexical, top_k=request.top_k, limit=request.limit)
         self._take_lexical(hits, results)
-        results.bm25 |= rescored(query, found.dense_lexical)
-        return len(found.dense)
+        results.similarities, results.vectors = found.similarities, found.vectors
 
     def _attempts(self, scope: Scope, request: ArmRequest) -> tuple[bool, ...]:
         """Whether to go through the approximate index, and what to do where it gives up too early."""
@@ -200,13 +224,13 @@ class Arms:
 
     def _take_dense_path(self, indexed: bool, results: ArmResults) -> None:
         results.paths["dense"] = "index" if indexed else "exact"
-        results.exact = results.exact and not indexed
+        results.dense_exact = not indexed
 
     def _take_lexical(self, hits: LexicalHits, results: ArmResults) -> None:
         results.lexical, results.paths["lexical"] = hits.scores, hits.path
         results.bm25 = dict(hits.scores)
         results.weights = hits.weights
-        results.exact = results.exact and hits.exact
+        results.lexical_exact = hits.exact
 
 
 @lru_cache(maxsize=32)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Semaphore
 from typing import Any, LiteralString
 from weakref import WeakKeyDictionary
 
@@ -21,12 +23,15 @@ Connection = psycopg.Connection[TupleRow]
 #: How many candidates a search of the approximate index keeps: more find more, and cost more.
 DEFAULT_EF_SEARCH = 100
 
-# Custom plans: partial indexes are usable only where the planner sees their condition as a constant.
+# What a connection starts with suits the reads of a search: small statements by key, each planned once a connection.
+# No sequential scans: a plan made while a table was small would go on scanning it when it has grown. The arms are
+# planned anew for every call, because they are functions that EXECUTE their statement with the collection as a literal.
 # Parallel workers and JIT cost more than they save on queries of a few milliseconds.
 _SESSION_SETTINGS = sql.SQL(
     """
     SET search_path = recollect, public;
-    SET plan_cache_mode = force_custom_plan;
+    SET plan_cache_mode = auto;
+    SET enable_seqscan = off;
     SET jit = off;
     SET max_parallel_workers_per_gather = 0;
     SET hnsw.iterative_scan = relaxed_order;
@@ -34,6 +39,12 @@ _SESSION_SETTINGS = sql.SQL(
     SET TimeZone = 'UTC'
     """
 ).format(ef_search=sql.Literal(DEFAULT_EF_SEARCH))
+
+# Transactions write and report: statements of any shape, whose plans must fit what there is now.
+_BEGIN = sql.SQL(
+    "BEGIN; SET LOCAL recollect.tenant_id = {}; SET LOCAL plan_cache_mode = force_custom_plan; "
+    "SET LOCAL enable_seqscan = on"
+)
 
 _CONNECT_TIMEOUT_SECONDS = 10
 
@@ -109,18 +120,17 @@ class Database:
     def __init__(self, dsn: str, *, max_connections: int = 10) -> None:
         self.dsn = dsn
         self._tenants: WeakKeyDictionary[Connection, str] = WeakKeyDictionary()
-        self._pool: ConnectionPool[Connection] = ConnectionPool(
-            dsn,
-            min_size=0,
-            max_size=max_connections,
-            kwargs={"autocommit": True, "connect_timeout": _CONNECT_TIMEOUT_SECONDS},
-            configure=_configure,
-            num_workers=2,
-            open=True,
-        )
+        # Half of the cores, so that two statements of one caller find a core each. They have their own pool: whoever
+        # holds a connection and wants one more never waits for somebody who does the same, and a lone caller's other
+        # statements all meet the same connection, which has their plans and tables at hand.
+        ahead = min((os.cpu_count() or 1) // 2, max_connections // 2)
+        self._pool = _pool(dsn, max_connections - ahead)
+        self._ahead_pool = _pool(dsn, max(ahead, 1))
+        self._ahead = Semaphore(ahead)
 
     def close(self) -> None:
         """Close every connection; idempotent."""
+        self._ahead_pool.close()
         self._pool.close()
 
     @contextmanager
@@ -130,8 +140,7 @@ class Database:
         The tenant travels as SET LOCAL, the form that row-level security and sharding by tenant both understand.
         """
         with translated_errors(), self._connection() as connection:
-            begin = sql.SQL("BEGIN; SET LOCAL recollect.tenant_id = {}").format(str(int(scope.tenant_id)))
-            connection.execute(begin)
+            connection.execute(_BEGIN.format(str(int(scope.tenant_id))))
             try:
                 yield connection
             except BaseException:
@@ -147,12 +156,36 @@ class Database:
         A search asks half a dozen small questions, and on a socket BEGIN and COMMIT would take as long as they do. The
         tenant is set for the connection, and again whenever another tenant's read meets it.
         """
-        with translated_errors(), self._connection() as connection:
-            tenant = str(int(scope.tenant_id))
-            if self._tenants.get(connection) != tenant:
-                connection.execute(sql.SQL("SET recollect.tenant_id = {}").format(tenant))
-                self._tenants[connection] = tenant
+        with self._reading(scope, self._pool) as connection:
             yield connection
+
+    @contextmanager
+    def read_ahead(
+        self, scope: Scope, query: LiteralString, params: dict[str, Any]
+    ) -> Iterator[Callable[[], list[TupleRow]]]:
+        """A read that runs while the caller does something else, over a connection of its own.
+
+        It gains nothing where every core is busy already. So only so many run ahead at a time; any more run when their
+        rows are wanted.
+
+        Yields:
+            What waits for the rows; to be called once.
+        """
+        if not self._ahead.acquire(blocking=False):
+
+            def run() -> list[TupleRow]:
+                with self.single_reads(scope) as connection:
+                    return rows(connection, query, params)
+
+            yield run
+            return
+        try:
+            with self._reading(scope, self._ahead_pool) as connection, connection.pipeline():
+                cursor = connection.cursor(binary=True)
+                cursor.execute(query, params)
+                yield cursor.fetchall
+        finally:
+            self._ahead.release()
 
     @contextmanager
     def autocommit(self) -> Iterator[Connection]:
@@ -161,9 +194,18 @@ class Database:
             yield connection
 
     @contextmanager
-    def _connection(self) -> Iterator[Connection]:
+    def _reading(self, scope: Scope, pool: ConnectionPool[Connection]) -> Iterator[Connection]:
+        with translated_errors(), self._connection(pool) as connection:
+            tenant = str(int(scope.tenant_id))
+            if self._tenants.get(connection) != tenant:
+                connection.execute(sql.SQL("SET recollect.tenant_id = {}").format(tenant))
+                self._tenants[connection] = tenant
+            yield connection
+
+    @contextmanager
+    def _connection(self, pool: ConnectionPool[Connection] | None = None) -> Iterator[Connection]:
         try:
-            with self._pool.connection() as connection:
+            with (pool or self._pool).connection() as connection:
                 yield connection
         except PoolTimeout as exc:
             raise StoreUnavailableError(
@@ -171,6 +213,32 @@ class Database:
             ) from exc
 
 
-def rows(connection: Connection, query: LiteralString, params: dict[str, Any] | None = None) -> list[TupleRow]:
-    """Run a named query and fetch all of its rows, in the binary format."""
-    return connection.execute(query, params, binary=True).fetchall()
+def _pool(dsn: str, max_size: int) -> ConnectionPool[Connection]:
+    return ConnectionPool(
+        dsn,
+        min_size=0,
+        max_size=max_size,
+        kwargs={"autocommit": True, "connect_timeout": _CONNECT_TIMEOUT_SECONDS},
+        configure=_configure,
+        num_workers=2,
+        open=True,
+    )
+
+
+def rows(
+    connection: Connection,
+    query: LiteralString,
+    params: dict[str, Any] | None = None,
+    *,
+    prepare: bool | None = None,
+) -> list[TupleRow]:
+    """Run a named query and fetch all of its rows, in the binary format.
+
+    Args:
+        connection: Where.
+        query: With placeholders ``%(name)s``.
+        params: Their values.
+        prepare: False: plan for these values each time, where a plan for any value could be a bad one. None: the plan
+            of a statement that keeps coming may be kept.
+    """
+    return connection.execute(query, params, binary=True, prepare=prepare).fetchall()

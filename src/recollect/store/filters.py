@@ -120,7 +120,7 @@ def matching_versions(
         params |= builder.params
     query = " AND ".join([_SQL["matching_versions"], known, *given])
     with database.single_reads(scope) as connection:
-        ids, chunk_count = rows(connection, query, params)[0]
+        ids, chunk_count = rows(connection, query, params, prepare=False)[0]
     return MatchingVersions(ids or [], int(chunk_count or 0))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -75,21 +76,19 @@ class LexicalRows:
 
 
 @dataclass(frozen=True, slots=True)
-class HybridRows:
-    """What both arms found in one statement.
+class ArmRows:
+    """What one arm of a hybrid search found, with each chunk's row in the other arm's table.
 
     Attributes:
-        dense: (chunk_id, cosine similarity), best first.
-        by_words: The lexical arm's chunks, in no order.
-        similarities: Cosine similarities of every chunk of either arm.
-        dense_lexical: Lexical rows of the dense arm's chunks.
-        vectors: Stored vectors of every chunk of either arm, where they were asked for.
+        chunk_ids: The dense arm's best first, the lexical arm's in no order.
+        similarities: Cosine similarities of these chunks.
+        lexical: Their lexical rows.
+        vectors: Their stored vectors, where they were asked for.
     """
 
-    dense: list[tuple[int, float]]
-    by_words: LexicalRows
+    chunk_ids: list[int]
     similarities: dict[int, float]
-    dense_lexical: LexicalRows
+    lexical: LexicalRows
     vectors: dict[int, Floats]
 
 
@@ -158,19 +157,8 @@ class SearchRepository:
             indexed: Go through the collection's approximate index instead of comparing every chunk. Under a filter
                 it may give up early, and return fewer than there are.
         """
-        params = {
-            **_base(scope, collection),
-            "embedding": HalfVector(embedding),
-            "limit": limit,
-            "version_ids": version_ids,
-            "as_of": scope.as_of,
-            "indexed": indexed,
-        }
-        if not indexed or limit <= DEFAULT_EF_SEARCH:
-            with self._database.single_reads(scope) as connection:
-                return [(row[0], row[1]) for row in rows(connection, _SQL["dense"], params)]
-        with self._database.transaction(scope) as connection:
-            connection.execute(_SQL["widen"], {"ef_search": str(min(limit, _MAX_EF_SEARCH))})
+        params = _dense_params(scope, collection, embedding, limit=limit, version_ids=version_ids, indexed=indexed)
+        with self._database.single_reads(scope) as connection:
             return [(row[0], row[1]) for row in rows(connection, _SQL["dense"], params)]
 
     def lexical(
@@ -194,18 +182,43 @@ class SearchRepository:
             limit: How many chunks at most.
             version_ids: Only chunks of these document versions; None for all.
         """
-        params = {
-            **_base(scope, collection),
-            "conditions": _literals(conditions),
-            "query": to_sparse(list(query), list(query.values())),
-            "limit": limit,
-            "version_ids": version_ids,
-            "as_of": scope.as_of,
-        }
+        params = _lexical_params(
+            scope, collection, conditions=conditions, query=query, limit=limit, version_ids=version_ids
+        )
         with self._database.single_reads(scope) as connection:
             return LexicalRows.read(rows(connection, _SQL["lexical"], params))
 
-    def hybrid(
+    @contextmanager
+    def hybrid_dense(
+        self,
+        scope: Scope,
+        collection: Collection,
+        embedding: Floats,
+        *,
+        limit: int,
+        version_ids: list[int] | None = None,
+        indexed: bool = False,
+        vectors: bool = False,
+    ) -> Iterator[Callable[[], ArmRows]]:
+        """The dense arm of a hybrid search, under way while the caller looks words up and runs the other arm.
+
+        Args:
+            scope: Whose chunks, and as of when.
+            collection: Where to look.
+            embedding: float32 unit vector of the collection's dimension.
+            limit: How many chunks at most.
+            version_ids: Only chunks of these document versions; None for all.
+            indexed: As in `dense`.
+            vectors: Whether stored vectors are wanted too.
+
+        Yields:
+            What waits for the rows; to be called once.
+        """
+        params = _dense_params(scope, collection, embedding, limit=limit, version_ids=version_ids, indexed=indexed)
+        with self._database.read_ahead(scope, _SQL["hybrid_dense"], params | {"vectors": vectors}) as fetch:
+            yield lambda: _arm_rows(fetch())
+
+    def hybrid_lexical(
         self,
         scope: Scope,
         collection: Collection,
@@ -215,41 +228,15 @@ class SearchRepository:
         query: Mapping[int, float],
         limit: int,
         version_ids: list[int] | None = None,
-        indexed: bool = False,
         vectors: bool = False,
-    ) -> HybridRows:
-        """Both arms at once, with each one's chunks scored in the other: see `dense` and `lexical`.
-
-        One statement takes less time than two at once over two connections and a third to complete them.
-
-        Args:
-            scope: Whose chunks, and as of when.
-            collection: Where to look.
-            embedding: float32 unit vector of the collection's dimension.
-            conditions: As in `lexical`.
-            query: As in `lexical`.
-            limit: How many chunks each arm finds at most.
-            version_ids: Only chunks of these document versions; None for all.
-            indexed: As in `dense`.
-            vectors: Whether stored vectors are wanted too.
-        """
-        params = {
-            **_base(scope, collection),
-            "embedding": HalfVector(embedding),
-            "conditions": _literals(conditions),
-            "query": to_sparse(list(query), list(query.values())),
-            "limit": limit,
-            "version_ids": version_ids,
-            "as_of": scope.as_of,
-            "indexed": indexed,
-            "vectors": vectors,
-        }
-        if not indexed or limit <= DEFAULT_EF_SEARCH:
-            with self._database.single_reads(scope) as connection:
-                return _hybrid_rows(rows(connection, _SQL["hybrid"], params))
-        with self._database.transaction(scope) as connection:
-            connection.execute(_SQL["widen"], {"ef_search": str(min(limit, _MAX_EF_SEARCH))})
-            return _hybrid_rows(rows(connection, _SQL["hybrid"], params))
+    ) -> ArmRows:
+        """The lexical arm of a hybrid search; arguments as in `lexical` and `hybrid_dense`."""
+        params = _lexical_params(
+            scope, collection, conditions=conditions, query=query, limit=limit, version_ids=version_ids
+        )
+        params |= {"embedding": HalfVector(embedding), "vectors": vectors}
+        with self._database.single_reads(scope) as connection:
+            return _arm_rows(rows(connection, _SQL["hybrid_lexical"], params))
 
     def document_frequencies(self, scope: Scope, collection: Collection, lexemes: Sequence[int]) -> dict[int, int]:
         """In how many chunks each lexeme stands, by the last refresh; lexemes never seen are absent."""
@@ -318,23 +305,57 @@ class SearchRepository:
         }
 
 
-def _literals(conditions: Sequence[Sequence[int]]) -> list[str]:
-    return ["{" + ",".join(map(str, lexemes)) + "}" for lexemes in conditions]
+def _dense_params(
+    scope: Scope,
+    collection: Collection,
+    embedding: Floats,
+    *,
+    limit: int,
+    version_ids: list[int] | None,
+    indexed: bool,
+) -> dict[str, Any]:
+    # The index gives out as many as it keeps candidates, so more have to be kept where more are wanted.
+    wider = min(limit, _MAX_EF_SEARCH) if indexed and limit > DEFAULT_EF_SEARCH else None
+    return {
+        **_base(scope, collection),
+        "embedding": HalfVector(embedding),
+        "limit": limit,
+        "version_ids": version_ids,
+        "as_of": scope.as_of,
+        "indexed": indexed,
+        "ef_search": wider,
+    }
 
 
-def _hybrid_rows(found: Sequence[TupleRow]) -> HybridRows:
-    """From rows of (found by words, chunk_id, length, weights as sent, similarity, vector as sent or None).
+def _lexical_params(
+    scope: Scope,
+    collection: Collection,
+    *,
+    conditions: Sequence[Sequence[int]],
+    query: Mapping[int, float],
+    limit: int,
+    version_ids: list[int] | None,
+) -> dict[str, Any]:
+    return {
+        **_base(scope, collection),
+        "conditions": ["{" + ",".join(map(str, lexemes)) + "}" for lexemes in conditions],
+        "query": to_sparse(list(query), list(query.values())),
+        "limit": limit,
+        "version_ids": version_ids,
+        "as_of": scope.as_of,
+    }
 
-    A chunk that lacks its row in the other arm's table is given up there, not here.
+
+def _arm_rows(found: Sequence[TupleRow]) -> ArmRows:
+    """From rows of (chunk_id, length, weights as sent, similarity, vector as sent or None).
+
+    A chunk that lacks its row in the other arm's table has no score there.
     """
-    dense = [row[1:] for row in found if not row[0]]
-    by_words = [row[1:] for row in found if row[0]]
-    return HybridRows(
-        dense=[(row[0], row[3]) for row in dense],
-        by_words=LexicalRows.read(by_words),
-        similarities={row[0]: row[3] for row in (*by_words, *dense) if row[3] is not None},
-        dense_lexical=LexicalRows.read([row for row in dense if row[2] is not None]),
-        vectors=_vectors([(row[0], row[4]) for row in {row[0]: row for row in (*dense, *by_words)}.values() if row[4]]),
+    return ArmRows(
+        chunk_ids=[row[0] for row in found],
+        similarities={row[0]: row[3] for row in found if row[3] is not None},
+        lexical=LexicalRows.read([row for row in found if row[1] is not None]),
+        vectors=_vectors([(row[0], row[4]) for row in found if row[4]]),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
 
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shelf import EMBEDDER, Shelf, second_tenant
 
+from recollect.errors import StoreError
 from recollect.model import Scope
 from recollect.retrieval import lexical
 from recollect.retrieval.analysis import Analyzer
@@ -156,7 +158,7 @@ def test_more_terms_than_are_searched_is_not_called_exact(shelf: Shelf):
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-def test_both_arms_in_one_statement_are_those_of_each(shelf: Shelf, indexed: bool):
+def test_the_arms_of_a_hybrid_search_are_those_alone_and_score_each_others_chunks(shelf: Shelf, indexed: bool):
     shelf.fill([line(random.Random(n)) for n in range(150)])
     if indexed:
         shelf.store.dense_indexer.build(shelf.scope, "shelf")
@@ -165,20 +167,46 @@ def test_both_arms_in_one_statement_are_those_of_each(shelf: Shelf, indexed: boo
     query = lexical.LexicalQuery(place, hits.weights)
     for conditions in ([], [list(hits.weights)]):
         asked = {"conditions": conditions, "query": hits.weights, "limit": 20}
-        both = store.hybrid(scope, place, vector, **asked, indexed=indexed, vectors=True)
-        assert both.dense == store.dense(scope, place, vector, limit=20, indexed=indexed)
-        assert both.by_words.chunk_ids == store.lexical(scope, place, **asked).chunk_ids
-        seen = [*dict.fromkeys([*(chunk_id for chunk_id, _ in both.dense), *both.by_words.chunk_ids])]
-        assert both.similarities == pytest.approx(store.similarities(scope, vector, seen), abs=1e-6)
-        assert set(both.vectors) == set(seen)
-        assert both.vectors.keys() == store.vectors(scope, seen).keys()
-        assert all(np.array_equal(both.vectors[key], value) for key, value in store.vectors(scope, seen).items())
+        by_words = store.hybrid_lexical(scope, place, vector, **asked, vectors=True)
+        with store.hybrid_dense(scope, place, vector, limit=20, indexed=indexed, vectors=True) as fetch:
+            near = fetch()
+        assert list(near.similarities.items()) == store.dense(scope, place, vector, limit=20, indexed=indexed)
+        assert by_words.chunk_ids == store.lexical(scope, place, **asked).chunk_ids
         known = dict(hits.scores)
-        for rows in (both.dense_lexical, both.by_words):
-            scores = lexical.rescored(query, rows)
-            assert scores == pytest.approx({chunk_id: known.get(chunk_id, 0.0) for chunk_id in rows.chunk_ids})
-        assert both.dense_lexical.chunk_ids == [chunk_id for chunk_id, _ in both.dense]
-        assert store.hybrid(scope, place, vector, **asked).vectors == {}
+        for found in (near, by_words):
+            seen = found.chunk_ids
+            assert found.similarities == pytest.approx(store.similarities(scope, vector, seen), abs=1e-6)
+            stored = store.vectors(scope, seen)
+            assert found.vectors.keys() == stored.keys() == set(seen)
+            assert all(np.array_equal(found.vectors[key], value) for key, value in stored.items())
+            scores = lexical.rescored(query, found.lexical)
+            assert scores == pytest.approx({chunk_id: known.get(chunk_id, 0.0) for chunk_id in seen})
+        assert store.hybrid_lexical(scope, place, vector, **asked).vectors == {}
+
+
+def test_reads_run_ahead_as_long_as_there_is_room_and_then_when_they_are_wanted(shelf: Shelf):
+    shelf.fill([line(random.Random(n)) for n in range(30)])
+    store, scope, place, vector = shelf.store.search, shelf.scope, shelf.now(), EMBEDDER.embed_query("worda wordq")
+    expected = store.dense(scope, place, vector, limit=7)
+    with ExitStack() as stack:
+        # More than there are cores or connections: whoever finds no room must not wait for those who have it.
+        fetches = [stack.enter_context(store.hybrid_dense(scope, place, vector, limit=7)) for _ in range(40)]
+        assert all(list(fetch().similarities.items()) == expected for fetch in fetches)
+    with store.hybrid_dense(scope, place, vector, limit=7):
+        pass  # given up without reading: the connection serves the next all the same
+    assert store.dense(scope, place, vector, limit=7) == expected
+    with pytest.raises(StoreError), store.hybrid_dense(scope, place, np.ones(3, np.float32), limit=7) as fetch:
+        fetch()
+    assert store.dense(scope, place, vector, limit=7) == expected
+
+
+def test_the_index_gives_as_many_as_are_wanted(shelf: Shelf):
+    shelf.fill([line(random.Random(n)) for n in range(300)])
+    shelf.store.dense_indexer.build(shelf.scope, "shelf")
+    store, place, vector = shelf.store.search, shelf.now(), EMBEDDER.embed_query("worda wordq")
+    assert len(store.dense(shelf.scope, place, vector, limit=250, indexed=True)) == 250
+    with store.hybrid_dense(shelf.scope, place, vector, limit=250, indexed=True) as fetch:
+        assert len(fetch().chunk_ids) == 250
 
 
 def test_the_past_is_searched_as_it_was(shelf: Shelf):
@@ -215,8 +243,9 @@ def test_tenants_and_collections_do_not_meet(store: Store):
     for conditions in ([[1]], []):
         asked = {"conditions": conditions, "query": {1: 1.0}, "limit": 9}
         assert search.lexical(scope, other_tenant.now(), **asked).chunk_ids == []
-        both = search.hybrid(scope, other_tenant.now(), vector, **asked)
-        assert (both.dense, both.by_words.chunk_ids) == ([], [])
+        assert search.hybrid_lexical(scope, other_tenant.now(), vector, **asked).chunk_ids == []
+    with search.hybrid_dense(scope, other_tenant.now(), vector, limit=9) as fetch:
+        assert fetch().chunk_ids == []
     store.collections.refresh_term_stats(other_tenant.scope, other_tenant.now())
     lexemes = [row[0] for row in other_tenant.rows("SELECT lexeme FROM term_stats WHERE tenant_id = 2")]
     assert lexemes

@@ -68,7 +68,8 @@ def results(*, dense: str = "index", lexical: str = "exact") -> ArmResults:
         lexical=list(scored),
         paths={"dense": dense, "lexical": lexical},
         embedding=np.ones(4, np.float32) / 2,
-        exact=dense == "exact" and lexical in {"exact", "no terms"},
+        dense_exact=dense == "exact",
+        lexical_exact=lexical in {"exact", "no terms"},
     )
 
 

@@ -1,18 +1,20 @@
--- widen: let the approximate index look at as many candidates as results are asked for, in this transaction
-SELECT set_config('hnsw.ef_search', %(ef_search)s, true)
-
 -- dense: the arm that compares embeddings
 SELECT chunk_id, score FROM search_dense(%(tenant_id)s, %(collection_id)s, %(embedding)s, %(limit)s,
-                                         %(version_ids)s, %(as_of)s, %(indexed)s)
+                                         %(version_ids)s, %(as_of)s, %(indexed)s, %(ef_search)s)
 
 -- lexical: the arm that compares words; scored again by the caller
 SELECT chunk_id, length, sparsevec_send(weights) FROM search_lexical(%(tenant_id)s, %(collection_id)s, %(conditions)s::text[], %(query)s,
                                                      %(limit)s, %(version_ids)s, %(as_of)s)
 
--- hybrid: both arms, each one's chunks with their rows in the other's table
-SELECT by_words, chunk_id, length, sparsevec_send(weights), similarity, halfvec_send(embedding)
-FROM search_hybrid(%(tenant_id)s, %(collection_id)s, %(embedding)s, %(conditions)s::text[], %(query)s, %(limit)s,
-                   %(version_ids)s, %(as_of)s, %(indexed)s, %(vectors)s)
+-- hybrid_dense: the dense arm of a hybrid search, its chunks with their lexical rows
+SELECT chunk_id, length, sparsevec_send(weights), similarity, halfvec_send(embedding)
+FROM hybrid_dense(%(tenant_id)s, %(collection_id)s, %(embedding)s, %(limit)s,
+                  %(version_ids)s, %(as_of)s, %(indexed)s, %(ef_search)s, %(vectors)s)
+
+-- hybrid_lexical: the lexical arm of a hybrid search, its chunks with their similarities
+SELECT chunk_id, length, sparsevec_send(weights), similarity, halfvec_send(embedding)
+FROM hybrid_lexical(%(tenant_id)s, %(collection_id)s, %(embedding)s, %(conditions)s::text[], %(query)s, %(limit)s,
+                    %(version_ids)s, %(as_of)s, %(vectors)s)
 
 -- document_frequencies: in how many chunks each lexeme stands, by the last refresh
 SELECT lexeme, document_frequency FROM term_stats

@@ -3,25 +3,38 @@
 -- themselves. EXECUTE with the collection as a literal, because a partial index is used only when the planner can
 -- prove its condition, which it cannot for a parameter.
 
+-- Forms of earlier versions, which would stay beside the present ones.
+DROP FUNCTION IF EXISTS search_dense(int, int, halfvec, int, bigint[], timestamptz, boolean);
+DROP FUNCTION IF EXISTS search_hybrid(
+    int, int, halfvec, text[], sparsevec, int, bigint[], timestamptz, boolean, boolean);
+
 CREATE OR REPLACE FUNCTION known_condition(p_as_of timestamptz) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN p_as_of IS NULL THEN 'known_to = ''infinity'''
                 ELSE format('known_from <= %1$L::timestamptz AND known_to > %1$L::timestamptz', p_as_of) END
 $$;
 
+-- How the dense arm compares: as the expression that the collection's HNSW index is on, or plainly.
+CREATE OR REPLACE FUNCTION dense_distance(p_dimension int, p_indexed boolean) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN p_indexed THEN format('embedding::halfvec(%1$s) <#> $1::halfvec(%1$s)', p_dimension)
+                ELSE 'embedding <#> $1' END
+$$;
+
 -- Nearest chunks by inner product (of unit vectors: cosine similarity), best first.
 -- p_versions: only chunks of these document versions; NULL for all.
 -- p_indexed: through the collection's HNSW index (approximate), otherwise every row is compared (exact).
+-- p_ef_search: how many candidates the index keeps; NULL: the session's setting.
 CREATE OR REPLACE FUNCTION search_dense(
     p_tenant int, p_collection int, p_embedding halfvec, p_limit int,
-    p_versions bigint[] DEFAULT NULL, p_as_of timestamptz DEFAULT NULL, p_indexed boolean DEFAULT false
+    p_versions bigint[] DEFAULT NULL, p_as_of timestamptz DEFAULT NULL, p_indexed boolean DEFAULT false,
+    p_ef_search int DEFAULT NULL
 ) RETURNS TABLE (chunk_id bigint, version_id bigint, score real)
-LANGUAGE plpgsql STABLE AS $$
-DECLARE
-    distance text := CASE WHEN p_indexed
-        THEN format('embedding::halfvec(%1$s) <#> $1::halfvec(%1$s)', vector_dims(p_embedding))
-        ELSE 'embedding <#> $1' END;
+LANGUAGE plpgsql STABLE SET enable_seqscan = on AS $$
 BEGIN
+    IF p_ef_search IS NOT NULL THEN
+        PERFORM set_config('hnsw.ef_search', p_ef_search::text, true);
+    END IF;
     -- Sorted again outside: an iterative scan of the index gives out its rows in a relaxed order.
     RETURN QUERY EXECUTE format(
         'WITH nearest AS MATERIALIZED (
@@ -29,7 +42,7 @@ BEGIN
              WHERE tenant_id = %2$s AND collection_id = %3$s AND %4$s %5$s
              ORDER BY %1$s %6$s LIMIT %7$s)
          SELECT n.chunk_id, n.version_id, n.score FROM nearest n ORDER BY n.score DESC, n.chunk_id',
-        distance, p_tenant, p_collection, known_condition(p_as_of),
+        dense_distance(vector_dims(p_embedding), p_indexed), p_tenant, p_collection, known_condition(p_as_of),
         CASE WHEN p_versions IS NULL THEN '' ELSE 'AND version_id = ANY ($2)' END,
         CASE WHEN p_indexed THEN '' ELSE ', chunk_id' END, p_limit)
     USING p_embedding, p_versions;
@@ -51,7 +64,7 @@ CREATE OR REPLACE FUNCTION search_lexical(
     p_tenant int, p_collection int, p_conditions text[], p_query sparsevec, p_limit int,
     p_versions bigint[] DEFAULT NULL, p_as_of timestamptz DEFAULT NULL
 ) RETURNS TABLE (chunk_id bigint, version_id bigint, length int, weights sparsevec)
-LANGUAGE plpgsql STABLE AS $$
+LANGUAGE plpgsql STABLE SET enable_seqscan = on AS $$
 BEGIN
     RETURN QUERY EXECUTE format(
         'SELECT chunk_id, version_id, length, weights FROM chunk_lexical
@@ -64,40 +77,50 @@ BEGIN
 END
 $$;
 
--- Both arms in one statement, and every chunk's score in the other arm: the dense arm's chunks with their lexical rows
--- (by_words false, best first), then the lexical arm's with their similarities (by_words true). A chunk that both arms
--- found comes twice. The arguments are those of search_dense and search_lexical; p_vectors: with the stored vectors.
--- What one arm found is looked up in the other's table chunk by chunk, whatever the planner believes of their sizes.
-CREATE OR REPLACE FUNCTION search_hybrid(
-    p_tenant int, p_collection int, p_embedding halfvec, p_conditions text[], p_query sparsevec, p_limit int,
+-- The arms of a hybrid search: each one's chunks with their rows in the other's table, so that every chunk has both
+-- scores. Two functions, because two cores can run them at the same time. The arguments are those of search_dense and
+-- search_lexical; p_vectors: with the stored vectors. What an arm found is looked up in the other's table chunk by
+-- chunk, whatever the planner believes of their sizes.
+CREATE OR REPLACE FUNCTION hybrid_dense(
+    p_tenant int, p_collection int, p_embedding halfvec, p_limit int,
     p_versions bigint[] DEFAULT NULL, p_as_of timestamptz DEFAULT NULL, p_indexed boolean DEFAULT false,
-    p_vectors boolean DEFAULT false
-) RETURNS TABLE (by_words boolean, chunk_id bigint, length int, weights sparsevec, similarity real, embedding halfvec)
-LANGUAGE plpgsql STABLE SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-DECLARE
-    distance text := CASE WHEN p_indexed
-        THEN format('embedding::halfvec(%1$s) <#> $1::halfvec(%1$s)', vector_dims(p_embedding))
-        ELSE 'embedding <#> $1' END;
+    p_ef_search int DEFAULT NULL, p_vectors boolean DEFAULT false
+) RETURNS TABLE (chunk_id bigint, length int, weights sparsevec, similarity real, embedding halfvec)
+LANGUAGE plpgsql STABLE SET enable_seqscan = on SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
+    IF p_ef_search IS NOT NULL THEN
+        PERFORM set_config('hnsw.ef_search', p_ef_search::text, true);
+    END IF;
     RETURN QUERY EXECUTE format(
-        '(SELECT false, d.chunk_id, x.length, x.weights, d.similarity, d.embedding
-          FROM (SELECT chunk_id, (-(%1$s))::real AS similarity, %8$s AS embedding FROM chunk_vectors
-                WHERE tenant_id = %2$s AND collection_id = %3$s AND %4$s %5$s
-                ORDER BY %1$s %6$s LIMIT %7$s) d
-          LEFT JOIN chunk_lexical x ON x.tenant_id = %2$s AND x.chunk_id = d.chunk_id
-          ORDER BY d.similarity DESC, d.chunk_id)
-         UNION ALL
-         (SELECT true, l.chunk_id, l.length, l.weights, (-(v.embedding <#> $1))::real, %9$s
-          FROM (SELECT chunk_id, length, weights FROM chunk_lexical
-                WHERE tenant_id = %2$s AND collection_id = %3$s AND %4$s AND %10$s %5$s
-                ORDER BY weights <#> $3, chunk_id LIMIT %7$s) l
-          LEFT JOIN chunk_vectors v ON v.tenant_id = %2$s AND v.chunk_id = l.chunk_id)',
-        distance, p_tenant, p_collection, known_condition(p_as_of),
+        'SELECT d.chunk_id, x.length, x.weights, d.similarity, d.embedding
+         FROM (SELECT chunk_id, (-(%1$s))::real AS similarity, %8$s AS embedding FROM chunk_vectors
+               WHERE tenant_id = %2$s AND collection_id = %3$s AND %4$s %5$s
+               ORDER BY %1$s %6$s LIMIT %7$s) d
+         LEFT JOIN chunk_lexical x ON x.tenant_id = %2$s AND x.chunk_id = d.chunk_id
+         ORDER BY d.similarity DESC, d.chunk_id',
+        dense_distance(vector_dims(p_embedding), p_indexed), p_tenant, p_collection, known_condition(p_as_of),
         CASE WHEN p_versions IS NULL THEN '' ELSE 'AND version_id = ANY ($2)' END,
         CASE WHEN p_indexed THEN '' ELSE ', chunk_id' END, p_limit,
-        CASE WHEN p_vectors THEN 'embedding' ELSE 'NULL::halfvec' END,
-        CASE WHEN p_vectors THEN 'v.embedding' ELSE 'NULL::halfvec' END,
-        lexical_condition(p_conditions, '$3'))
+        CASE WHEN p_vectors THEN 'embedding' ELSE 'NULL::halfvec' END)
+    USING p_embedding, p_versions;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION hybrid_lexical(
+    p_tenant int, p_collection int, p_embedding halfvec, p_conditions text[], p_query sparsevec, p_limit int,
+    p_versions bigint[] DEFAULT NULL, p_as_of timestamptz DEFAULT NULL, p_vectors boolean DEFAULT false
+) RETURNS TABLE (chunk_id bigint, length int, weights sparsevec, similarity real, embedding halfvec)
+LANGUAGE plpgsql STABLE SET enable_seqscan = on SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+BEGIN
+    RETURN QUERY EXECUTE format(
+        'SELECT l.chunk_id, l.length, l.weights, (-(v.embedding <#> $1))::real, %6$s
+         FROM (SELECT chunk_id, length, weights FROM chunk_lexical
+               WHERE tenant_id = %1$s AND collection_id = %2$s AND %3$s AND %4$s %5$s
+               ORDER BY weights <#> $3, chunk_id LIMIT %7$s) l
+         LEFT JOIN chunk_vectors v ON v.tenant_id = %1$s AND v.chunk_id = l.chunk_id',
+        p_tenant, p_collection, known_condition(p_as_of), lexical_condition(p_conditions, '$3'),
+        CASE WHEN p_versions IS NULL THEN '' ELSE 'AND version_id = ANY ($2)' END,
+        CASE WHEN p_vectors THEN 'v.embedding' ELSE 'NULL::halfvec' END, p_limit)
     USING p_embedding, p_versions, p_query;
 END
 $$;
