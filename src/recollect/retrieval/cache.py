@@ -16,9 +16,14 @@ from copy import deepcopy
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, date, datetime
 from enum import Enum
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
 from recollect.model import RetrievalOptions, RetrievedContext, Scope, SearchReply
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 MAX_ENTRIES = 1_000
 TTL_SECONDS = 3_600.0
@@ -277,7 +282,12 @@ def _feed(update: Callable[[bytes], object], value: object) -> None:
 
 def _feed_compound(update: Callable[[bytes], object], value: object) -> None:
     if is_dataclass(value) and not isinstance(value, type):
-        items: list[object] = [(field.name, getattr(value, field.name)) for field in fields(value)]
+        # Most options are left as they are, and walking through them all would take longer than the look-up.
+        items: list[object] = [
+            (name, given)
+            for name, default in _defaults(type(value))
+            if not _same(given := getattr(value, name), default)
+        ]
     elif isinstance(value, Mapping):
         items = [*sorted(((_canonical(key), _canonical(item)) for key, item in value.items()))]
     elif isinstance(value, Set):
@@ -291,6 +301,17 @@ def _feed_compound(update: Callable[[bytes], object], value: object) -> None:
     for item in items:
         _feed(update, item)
     update(b"]")
+
+
+def _same(given: object, default: object) -> bool:
+    # Of one type, because True is equal to 1.
+    return given is default or (type(given) is type(default) and given == default)
+
+
+@lru_cache(maxsize=64)
+def _defaults(kind: type[DataclassInstance]) -> tuple[tuple[str, object], ...]:
+    """The fields of a dataclass with their defaults, MISSING where there is none."""
+    return tuple((field.name, field.default) for field in fields(kind))
 
 
 def fingerprint(value: object) -> bytes:
