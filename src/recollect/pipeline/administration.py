@@ -11,9 +11,11 @@ from recollect.pipeline.status import PipelineStatus, read_status
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
+    from recollect.ingest.verify import VerifyProgress
     from recollect.store.collections import Collection
     from recollect.store.documents import DocumentRecord
     from recollect.store.status import Finding
+    from recollect.store.verification.report import VerifyReport
 
 
 class Administration:
@@ -170,3 +172,37 @@ class Administration:
     def check(self, tenant_id: int | None = None) -> list[Finding]:
         """Everything in the store that contradicts itself; an empty list for a sound one."""
         return self._parts.store.status.check(scope_of(tenant_id))
+
+    def verify(
+        self,
+        *,
+        repair: bool = False,
+        deep: bool = False,
+        collection: str | None = None,
+        tenant_id: int | None = None,
+        on_progress: VerifyProgress | None = None,
+    ) -> VerifyReport:
+        """Compare documents, chunks, vectors, lexical rows and statistics with one another, and mend what differs.
+
+        Each collection is read at one moment, so that others may write meanwhile. Every repair is a transaction under
+        the locks that writers take; running it again, or after it was interrupted, does no harm.
+
+        Args:
+            repair: Mend what can be mended, and check again. Vectors are made by the configured model.
+            deep: Compare every lexical row and every token vector, not a thousand of each collection.
+            collection: Only this one, and not what belongs to no collection; None: the whole store.
+            tenant_id: Whose; None: every tenant's, or with ``collection`` the default tenant's.
+            on_progress: Told how many chunks were looked at, of how many.
+
+        Returns:
+            Every check with what it found and what of that is mended; ``clean`` if nothing is left.
+
+        Raises:
+            NotFoundError: There is no such collection.
+        """
+        from recollect.pipeline.verifying import make_verifier
+
+        whole = tenant_id is None and collection is None
+        return make_verifier(self._parts, on_progress=on_progress).run(
+            None if whole else [scope_of(tenant_id)], collection=collection, repair=repair, deep=deep
+        )

@@ -1,0 +1,221 @@
+"""What of a stored version contradicts itself, and what it must have been: pure functions over what was read."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recollect.ingest.context import searchable_text
+from recollect.model import Chunk, Document
+
+if TYPE_CHECKING:
+    from recollect.ingest.prepare import TermIndexer
+    from recollect.model.terms import TermCounts
+    from recollect.store.verification.reading import StoredChunk, StoredTerms, StoredVersion
+
+# Weights are computed in single precision, which processors round differently.
+_TOLERANCE = 1e-3
+
+# Reference lengths that differ by less give the same weights.
+_LENGTH_TOLERANCE = 0.01
+
+# Chunks that a reference length is recovered from.
+_WITNESSES = 16
+_HALVINGS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionFaults:
+    """What contradicts itself in one version.
+
+    Attributes:
+        content_missing: There is no text.
+        content_changed: The text does not have its hash.
+        chunks_miscounted: There are more or fewer chunks than were written.
+        positions_broken: The chunks are not numbered from 0 without gaps.
+        misplaced: Chunks whose text, or parent, is not what the content has at their offsets.
+        stale: Chunks whose hash is not that of what is indexed of them.
+    """
+
+    content_missing: bool
+    content_changed: bool
+    chunks_miscounted: bool
+    positions_broken: bool
+    misplaced: tuple[int, ...]
+    stale: tuple[int, ...]
+
+    @property
+    def of_the_text(self) -> bool:
+        """Whether the text, or how the chunks stand in it, is wrong."""
+        return (
+            self.content_missing
+            or self.content_changed
+            or self.chunks_miscounted
+            or self.positions_broken
+            or bool(self.misplaced)
+        )
+
+
+def examine(version: StoredVersion) -> VersionFaults:
+    """Everything about a version that can be told from itself."""
+    content = version.content
+    misplaced = [] if content is None else [one for one in version.chunks if not _stands_in(content, one.chunk)]
+    elsewhere = {one.chunk_id for one in misplaced}
+    return VersionFaults(
+        content_missing=content is None,
+        content_changed=content is not None and _hash(content) != version.content_hash,
+        chunks_miscounted=len(version.chunks) != version.chunk_count,
+        positions_broken=any(one.chunk.position != rank for rank, one in enumerate(version.chunks)),
+        misplaced=tuple(elsewhere),
+        stale=tuple(
+            one.chunk_id
+            for one in version.chunks
+            if one.chunk_id not in elsewhere and key_of(version.title, one.chunk) != one.key
+        ),
+    )
+
+
+def key_of(title: str, chunk: Chunk) -> bytes:
+    """The hash of what is indexed of a chunk."""
+    return _hash(searchable_text(Document(content="", title=title), chunk))
+
+
+def proven_content(version: StoredVersion) -> str | None:
+    """The version's text, where it can be shown that it is: None where it is lost.
+
+    A text that has its hash is right. What chunks say whose own hash is right is put in the place of what the text
+    says there, or of nothing; the result is right if it has the text's hash. A text that every chunk agrees with is
+    right as well: then it is the hash that was changed.
+    """
+    content = version.content
+    if content is not None and _hash(content) == version.content_hash:
+        return content
+    proven = [one.chunk for one in version.chunks if key_of(version.title, one.chunk) == one.key]
+    end = max((chunk.end_offset for chunk in proven), default=0)
+    bases = [content] if content is not None else [filler * end + last for filler in "\n " for last in ("", "\n")]
+    for base in bases:
+        patched = _patched(base, proven)
+        if patched is not None and _hash(patched) == version.content_hash:
+            return patched
+    agreed = content is not None and version.chunks and len(proven) == len(version.chunks) == version.chunk_count
+    if content is not None and agreed and all(_stands_in(content, chunk) for chunk in proven):
+        return content
+    return None
+
+
+def proven_chunks(version: StoredVersion, content: str) -> list[tuple[int, Chunk]] | None:
+    """The version's chunks in order with the text, offsets and positions that they must have had.
+
+    Returns:
+        (chunk_id, chunk) of each; None where one of them cannot be told.
+    """
+    found: list[tuple[int, Chunk]] = []
+    for one in version.chunks:
+        chunk = _proven_chunk(version.title, one, content)
+        if chunk is None:
+            return None
+        found.append((one.chunk_id, chunk))
+    found.sort(key=lambda pair: (pair[1].start_offset, pair[1].end_offset, pair[1].position))
+    if any(chunk.position != rank for rank, (_, chunk) in enumerate(found)):
+        found = [(chunk_id, replace(chunk, position=rank)) for rank, (chunk_id, chunk) in enumerate(found)]
+    return found
+
+
+def same_cut(chunks: Sequence[Chunk], others: Sequence[Chunk]) -> bool:
+    """Whether two lists of chunks are of the same spans, in the same order."""
+    return [(c.start_offset, c.end_offset) for c in chunks] == [(c.start_offset, c.end_offset) for c in others]
+
+
+def wrong_rows(found: Sequence[StoredTerms], indexer: TermIndexer, *, reference_length: float) -> Iterator[int]:
+    """Chunks whose lexical row is not what their text gives under a reference length."""
+    expected = indexer.weigh(counted(found, indexer), reference_length=reference_length)
+    for one, row in zip(found, expected, strict=True):
+        same = (
+            one.consistent
+            and one.row.length == row.length
+            and np.array_equal(one.row.lexemes, row.lexemes)
+            and np.allclose(one.row.weights, row.weights, rtol=_TOLERANCE)
+        )
+        if not same:
+            yield one.chunk_id
+
+
+def recovered_length(found: Sequence[StoredTerms], indexer: TermIndexer) -> float | None:
+    """The reference length that stored weights were made with; None where no row tells.
+
+    A longer reference makes every weight of a chunk heavier, so the one length that gives the stored weights is found
+    by halving.
+    """
+    lengths: list[float] = []
+    for one, terms in zip(found, counted(found, indexer), strict=True):
+        if len(lengths) == _WITNESSES:
+            break
+        if len(terms.lexemes) and np.array_equal(one.row.lexemes, terms.lexemes) and one.row.length == terms.length:
+            lengths.append(_length_of(terms, float(one.row.weights.sum()), indexer))
+    return statistics.median(lengths) if lengths else None
+
+
+def differs(length: float | None, recovered: float) -> bool:
+    """Whether weights made with one reference length are not those made with the other."""
+    return length is None or not math.isclose(length, recovered, rel_tol=_LENGTH_TOLERANCE)
+
+
+def counted(found: Sequence[StoredTerms], indexer: TermIndexer) -> list[TermCounts]:
+    """The terms of the texts that lexical rows were made of."""
+    texts = [
+        searchable_text(
+            Document(content="", title=one.title),
+            Chunk(text=one.text, position=0, start_offset=0, end_offset=len(one.text), section=one.section),
+        )
+        for one in found
+    ]
+    return indexer.count(texts)
+
+
+def _length_of(terms: TermCounts, weight: float, indexer: TermIndexer) -> float:
+    low, high = math.log(1e-2), math.log(1e7)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        (row,) = indexer.weigh([terms], reference_length=math.exp(middle))
+        low, high = (middle, high) if float(row.weights.sum()) < weight else (low, middle)
+    return math.exp((low + high) / 2)
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _stands_in(content: str, chunk: Chunk) -> bool:
+    start, end = chunk.parent or (chunk.start_offset, chunk.end_offset)
+    around = 0 <= start <= chunk.start_offset and chunk.end_offset <= end <= len(content)
+    return around and content[chunk.start_offset : chunk.end_offset] == chunk.text
+
+
+def _patched(base: str, proven: Sequence[Chunk]) -> str | None:
+    characters = list(base)
+    for chunk in proven:
+        if chunk.end_offset - chunk.start_offset != len(chunk.text) or chunk.end_offset > len(base):
+            return None
+        characters[chunk.start_offset : chunk.end_offset] = chunk.text
+    return "".join(characters)
+
+
+def _proven_chunk(title: str, stored: StoredChunk, content: str) -> Chunk | None:
+    chunk = stored.chunk
+    if _stands_in(content, chunk):
+        return chunk
+    # Either the text was changed or the offsets were: the hash tells which.
+    here = replace(chunk, text=content[max(0, chunk.start_offset) : chunk.end_offset])
+    if _stands_in(content, here) and key_of(title, here) == stored.key:
+        return here
+    if key_of(title, chunk) == stored.key and content.count(chunk.text) == 1:
+        start = content.index(chunk.text)
+        moved = replace(chunk, start_offset=start, end_offset=start + len(chunk.text))
+        return moved if _stands_in(content, moved) else None
+    return None

@@ -1,0 +1,307 @@
+"""A whole store checked against itself, and mended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from recollect.ingest.examine import differs, examine, recovered_length, wrong_rows
+from recollect.ingest.repair import Repairer
+from recollect.model import Scope
+from recollect.store.dense_index import drop_index
+from recollect.store.verification.mending import Mender
+from recollect.store.verification.reading import (
+    ORPHANS,
+    SAMPLE_ROWS,
+    CollectionSnapshot,
+    index_states,
+    orphans,
+    snapshot,
+    tenant_ids,
+)
+from recollect.store.verification.report import CHECKS, Findings, VerifyCheck, VerifyReport
+
+if TYPE_CHECKING:
+    from recollect.ingest.prepare import Preparer, TermIndexer
+    from recollect.store.collections import Collection, CollectionRepository
+    from recollect.store.database import Database
+    from recollect.store.dense_index import DenseIndexer
+
+#: Called with the chunks looked at so far, and how many there are.
+VerifyProgress: TypeAlias = "Callable[[int, int], None]"
+
+# Checks of what belongs to no collection.
+_OUTSIDE = {name for name, _, _, _ in ORPHANS} | {"embedding_cache", "orphaned_indexes"}
+
+# What is mended can bring to light what it hid, a few times.
+_ROUNDS = 3
+
+# As long as an ingest is under way, this share of the chunks is not counted yet, and the index comes after the count.
+_UNCOUNTED_SHARE = 0.01
+_LOOK_AGAIN_SECONDS = 0.2
+
+_LEXICAL_CHANGES = ("missing_lexical_rows", "stale_lexical_copies", "lexical_rows", "chunk_hashes", "term_statistics")
+
+
+@dataclass(slots=True)
+class _Diagnosis:
+    """What is wrong in one collection, and where."""
+
+    findings: Findings = field(default_factory=Findings)
+    broken_versions: list[int] = field(default_factory=list)
+    stale_chunks: list[int] = field(default_factory=list)
+    wrong_terms: list[int] = field(default_factory=list)
+    unreadable_tokens: list[int] = field(default_factory=list)
+    reference_length: float | None = None
+
+    @property
+    def sound(self) -> bool:
+        return not self.findings.counts
+
+
+class Verifier:
+    """Checks a store, and mends it where that is wanted.
+
+    Args:
+        database: The store's connections.
+        collections: Knows the collections and their statistics.
+        dense_indexer: Knows when a vector index is due, and builds it.
+        indexer: Gives what counts and weighs the terms of a collection.
+        preparer: Gives what cuts and embeds for a collection; called only where something must be made anew.
+        readable: Whether packed token vectors can be read.
+        on_progress: Told how many chunks were looked at.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        collections: CollectionRepository,
+        dense_indexer: DenseIndexer,
+        *,
+        indexer: Callable[[Collection], TermIndexer],
+        preparer: Callable[[Scope, Collection], Preparer],
+        readable: Callable[[bytes], bool],
+        on_progress: VerifyProgress | None = None,
+    ) -> None:
+        self._database = database
+        self._collections = collections
+        self._dense_indexer = dense_indexer
+        self._indexer = indexer
+        self._preparer = preparer
+        self._readable = readable
+        self._on_progress = on_progress
+        self._done = 0
+        self._total = 0
+
+    def run(
+        self, scopes: Sequence[Scope] | None, *, collection: str | None = None, repair: bool = False, deep: bool = False
+    ) -> VerifyReport:
+        """Check everything, or one collection.
+
+        Args:
+            scopes: The tenants; None: every one of the store.
+            collection: Only this collection of them; what belongs to no collection is not looked for then.
+            repair: Mend what can be mended, and check again.
+            deep: Compare every lexical row and token vector with its text, not a sample of them.
+
+        Raises:
+            NotFoundError: There is no such collection.
+        """
+        scopes = [Scope(tenant_id=number) for number in tenant_ids(self._database)] if scopes is None else scopes
+        found, left = Findings(), Findings()
+        if collection is None:
+            self._outside(scopes, found, left, repair=repair)
+            places = [(scope, place) for scope in scopes for place in self._collections.list_all(scope)]
+        else:
+            places = [(scope, self._collections.get(scope, collection)) for scope in scopes]
+        self._done, self._total = 0, sum(place.chunk_count for _, place in places)
+        for scope, place in places:
+            self._collection(scope, place, found, left, repair=repair, deep=deep)
+        names = [name for name in CHECKS if collection is None or name not in _OUTSIDE]
+        return VerifyReport(
+            checks=tuple(_check(name, found, left, repair=repair) for name in names),
+            collections=len(places),
+            chunks=self._total,
+        )
+
+    def _outside(self, scopes: Sequence[Scope], found: Findings, left: Findings, *, repair: bool) -> None:
+        for scope in scopes:
+            before = orphans(self._database, scope)
+            found.merge(before)
+            after = before
+            for _ in range(_ROUNDS if repair else 0):
+                if not after.counts:
+                    break
+                Mender(self._database, scope).mend_orphans()
+                after = orphans(self._database, scope)
+            left.merge(after)
+        lost = [state for state in index_states(self._database) if not state.owned and not state.busy]
+        for state in lost:
+            instance = f"chunk_vectors_hnsw_{state.collection_id}"
+            found.add("orphaned_indexes", 1, instance)
+            if repair:
+                drop_index(self._database, state.collection_id)
+            else:
+                left.add("orphaned_indexes", 1, instance)
+
+    def _collection(
+        self, scope: Scope, place: Collection, found: Findings, left: Findings, *, repair: bool, deep: bool
+    ) -> None:
+        before = self._diagnose(scope, place, deep=deep)
+        sampled = before.wrong_terms or before.unreadable_tokens
+        if repair and sampled and not deep:
+            # What is wrong in a sample is wrong elsewhere too.
+            deep = True
+            before = self._diagnose(scope, place, deep=True)
+        found.merge(before.findings)
+        after = before
+        for _ in range(_ROUNDS if repair else 0):
+            if after.sound:
+                break
+            reasons = self._mend(scope, place, after)
+            after = self._diagnose(scope, place, deep=deep)
+            after.findings.merge(reasons)
+        left.merge(after.findings)
+        self._advance(place.chunk_count)
+
+    def _diagnose(self, scope: Scope, place: Collection, *, deep: bool) -> _Diagnosis:
+        diagnosis = _Diagnosis()
+        with snapshot(self._database, scope) as connection:
+            moment = CollectionSnapshot(connection, scope, place)
+            diagnosis.findings.merge(moment.rows_beside())
+            diagnosis.findings.merge(moment.counters())
+            self._look_at_texts(moment, diagnosis, place)
+            self._look_at_terms(moment, diagnosis, place, deep=deep)
+            self._look_at_tokens(moment, diagnosis, deep=deep)
+        diagnosis.findings.add("dense_index", self._index_missing(scope, place), f"collection {place.name!r}")
+        return diagnosis
+
+    def _look_at_texts(self, moment: CollectionSnapshot, diagnosis: _Diagnosis, place: Collection) -> None:
+        findings, seen = diagnosis.findings, 0
+        for version in moment.versions():
+            faults = examine(version)
+            which = f"document {version.document_id} ({version.uri})"
+            findings.add("missing_contents", faults.content_missing, which)
+            findings.add("content_hashes", faults.content_changed, which)
+            findings.add("chunk_counts", faults.chunks_miscounted, which)
+            findings.add("chunk_positions", faults.positions_broken, which)
+            findings.add("chunk_texts", len(faults.misplaced), which)
+            findings.add("chunk_hashes", len(faults.stale), which)
+            if faults.of_the_text:
+                diagnosis.broken_versions.append(version.version_id)
+            diagnosis.stale_chunks += faults.stale
+            seen += len(version.chunks) if version.current else 0
+            self._show(min(seen, place.chunk_count))
+
+    def _look_at_terms(
+        self, moment: CollectionSnapshot, diagnosis: _Diagnosis, place: Collection, *, deep: bool
+    ) -> None:
+        indexer, kept = self._indexer(place), moment.reference_length()
+        length, compared = kept or 0.0, 0
+        for page in moment.terms(deep=deep):
+            wrong = list(wrong_rows(page, indexer, reference_length=length)) if length else None
+            if compared == 0 and page and (wrong is None or len(wrong) > len(page) // 2):
+                recovered = recovered_length(page, indexer) or kept or 1.0
+                if differs(kept, recovered):
+                    diagnosis.findings.add("reference_length", 1, f"collection {place.name!r}")
+                    diagnosis.reference_length = length = recovered
+                    wrong = list(wrong_rows(page, indexer, reference_length=length))
+            compared += len(page)
+            diagnosis.wrong_terms += wrong or ()
+        diagnosis.findings.add(
+            "lexical_rows", len(diagnosis.wrong_terms), f"chunk {min(diagnosis.wrong_terms, default=0)}"
+        )
+        if not deep and compared == SAMPLE_ROWS:
+            diagnosis.findings.note(
+                "lexical_rows", f"{SAMPLE_ROWS:,} rows a collection were compared, chosen by hash; --deep compares all"
+            )
+
+    def _look_at_tokens(self, moment: CollectionSnapshot, diagnosis: _Diagnosis, *, deep: bool) -> None:
+        unreadable = diagnosis.unreadable_tokens
+        unreadable += [chunk_id for chunk_id, packed in moment.token_vectors(deep=deep) if not self._readable(packed)]
+        diagnosis.findings.add("token_vectors", len(unreadable), f"chunk {min(unreadable, default=0)}")
+
+    def _index_missing(self, scope: Scope, place: Collection) -> bool:
+        # Twice: an index that is being built this very moment is neither missing nor broken.
+        for wait in (_LOOK_AGAIN_SECONDS, 0):
+            now = self._collections.find(scope, place.name)
+            if now is None:
+                return False
+            state = next((s for s in index_states(self._database) if s.collection_id == now.collection_id), None)
+            counted = now.stats_pending < _UNCOUNTED_SHARE * max(now.stats_chunks, 1)
+            due = counted and self._dense_indexer.due(scope, now.name)
+            unusable = state is not None and not state.valid
+            if (state is not None and state.busy) or not (due or unusable):
+                return False
+            time.sleep(wait)
+        return True
+
+    def _mend(self, scope: Scope, place: Collection, diagnosis: _Diagnosis) -> Findings:
+        """Mend what was found, in an order in which nothing is made of what is wrong still; returns what is left."""
+        reasons = Findings()
+        mender = Mender(self._database, scope)
+        if diagnosis.reference_length is not None:
+            mender.set_reference_length(place, diagnosis.reference_length)
+        mender.mend_copies(place)
+        place = self._collections.get(scope, place.name)
+        repairer = Repairer(
+            mender,
+            self._collections,
+            scope=scope,
+            collection=place,
+            indexer=self._indexer(place),
+            preparer=lambda: self._preparer(scope, place),
+            findings=reasons,
+        )
+        repairer.mend_versions(diagnosis.broken_versions)
+        repairer.mend_stale(diagnosis.stale_chunks)
+        self._mend_chunks(mender, repairer, place, diagnosis)
+        mender.recount(place)
+        if any(name in diagnosis.findings.counts for name in _LEXICAL_CHANGES) or diagnosis.broken_versions:
+            self._collections.refresh_term_stats(scope, place)
+        if "dense_index" in diagnosis.findings.counts:
+            self._mend_index(scope, place)
+        return reasons
+
+    @staticmethod
+    def _mend_chunks(mender: Mender, repairer: Repairer, place: Collection, diagnosis: _Diagnosis) -> None:
+        for page in mender.chunks(place, "missing_lexical_rows"):
+            repairer.mend_chunks(page, "lexical", check="missing_lexical_rows")
+        repairer.mend_chunks(diagnosis.wrong_terms, "lexical", check="lexical_rows")
+        for check in ("missing_vectors", "wrong_vectors"):
+            for page in mender.chunks(place, check):
+                if not repairer.mend_chunks(page, "vector", check=check):
+                    break
+        for page in mender.chunks(place, "missing_token_vectors"):
+            if not repairer.mend_chunks(page, "tokens", check="missing_token_vectors"):
+                break
+        repairer.mend_chunks(diagnosis.unreadable_tokens, "tokens", check="token_vectors")
+
+    def _mend_index(self, scope: Scope, place: Collection) -> None:
+        if self._dense_indexer.due(scope, place.name):
+            self._dense_indexer.build(scope, place.name)
+        else:
+            drop_index(self._database, place.collection_id)
+
+    def _show(self, seen: int) -> None:
+        if self._on_progress:
+            self._on_progress(self._done + seen, self._total)
+
+    def _advance(self, chunks: int) -> None:
+        self._done += chunks
+        self._show(0)
+
+
+def _check(name: str, found: Findings, left: Findings, *, repair: bool) -> VerifyCheck:
+    # What is mended can bring to light more of the same.
+    remaining = left.counts[name]
+    count = max(found.counts[name], remaining)
+    said = [CHECKS[name]]
+    instance = left.instances.get(name) or found.instances.get(name)
+    if count and instance:
+        said.append(f"for instance {instance}")
+    notes = [*left.notes.get(name, ()), *found.notes.get(name, ())]
+    said += dict.fromkeys(notes)
+    return VerifyCheck(name=name, found=count, repaired=count - remaining if repair else 0, detail="; ".join(said))

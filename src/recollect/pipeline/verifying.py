@@ -1,0 +1,43 @@
+"""What checks and mends a store, assembled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from recollect.errors import StoreCorruptError
+from recollect.ingest.verify import Verifier, VerifyProgress
+
+if TYPE_CHECKING:
+    from recollect.pipeline.parts import Parts
+    from recollect.retrieval.indexing import TermIndexer
+    from recollect.store.collections import Collection
+
+
+def make_verifier(parts: Parts, *, on_progress: VerifyProgress | None) -> Verifier:
+    """What checks the open store; the model is needed only where vectors must be made anew."""
+    store = parts.store
+    return Verifier(
+        store.database,
+        store.collections,
+        store.dense_indexer,
+        indexer=_indexer,
+        preparer=parts.preparer,
+        readable=_readable,
+        on_progress=on_progress,
+    )
+
+
+def _indexer(place: Collection) -> TermIndexer:
+    from recollect.retrieval.indexing import TermIndexer
+
+    return TermIndexer(place.language, salt=place.collection_id)
+
+
+def _readable(packed: bytes) -> bool:
+    from recollect.retrieval.rerank.packing import unpack
+
+    try:
+        unpack(packed)
+    except StoreCorruptError:
+        return False
+    return True

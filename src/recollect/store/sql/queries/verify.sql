@@ -1,0 +1,220 @@
+-- snapshot: every check of a collection sees the same moment, whatever is written meanwhile
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY
+
+-- room: the joins are large, and there is one of them at a time
+SET LOCAL work_mem = '64MB'
+
+-- tenants: all there are
+SELECT tenant_id FROM tenants ORDER BY tenant_id
+
+-- stateless_collections: collections without counters
+FROM collections p WHERE p.tenant_id = %(tenant_id)s AND NOT EXISTS (
+    SELECT FROM collection_state s WHERE s.tenant_id = p.tenant_id AND s.collection_id = p.collection_id)
+
+-- orphaned_states: counters of no collection
+FROM collection_state s WHERE s.tenant_id = %(tenant_id)s AND NOT EXISTS (
+    SELECT FROM collections p WHERE p.tenant_id = s.tenant_id AND p.collection_id = s.collection_id)
+
+-- orphaned_term_stats: terms of no collection
+FROM term_stats s WHERE s.tenant_id = %(tenant_id)s AND NOT EXISTS (
+    SELECT FROM collections p WHERE p.tenant_id = s.tenant_id AND p.collection_id = s.collection_id)
+
+-- orphaned_search_health: measurements of no collection
+FROM search_health s WHERE s.tenant_id = %(tenant_id)s AND NOT EXISTS (
+    SELECT FROM collections p WHERE p.tenant_id = s.tenant_id AND p.collection_id = s.collection_id)
+
+-- orphaned_sources: sources of no collection; documents that still name them are looked after first
+FROM sources s WHERE s.tenant_id = %(tenant_id)s AND NOT EXISTS (
+    SELECT FROM collections p WHERE p.tenant_id = s.tenant_id AND p.collection_id = s.collection_id)
+
+-- orphaned_documents: documents of no collection, or without any version
+FROM documents d WHERE d.tenant_id = %(tenant_id)s AND (
+    NOT EXISTS (SELECT FROM collections p WHERE p.tenant_id = d.tenant_id AND p.collection_id = d.collection_id)
+    OR NOT EXISTS (SELECT FROM document_versions v WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id))
+
+-- sourceless_documents: documents of a collection whose source is gone, or was left without its own
+FROM documents d WHERE d.tenant_id = %(tenant_id)s
+AND EXISTS (SELECT FROM collections p WHERE p.tenant_id = d.tenant_id AND p.collection_id = d.collection_id)
+AND NOT EXISTS (
+    SELECT FROM sources s JOIN collections p ON p.tenant_id = s.tenant_id AND p.collection_id = s.collection_id
+    WHERE s.tenant_id = d.tenant_id AND s.source_id = d.source_id)
+
+-- misfiled_documents: documents in another collection than their source
+FROM documents d WHERE d.tenant_id = %(tenant_id)s AND EXISTS (
+    SELECT FROM sources s JOIN collections p ON p.tenant_id = s.tenant_id AND p.collection_id = s.collection_id
+    WHERE s.tenant_id = d.tenant_id AND s.source_id = d.source_id AND s.collection_id <> d.collection_id)
+
+-- orphaned_versions: versions of no document
+FROM document_versions v WHERE v.tenant_id = %(tenant_id)s AND NOT EXISTS (
+    SELECT FROM documents d WHERE d.tenant_id = v.tenant_id AND d.document_id = v.document_id)
+
+-- orphaned_contents: texts of no version
+FROM document_contents t WHERE t.tenant_id = %(tenant_id)s AND NOT EXISTS (
+    SELECT FROM document_versions v WHERE v.tenant_id = t.tenant_id AND v.version_id = t.version_id)
+
+-- orphaned_acronyms: acronyms of no version
+FROM version_acronyms a WHERE a.tenant_id = %(tenant_id)s AND NOT EXISTS (
+    SELECT FROM document_versions v WHERE v.tenant_id = a.tenant_id AND v.version_id = a.version_id)
+
+-- orphaned_chunks: chunks of no version
+FROM chunks c WHERE c.tenant_id = %(tenant_id)s AND NOT EXISTS (
+    SELECT FROM document_versions v WHERE v.tenant_id = c.tenant_id AND v.version_id = c.version_id)
+
+-- orphaned_vectors: vectors of no chunk
+FROM chunk_vectors x WHERE x.tenant_id = %(tenant_id)s AND NOT EXISTS (
+    SELECT FROM chunks c WHERE c.tenant_id = x.tenant_id AND c.chunk_id = x.chunk_id)
+
+-- orphaned_lexical_rows: lexical rows of no chunk
+FROM chunk_lexical l WHERE l.tenant_id = %(tenant_id)s AND NOT EXISTS (
+    SELECT FROM chunks c WHERE c.tenant_id = l.tenant_id AND c.chunk_id = l.chunk_id)
+
+-- orphaned_token_vectors: token vectors of no chunk
+FROM chunk_token_vectors t WHERE t.tenant_id = %(tenant_id)s AND NOT EXISTS (
+    SELECT FROM chunks c WHERE c.tenant_id = t.tenant_id AND c.chunk_id = t.chunk_id)
+
+-- wrong_cached_embeddings: embeddings that are not of unit length, or of another dimension than their model's
+FROM embedding_cache e WHERE e.tenant_id = %(tenant_id)s AND (
+    abs(l2_norm(e.embedding) - 1) > 0.01
+    OR EXISTS (SELECT FROM collections p WHERE p.tenant_id = e.tenant_id AND p.embedding_model = e.model
+               AND p.embedding_dimension <> vector_dims(e.embedding)))
+
+-- cached_only: cached embeddings of texts that no chunk has
+SELECT count(*) FROM embedding_cache e WHERE e.tenant_id = %(tenant_id)s AND NOT EXISTS (
+    SELECT FROM chunks c WHERE c.tenant_id = e.tenant_id AND c.content_hash = e.content_hash)
+
+-- indexes: the vector indexes of collections, whether each is usable, and whether somebody is at work on it
+SELECT substring(c.relname FROM '[0-9]+$')::int, i.indisvalid,
+       EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.objsubid = 2
+               AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+               AND l.classid::bigint = (hashtext('recollect.dense_index')::bigint & 4294967295)
+               AND l.objid::text = substring(c.relname FROM '[0-9]+$')),
+       EXISTS (SELECT FROM collections p WHERE p.collection_id::text = substring(c.relname FROM '[0-9]+$'))
+FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
+WHERE i.indrelid = 'chunk_vectors'::regclass AND c.relname ~ '^chunk_vectors_hnsw_[0-9]{1,9}$'
+
+-- wrong_version_copies: versions that name another collection or path than their document
+FROM document_versions v JOIN documents d ON d.tenant_id = v.tenant_id AND d.document_id = v.document_id
+WHERE v.tenant_id = %(tenant_id)s AND d.collection_id = %(collection_id)s
+AND (v.collection_id, v.uri) IS DISTINCT FROM (d.collection_id, d.uri)
+
+-- overlapping_versions: versions that were not closed when the next one began; a document has one current at most
+FROM (
+    SELECT tenant_id, document_id, version_id, known_from, known_to,
+           lead(known_from) OVER (PARTITION BY document_id ORDER BY version) AS next_from
+    FROM document_versions WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s) v
+WHERE v.known_to > greatest(v.next_from, v.known_from) AND v.next_from IS NOT NULL
+
+-- wrong_acronym_copies: acronyms that name another collection than their version
+FROM version_acronyms a JOIN document_versions v ON v.tenant_id = a.tenant_id AND v.version_id = a.version_id
+WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s AND a.collection_id <> v.collection_id
+
+-- chunks_with_rows: every chunk of a collection beside its rows in both arms
+FROM collections p
+JOIN document_versions v ON v.tenant_id = p.tenant_id AND v.collection_id = p.collection_id
+JOIN chunks c ON c.tenant_id = v.tenant_id AND c.version_id = v.version_id
+LEFT JOIN chunk_vectors x ON x.tenant_id = c.tenant_id AND x.chunk_id = c.chunk_id
+LEFT JOIN chunk_lexical l ON l.tenant_id = c.tenant_id AND l.chunk_id = c.chunk_id
+WHERE p.tenant_id = %(tenant_id)s AND p.collection_id = %(collection_id)s
+
+-- missing_vectors: the dense arm cannot find these chunks
+x.chunk_id IS NULL
+
+-- wrong_vectors: of another dimension than the collection's, or not of unit length
+vector_dims(x.embedding) <> p.embedding_dimension OR abs(l2_norm(x.embedding) - 1) > 0.01
+
+-- stale_vector_copies: what stands beside the vector is not what its version says
+(x.collection_id, x.version_id, x.known_from, x.known_to)
+    IS DISTINCT FROM (v.collection_id, v.version_id, v.known_from, v.known_to) AND x.chunk_id IS NOT NULL
+
+-- missing_lexical_rows: the lexical arm cannot find these chunks
+l.chunk_id IS NULL
+
+-- stale_lexical_copies: what stands beside the terms is not what its version says
+(l.collection_id, l.version_id, l.known_from, l.known_to)
+    IS DISTINCT FROM (v.collection_id, v.version_id, v.known_from, v.known_to) AND l.chunk_id IS NOT NULL
+
+-- missing_token_vectors: the collection stores them, but not of these chunks
+p.token_vectors AND NOT EXISTS (
+    SELECT FROM chunk_token_vectors t WHERE t.tenant_id = c.tenant_id AND t.chunk_id = c.chunk_id)
+
+-- versions: one page of a collection's versions
+SELECT v.document_id, v.version_id, v.uri, v.title, v.chunk_count, v.content_hash, v.known_to = 'infinity'
+FROM document_versions v
+WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s AND v.version_id > %(after)s
+ORDER BY v.version_id LIMIT %(limit)s
+
+-- versions_by_id: the same of given ones
+SELECT v.document_id, v.version_id, v.uri, v.title, v.chunk_count, v.content_hash, v.known_to = 'infinity'
+FROM document_versions v
+WHERE v.tenant_id = %(tenant_id)s AND v.version_id = ANY (%(version_ids)s)
+ORDER BY v.version_id
+
+-- contents: the texts of some versions
+SELECT version_id, content FROM document_contents
+WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s)
+
+-- chunks: the chunks of some versions
+SELECT version_id, chunk_id, position, start_offset, end_offset, parent_start, parent_end, content_hash, section, text
+FROM chunks WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s)
+ORDER BY version_id, position
+
+-- lexical_sample: some lexical rows with the text that they were made of, chosen by hash
+SELECT c.chunk_id, v.title, c.section, c.text, l.length, l.lexemes, sparsevec_send(l.weights)
+FROM (SELECT s.tenant_id, s.chunk_id FROM chunk_lexical s
+      WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s
+      ORDER BY hashint8(s.chunk_id), s.chunk_id LIMIT %(limit)s) AS chosen
+JOIN chunk_lexical l USING (tenant_id, chunk_id)
+JOIN chunks c USING (tenant_id, chunk_id)
+JOIN document_versions v ON v.tenant_id = c.tenant_id AND v.version_id = c.version_id
+
+-- lexical_page: all of them, page by page
+SELECT c.chunk_id, v.title, c.section, c.text, l.length, l.lexemes, sparsevec_send(l.weights)
+FROM chunk_lexical l
+JOIN chunks c USING (tenant_id, chunk_id)
+JOIN document_versions v ON v.tenant_id = c.tenant_id AND v.version_id = c.version_id
+WHERE l.tenant_id = %(tenant_id)s AND l.collection_id = %(collection_id)s AND l.chunk_id > %(after)s
+ORDER BY l.chunk_id LIMIT %(limit)s
+
+-- tokens_sample: some token vectors, chosen by hash
+SELECT t.chunk_id, t.packed FROM (
+    SELECT s.tenant_id, s.chunk_id FROM chunk_vectors s
+    WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s
+    ORDER BY hashint8(s.chunk_id), s.chunk_id LIMIT %(limit)s) AS chosen
+JOIN chunk_token_vectors t USING (tenant_id, chunk_id)
+
+-- tokens_page: all of them, page by page
+SELECT t.chunk_id, t.packed FROM chunk_token_vectors t JOIN chunk_vectors s USING (tenant_id, chunk_id)
+WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s AND t.chunk_id > %(after)s
+ORDER BY t.chunk_id LIMIT %(limit)s
+
+-- counters: what the counters say beside what there is
+SELECT s.document_count, s.chunk_count, n.documents, n.chunks
+FROM collection_state s CROSS JOIN LATERAL (
+    SELECT count(*) AS documents, coalesce(sum(v.chunk_count), 0)::bigint AS chunks FROM document_versions v
+    WHERE v.tenant_id = s.tenant_id AND v.collection_id = s.collection_id AND v.known_to = 'infinity') n
+WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s
+
+-- term_statistics: terms whose frequency differs by more than what was written since the last count
+WITH counted AS (
+    SELECT u.lexeme, count(*) AS chunks FROM chunk_lexical l CROSS JOIN LATERAL unnest(l.lexemes) AS u (lexeme)
+    WHERE l.tenant_id = %(tenant_id)s AND l.collection_id = %(collection_id)s AND l.known_to = 'infinity'
+    GROUP BY u.lexeme),
+known AS (
+    SELECT t.lexeme, t.document_frequency FROM term_stats t
+    WHERE t.tenant_id = %(tenant_id)s AND t.collection_id = %(collection_id)s),
+state AS (
+    SELECT s.stats_pending FROM collection_state s
+    WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s)
+SELECT count(*) FROM counted FULL JOIN known USING (lexeme)
+WHERE abs(coalesce(known.document_frequency, 0) - coalesce(counted.chunks, 0)) > (SELECT stats_pending FROM state)
+
+-- term_totals: the totals that belong to them; their length can be compared only where nothing is waiting
+SELECT (s.stats_pending < 0 OR abs(s.stats_chunks - n.chunks) > s.stats_pending)::int
+     + (s.stats_pending = 0 AND s.stats_terms <> n.terms)::int
+FROM collection_state s CROSS JOIN LATERAL (
+    SELECT count(*) AS chunks, coalesce(sum(l.length), 0)::bigint AS terms FROM chunk_lexical l
+    WHERE l.tenant_id = s.tenant_id AND l.collection_id = s.collection_id AND l.known_to = 'infinity') n
+WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s
+
+-- reference_length: the one kept
+SELECT reference_length FROM collection_state WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s

@@ -1,0 +1,288 @@
+"""Reading a store as it stands, to be checked: nothing here changes anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, LiteralString
+
+import numpy as np
+from psycopg.rows import TupleRow
+
+from recollect.model import Chunk, Scope
+from recollect.store.collections import Collection
+from recollect.store.database import Connection, Database, rows
+from recollect.store.search import LexicalRow
+from recollect.store.sql import queries
+from recollect.store.verification.report import Findings
+from recollect.store.wire import sparsevecs
+
+_SQL = queries("verify")
+
+#: Rows compared without ``deep``, a collection and a table.
+SAMPLE_ROWS = 1_000
+
+# What is in memory at a time.
+_PAGE_VERSIONS = 256
+_PAGE_CHUNKS = 4_096
+_PAGE_ROWS = 2_048
+
+#: Checks of rows that belong to no collection: name, condition in ``verify.sql``, what to call an instance by.
+ORPHANS: tuple[tuple[str, str, LiteralString, str], ...] = (
+    ("stateless_collections", "stateless_collections", "p.collection_id", "collection"),
+    ("orphaned_statistics", "orphaned_states", "s.collection_id", "collection"),
+    ("orphaned_statistics", "orphaned_term_stats", "s.collection_id", "collection"),
+    ("orphaned_statistics", "orphaned_search_health", "s.collection_id", "collection"),
+    ("orphaned_versions", "orphaned_versions", "v.version_id", "version"),
+    ("sourceless_documents", "sourceless_documents", "d.document_id", "document"),
+    ("misfiled_documents", "misfiled_documents", "d.document_id", "document"),
+    ("orphaned_documents", "orphaned_documents", "d.document_id", "document"),
+    ("orphaned_sources", "orphaned_sources", "s.source_id", "source"),
+    ("orphaned_contents", "orphaned_contents", "t.version_id", "version"),
+    ("orphaned_contents", "orphaned_acronyms", "a.version_id", "version"),
+    ("orphaned_chunks", "orphaned_chunks", "c.chunk_id", "chunk"),
+    ("orphaned_vectors", "orphaned_vectors", "x.chunk_id", "chunk"),
+    ("orphaned_lexical_rows", "orphaned_lexical_rows", "l.chunk_id", "chunk"),
+    ("orphaned_token_vectors", "orphaned_token_vectors", "t.chunk_id", "chunk"),
+)
+
+#: Checks of what stands beside the chunks of a collection; each is a condition in ``verify.sql``.
+BESIDE_CHUNKS = (
+    "missing_vectors",
+    "wrong_vectors",
+    "stale_vector_copies",
+    "missing_lexical_rows",
+    "stale_lexical_copies",
+    "missing_token_vectors",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChunk:
+    """A chunk as it is stored, which may contradict itself."""
+
+    chunk_id: int
+    chunk: Chunk
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVersion:
+    """A version with its text (None where that is missing) and its chunks, by position."""
+
+    document_id: int
+    version_id: int
+    uri: str
+    title: str
+    chunk_count: int
+    content_hash: bytes
+    current: bool
+    content: str | None
+    chunks: Sequence[StoredChunk]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTerms:
+    """A lexical row with the text that it was made of.
+
+    Attributes:
+        consistent: Whether its lexemes are those that have a weight.
+    """
+
+    chunk_id: int
+    title: str
+    section: tuple[str, ...]
+    text: str
+    row: LexicalRow
+    consistent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """A collection's vector index: usable or not, being built or dropped right now, and whether it has a collection."""
+
+    collection_id: int
+    valid: bool
+    busy: bool
+    owned: bool
+
+
+def tenant_ids(database: Database) -> list[int]:
+    """Every tenant of the store."""
+    with database.autocommit() as connection:
+        return [row[0] for row in rows(connection, _SQL["tenants"])]
+
+
+def index_states(database: Database) -> list[IndexState]:
+    """The vector indexes there are, of every tenant."""
+    with database.autocommit() as connection:
+        return [IndexState(*row) for row in rows(connection, _SQL["indexes"])]
+
+
+@contextmanager
+def snapshot(database: Database, scope: Scope) -> Iterator[Connection]:
+    """A transaction that reads one moment of the store, and cannot write."""
+    with database.transaction(scope) as connection:
+        connection.execute(_SQL["snapshot"])
+        connection.execute(_SQL["room"])
+        yield connection
+
+
+def orphans(database: Database, scope: Scope) -> Findings:
+    """What of a tenant belongs to nothing, and cached embeddings that are no embeddings."""
+    found = Findings()
+    params = {"tenant_id": scope.tenant_id}
+    with snapshot(database, scope) as connection:
+        for name, condition, number, noun in ORPHANS:
+            query = "SELECT count(*), min(" + number + ") " + _SQL[condition]
+            count, first = rows(connection, query, params)[0]
+            found.add(name, count, f"of {noun} {first}" if name == "orphaned_statistics" else f"{noun} {first}")
+        wrong = rows(connection, "SELECT count(*) " + _SQL["wrong_cached_embeddings"], params)[0][0]
+        found.add("embedding_cache", wrong)
+        unused = rows(connection, _SQL["cached_only"], params)[0][0]
+        if unused:
+            found.note(
+                "embedding_cache",
+                f"{unused:,} are of texts that no chunk has: kept on purpose, for documents that come back",
+            )
+    return found
+
+
+class CollectionSnapshot:
+    """One collection at one moment.
+
+    Args:
+        connection: Of `snapshot`.
+        scope: Whose collection.
+        collection: As it was found; its counters are read again.
+    """
+
+    def __init__(self, connection: Connection, scope: Scope, collection: Collection) -> None:
+        self._connection = connection
+        self._params: dict[str, Any] = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id}
+
+    def rows_beside(self) -> Findings:
+        """What of versions and of the rows beside chunks is missing, wrong or stale."""
+        found = Findings()
+        for name, condition in (
+            ("version_copies", "wrong_version_copies"),
+            ("version_copies", "wrong_acronym_copies"),
+            ("overlapping_versions", "overlapping_versions"),
+        ):
+            count, first = self._rows("SELECT count(*), min(v.version_id) " + _SQL[condition])[0]
+            found.add(name, count, f"version {first}")
+        wanted: LiteralString = ", ".join(
+            "count(*) FILTER (WHERE " + _SQL[name] + "), min(c.chunk_id) FILTER (WHERE " + _SQL[name] + ")"
+            for name in BESIDE_CHUNKS
+        )
+        counts = self._rows("SELECT " + wanted + " " + _SQL["chunks_with_rows"])[0]
+        for at, name in enumerate(BESIDE_CHUNKS):
+            found.add(name, counts[2 * at], f"chunk {counts[2 * at + 1]}")
+        return found
+
+    def counters(self) -> Findings:
+        """Whether the collection's counters and statistics are those of its rows."""
+        found = Findings()
+        documents, chunks, real_documents, real_chunks = self._rows(_SQL["counters"])[0]
+        said = f"{documents:,} documents and {chunks:,} chunks, and there are {real_documents:,} and {real_chunks:,}"
+        found.add("counters", (documents != real_documents) + (chunks != real_chunks), said)
+        terms = self._rows(_SQL["term_statistics"])[0][0] + self._rows(_SQL["term_totals"])[0][0]
+        found.add("term_statistics", terms)
+        return found
+
+    def reference_length(self) -> float | None:
+        """The reference length that is kept."""
+        length: float | None = self._rows(_SQL["reference_length"])[0][0]
+        return length
+
+    def versions(self) -> Iterator[StoredVersion]:
+        """Every version with its text and chunks, in bounded memory."""
+        after = 0
+        while True:
+            page = self._rows(_SQL["versions"], after=after, limit=_PAGE_VERSIONS)
+            for part in _of_bounded_size(page):
+                yield from _versions(self._connection, self._params["tenant_id"], part)
+            if len(page) < _PAGE_VERSIONS:
+                return
+            after = page[-1][1]
+
+    def terms(self, *, deep: bool) -> Iterator[list[StoredTerms]]:
+        """Lexical rows in lists: all of them, or without ``deep`` some, chosen by hash."""
+        for page in self._pages("lexical", deep=deep):
+            weights = sparsevecs([row[6] for row in page])
+            yield [_terms(row, *own) for row, own in zip(page, weights, strict=True)]
+
+    def token_vectors(self, *, deep: bool) -> Iterator[tuple[int, bytes]]:
+        """Chunks with their packed token vectors: all of them, or without ``deep`` some, chosen by hash."""
+        for page in self._pages("tokens", deep=deep):
+            yield from ((row[0], bytes(row[1])) for row in page)
+
+    def _pages(self, name: str, *, deep: bool) -> Iterator[list[TupleRow]]:
+        if not deep:
+            yield self._rows(_SQL[f"{name}_sample"], limit=SAMPLE_ROWS)
+            return
+        after = 0
+        while page := self._rows(_SQL[f"{name}_page"], after=after, limit=_PAGE_ROWS):
+            yield page
+            after = page[-1][0]
+
+    def _rows(self, query: LiteralString, **more: int) -> list[TupleRow]:
+        return rows(self._connection, query, self._params | more)
+
+
+def read_versions(connection: Connection, scope: Scope, version_ids: Sequence[int]) -> list[StoredVersion]:
+    """Given versions with their texts and chunks; those that are gone are left out."""
+    params = {"tenant_id": scope.tenant_id, "version_ids": list(version_ids)}
+    return list(_versions(connection, scope.tenant_id, rows(connection, _SQL["versions_by_id"], params)))
+
+
+def _of_bounded_size(page: Sequence[TupleRow]) -> Iterator[list[TupleRow]]:
+    """The rows of versions in lists whose chunks fit into memory, as far as their counts can be believed."""
+    part: list[TupleRow] = []
+    chunks = 0
+    for row in page:
+        if part and chunks + row[4] > _PAGE_CHUNKS:
+            yield part
+            part, chunks = [], 0
+        part.append(row)
+        chunks += row[4]
+    if part:
+        yield part
+
+
+def _versions(connection: Connection, tenant_id: int, page: Sequence[TupleRow]) -> Iterator[StoredVersion]:
+    params = {"tenant_id": tenant_id, "version_ids": [row[1] for row in page]}
+    contents: dict[int, str] = dict(rows(connection, _SQL["contents"], params))
+    chunks: dict[int, list[StoredChunk]] = {}
+    for row in rows(connection, _SQL["chunks"], params):
+        chunks.setdefault(row[0], []).append(_chunk(row))
+    for row in page:
+        document_id, version_id, uri, title, chunk_count, content_hash, current = row
+        yield StoredVersion(
+            document_id=document_id,
+            version_id=version_id,
+            uri=uri,
+            title=title,
+            chunk_count=chunk_count,
+            content_hash=bytes(content_hash),
+            current=current,
+            content=contents.get(version_id),
+            chunks=chunks.get(version_id, []),
+        )
+
+
+def _chunk(row: TupleRow) -> StoredChunk:
+    _, chunk_id, position, start, end, parent_start, parent_end, key, section, text = row
+    parent = None if parent_start is None or parent_end is None else (parent_start, parent_end)
+    chunk = Chunk(
+        text=text, position=position, start_offset=start, end_offset=end, section=tuple(section), parent=parent
+    )
+    return StoredChunk(chunk_id, chunk, bytes(key))
+
+
+def _terms(row: TupleRow, indices: np.ndarray[Any, Any], weights: np.ndarray[Any, Any]) -> StoredTerms:
+    chunk_id, title, section, text, length, lexemes, _ = row
+    own = indices + 1
+    consistent = len(lexemes) == len(own) and bool((np.array(lexemes, dtype=np.int64) == own).all())
+    return StoredTerms(chunk_id, title, tuple(section), text, LexicalRow(length, own, weights), consistent)

@@ -1,0 +1,122 @@
+"""What a verification found and mended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+#: Every check, in the order in which they are reported, with what it counts.
+CHECKS = {
+    "stateless_collections": "collections without counters",
+    "orphaned_statistics": "counters and statistics of no collection",
+    "orphaned_sources": "sources of no collection",
+    "orphaned_documents": "documents without a version, or of no collection",
+    "sourceless_documents": "documents whose source is gone",
+    "misfiled_documents": "documents in another collection than their source",
+    "orphaned_versions": "versions of no document",
+    "orphaned_contents": "texts and acronyms of no version",
+    "orphaned_chunks": "chunks of no version",
+    "orphaned_vectors": "vectors of no chunk",
+    "orphaned_lexical_rows": "lexical rows of no chunk",
+    "orphaned_token_vectors": "token vectors of no chunk",
+    "embedding_cache": "cached embeddings of a wrong dimension, or not of unit length",
+    "orphaned_indexes": "vector indexes of no collection",
+    "version_copies": "versions and acronyms that name another collection or path than what they belong to",
+    "overlapping_versions": "versions that were not closed when the next one began",
+    "missing_contents": "versions without their text",
+    "content_hashes": "versions whose text does not have its hash",
+    "chunk_counts": "versions that have more or fewer chunks than were written",
+    "chunk_positions": "versions whose chunks are not numbered from 0 without gaps",
+    "chunk_texts": "chunks whose text is not the document's at their offsets",
+    "chunk_hashes": "chunks whose hash is not that of what is indexed of them",
+    "missing_vectors": "chunks without a vector",
+    "wrong_vectors": "vectors of a wrong dimension, or not of unit length",
+    "stale_vector_copies": "vectors that name another collection, version or time than their version's",
+    "missing_lexical_rows": "chunks without a lexical row",
+    "stale_lexical_copies": "lexical rows that name another collection, version or time than their version's",
+    "reference_length": "collections whose weights were made for another reference length than the one kept",
+    "lexical_rows": "lexical rows that are not what their text gives",
+    "missing_token_vectors": "chunks without token vectors, in a collection that stores them",
+    "token_vectors": "token vectors that cannot be read",
+    "counters": "counters of documents and chunks that are wrong",
+    "term_statistics": "terms whose frequency is not that of the chunks",
+    "dense_index": "vector indexes that are missing although due, or unusable",
+}
+
+#: How many of the things that cannot be mended are named.
+MAX_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyCheck:
+    """One check of a verification.
+
+    Attributes:
+        name: One of `CHECKS`.
+        found: How many of what the check counts there were.
+        repaired: How many of them are mended.
+        detail: What is counted and how it was looked for, an instance, and what to do about those that are left.
+    """
+
+    name: str
+    found: int
+    repaired: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyReport:
+    """What a verification found.
+
+    Attributes:
+        checks: Every check that was made.
+        collections: Collections that were looked at.
+        chunks: Their current chunks.
+    """
+
+    checks: tuple[VerifyCheck, ...]
+    collections: int
+    chunks: int
+
+    @property
+    def clean(self) -> bool:
+        """Whether there is nothing wrong, or nothing any more."""
+        return all(check.found == check.repaired for check in self.checks)
+
+
+@dataclass(slots=True)
+class Findings:
+    """What was found so far, by check.
+
+    Attributes:
+        counts: How many.
+        instances: One of them, in words.
+        notes: What a person should know about a check.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    instances: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, name: str, count: int, instance: str = "") -> None:
+        """Count something; the first instance is kept."""
+        if name not in CHECKS:
+            raise KeyError(name)
+        if count:
+            self.counts[name] += count
+            if instance:
+                self.instances.setdefault(name, instance)
+
+    def note(self, name: str, text: str) -> None:
+        """Say something about a check, once."""
+        said = self.notes.setdefault(name, [])
+        if text not in said and len(said) < MAX_NAMED:
+            said.append(text)
+
+    def merge(self, other: Findings) -> None:
+        """Take over what another one holds."""
+        for name, count in other.counts.items():
+            self.add(name, count, other.instances.get(name, ""))
+        for name, texts in other.notes.items():
+            for text in texts:
+                self.note(name, text)
