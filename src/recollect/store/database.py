@@ -21,7 +21,7 @@ from recollect.model import Scope
 Connection = psycopg.Connection[TupleRow]
 
 #: How many candidates a search of the approximate index keeps: more find more, and cost more.
-DEFAULT_EF_SEARCH = 100
+DEFAULT_EF_SEARCH = 150
 
 # What a connection starts with suits the reads of a search: small statements by key, each planned once a connection.
 # No sequential scans: a plan made while a table was small would go on scanning it when it has grown. The arms are

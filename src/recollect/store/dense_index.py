@@ -23,8 +23,14 @@ INDEX_THRESHOLD_CHUNKS = 10_000
 _CREATE = sql.SQL(
     "CREATE INDEX CONCURRENTLY {name} ON chunk_vectors "
     "USING hnsw ((embedding::halfvec({dimension})) halfvec_ip_ops) "
+    "WITH (m = 16, ef_construction = {ef_construction}) "
     "WHERE tenant_id = {tenant_id} AND collection_id = {collection_id} AND known_to = 'infinity'"
 )
+
+# Twice pgvector's default: twice the time to build, and of 52,000 real passages' neighbours 0.988 are found instead of
+# 0.969. A greater m does no better, and every search would read more.
+_EF_CONSTRUCTION = 128
+
 _NAME = "chunk_vectors_hnsw_%d"
 _MAX_INDEXED_DIMENSION = 4000
 
@@ -67,6 +73,7 @@ class DenseIndexer:
                 _CREATE.format(
                     name=sql.Identifier(_NAME % collection.collection_id),
                     dimension=sql.Literal(collection.embedding_dimension),
+                    ef_construction=sql.Literal(_EF_CONSTRUCTION),
                     tenant_id=sql.Literal(scope.tenant_id),
                     collection_id=sql.Literal(collection.collection_id),
                 )
