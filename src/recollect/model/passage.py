@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from recollect.model.time import Duration, MomentRange
+
 SearchMode = Literal["hybrid", "dense", "lexical"]
 FusionMethod = Literal["weighted", "rrf"]
 
@@ -30,6 +32,12 @@ class RetrievalOptions:
         metadata_filters: Only documents whose metadata has these values.
         filters: A filter in the full language of `recollect.model.filter`, for instance
             ``{"metadata.year": {"gte": 2024}}``; it holds beside the ones above.
+        event_window: Only documents whose event lies within this time before the moment of the search, ``"7d"`` for
+            instance (`recollect.model.time.read_duration`). Like the next, it leaves out documents without event time.
+        event_time_range: Only documents whose event time, or a part of whose event interval, lies from the first time
+            (inclusive) to the second (exclusive); None leaves a side open. Times as `recollect.model.time.read_time`
+            takes them: without a zone they are UTC, and ``"7d"`` is that long before the moment of the search.
+        ingestion_time_range: Only documents whose version found became known in this range.
         explain: Attach to each result how it came to its rank, and to the reply what was done with the query.
         rerank: Name of the reranker of the best candidates; ``"none"``: no reranking; None: the configured one, for
             hybrid searches.
@@ -57,6 +65,9 @@ class RetrievalOptions:
     tags: tuple[str, ...] = ()
     metadata_filters: Mapping[str, Any] = field(default_factory=dict)
     filters: Mapping[str, Any] | None = None
+    event_window: Duration | None = None
+    event_time_range: MomentRange | None = None
+    ingestion_time_range: MomentRange | None = None
     explain: bool = False
     rerank: str | None = None
     rerank_candidates: int | None = None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from recollect.errors import UsageError
 from recollect.model import DEFAULT_TENANT_ID, Scope
+from recollect.model.time import Moment, read_time
 
 if TYPE_CHECKING:
     from recollect.chunking.base import ChunkingStrategy, Tokenize
@@ -247,8 +247,11 @@ class Parts:
         return BatchWriter(preparer, self.store.collections, self.store.writer, scope=scope, collection=place)
 
 
-def scope_of(tenant_id: int | None, as_of: datetime | None = None) -> Scope:
-    """A tenant's knowledge as of a time (without a zone: UTC); None: the default tenant's, the present."""
-    if as_of is not None and as_of.tzinfo is None:
-        as_of = as_of.replace(tzinfo=UTC)
-    return Scope(tenant_id=DEFAULT_TENANT_ID if tenant_id is None else tenant_id, as_of=as_of)
+def scope_of(tenant_id: int | None, as_of: Moment | None = None) -> Scope:
+    """A tenant's knowledge as of a time (without a zone: UTC); None: the default tenant's, the present.
+
+    Raises:
+        UsageError: ``as_of`` is no time.
+    """
+    moment = None if as_of is None else read_time(as_of, name="as_of")
+    return Scope(tenant_id=DEFAULT_TENANT_ID if tenant_id is None else tenant_id, as_of=moment)

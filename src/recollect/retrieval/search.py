@@ -16,6 +16,7 @@ from recollect.model import (
     SearchExplain,
     SearchReply,
 )
+from recollect.model.time import at_moment
 from recollect.retrieval.analysis import lexeme
 from recollect.retrieval.arms import ArmRequest, ArmResults, Arms, analyzer_of
 from recollect.retrieval.cache import ResultCache, ResultCacheCounts, cache_key, fingerprint
@@ -113,6 +114,7 @@ class Searcher:
             NotFoundError: The collection does not exist.
         """
         validate(query, options)
+        options = at_moment(options, scope.as_of)
         watch = Stopwatch()
         with watch.stage("prepare"):
             place = self._collections.get(scope, collection)

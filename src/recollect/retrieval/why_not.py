@@ -101,7 +101,7 @@ class WhyNotInquiry:
             NotFoundError: There is no such collection or document.
         """
         validate(query, options)
-        asked = document_filter_of(options)
+        asked = document_filter_of(options, scope.as_of)
         place = self._collections.get(scope, collection)
         standing = self._standings.find(scope, place, document)
         stages = [document_stage(standing, place.name)]
@@ -152,7 +152,7 @@ class WhyNotInquiry:
         settings = self._settings
         limit = max(options.candidates or settings.candidates, options.top_k)
         bare = self._bare(options, limit)
-        asked_filter = document_filter_of(options)
+        asked_filter = document_filter_of(options, scope.as_of)
         versions = None
         if asked_filter or scope.as_of is not None:
             versions = matching_versions(self._database, scope, place.collection_id, asked_filter)

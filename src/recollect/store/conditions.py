@@ -15,6 +15,9 @@ _COLUMNS: dict[str, LiteralString] = {
     "department": "v.department",
     "document_id": "v.document_id",
     "event_time": "v.event_from",
+    # Of options rather than of the language: where an interval ends, and when the version became known.
+    "event_end": "coalesce(v.event_to, v.event_from)",
+    "known_from": "v.known_from",
     # A document that says nothing else is in its collection's language.
     "language": (
         "coalesce(v.language, (SELECT c.language FROM collections c "

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, LiteralString
 
 from psycopg.types.json import Jsonb
 
 from recollect.model import RetrievalOptions, Scope
 from recollect.model.filter import Condition, Filter, describe, parse_filter, top_level
+from recollect.model.time import DatedRange, TimeLimits, time_limits
 from recollect.store.conditions import ConditionBuilder
 from recollect.store.database import Database, rows
 from recollect.store.sql import queries
@@ -27,6 +29,7 @@ class DocumentFilter:
         tags: It carries all of these.
         metadata: Its metadata has these values.
         where: A filter in the full language.
+        times: When it happened, and when it became known.
     """
 
     department: tuple[str, ...] = ()
@@ -34,6 +37,7 @@ class DocumentFilter:
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     where: Filter | None = None
+    times: TimeLimits = field(default_factory=TimeLimits)
 
     def conditions(self) -> list[Filter]:
         """Everything that must hold, one by one; ``source`` stands for the origin's name too."""
@@ -43,17 +47,22 @@ class DocumentFilter:
             *(Condition("tags", "contains", tag) for tag in self.tags),
             *(Condition("metadata", "eq", value, (key,)) for key, value in self.metadata.items()),
             *(top_level(self.where) if self.where is not None else []),
+            *_time_conditions(self.times),
         ]
 
     def __bool__(self) -> bool:
-        return bool(self.department or self.source or self.tags or self.metadata or self.where)
+        return bool(self.department or self.source or self.tags or self.metadata or self.where or self.times)
 
 
-def document_filter_of(options: RetrievalOptions) -> DocumentFilter:
+def document_filter_of(options: RetrievalOptions, as_of: datetime | None = None) -> DocumentFilter:
     """The filter that the options of a search ask for.
 
+    Args:
+        options: Of the search.
+        as_of: Its moment, which relative times count back from; None: the present.
+
     Raises:
-        UsageError: ``options.filters`` is no filter.
+        UsageError: ``options.filters`` is no filter, or a time is none.
     """
     return DocumentFilter(
         department=options.department,
@@ -61,6 +70,7 @@ def document_filter_of(options: RetrievalOptions) -> DocumentFilter:
         tags=options.tags,
         metadata=options.metadata_filters,
         where=parse_filter(options.filters) if options.filters else None,
+        times=time_limits(options, as_of),
     )
 
 
@@ -70,6 +80,17 @@ class MatchingVersions:
 
     version_ids: list[int]
     chunk_count: int
+
+
+def _time_conditions(times: TimeLimits) -> list[Filter]:
+    # Two stretches of time meet where each begins before the other ends; an event without an end is an instant.
+    return [*_between("event_end", "event_time", times.event), *_between("known_from", "known_from", times.ingested)]
+
+
+def _between(last: str, first: str, limits: DatedRange) -> list[Filter]:
+    after = [] if limits.start is None else [Condition(last, "gte", limits.start)]
+    before = [] if limits.end is None else [Condition(first, "lt", limits.end)]
+    return [*after, *before]
 
 
 def _one_of(field: str, names: Sequence[str]) -> Condition:
@@ -114,10 +135,11 @@ def matching_versions(
     }
     given = [condition for name, condition in _CONDITIONS.items() if getattr(document_filter, name)]
     known = _SQL["known_now"] if scope.as_of is None else _SQL["known_as_of"]
+    builder = ConditionBuilder()
     if document_filter.where is not None:
-        builder = ConditionBuilder()
         given.append(builder.build(document_filter.where))
-        params |= builder.params
+    given += [builder.build(condition) for condition in _time_conditions(document_filter.times)]
+    params |= builder.params
     query = " AND ".join([_SQL["matching_versions"], known, *given])
     with database.single_reads(scope) as connection:
         ids, chunk_count = rows(connection, query, params, prepare=False)[0]
