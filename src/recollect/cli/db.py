@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recollect.cli._options import command
-from recollect.cli._session import Session
+from recollect.cli._session import Session, argument_text
+from recollect.cli._terminal import plain
 from recollect.cli.status import size
 
-app = typer.Typer(help="Migrate, check, back up and restore the store.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from recollect.store.verification.report import VerifyCheck, VerifyReport
+
+app = typer.Typer(help="Migrate, check, mend, back up and restore the store.", no_args_is_help=True)
 
 
 @contextmanager
@@ -53,10 +57,73 @@ def _check(session: Session) -> int:
     elif findings:
         for finding in findings:
             session.out.print(f"✗ {finding.problem}: {finding.count:,}")
-        session.note("The store is inconsistent. Restore a backup into a new one, or ingest its documents anew.")
+        session.note("The store is inconsistent. Mend it: recollect db verify --repair")
     else:
         session.out.print("The store is sound.")
     return 1 if findings else 0
+
+
+def _verify(
+    session: Session,
+    *,
+    repair: Annotated[bool, typer.Option("--repair", help="Mend what can be mended, and check again.")] = False,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Compare every row with its text, not a thousand of each collection.")
+    ] = False,
+    collection: Annotated[
+        str | None,
+        typer.Option(
+            "--collection", "-c", metavar="NAME", help="Only this collection; by default the whole store, every tenant."
+        ),
+    ] = None,
+) -> int:
+    """Compare everything in the store with what it belongs to. Exit status 1 if something wrong is left."""
+    from recollect.cli._progress import WorkBar
+
+    name = None if collection is None else argument_text(collection)
+    with session.pipeline() as rag:
+        if session.json:
+            report = rag.verify(repair=repair, deep=deep, collection=name)
+        else:
+            with WorkBar(session.err, "Verifying", unit="chunks") as bar:
+                report = rag.verify(repair=repair, deep=deep, collection=name, on_progress=bar.update)
+    if session.json:
+        checks = [
+            {"name": check.name, "found": check.found, "repaired": check.repaired, "detail": check.detail}
+            for check in report.checks
+        ]
+        session.emit({"checks": checks, "clean": report.clean})
+    else:
+        _show_verified(session, report, repair=repair)
+    return 0 if report.clean else 1
+
+
+def _show_verified(session: Session, report: VerifyReport, *, repair: bool) -> None:
+    found = [check for check in report.checks if check.found]
+    for check in found:
+        sign = "✓" if check.found == check.repaired else "✗"
+        session.out.print(plain(f"{sign} {_counted(check, repair=repair)}: {check.detail}"), soft_wrap=True)
+    looked = f"{len(report.checks)} checks of {report.chunks:,} chunks in {_collections(report.collections)}"
+    if not found:
+        session.out.print(f"The store is sound: {looked}.")
+    elif report.clean:
+        session.out.print(f"The store is sound again: {looked}.")
+    elif repair:
+        session.note("Something could not be mended: what to do stands beside it.")
+    else:
+        session.note("Mend what can be mended: recollect db verify --repair")
+
+
+def _counted(check: VerifyCheck, *, repair: bool) -> str:
+    if not repair:
+        return f"{check.found:,}"
+    return (
+        f"{check.found:,} mended" if check.found == check.repaired else f"{check.repaired:,} of {check.found:,} mended"
+    )
+
+
+def _collections(count: int) -> str:
+    return "1 collection" if count == 1 else f"{count:,} collections"
 
 
 def _backup(
@@ -102,5 +169,6 @@ def _restore(
 
 command(app, "migrate")(_migrate)
 command(app, "check")(_check)
+command(app, "verify")(_verify)
 command(app, "backup")(_backup)
 command(app, "restore")(_restore)

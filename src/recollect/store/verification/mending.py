@@ -297,8 +297,7 @@ class Mender:
                 cursor.executemany(_SQL[name], given)
 
     def _count(self, connection: Connection, collection: Collection, pending: int) -> None:
-        params = self._of(collection) | {"documents": 0, "chunks": 0, "pending": pending}
-        connection.execute(_WRITER["count"], params)
+        connection.execute(_SQL["touch"], self._of(collection) | {"pending": pending})
 
 
 def _neighbour(row: TupleRow) -> Neighbour:

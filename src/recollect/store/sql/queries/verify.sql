@@ -27,9 +27,11 @@ FROM search_health s WHERE s.tenant_id = %(tenant_id)s AND NOT EXISTS (
 FROM sources s WHERE s.tenant_id = %(tenant_id)s AND NOT EXISTS (
     SELECT FROM collections p WHERE p.tenant_id = s.tenant_id AND p.collection_id = s.collection_id)
 
--- orphaned_documents: documents of no collection, or without any version
+-- orphaned_documents: documents of no collection, their source's included, or without any version
 FROM documents d WHERE d.tenant_id = %(tenant_id)s AND (
-    NOT EXISTS (SELECT FROM collections p WHERE p.tenant_id = d.tenant_id AND p.collection_id = d.collection_id)
+    NOT EXISTS (
+        SELECT FROM collections p LEFT JOIN sources s ON s.tenant_id = p.tenant_id AND s.source_id = d.source_id
+        WHERE p.tenant_id = d.tenant_id AND p.collection_id IN (d.collection_id, s.collection_id))
     OR NOT EXISTS (SELECT FROM document_versions v WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id))
 
 -- sourceless_documents: documents of a collection whose source is gone, or was left without its own

@@ -178,6 +178,10 @@ FROM (SELECT count(*) AS documents, coalesce(sum(v.chunk_count), 0) AS chunks FR
       WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s AND v.known_to = 'infinity') n
 WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s
 
+-- touch: cached replies are of the past now; terms that were changed wait to be counted
+UPDATE collection_state SET revision = revision + 1, stats_pending = stats_pending + %(pending)s
+WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
+
 -- set_reference_length: the one that the weights were made with
 UPDATE collection_state SET reference_length = %(reference_length)s, revision = revision + 1
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
