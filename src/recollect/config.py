@@ -173,6 +173,31 @@ class AnswerConfig(_Section):
     passages: int = Field(10, ge=1, le=100, description="Passages that an answer may rest on.")
 
 
+class TemporalIndexingConfig(_Section):
+    """``[rag.temporal.indexing]``: what grows without end is kept in partitions by time."""
+
+    time_partitions: Literal["hourly", "daily", "weekly", "monthly"] = Field(
+        "monthly", description="How long a partition of the audit is."
+    )
+    partition_retention_days: int | None = Field(
+        None, ge=1, description="Days after whose end a partition is dropped whole; by default none is."
+    )
+
+
+class TemporalConfig(_Section):
+    """``[rag.temporal]``: how long documents are kept."""
+
+    default_ttl: str | float | None = Field(
+        None, description="How long documents are found that say nothing else: 30d, 12h, or seconds; None: for ever."
+    )
+    preserve_tags: tuple[str, ...] = Field(
+        ("critical", "compliance", "legal"), description="Documents with one of these tags never expire."
+    )
+    auto_expire: bool = Field(True, description="Whether searches leave out what has expired; otherwise cleanup does.")
+    cleanup_interval_hours: float = Field(24.0, gt=0, description="Hours between two clean-ups by a worker.")
+    indexing: TemporalIndexingConfig = TemporalIndexingConfig()
+
+
 class RAGConfig(BaseSettings):
     """Every setting of recollect.
 
@@ -195,6 +220,7 @@ class RAGConfig(BaseSettings):
     retrieval: RetrievalConfig = RetrievalConfig()
     context: ContextConfig = ContextConfig()
     answer: AnswerConfig = AnswerConfig()
+    temporal: TemporalConfig = TemporalConfig()
 
     @classmethod
     def settings_customise_sources(

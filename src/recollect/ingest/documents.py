@@ -135,4 +135,6 @@ def _given(document: Document) -> dict[str, object]:
         "tags": document.tags,
         "department": document.department,
         "event_time": document.event_time,
+        # Only where there is one: documents that never had one keep the fingerprint that they are stored under.
+        **({} if document.event_end is None else {"event_end": document.event_end}),
     }

@@ -16,9 +16,12 @@ import numpy as np
 from recollect.errors import UsageError
 from recollect.ingest.context import NEIGHBOUR_WEIGHT, searchable_text, with_neighbours
 from recollect.model import Chunk, Document
+from recollect.model.time import read_duration, read_time
 from recollect.store.writer import PreparedDocument
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from recollect.chunking.base import ChunkingStrategy
     from recollect.embedding.base import EmbeddingProvider, Vectors
     from recollect.model.terms import TermCounts
@@ -234,6 +237,8 @@ def completed(document: Document) -> Document:
         department=_storable(document.department),
         mime_type=_storable(document.mime_type),
         language=_storable(document.language),
+        event_time=_with_zone(document.event_time),
+        event_end=_with_zone(document.event_end),
         headings=tuple(replace(heading, title=_storable(heading.title)) for heading in document.headings),
     )
 
@@ -242,8 +247,8 @@ def require_storable(document: Document) -> None:
     """Refuse a document that the store could not take.
 
     Raises:
-        UsageError: Its metadata is not JSON, a name is too long for an index, a value is of the wrong type, or its
-            time has no time zone.
+        UsageError: Its metadata is not JSON, a name is too long for an index, a value is of the wrong type, its
+            event ends before it begins, or its ``ttl`` is no length of time.
     """
     if not isinstance(document.content, str):
         raise UsageError(f"A document's content is a string, not {type(document.content).__name__}: decode it first.")
@@ -259,12 +264,24 @@ def require_storable(document: Document) -> None:
             raise UsageError(
                 f"The document's {name} {value[:60]!r}… is longer than {MAX_NAME_BYTES:,} bytes: shorten it."
             )
-    if document.event_time is not None and document.event_time.tzinfo is None:
-        raise UsageError(f"The event time {document.event_time} of {document.source!r} has no time zone: give it one.")
+    _require_times(document)
     try:
         json.dumps(dict(document.metadata), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as exc:
         raise UsageError(f"The metadata of {document.source!r} cannot be stored as JSON: {exc}.") from exc
+
+
+def _require_times(document: Document) -> None:
+    start, end = _with_zone(document.event_time), _with_zone(document.event_end)
+    if end is not None and (start is None or end < start):
+        raise UsageError(f"The event of {document.source!r} ends {end} without having begun: it began {start}.")
+    if document.ttl is not None:
+        read_duration(document.ttl, name=f"The ttl of {document.source!r}")
+
+
+def _with_zone(moment: datetime | None) -> datetime | None:
+    # Times without a zone are read as UTC, here as everywhere.
+    return None if moment is None else read_time(moment, name="An event time")
 
 
 def _storable(value: _Value) -> _Value:

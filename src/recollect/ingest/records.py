@@ -59,6 +59,8 @@ class DocumentRecord(_Record):
     language: str | None = None
     mime_type: str = "text/plain"
     event_time: datetime | None = None
+    event_end: datetime | None = None
+    ttl: str | float | None = None
     chunks: list[ChunkRecord] | None = None
     embedding: list[float] | None = None
 
@@ -130,6 +132,8 @@ def _imported(record: DocumentRecord, number: int) -> ImportedDocument:
         language=record.language,
         mime_type=record.mime_type,
         event_time=_aware(record.event_time),
+        event_end=_aware(record.event_end),
+        ttl=record.ttl,
     )
     given = record.chunks
     if given is None and record.embedding is not None:

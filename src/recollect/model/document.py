@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from recollect.model.time import Duration
+
 
 @dataclass(frozen=True, slots=True)
 class Heading:
@@ -56,7 +58,10 @@ class Document:
         language: ISO 639-1 code; None: the collection's language.
         headings: In order of ``start_offset``.
         pages: In order of ``number``; empty where the format has no pages.
-        event_time: When it happened or was written (time-zone aware).
+        event_time: When it happened or was written, or began to; without a zone: UTC.
+        event_end: When that ended, for what is no instant; not before ``event_time``.
+        ttl: How long this version is found after it was stored, for instance ``"30d"``
+            (`recollect.model.time.read_duration`); None: as configured. Storing it unchanged begins it anew.
         file_hash: SHA-256 of the original bytes, where there was a file.
     """
 
@@ -71,6 +76,8 @@ class Document:
     headings: tuple[Heading, ...] = ()
     pages: tuple[PageSpan, ...] = ()
     event_time: datetime | None = None
+    event_end: datetime | None = None
+    ttl: Duration | None = None
     file_hash: bytes | None = None
 
     @property

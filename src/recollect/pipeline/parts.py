@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from recollect.errors import UsageError
 from recollect.model import DEFAULT_TENANT_ID, Scope
-from recollect.model.time import Moment, read_time
+from recollect.model.time import Moment, read_duration, read_time
+from recollect.model.time_to_live import ExpiryPolicy
 
 if TYPE_CHECKING:
     from recollect.chunking.base import ChunkingStrategy, Tokenize
@@ -82,6 +83,7 @@ class Parts:
                     dsn=storage.dsn.get_secret_value() if storage.dsn else None,
                     max_connections=storage.max_connections,
                     index_threshold=storage.index_threshold,
+                    expiry=_expiry_policy(self._config),
                 )
             return self._store
 
@@ -245,6 +247,15 @@ class Parts:
         from recollect.ingest.documents import BatchWriter
 
         return BatchWriter(preparer, self.store.collections, self.store.writer, scope=scope, collection=place)
+
+
+def _expiry_policy(config: RAGConfig) -> ExpiryPolicy:
+    temporal = config.temporal
+    ttl = temporal.default_ttl
+    return ExpiryPolicy(
+        default_ttl=None if ttl is None else read_duration(ttl, name="rag.temporal.default_ttl"),
+        preserve_tags=temporal.preserve_tags,
+    )
 
 
 def scope_of(tenant_id: int | None, as_of: Moment | None = None) -> Scope:

@@ -46,6 +46,7 @@ def make_searcher(
         rerankers=_rerankers(store, embedder, config),
         enhancers=_enhancers_by_collection(store, config, chat_model),
         settings=_settings(config),
+        close_due=store.expiry.close_due,
         monitor=SearchMonitor(
             store.search_health,
             RecallProbe(store.database),
@@ -73,6 +74,7 @@ def make_why_not(
             rerankers=rerankers,
             enhancers=lambda _: enhancers,
             settings=settings,
+            close_due=store.expiry.close_due,
         )
 
     return WhyNotInquiry(
@@ -161,6 +163,7 @@ def _settings(config: RAGConfig) -> SearchSettings:
         collapse_duplicates=retrieval.collapse_duplicates,
         cache_entries=retrieval.cache_entries,
         cache_seconds=retrieval.cache_seconds,
+        auto_expire=config.temporal.auto_expire,
     )
 
 

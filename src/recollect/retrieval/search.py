@@ -48,6 +48,7 @@ class SearchSettings:
     collapse_duplicates: bool = True
     cache_entries: int = 1_000
     cache_seconds: float = 3_600.0
+    auto_expire: bool = True
 
 
 class Searcher:
@@ -61,6 +62,8 @@ class Searcher:
         rerankers: Makes a reranker, by name and for a tenant.
         enhancers: Gives the query enhancements of a collection, by its name and language.
         settings: What the options of a search leave open.
+        close_due: Closes what has expired in a collection, by scope and collection id, and says whether nothing is left
+            (`recollect.store.expiry`); by default, what has expired is left out of each search instead.
         monitor: Counts what the caches answer, and has a sample of searches repeated exactly; `close` closes it.
     """
 
@@ -74,6 +77,7 @@ class Searcher:
         rerankers: Callable[[str, int], Reranker],
         enhancers: Callable[[Collection], Sequence[QueryEnhancer]] = lambda _: (),
         settings: SearchSettings | None = None,
+        close_due: Callable[[Scope, int], bool] = lambda *_: False,
         monitor: SearchMonitor | None = None,
     ) -> None:
         self._database = database
@@ -82,6 +86,7 @@ class Searcher:
         self._embedder = embedder
         self._enhancers = enhancers
         self._settings = settings or SearchSettings()
+        self._close_due = close_due
         self._monitor = monitor
         self._arms = Arms(repository, embedder, lexical_budget=self._settings.lexical_budget)
         self._ranker = Ranker(repository, settings=self._settings.ranking, rerankers=rerankers)
@@ -117,7 +122,10 @@ class Searcher:
         options = at_moment(options, scope.as_of)
         watch = Stopwatch()
         with watch.stage("prepare"):
-            place = self._collections.get(scope, collection)
+            place = self._unexpired(scope, self._collections.get(scope, collection))
+        if self._hides_expired(scope, place):
+            # The collection's revision does not tell when the next of them goes.
+            options = replace(options, use_cache=False)
         if not options.use_cache:
             return self._compute(scope, place, query, options, watch)
         key = cache_key(
@@ -134,6 +142,18 @@ class Searcher:
         if self._monitor is not None:
             self._monitor.replied(scope, place, cached=hit)
         return replace(reply, cached=True, timings_ms=watch.timings_ms()) if hit else reply
+
+    def _unexpired(self, scope: Scope, place: Collection) -> Collection:
+        """The collection after what has expired in it is closed; it keeps ``expiry_due`` where that was not possible.
+
+        The past needs none of this: what was known then has its end among its times.
+        """
+        if not self._hides_expired(scope, place) or not self._close_due(scope, place.collection_id):
+            return place
+        return self._collections.get(scope, place.name)
+
+    def _hides_expired(self, scope: Scope, place: Collection) -> bool:
+        return place.expiry_due and scope.as_of is None and self._settings.auto_expire
 
     def _compute(
         self, scope: Scope, place: Collection, query: str, options: RetrievalOptions, watch: Stopwatch
@@ -205,11 +225,12 @@ class Searcher:
             )
 
     def _resolve_filter(self, scope: Scope, place: Collection, options: RetrievalOptions) -> MatchingVersions | None:
-        document_filter = document_filter_of(options)
+        document_filter = document_filter_of(options, scope.as_of)
+        unexpired = self._hides_expired(scope, place)
         # What was known at a moment in the past is found by its versions too: the indexes hold the present.
-        if not document_filter and scope.as_of is None:
+        if not document_filter and scope.as_of is None and not unexpired:
             return None
-        return matching_versions(self._database, scope, place.collection_id, document_filter)
+        return matching_versions(self._database, scope, place.collection_id, document_filter, unexpired=unexpired)
 
     def _join_similarities(self, scope: Scope, arms: ArmResults, others: Sequence[ArmResults]) -> None:
         """What only another wording found is measured against the query as asked."""

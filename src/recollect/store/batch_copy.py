@@ -53,7 +53,8 @@ def copy_all(
     _copy_values(
         connection,
         _SQL["copy_versions"],
-        "int4 int8 int8 int4 int4 text text text text text jsonb text[] int4 bytea bytea text timestamptz timestamptz",
+        "int4 int8 int8 int4 int4 text text text text text jsonb text[] int4 bytea bytea text "
+        "timestamptz timestamptz timestamptz",
         (_version_row(tenant, place, new, now) for new in versions),
     )
     _copy_values(
@@ -136,6 +137,7 @@ def _version_row(tenant_id: int, collection_id: int, new: NewVersion, now: datet
         document.file_hash,
         new.prepared.fingerprint,
         document.event_time,
+        document.event_end,
         now,
     )
 

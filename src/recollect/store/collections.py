@@ -37,6 +37,7 @@ class Collection:
         refusal: The calibrated rule that says when an answer is refused; None: the built-in rule.
         token_vectors: Whether ingest stores token vectors, which late interaction reads.
         tenant_id: Whose it is.
+        expiry_due: Whether a current version may have expired: `recollect.store.expiry` closes it.
     """
 
     collection_id: int
@@ -58,6 +59,7 @@ class Collection:
     refusal: Mapping[str, Any] | None = None
     token_vectors: bool = False
     tenant_id: int = DEFAULT_TENANT_ID
+    expiry_due: bool = False
 
     @property
     def average_length(self) -> float:

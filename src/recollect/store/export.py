@@ -70,7 +70,7 @@ def _chunks(connection: Connection, scope: Scope, version_ids: list[int]) -> dic
 
 
 def _document(row: TupleRow, chunks: list[dict[str, Any]]) -> dict[str, Any]:
-    _, _, source, content, title, metadata, tags, department, language, mime_type, event_time = row
+    _, _, source, content, title, metadata, tags, department, language, mime_type, event_time, event_end = row
     return {
         "source": source,
         "content": content,
@@ -81,5 +81,6 @@ def _document(row: TupleRow, chunks: list[dict[str, Any]]) -> dict[str, Any]:
         "language": language,
         "mime_type": mime_type,
         "event_time": event_time.isoformat() if event_time else None,
+        "event_end": event_end.isoformat() if event_end else None,
         "chunks": chunks,
     }

@@ -117,12 +117,19 @@ _CONDITIONS: dict[str, LiteralString] = {
 
 
 def matching_versions(
-    database: Database, scope: Scope, collection_id: int, document_filter: DocumentFilter
+    database: Database, scope: Scope, collection_id: int, document_filter: DocumentFilter, *, unexpired: bool = False
 ) -> MatchingVersions:
     """Resolve a filter to document versions, in SQL, before either arm runs.
 
     Filters concern documents, of which there are far fewer than chunks; resolving them first tells how selective
     they are, so that a rare match is searched exactly and never lost to an approximate index.
+
+    Args:
+        database: The store's connections.
+        scope: Whose documents, and as of when.
+        collection_id: Where they are.
+        document_filter: What they must meet.
+        unexpired: Leave out what has expired and could not be closed; of the past that goes without saying.
     """
     params: dict[str, Any] = {
         "tenant_id": scope.tenant_id,
@@ -135,6 +142,8 @@ def matching_versions(
     }
     given = [condition for name, condition in _CONDITIONS.items() if getattr(document_filter, name)]
     known = _SQL["known_now"] if scope.as_of is None else _SQL["known_as_of"]
+    if unexpired and scope.as_of is None:
+        given.append(_SQL["unexpired"])
     builder = ConditionBuilder()
     if document_filter.where is not None:
         given.append(builder.build(document_filter.where))

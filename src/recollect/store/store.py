@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from recollect.model.time_to_live import ExpiryPolicy
 from recollect.store.acronyms import AcronymRepository
 from recollect.store.collections import CollectionRepository
 from recollect.store.database import Database
 from recollect.store.dense_index import INDEX_THRESHOLD_CHUNKS, DenseIndexer
 from recollect.store.documents import DocumentRepository
 from recollect.store.embedded import EmbeddedServer
+from recollect.store.expiry import ExpiryRepository
 from recollect.store.export import ExportRepository
 from recollect.store.migrate import migrate
 from recollect.store.search import SearchRepository
@@ -28,6 +30,7 @@ class Store:
         dsn: A libpq connection string of another server; None: the embedded one.
         max_connections: Connections that this process opens at most.
         index_threshold: Chunks from which on a collection's vectors get an approximate index.
+        expiry: When documents expire that are stored; None: when they say so themselves.
 
     Raises:
         StoreUnavailableError: The server cannot be started or reached.
@@ -41,6 +44,7 @@ class Store:
         dsn: str | None = None,
         max_connections: int = 10,
         index_threshold: int = INDEX_THRESHOLD_CHUNKS,
+        expiry: ExpiryPolicy | None = None,
     ) -> None:
         self._server = None if dsn else EmbeddedServer(data_dir)
         try:
@@ -52,7 +56,8 @@ class Store:
             raise
         self.collections = CollectionRepository(self.database)
         self.documents = DocumentRepository(self.database)
-        self.writer = DocumentWriter(self.database)
+        self.writer = DocumentWriter(self.database, expiry=expiry)
+        self.expiry = ExpiryRepository(self.database)
         self.acronyms = AcronymRepository(self.database)
         self.token_vectors = TokenVectorRepository(self.database)
         self.search = SearchRepository(self.database)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from recollect.errors import NotFoundError
 from recollect.model import Chunk, Document, Scope
+from recollect.model.time_to_live import ExpiryPolicy
 from recollect.store.batch_copy import NewVersion, copy_all
+from recollect.store.closing import close_documents, close_versions, count_closed, moment_of_change
 from recollect.store.collections import Collection
 from recollect.store.database import Connection, Database, rows
 from recollect.store.documents import Source
+from recollect.store.expiry import lower_next_expiry, store_lifetimes
 from recollect.store.search import Floats, LexicalRow
 from recollect.store.sql import queries
 
@@ -66,6 +67,7 @@ class _Latest:
     fingerprint: str
     chunk_count: int
     file_hash: bytes | None
+    expired: bool
 
 
 class _ErasedMeanwhileError(Exception):
@@ -73,10 +75,16 @@ class _ErasedMeanwhileError(Exception):
 
 
 class DocumentWriter:
-    """Stores, closes and erases documents."""
+    """Stores, closes and erases documents.
 
-    def __init__(self, database: Database) -> None:
+    Args:
+        database: The store's connections.
+        expiry: When what is stored expires; None: when a document itself says so.
+    """
+
+    def __init__(self, database: Database, *, expiry: ExpiryPolicy | None = None) -> None:
         self._database = database
+        self._expiry = expiry or ExpiryPolicy()
 
     def write(
         self,
@@ -124,7 +132,7 @@ class DocumentWriter:
                 document_id = ids[_uri(item)]
                 old = latest.get(document_id)
                 if old and not force and _same(old, item):
-                    self._restamp(connection, scope, old, item)
+                    self._restamp(connection, scope, collection, old, item)
                     written.append(WrittenDocument(document_id, old.version, "unchanged", old.chunk_count))
                     continue
                 version = old.version + 1 if old else 1
@@ -143,8 +151,8 @@ class DocumentWriter:
             How many documents were current and are not any more.
         """
         with self._database.transaction(scope) as connection:
-            closed = _close_documents(connection, scope, document_ids)
-            _count_closed(connection, scope, closed)
+            closed = close_documents(connection, scope, document_ids)
+            count_closed(connection, scope, closed)
         return len(closed)
 
     def erase(self, scope: Scope, document_ids: Sequence[int]) -> int:
@@ -154,11 +162,11 @@ class DocumentWriter:
             How many documents there were.
         """
         with self._database.transaction(scope) as connection:
-            closed = _close_documents(connection, scope, document_ids)
+            closed = close_documents(connection, scope, document_ids)
             params = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
             connection.execute(_SQL["erase_cached"], params)
             erased = connection.execute(_SQL["erase_documents"], params).rowcount
-            _count_closed(connection, scope, closed)
+            count_closed(connection, scope, closed)
         return erased
 
     def settle(self, scope: Scope) -> None:
@@ -191,8 +199,10 @@ class DocumentWriter:
         params = {"tenant_id": scope.tenant_id, "document_ids": document_ids}
         return {row[0]: _Latest(*row[1:]) for row in rows(connection, _SQL["latest_versions"], params)}
 
-    @staticmethod
-    def _restamp(connection: Connection, scope: Scope, old: _Latest, item: PreparedDocument) -> None:
+    def _restamp(
+        self, connection: Connection, scope: Scope, collection: Collection, old: _Latest, item: PreparedDocument
+    ) -> None:
+        """Note what an unchanged document says of itself: other bytes, and that its time begins anew."""
         if item.document.file_hash is not None and item.document.file_hash != old.file_hash:
             params = {
                 "tenant_id": scope.tenant_id,
@@ -200,9 +210,13 @@ class DocumentWriter:
                 "file_hash": item.document.file_hash,
             }
             connection.execute(_SQL["restamp"], params)
+        lifetime = None if item.document.ttl is None else self._expiry.lifetime(item.document)
+        if lifetime is not None:
+            earliest = store_lifetimes(connection, scope, {old.version_id: lifetime}, since=None)
+            lower_next_expiry(connection, scope, collection.collection_id, earliest)
 
-    @staticmethod
     def _replace(
+        self,
         connection: Connection,
         scope: Scope,
         collection: Collection,
@@ -211,22 +225,25 @@ class DocumentWriter:
     ) -> None:
         chunk_total = sum(len(item.chunks) for item, _, _ in fresh)
         allocation = {"versions": len(fresh), "chunks": chunk_total}
-        now = _moment(connection, scope, [document_id for _, document_id, _ in fresh])
+        now = moment_of_change(connection, scope, [document_id for _, document_id, _ in fresh])
         version_ids, chunk_ids = rows(connection, _SQL["allocate"], allocation)[0]
-        closed = _close(connection, scope, closing, now)
+        closed = close_versions(connection, scope, closing, now)
         numbers = iter(chunk_ids)
         versions = [
             NewVersion(item, document_id, version_id, version, [next(numbers) for _ in item.chunks])
             for (item, document_id, version), version_id in zip(fresh, version_ids, strict=True)
         ]
         copy_all(connection, scope, collection, versions, now)
+        lifetimes = {new.version_id: self._expiry.lifetime(new.prepared.document) for new in versions}
+        expiring = {version_id: lifetime for version_id, lifetime in lifetimes.items() if lifetime is not None}
         closed_chunks = sum(chunk_count for _, chunk_count in closed)
-        params = {
+        params: dict[str, Any] = {
             "tenant_id": scope.tenant_id,
             "collection_id": collection.collection_id,
             "documents": len(fresh) - len(closed),
             "chunks": chunk_total - closed_chunks,
             "pending": chunk_total + closed_chunks,
+            "next_expiry": store_lifetimes(connection, scope, expiring, since=now),
         }
         connection.execute(_SQL["count"], params)
 
@@ -238,46 +255,9 @@ def _uri(item: PreparedDocument) -> str:
 
 
 def _same(old: _Latest, item: PreparedDocument) -> bool:
-    return old.current and old.fingerprint == item.fingerprint and old.content_hash == item.document.content_hash
-
-
-def _moment(connection: Connection, scope: Scope, document_ids: Sequence[int]) -> datetime:
-    params = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
-    moment: datetime = rows(connection, _SQL["moment"], params)[0][0]
-    return moment
-
-
-def _close_documents(connection: Connection, scope: Scope, document_ids: Sequence[int]) -> list[tuple[int, int]]:
-    """Lock documents and close their current versions; returns (collection_id, chunk_count) of each closed one."""
-    params = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
-    connection.execute(_SQL["hold_collections_of"], params)
-    connection.execute(_SQL["lock_documents_by_id"], params)
-    version_ids = [row[0] for row in rows(connection, _SQL["current_version_ids"], params)]
-    return _close(connection, scope, version_ids, _moment(connection, scope, document_ids))
-
-
-def _close(connection: Connection, scope: Scope, version_ids: list[int], now: datetime) -> list[tuple[int, int]]:
-    """Close versions; returns (collection_id, chunk_count) of each."""
-    if not version_ids:
-        return []
-    params = {"tenant_id": scope.tenant_id, "version_ids": version_ids, "now": now}
-    closed = rows(connection, _SQL["close_versions"], params)
-    connection.execute(_SQL["close_vectors"], params)
-    connection.execute(_SQL["close_lexical"], params)
-    return [(row[0], row[1]) for row in closed]
-
-
-def _count_closed(connection: Connection, scope: Scope, closed: Sequence[tuple[int, int]]) -> None:
-    documents = Counter(collection_id for collection_id, _ in closed)
-    chunks: Counter[int] = Counter()
-    for collection_id, chunk_count in closed:
-        chunks[collection_id] += chunk_count
-    for collection_id in sorted(documents):
-        params = {
-            "tenant_id": scope.tenant_id,
-            "collection_id": collection_id,
-            "documents": -documents[collection_id],
-            "chunks": -chunks[collection_id],
-            "pending": chunks[collection_id],
-        }
-        connection.execute(_SQL["count"], params)
+    return (
+        old.current
+        and not old.expired
+        and old.fingerprint == item.fingerprint
+        and old.content_hash == item.document.content_hash
+    )

@@ -19,7 +19,7 @@ SELECT c.collection_id, c.name, c.description, c.embedding_model, c.embedding_di
        EXISTS (SELECT FROM pg_index i
                WHERE i.indexrelid = to_regclass('recollect.chunk_vectors_hnsw_' || c.collection_id)
                  AND i.indisvalid) AS indexed,
-       c.refusal, c.token_vectors, c.tenant_id
+       c.refusal, c.token_vectors, c.tenant_id, s.next_expiry <= now() AS expiry_due
 FROM collections c JOIN collection_state s USING (tenant_id, collection_id)
 WHERE c.tenant_id = %(tenant_id)s AND c.name = %(name)s
 
@@ -30,7 +30,7 @@ SELECT c.collection_id, c.name, c.description, c.embedding_model, c.embedding_di
        EXISTS (SELECT FROM pg_index i
                WHERE i.indexrelid = to_regclass('recollect.chunk_vectors_hnsw_' || c.collection_id)
                  AND i.indisvalid) AS indexed,
-       c.refusal, c.token_vectors, c.tenant_id
+       c.refusal, c.token_vectors, c.tenant_id, s.next_expiry <= now() AS expiry_due
 FROM collections c JOIN collection_state s USING (tenant_id, collection_id)
 WHERE c.tenant_id = %(tenant_id)s
 ORDER BY c.name

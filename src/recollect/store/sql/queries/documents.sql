@@ -15,7 +15,7 @@ WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND type =
 SELECT d.uri, v.file_hash, v.fingerprint, d.document_id, v.version, v.chunk_count
 FROM documents d JOIN document_versions v USING (tenant_id, document_id)
 WHERE d.tenant_id = %(tenant_id)s AND d.source_id = %(source_id)s AND d.uri = ANY (%(uris)s)
-  AND v.known_to = 'infinity'
+  AND v.known_to = 'infinity' AND v.expires_at > now()
 
 -- current_uris: one page of the current documents of a source, by URI
 SELECT d.uri, d.document_id

@@ -1,6 +1,6 @@
 -- documents: the current documents of a collection, one page at a time
 SELECT v.document_id, v.version_id, v.uri, t.content, v.title, v.metadata, v.tags, v.department, v.language,
-       v.mime_type, v.event_from
+       v.mime_type, v.event_from, v.event_to
 FROM document_versions v JOIN document_contents t USING (tenant_id, version_id)
 WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s AND v.document_id > %(after)s
 

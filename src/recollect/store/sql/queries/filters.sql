@@ -7,7 +7,10 @@ WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s
 v.known_to = 'infinity'
 
 -- known_as_of: the version that was current at a moment
-v.known_from <= %(as_of)s AND v.known_to > %(as_of)s
+v.known_from <= %(as_of)s AND v.known_to > %(as_of)s AND v.expires_at > %(as_of)s
+
+-- unexpired: what is current and due, but not closed yet, is left out
+v.expires_at > now()
 
 -- documents: where conditions are counted, in a collection or for one version of it
 FROM document_versions v

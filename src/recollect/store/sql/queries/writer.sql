@@ -27,7 +27,7 @@ ORDER BY uri, document_id FOR UPDATE
 
 -- latest_versions: the newest version of each document, and whether it is current
 SELECT DISTINCT ON (document_id) document_id, version_id, version, known_to = 'infinity', content_hash, fingerprint,
-       chunk_count, file_hash
+       chunk_count, file_hash, expires_at <= clock_timestamp()
 FROM document_versions
 WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s)
 ORDER BY document_id, version DESC
@@ -60,7 +60,7 @@ WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s) AND known
 
 -- copy_versions: one row a version
 COPY document_versions (tenant_id, version_id, document_id, collection_id, version, uri, title, department, language,
-    mime_type, metadata, tags, chunk_count, content_hash, file_hash, fingerprint, event_from, known_from)
+    mime_type, metadata, tags, chunk_count, content_hash, file_hash, fingerprint, event_from, event_to, known_from)
 FROM STDIN (FORMAT BINARY)
 
 -- copy_contents: one row a version
@@ -80,7 +80,8 @@ FROM STDIN (FORMAT BINARY)
 
 -- count: what a batch changed
 UPDATE collection_state SET revision = revision + 1, document_count = document_count + %(documents)s,
-    chunk_count = chunk_count + %(chunks)s, stats_pending = stats_pending + %(pending)s
+    chunk_count = chunk_count + %(chunks)s, stats_pending = stats_pending + %(pending)s,
+    next_expiry = least(next_expiry, %(next_expiry)s)
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
 
 -- current_version_ids: the current versions of given documents

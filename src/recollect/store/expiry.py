@@ -1,0 +1,149 @@
+"""Documents that expire: their versions are closed at the moment that was set for them, whoever notices first.
+
+A version past its time leaves the indexes like a deleted one, so that searches of a collection without anything due
+cost what they cost without expiries. Where closing is not possible (a read-only database, a document that is being
+written), `recollect.store.filters` leaves the versions out instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from recollect.errors import StoreError, StoreUnavailableError
+from recollect.model import Scope
+from recollect.store.closing import count_closed, lock_documents
+from recollect.store.database import Connection, Database, rows
+from recollect.store.sql import queries
+
+_SQL = queries("expiry")
+
+#: Versions that are closed in one transaction: a search does not wait for many more than it would wait for itself.
+BATCH_VERSIONS = 500
+
+_SET_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '500ms'"
+
+
+class ExpiryRepository:
+    """Closes versions whose time has come.
+
+    Args:
+        database: The store's connections.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def close_due(self, scope: Scope, collection_id: int) -> bool:
+        """Close what is due in a collection, up to `BATCH_VERSIONS` versions; several processes may do it at once.
+
+        Returns:
+            Whether nothing that has expired is current any more. False: some is being written or there is too much for
+            once, or the database takes no writes; then a search has to leave the expired out itself.
+        """
+        try:
+            return self._close_batch(scope, collection_id)[1]
+        except StoreUnavailableError:
+            raise
+        except StoreError:
+            # A standby, a role without the right to write, or a lock that did not come in time.
+            return False
+
+    def close_all(self, scope: Scope, collection_id: int | None = None) -> int:
+        """Close everything that is due.
+
+        Args:
+            scope: Whose documents.
+            collection_id: Of one collection; None: of all.
+
+        Returns:
+            How many documents expired by this call. What another process is writing is left to it.
+        """
+        params = {"tenant_id": scope.tenant_id, "collection_id": collection_id}
+        with self._database.transaction(scope) as connection:
+            due = [row[0] for row in rows(connection, _SQL["due_collections"], params)]
+        total = 0
+        for place in due:
+            closed, done = self._close_batch(scope, place)
+            total += closed
+            while closed and not done:
+                closed, done = self._close_batch(scope, place)
+                total += closed
+        return total
+
+    def set_lifetime(self, scope: Scope, document_id: int, lifetime: timedelta | None) -> bool:
+        """Decide when a document's current version expires: so long from now; None: never.
+
+        Returns:
+            Whether the document has a current version.
+        """
+        with self._database.transaction(scope) as connection:
+            lock_documents(connection, scope, [document_id])
+            params: dict[str, Any] = {"tenant_id": scope.tenant_id, "document_id": document_id}
+            found = rows(connection, _SQL["current_version"], params)
+            if not found:
+                return False
+            version_id, collection_id = found[0]
+            if lifetime is None:
+                connection.execute(_SQL["keep"], {**params, "version_id": version_id})
+                return True
+            earliest = store_lifetimes(connection, scope, {version_id: lifetime}, since=None)
+            lower_next_expiry(connection, scope, collection_id, earliest)
+            return True
+
+    def _close_batch(self, scope: Scope, collection_id: int) -> tuple[int, bool]:
+        """How many were closed, and whether nothing is left that is due."""
+        params: dict[str, Any] = {
+            "tenant_id": scope.tenant_id,
+            "collection_id": collection_id,
+            "limit": BATCH_VERSIONS,
+        }
+        with self._database.transaction(scope) as connection:
+            connection.execute(_SET_LOCK_TIMEOUT)
+            if not rows(connection, _SQL["hold_collection"], params):
+                return 0, True
+            due = [row[0] for row in rows(connection, _SQL["due"], params)]
+            closed = rows(connection, _SQL["close_expired"], {**params, "version_ids": due}) if due else []
+            if closed:
+                own = {**params, "version_ids": [row[2] for row in closed]}
+                connection.execute(_SQL["close_vectors"], own)
+                connection.execute(_SQL["close_lexical"], own)
+            # Statements of their own, after the lock: the last one's snapshot holds what the lock waited for.
+            connection.execute(_SQL["lock_state"], params)
+            count_closed(connection, scope, [(row[0], row[1]) for row in closed])
+            settled = rows(connection, _SQL["settle_next_expiry"], params)
+        return len(closed), bool(settled and settled[0][0])
+
+
+def store_lifetimes(
+    connection: Connection, scope: Scope, lifetimes: Mapping[int, timedelta], *, since: datetime | None
+) -> datetime | None:
+    """Say of versions when they expire, in the transaction that stores them.
+
+    Args:
+        connection: In that transaction.
+        scope: Whose versions.
+        lifetimes: By version id; versions that are not named never expire.
+        since: What the lifetimes are counted from; None: now.
+
+    Returns:
+        When the first of them expires; `collection_state.next_expiry` must not be later.
+    """
+    if not lifetimes:
+        return None
+    params = {
+        "tenant_id": scope.tenant_id,
+        "version_ids": list(lifetimes),
+        "seconds": [lifetime.total_seconds() for lifetime in lifetimes.values()],
+        "since": since,
+    }
+    earliest: datetime | None = rows(connection, _SQL["set_expiry"], params)[0][0]
+    return earliest
+
+
+def lower_next_expiry(connection: Connection, scope: Scope, collection_id: int, earliest: datetime | None) -> None:
+    """Let searches know of an expiry; the last statement of a change that counts nothing else."""
+    if earliest is not None:
+        params = {"tenant_id": scope.tenant_id, "collection_id": collection_id, "next_expiry": earliest}
+        connection.execute(_SQL["lower_next_expiry"], params)
