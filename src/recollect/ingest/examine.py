@@ -98,8 +98,10 @@ def proven_content(version: StoredVersion) -> str | None:
         return content
     proven = [one.chunk for one in version.chunks if key_of(version.title, one.chunk) == one.key]
     end = max((chunk.end_offset for chunk in proven), default=0)
-    bases = [content] if content is not None else [filler * end + last for filler in "\n " for last in ("", "\n")]
-    for base in bases:
+    fillers = [filler * end + last for filler in "\n " for last in ("", "\n")]
+    for base in (content, *fillers):
+        if base is None:
+            continue
         patched = _patched(base, proven)
         if patched is not None and _hash(patched) == version.content_hash:
             return patched
@@ -193,7 +195,7 @@ def _hash(text: str) -> bytes:
 
 def _stands_in(content: str, chunk: Chunk) -> bool:
     start, end = chunk.parent or (chunk.start_offset, chunk.end_offset)
-    around = 0 <= start <= chunk.start_offset and chunk.end_offset <= end <= len(content)
+    around = 0 <= start <= chunk.start_offset < chunk.end_offset <= end <= len(content)
     return around and content[chunk.start_offset : chunk.end_offset] == chunk.text
 
 

@@ -1,0 +1,546 @@
+"""A store is damaged in every way, and found, and mended to what it was before."""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import psycopg
+import pytest
+
+from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions, Scope
+from recollect.embedding.hashing import HashingEmbedder
+from recollect.errors import NotFoundError, ProviderError
+from recollect.store.verification.report import CHECKS, VerifyReport
+
+SUBJECTS = ("leave", "invoices", "laptops", "visitors", "parking", "salaries")
+QUERIES = ("rules for parking", "annual leave", "who pays invoices", "visitors and laptops")
+
+
+def text_about(subject: str, rules: int = 9) -> str:
+    lines = [
+        f"Rule {n} of {subject}: whoever asks for {subject} number {n} reads this, and then asks again."
+        for n in range(rules)
+    ]
+    return f"# All about {subject}\n\n" + "\n\n".join(f"## Part {n}\n\n{line}" for n, line in enumerate(lines))
+
+
+def word_vector(word: str) -> np.ndarray:
+    vector = np.random.default_rng(zlib.crc32(word.encode())).normal(size=32)
+    return vector / np.linalg.norm(vector)
+
+
+class Words(HashingEmbedder):
+    """Gives token vectors too; fails where it is told to."""
+
+    def __init__(self, dimension: int = 32):
+        super().__init__(dimension)
+        self.out_of_order = False
+
+    def embed_documents(self, texts):
+        if self.out_of_order:
+            raise ProviderError("out of order", provider="test")
+        return super().embed_documents(texts)
+
+    def token_vectors(self, texts, *, as_query=False):
+        return [np.array([word_vector(word) for word in text.split()], np.float32) for text in texts]
+
+
+@pytest.fixture
+def words() -> Words:
+    return Words()
+
+
+@pytest.fixture
+def rag(dsn: str, tmp_path: Path, words: Words) -> Iterator[RAGPipeline]:
+    config = RAGConfig.load(
+        storage={"data_dir": tmp_path / "unused", "dsn": dsn, "index_threshold": 5000},
+        chunking={"strategy": "recursive", "size": 200},
+    )
+    with RAGPipeline(config, embedder=words) as opened:
+        yield opened
+
+
+@pytest.fixture
+def filled(rag: RAGPipeline) -> RAGPipeline:
+    """Two collections, one of them with token vectors, with closed and superseded versions."""
+    rag.create_collection("stored", token_vectors=True)
+    for collection in ("default", "stored"):
+        for rules in (4, 9):
+            rag.ingest_many(
+                [Document(content=text_about(subject, rules), source=f"{subject}.md") for subject in SUBJECTS],
+                collection=collection,
+            )
+    gone = rag.ingest(Document(content="Parking on Sundays is free: it is Free Parking Day (FPD).", source="sunday.md"))
+    rag.store.writer.close(Scope(), [gone.document_id])
+    for place in rag.list_collections():
+        rag.store.collections.refresh_term_stats(Scope(), place)
+    return rag
+
+
+def damage(dsn: str, *statements: str) -> int:
+    """Change rows behind every constraint's back."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("SET session_replication_role = replica")
+        connection.execute("SET search_path = recollect, public")
+        return sum(connection.execute(statement).rowcount for statement in statements)
+
+
+DUMPS = (
+    "SELECT tenant_id, document_id, collection_id, uri FROM documents",
+    "SELECT version_id, document_id, collection_id, uri, version, chunk_count, content_hash, known_from, known_to "
+    "FROM document_versions",
+    "SELECT version_id, content FROM document_contents",
+    "SELECT version_id, position, start_offset, end_offset, parent_start, parent_end, page, token_count, content_hash, "
+    "section, text FROM chunks",
+    "SELECT c.version_id, c.position, x.collection_id, x.version_id, x.known_from, x.known_to, x.embedding::text "
+    "FROM chunk_vectors x LEFT JOIN chunks c USING (tenant_id, chunk_id)",
+    "SELECT c.version_id, c.position, x.collection_id, x.version_id, x.known_from, x.known_to, x.length, x.lexemes, "
+    "x.weights::text FROM chunk_lexical x LEFT JOIN chunks c USING (tenant_id, chunk_id)",
+    "SELECT c.version_id, c.position, x.packed FROM chunk_token_vectors x "
+    "LEFT JOIN chunks c USING (tenant_id, chunk_id)",
+    "SELECT version_id, collection_id, short, long FROM version_acronyms",
+    "SELECT collection_id, document_count, chunk_count, stats_chunks, stats_terms, round(reference_length::numeric, 3) "
+    "FROM collection_state",
+    "SELECT collection_id, lexeme, document_frequency FROM term_stats",
+)
+
+
+def dumped(dsn: str) -> list[list[tuple]]:
+    """Everything that the store holds, but for the numbers of chunks."""
+    with psycopg.connect(dsn) as connection:
+        connection.execute("SET search_path = recollect, public")
+        return [sorted(connection.execute(f"SELECT q::text FROM ({query}) AS q").fetchall()) for query in DUMPS]
+
+
+def searched(rag: RAGPipeline) -> list[tuple[str, float]]:
+    options = RetrievalOptions(top_k=5, use_cache=False)
+    return [
+        (result.content, round(result.score, 5))
+        for collection in ("default", "stored")
+        for query in QUERIES
+        for result in rag.retrieve(query, options, collection=collection)
+    ]
+
+
+def found(report: VerifyReport) -> dict[str, int]:
+    return {check.name: check.found for check in report.checks if check.found}
+
+
+def left(report: VerifyReport) -> dict[str, int]:
+    return {check.name: check.found - check.repaired for check in report.checks if check.found != check.repaired}
+
+
+# What is done to the store, and what must be found then. Afterwards everything is as it was before.
+DAMAGES = {
+    "vectors lost": ("DELETE FROM chunk_vectors WHERE chunk_id % 3 = 0", {"missing_vectors"}),
+    "every vector lost": ("DELETE FROM chunk_vectors", {"missing_vectors"}),
+    "vectors grown": (
+        "UPDATE chunk_vectors SET embedding = embedding + embedding WHERE chunk_id % 3 = 1",
+        {"wrong_vectors"},
+    ),
+    "vectors of another model": (
+        "UPDATE chunk_vectors SET embedding = '[1,0]' WHERE chunk_id % 4 = 1",
+        {"wrong_vectors"},
+    ),
+    "vectors of nothing": (
+        "UPDATE chunk_vectors SET embedding = embedding - embedding WHERE chunk_id % 4 = 1",
+        {"wrong_vectors"},
+    ),
+    "vectors closed": ("UPDATE chunk_vectors SET known_to = now() WHERE chunk_id % 4 = 1", {"stale_vector_copies"}),
+    "vectors opened again": ("UPDATE chunk_vectors SET known_to = 'infinity'", {"stale_vector_copies"}),
+    "vectors elsewhere": (
+        "UPDATE chunk_vectors SET collection_id = 99, version_id = version_id + 1 WHERE chunk_id % 4 = 1",
+        {"stale_vector_copies"},
+    ),
+    "terms lost": ("DELETE FROM chunk_lexical WHERE chunk_id % 3 = 0", {"missing_lexical_rows"}),
+    "terms elsewhere": (
+        "UPDATE chunk_lexical SET collection_id = 99, known_from = now() WHERE chunk_id % 4 = 1",
+        {"stale_lexical_copies"},
+    ),
+    "terms of another chunk": (
+        "UPDATE chunk_lexical l SET lexemes = o.lexemes, weights = o.weights, length = o.length FROM chunk_lexical o "
+        "WHERE o.chunk_id = l.chunk_id + 1 AND l.chunk_id % 5 = 0",
+        {"lexical_rows"},
+    ),
+    "terms without their weights": (
+        "UPDATE chunk_lexical SET lexemes = lexemes[2:] WHERE chunk_id % 5 = 0",
+        {"lexical_rows"},
+    ),
+    "lengths wrong": ("UPDATE chunk_lexical SET length = length + 7 WHERE chunk_id % 5 = 0", {"lexical_rows"}),
+    "token vectors lost": ("DELETE FROM chunk_token_vectors WHERE chunk_id % 2 = 0", {"missing_token_vectors"}),
+    "token vectors cut": (
+        "UPDATE chunk_token_vectors SET packed = substring(packed FOR 9) WHERE chunk_id % 2 = 0",
+        {"token_vectors"},
+    ),
+    "chunks lost": (
+        "DELETE FROM chunks WHERE position % 3 = 1",
+        {"chunk_counts", "orphaned_vectors", "orphaned_lexical_rows"},
+    ),
+    "last chunks lost": (
+        "DELETE FROM chunks c USING document_versions v WHERE v.version_id = c.version_id "
+        "AND c.position = v.chunk_count - 1",
+        {"chunk_counts"},
+    ),
+    "every chunk lost": ("DELETE FROM chunks", {"chunk_counts", "orphaned_token_vectors"}),
+    "counts of chunks wrong": (
+        "UPDATE document_versions SET chunk_count = 40 WHERE version_id % 3 = 0",
+        {"chunk_counts"},
+    ),
+    "texts of chunks changed": ("UPDATE chunks SET text = 'nothing' WHERE chunk_id % 3 = 0", {"chunk_texts"}),
+    "offsets moved": (
+        "UPDATE chunks SET start_offset = start_offset + 2, end_offset = end_offset + 2 WHERE chunk_id % 3 = 0",
+        {"chunk_texts"},
+    ),
+    "offsets far away": (
+        "UPDATE chunks SET start_offset = 0, end_offset = 1000000 WHERE chunk_id % 3 = 0",
+        {"chunk_texts"},
+    ),
+    "numbers of chunks with gaps": (
+        "UPDATE chunks SET position = position + 100 WHERE chunk_id % 3 = 0",
+        {"chunk_positions"},
+    ),
+    "hashes of chunks wrong": (r"UPDATE chunks SET content_hash = '\x00' WHERE chunk_id % 3 = 0", {"chunk_hashes"}),
+    "hashes of texts wrong": (r"UPDATE document_versions SET content_hash = '\x00'", {"content_hashes"}),
+    "texts changed": (
+        "UPDATE document_contents SET content = replace(content, 'reads', 'READS')",
+        {"content_hashes", "chunk_texts"},
+    ),
+    "versions elsewhere": (
+        "UPDATE document_versions SET collection_id = 99, uri = 'x' WHERE version_id % 3 = 0",
+        {"version_copies"},
+    ),
+    "acronyms elsewhere": ("UPDATE version_acronyms SET collection_id = 99", {"version_copies"}),
+    "documents elsewhere": (
+        "UPDATE documents SET collection_id = 99 WHERE document_id % 3 = 0",
+        {"misfiled_documents"},
+    ),
+    "counters wrong": ("UPDATE collection_state SET document_count = 1, chunk_count = -5", {"counters"}),
+    "statistics lost": ("DELETE FROM term_stats", {"term_statistics"}),
+    "statistics wrong": (
+        "UPDATE term_stats SET document_frequency = document_frequency + 1 WHERE lexeme % 2 = 0",
+        {"term_statistics"},
+    ),
+    "totals of statistics wrong": (
+        "UPDATE collection_state SET stats_chunks = 3, stats_terms = 1",
+        {"term_statistics"},
+    ),
+    "pending below nothing": ("UPDATE collection_state SET stats_pending = -4", {"term_statistics"}),
+    "reference length lost": ("UPDATE collection_state SET reference_length = NULL", {"reference_length"}),
+    "reference length wrong": ("UPDATE collection_state SET reference_length = 3", {"reference_length"}),
+    "counters lost": ("DELETE FROM collection_state", {"stateless_collections"}),
+    "counters of nothing": (
+        "INSERT INTO collection_state (tenant_id, collection_id) VALUES (1, 99); "
+        "INSERT INTO term_stats VALUES (1, 99, 5, 5); "
+        "INSERT INTO search_health (tenant_id, collection_id, day) VALUES (1, 99, now())",
+        {"orphaned_statistics"},
+    ),
+    "sources of nothing": (
+        "INSERT INTO sources (tenant_id, collection_id, name, type) VALUES (1, 99, 'x', 'web')",
+        {"orphaned_sources"},
+    ),
+    "documents of nothing": (
+        "INSERT INTO documents (tenant_id, collection_id, source_id, uri) VALUES (1, 1, 1, 'x'), (1, 99, 99, 'y')",
+        {"orphaned_documents"},
+    ),
+    "texts of nothing": (
+        "INSERT INTO document_contents (tenant_id, version_id, content) VALUES (1, 9999, 'x'); "
+        "INSERT INTO version_acronyms VALUES (1, 9999, 1, 'X', 'x', 1)",
+        {"orphaned_contents"},
+    ),
+    "chunks of nothing": (
+        "INSERT INTO chunks (tenant_id, version_id, position, start_offset, end_offset, token_count, content_hash, "
+        "text) VALUES (1, 9999, 0, 0, 1, 1, 'x', 'x')",
+        {"orphaned_chunks"},
+    ),
+    "rows of no chunk": (
+        "INSERT INTO chunk_vectors SELECT tenant_id, chunk_id + 100000, collection_id, version_id, known_from, "
+        "known_to, embedding FROM chunk_vectors; "
+        "INSERT INTO chunk_lexical SELECT tenant_id, chunk_id + 100000, collection_id, version_id, known_from, "
+        "known_to, length, lexemes, weights FROM chunk_lexical; "
+        "INSERT INTO chunk_token_vectors SELECT tenant_id, chunk_id + 100000, packed FROM chunk_token_vectors",
+        {"orphaned_vectors", "orphaned_lexical_rows", "orphaned_token_vectors"},
+    ),
+    "cached embeddings wrong": (
+        "UPDATE embedding_cache SET embedding = '[1,0]'; DELETE FROM chunk_vectors WHERE chunk_id % 3 = 0",
+        {"embedding_cache", "missing_vectors"},
+    ),
+    "everything at once": (
+        "DELETE FROM chunk_vectors WHERE chunk_id % 3 = 0; DELETE FROM chunk_lexical WHERE chunk_id % 4 = 0; "
+        "DELETE FROM chunks WHERE position = 2; UPDATE chunks SET text = 'nothing' WHERE position = 3; "
+        r"UPDATE chunks SET content_hash = '\x00' WHERE position = 1; UPDATE collection_state SET chunk_count = 0; "
+        "UPDATE chunk_vectors SET known_to = now() WHERE chunk_id % 5 = 0; DELETE FROM term_stats; "
+        "DELETE FROM chunk_token_vectors; UPDATE documents SET collection_id = 99 WHERE document_id % 3 = 0",
+        {"missing_vectors", "chunk_counts", "chunk_texts", "counters", "term_statistics"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_is_found_and_mended_to_what_was_before(filled: RAGPipeline, dsn: str, name: str):
+    statements, expected = DAMAGES[name]
+    sound = filled.verify(deep=True)
+    assert (found(sound), sound.clean) == ({}, True)
+    before, answers = dumped(dsn), searched(filled)
+    assert damage(dsn, *statements.split("; ")) > 0
+
+    report = filled.verify()
+    assert expected <= set(found(report)), report
+    assert not report.clean
+    mended = filled.verify(repair=True)
+    assert (left(mended), mended.clean) == ({}, True)
+    assert expected <= set(found(mended))
+    assert found(filled.verify(deep=True)) == {}
+    assert filled.check() == []
+    assert dumped(dsn) == before
+    assert searched(filled) == answers
+
+
+def test_looking_changes_nothing(filled: RAGPipeline, dsn: str):
+    damage(dsn, *DAMAGES["everything at once"][0].split("; "))
+    before = dumped(dsn)
+    filled.verify(deep=True)
+    assert dumped(dsn) == before
+
+
+def test_checks_are_all_listed_in_order(filled: RAGPipeline):
+    assert [check.name for check in filled.verify().checks] == list(CHECKS)
+    alone = [check.name for check in filled.verify(collection="stored").checks]
+    assert alone == [name for name in CHECKS if name in alone]
+    assert "missing_vectors" in alone and "orphaned_vectors" not in alone
+    with pytest.raises(NotFoundError):
+        filled.verify(collection="missing")
+
+
+def test_one_collection_is_mended_and_the_other_left(filled: RAGPipeline, dsn: str):
+    damage(dsn, "DELETE FROM chunk_vectors WHERE chunk_id % 3 = 0")
+    assert filled.verify(collection="stored", repair=True).clean
+    assert found(filled.verify(collection="stored")) == {}
+    assert set(found(filled.verify())) == {"missing_vectors"}
+
+
+def test_every_tenant_is_looked_at(filled: RAGPipeline, dsn: str):
+    damage(dsn, "INSERT INTO tenants (tenant_id, name) VALUES (2, 'second')")
+    filled.ingest(Document(content=text_about("boats"), source="boats.md"), tenant_id=2)
+    damage(dsn, "DELETE FROM chunk_lexical WHERE tenant_id = 2")
+    assert found(filled.verify(tenant_id=1)) == {}
+    assert "missing_lexical_rows" in found(filled.verify(tenant_id=2))
+    assert filled.verify(repair=True).clean
+    assert found(filled.verify()) == {}
+    assert filled.retrieve("boats", tenant_id=2)
+
+
+def test_two_current_versions_become_one(filled: RAGPipeline, dsn: str):
+    before, answers = dumped(dsn), searched(filled)
+    damage(
+        dsn,
+        "DROP INDEX document_versions_current",
+        "UPDATE document_versions SET known_to = 'infinity' WHERE version = 1 AND uri <> 'sunday.md'",
+    )
+    assert {"overlapping_versions", "counters"} <= set(found(filled.verify()))
+    assert filled.verify(repair=True).clean
+    damage(
+        dsn,
+        "CREATE UNIQUE INDEX document_versions_current ON document_versions (tenant_id, document_id) "
+        "WHERE known_to = 'infinity'",
+    )
+    assert dumped(dsn) == before
+    assert searched(filled) == answers
+
+
+def test_documents_without_a_source_or_without_their_row_are_kept(filled: RAGPipeline, dsn: str):
+    answers = searched(filled)
+    damage(dsn, "DELETE FROM sources WHERE collection_id = 1", "DELETE FROM documents WHERE collection_id <> 1")
+    report = filled.verify()
+    assert {"sourceless_documents", "orphaned_versions"} <= set(found(report))
+    assert filled.verify(repair=True).clean
+    assert found(filled.verify()) == {}
+    assert searched(filled) == answers
+    assert len(filled.list_documents(collection="stored")) == len(SUBJECTS)
+
+
+def test_a_lost_text_is_put_together_from_its_chunks_where_the_hash_proves_it(filled: RAGPipeline, dsn: str):
+    before = dumped(dsn)
+    damage(dsn, "DELETE FROM document_contents")
+    assert set(found(filled.verify())) == {"missing_contents"}
+    report = filled.verify(repair=True)
+    assert (left(report), report.clean) == ({}, True)
+    assert dumped(dsn) == before
+
+
+def test_what_is_lost_is_named_with_what_to_do(filled: RAGPipeline, dsn: str):
+    victim = filled.list_documents(collection="stored")[0]
+    damage(
+        dsn,
+        f"UPDATE document_contents SET content = 'other' WHERE version_id IN (SELECT version_id FROM document_versions "
+        f"WHERE document_id = {victim.document_id})",
+        r"UPDATE chunks SET text = 'x', content_hash = '\x00' WHERE version_id IN (SELECT version_id FROM "
+        f"document_versions WHERE document_id = {victim.document_id})",
+    )
+    report = filled.verify(repair=True)
+    assert set(left(report)) == {"content_hashes", "chunk_texts"}
+    detail = next(check.detail for check in report.checks if check.name == "content_hashes")
+    assert f"documents erase {victim.document_id}" in detail and victim.source in detail
+    filled.erase_documents([victim.document_id])
+    filled.ingest(Document(content=text_about("leave"), source=victim.source), collection="stored")
+    assert filled.verify().clean
+
+
+def test_without_the_model_what_needs_none_is_mended(filled: RAGPipeline, dsn: str, words: Words):
+    before = dumped(dsn)
+    damage(
+        dsn,
+        "DELETE FROM chunk_vectors WHERE chunk_id % 3 = 0",
+        "DELETE FROM chunk_lexical",
+        "DELETE FROM embedding_cache",
+    )
+    words.out_of_order = True
+    report = filled.verify(repair=True)
+    assert set(left(report)) == {"missing_vectors"}
+    assert "out of order" in next(check.detail for check in report.checks if check.name == "missing_vectors")
+    words.out_of_order = False
+    assert filled.verify(repair=True).clean
+    assert dumped(dsn) == before
+
+
+def test_another_model_is_refused_by_name(filled: RAGPipeline, dsn: str):
+    damage(dsn, "DELETE FROM chunk_vectors WHERE chunk_id % 3 = 0")
+    with RAGPipeline(filled.config, embedder=HashingEmbedder(16)) as other:
+        report = other.verify(repair=True)
+    assert set(left(report)) == {"missing_vectors"}
+    assert "hashing:16" in next(check.detail for check in report.checks if check.name == "missing_vectors")
+
+
+def test_a_sample_is_compared_and_all_with_deep(rag: RAGPipeline, dsn: str):
+    lines = "\n".join(f"Line {n} about number {n} and nothing else at all." for n in range(6000))
+    rag.ingest(Document(content=lines, source="lines.txt"))
+    unseen = "SELECT chunk_id FROM chunk_lexical ORDER BY hashint8(chunk_id) DESC LIMIT 1"
+    damage(dsn, f"UPDATE chunk_lexical SET length = 1 WHERE chunk_id = ({unseen})")
+    assert "1,000 rows" in next(check.detail for check in rag.verify().checks if check.name == "lexical_rows")
+    assert "lexical_rows" not in found(rag.verify())
+    assert found(rag.verify(deep=True))["lexical_rows"] == 1
+    damage(dsn, "UPDATE chunk_lexical SET length = 1 WHERE chunk_id % 100 = 0")
+    in_sample = found(rag.verify())["lexical_rows"]
+    mended = found(rag.verify(repair=True))["lexical_rows"]
+    assert mended > in_sample
+    assert found(rag.verify(deep=True)) == {}
+
+
+@pytest.fixture
+def indexed(dsn: str, tmp_path: Path) -> Iterator[RAGPipeline]:
+    config = RAGConfig.load(storage={"data_dir": tmp_path / "unused", "dsn": dsn, "index_threshold": 20})
+    with RAGPipeline(config, embedder=Words()) as opened:
+        for subject in SUBJECTS:
+            opened.ingest(Document(content=text_about(subject, 40), source=f"{subject}.md"))
+        assert opened.list_collections()[0].indexed
+        yield opened
+
+
+def test_a_vector_index_that_is_missing_or_broken_is_built_again(indexed: RAGPipeline, dsn: str):
+    number = indexed.list_collections()[0].collection_id
+    name = f"recollect.chunk_vectors_hnsw_{number}"
+    assert found(indexed.verify()) == {}
+    for statement in (
+        f"DROP INDEX {name}",
+        f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{name}'::regclass",
+    ):
+        damage(dsn, statement)
+        assert found(indexed.verify()) == {"dense_index": 1}
+        assert indexed.verify(repair=True).clean
+        assert indexed.list_collections()[0].indexed
+        assert found(indexed.verify()) == {}
+
+
+def test_an_index_of_no_collection_is_dropped(indexed: RAGPipeline, dsn: str):
+    damage(dsn, "CREATE INDEX chunk_vectors_hnsw_4711 ON chunk_vectors (chunk_id)")
+    assert found(indexed.verify()) == {"orphaned_indexes": 1}
+    assert indexed.verify(repair=True).clean
+    assert found(indexed.verify()) == {}
+
+
+def test_every_way_of_cutting_and_of_coming_in_is_sound(rag: RAGPipeline, tmp_path: Path):
+    for strategy in ("fixed_size", "hierarchical", "markdown", "paragraph", "recursive", "semantic", "sliding_window"):
+        rag.create_collection(strategy, chunking={"strategy": strategy})
+        for subject in SUBJECTS[:2]:
+            rag.ingest(
+                Document(content=text_about(subject) + "\n\nMülltonne 🗑️ ‏مرحبا", source=subject), collection=strategy
+            )
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text("".join(rag.export_lines(collection="hierarchical")), encoding="utf-8")
+    rag.import_file(lines, collection="imported")
+    assert found(rag.verify(deep=True)) == {}
+
+
+def test_no_false_alarms_while_others_write(filled: RAGPipeline):
+    stop = threading.Event()
+    failures: list[BaseException] = []
+
+    def write() -> None:
+        number = 0
+        try:
+            while not stop.is_set():
+                number += 1
+                for subject in SUBJECTS[:3]:
+                    made = filled.ingest(Document(content=text_about(subject, 2 + number % 9), source=f"{subject}.md"))
+                    filled.ingest(Document(content=text_about(f"{subject} {number}", 3), source=f"new{number % 5}"))
+                if number % 2:
+                    filled.delete_documents([made.document_id])
+                if number % 5 == 0:
+                    filled.erase_documents([made.document_id])
+        except BaseException as exc:
+            failures.append(exc)
+            raise
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        reports = [filled.verify(deep=number % 2 == 0, repair=number % 3 == 2) for number in range(18)]
+    finally:
+        stop.set()
+        writer.join()
+    assert failures == []
+    assert [found(report) for report in reports] == [{}] * len(reports)
+    assert found(filled.verify(deep=True)) == {}
+
+
+def test_mending_while_others_write(filled: RAGPipeline, dsn: str):
+    stop = threading.Event()
+    failures: list[BaseException] = []
+
+    def write() -> None:
+        number = 0
+        try:
+            while not stop.is_set():
+                number += 1
+                filled.ingest(Document(content=text_about("salaries", 2 + number % 9), source="salaries.md"))
+        except BaseException as exc:
+            failures.append(exc)
+            raise
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(4):
+            damage(
+                dsn,
+                "DELETE FROM chunk_vectors WHERE chunk_id % 3 = 0",
+                "DELETE FROM chunk_lexical WHERE chunk_id % 4 = 0",
+            )
+            filled.verify(repair=True)
+    finally:
+        stop.set()
+        writer.join()
+    assert failures == []
+    assert filled.verify(repair=True).clean
+    assert found(filled.verify(deep=True)) == {}
+    assert filled.check() == []
+
+
+def test_progress_ends_with_all(filled: RAGPipeline):
+    told: list[tuple[int, int]] = []
+    filled.verify(on_progress=lambda done, total: told.append((done, total)))
+    assert told[-1][0] == told[-1][1] == sum(place.chunk_count for place in filled.list_collections())
+    assert told == sorted(told)
