@@ -6,14 +6,19 @@ from pathlib import Path
 
 from recollect.model.time_to_live import ExpiryPolicy
 from recollect.store.acronyms import AcronymRepository
+from recollect.store.audit import AuditRepository
 from recollect.store.collections import CollectionRepository
 from recollect.store.database import Database
 from recollect.store.dense_index import INDEX_THRESHOLD_CHUNKS, DenseIndexer
 from recollect.store.documents import DocumentRepository
 from recollect.store.embedded import EmbeddedServer
+from recollect.store.erasure import ErasureRepository
 from recollect.store.expiry import ExpiryRepository
 from recollect.store.export import ExportRepository
+from recollect.store.history import HistoryRepository
+from recollect.store.memory import MemoryRepository
 from recollect.store.migrate import migrate
+from recollect.store.recall import RecallRepository
 from recollect.store.search import SearchRepository
 from recollect.store.search_health import SearchHealthRepository
 from recollect.store.status import StatusRepository
@@ -58,6 +63,9 @@ class Store:
         self.documents = DocumentRepository(self.database)
         self.writer = DocumentWriter(self.database, expiry=expiry)
         self.expiry = ExpiryRepository(self.database)
+        self.history = HistoryRepository(self.database, expiry=expiry)
+        self.audit = AuditRepository(self.database)
+        self.erasure = ErasureRepository(self.database, self.audit)
         self.acronyms = AcronymRepository(self.database)
         self.token_vectors = TokenVectorRepository(self.database)
         self.search = SearchRepository(self.database)
@@ -65,6 +73,8 @@ class Store:
         self.status = StatusRepository(self.database)
         self.standings = StandingRepository(self.database)
         self.exports = ExportRepository(self.database)
+        self.memory = MemoryRepository(self.database)
+        self.recalls = RecallRepository(self.database)
         self.dense_indexer = DenseIndexer(self.database, self.collections, threshold=index_threshold)
 
     def close(self) -> None:

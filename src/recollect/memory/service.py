@@ -1,0 +1,274 @@
+"""Remembering conversations and recalling them."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from recollect.errors import ConflictError, UsageError
+from recollect.memory.indexing import TurnIndexer
+from recollect.memory.scoring import REACH, followed, fused
+from recollect.memory.validation import (
+    checked_metadata,
+    checked_name,
+    checked_options,
+    checked_question,
+    checked_turns,
+)
+from recollect.model.memory import RecallOptions, Recollection, Remembered, SessionRecord, Turn
+from recollect.store.recall import Place, SearchedSessions, TurnWords, Window
+
+if TYPE_CHECKING:
+    from recollect.embedding.base import EmbeddingProvider
+    from recollect.memory.patterns import QueryPatternTracker
+    from recollect.memory.terms import TurnLexicon
+    from recollect.model import Scope
+    from recollect.store.memory import MemoryRepository
+    from recollect.store.recall import RecallRepository
+
+#: Turns that each arm contributes, at least.
+CANDIDATES = 100
+
+#: Turns that are embedded and stored in one transaction.
+BATCH_TURNS = 500
+
+
+class Memory:
+    """One tenant's memory of conversations. Safe to share between threads.
+
+    Args:
+        repository: Stores turns.
+        recalls: Searches them.
+        embedder: Embeds turns and questions.
+        lexicon: Counts and weighs words.
+        tracker: Told what was found; None: nobody is.
+    """
+
+    def __init__(
+        self,
+        repository: MemoryRepository,
+        recalls: RecallRepository,
+        embedder: EmbeddingProvider,
+        lexicon: TurnLexicon,
+        *,
+        tracker: QueryPatternTracker | None = None,
+    ) -> None:
+        self._repository = repository
+        self._recalls = recalls
+        self._embedder = embedder
+        self._lexicon = lexicon
+        self._indexer = TurnIndexer(embedder, lexicon)
+        self._tracker = tracker
+
+    # Remembering
+
+    def remember(
+        self,
+        scope: Scope,
+        session: str,
+        turns: Sequence[Turn],
+        *,
+        user: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Remembered:
+        """Append turns to a session, which is made where it is missing.
+
+        Up to `BATCH_TURNS` turns are stored together, or none of them. Several may append to one session at the same
+        time: every turn gets a place of its own, in the order in which they came.
+
+        Args:
+            scope: Whose.
+            session: The caller's id of the conversation.
+            turns: In the order in which they were said. One whose ``turn_id`` is stored already is not stored again.
+            user: Whose conversation it is; None: of an old one whosesoever it is, of a new one nobody's.
+            metadata: Of a new session.
+
+        Raises:
+            UsageError: A name or a turn is not valid; then nothing is stored.
+            ConflictError: The session is another user's, or a turn's id is stored with other words.
+            ProviderError: The embedding model failed.
+        """
+        name = checked_name("The session id", session)
+        owner = None if user is None else checked_name("The user id", user)
+        checked = checked_turns(turns)
+        facts = checked_metadata("The session's metadata", dict(metadata or {}))
+        place = self._repository.ensure_session(
+            scope, name, embedding_model=self._embedder.model_name, user=owner, metadata=facts
+        )
+        if place.embedding_model != self._embedder.model_name:
+            raise UsageError(_other_model(f"The session {name!r}", place.embedding_model, self._embedder.model_name))
+        positions: list[int] = []
+        added = 0
+        for start in range(0, len(checked), BATCH_TURNS):
+            part, fresh = self._append(scope, place, checked[start : start + BATCH_TURNS])
+            positions += part
+            added += fresh
+        return Remembered(name, tuple(positions), added)
+
+    def _append(self, scope: Scope, place: SessionRecord, turns: Sequence[Turn]) -> tuple[list[int], int]:
+        """Each turn's position, and how many are new."""
+        ids = [turn.turn_id for turn in turns if turn.turn_id is not None]
+        while True:
+            # The end first: what is appended behind it later is then noticed by the append itself.
+            tail = self._repository.tail(scope, place, limit=REACH)
+            stored = self._repository.stored_turns(scope, place, ids)
+            known: dict[str, int] = {}
+            for turn in turns:
+                if turn.turn_id is not None and (old := stored.get(turn.turn_id)) is not None:
+                    if (old.role, old.content) != (turn.role, turn.content):
+                        raise ConflictError(
+                            f"The session {place.name!r} has a turn {turn.turn_id!r} that says something else: give a "
+                            "new turn an id of its own, or none."
+                        )
+                    known[turn.turn_id] = old.position
+            fresh = _new_ones(turns, known)
+            if not fresh:
+                return [known[turn.turn_id or ""] for turn in turns], 0
+            prepared = self._indexer.prepare(tail.turns, fresh)
+            placed = self._repository.append(scope, place, prepared, after=tail.position)
+            if placed is not None:
+                return _positions(turns, known, dict(zip(map(id, fresh), placed, strict=True))), len(fresh)
+
+    # Recalling
+
+    def recall(
+        self,
+        scope: Scope,
+        query: str,
+        options: RecallOptions | None = None,
+        *,
+        session: str | None = None,
+        user: str | None = None,
+    ) -> list[Recollection]:
+        """The turns that answer a question, best first, each with those around it.
+
+        Args:
+            scope: Whose memory, and as of when: what was not known then does not exist.
+            query: In plain words.
+            options: How to search; None: the defaults.
+            session: Search this session.
+            user: Search all sessions of this user, beside the one named; without either, every session of the tenant.
+
+        Raises:
+            UsageError: The query or an option is not valid, or a session was embedded with another model.
+            NotFoundError: There is no such session.
+        """
+        question = checked_question(query)
+        wanted = checked_options(options or RecallOptions())
+        searched = self._searched(scope, session, user)
+        if not searched.turns:
+            return []
+        if wanted.mode != "lexical" and (others := searched.models - {self._embedder.model_name}):
+            raise UsageError(_other_model("A session", min(others), self._embedder.model_name))
+        places: dict[int, Place] = {}
+        similarities, bm25 = self._arms(scope, question, wanted, searched, places)
+        scores = followed(fused([arm for arm in (similarities, bm25) if arm]), places)
+        best = heapq.nsmallest(wanted.top_k, scores.items(), key=lambda item: (-item[1], item[0]))
+        found = self._recollections(scope, wanted, best, similarities, bm25)
+        if self._tracker is not None:
+            self._tracker.record(scope, [recollection.episode.episode_id for recollection in found])
+        return found
+
+    def _searched(self, scope: Scope, session: str | None, user: str | None) -> SearchedSessions:
+        names = []
+        if session is not None:
+            names.append(self._repository.get_session(scope, checked_name("The session id", session)).name)
+        owner = None if user is None else checked_name("The user id", user)
+        return self._recalls.searched(scope, names=names, user=owner)
+
+    def _arms(
+        self,
+        scope: Scope,
+        question: str,
+        options: RecallOptions,
+        searched: SearchedSessions,
+        places: dict[int, Place],
+    ) -> tuple[dict[int, float], dict[int, float]]:
+        """Similarities and BM25 scores of every candidate, as far as the mode asks for them."""
+        window = Window(
+            session_ids=searched.session_ids,
+            since=options.since,
+            until=options.until,
+            limit=max(CANDIDATES, options.top_k),
+        )
+        vector = None if options.mode == "lexical" else self._embedder.embed_query(question)
+        weights = {} if options.mode == "dense" else self._weights(scope, question, searched)
+        similarities = {} if vector is None else dict(self._recalls.dense(scope, window, vector, places=places))
+        bm25: dict[int, float] = {}
+        if weights:
+            bm25 = self._scores(weights, self._recalls.lexical(scope, window, weights, places=places), searched)
+            if missing := sorted(similarities.keys() - bm25.keys()):
+                bm25 |= self._scores(weights, self._recalls.words(scope, missing, places=places), searched)
+        if vector is not None and (missing := sorted(bm25.keys() - similarities.keys())):
+            similarities |= dict(self._recalls.similarities(scope, vector, missing, places=places))
+        return similarities, bm25
+
+    def _weights(self, scope: Scope, question: str, searched: SearchedSessions) -> dict[int, float]:
+        counts = self._lexicon.question(question)
+        if not counts:
+            return {}
+        frequencies = self._recalls.document_frequencies(scope, list(counts), session_ids=searched.session_ids)
+        return self._lexicon.question_weights(counts, frequencies=frequencies, turns=searched.turns)
+
+    def _scores(self, weights: dict[int, float], words: TurnWords, searched: SearchedSessions) -> dict[int, float]:
+        scores = self._lexicon.scores(
+            weights,
+            lengths=words.lengths,
+            counts=words.counts,
+            lexemes=words.lexemes,
+            stored=words.weights,
+            average_length=searched.average_length,
+        )
+        return dict(zip(words.episode_ids, scores.tolist(), strict=True))
+
+    def _recollections(
+        self,
+        scope: Scope,
+        options: RecallOptions,
+        best: Sequence[tuple[int, float]],
+        similarities: Mapping[int, float],
+        bm25: Mapping[int, float],
+    ) -> list[Recollection]:
+        ids = [episode_id for episode_id, _ in best]
+        around = self._recalls.surroundings(scope, ids, before=options.before, after=options.after) if ids else {}
+        # What was deleted since the arms ran is not there any more.
+        present = [(episode_id, score) for episode_id, score in best if episode_id in around]
+        return [
+            Recollection(
+                rank=rank,
+                score=score,
+                episode=around[episode_id].episode,
+                user=around[episode_id].user,
+                before=around[episode_id].before,
+                after=around[episode_id].after,
+                similarity=similarities.get(episode_id),
+                bm25=bm25.get(episode_id),
+            )
+            for rank, (episode_id, score) in enumerate(present, start=1)
+        ]
+
+
+def _new_ones(turns: Sequence[Turn], known: Mapping[str, int]) -> list[Turn]:
+    """Those that are not stored yet, one that is given twice only once."""
+    fresh: list[Turn] = []
+    seen: set[str] = set()
+    for turn in turns:
+        if turn.turn_id is not None:
+            if turn.turn_id in known or turn.turn_id in seen:
+                continue
+            seen.add(turn.turn_id)
+        fresh.append(turn)
+    return fresh
+
+
+def _positions(turns: Sequence[Turn], known: Mapping[str, int], placed: Mapping[int, int]) -> list[int]:
+    """Where each turn stands; a turn with an id that was given twice is one and the same object."""
+    return [placed[id(turn)] if id(turn) in placed else known[turn.turn_id or ""] for turn in turns]
+
+
+def _other_model(what: str, stored: str, configured: str) -> str:
+    return (
+        f"{what} was embedded with {stored!r}, but {configured!r} is configured: their vectors cannot be compared. "
+        "Configure that model ([rag.embedding]), or recall with mode lexical."
+    )

@@ -1,0 +1,134 @@
+"""Conversations: what was said, what is remembered of it, and how it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+RecallMode = Literal["hybrid", "dense", "lexical"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """Something said in a conversation.
+
+    Attributes:
+        content: What was said, 1 to 100,000 characters.
+        role: Who said it: ``user``, ``assistant``, or a name, which questions that name somebody profit from.
+        at: When it was said; without a time zone: UTC. None: not known.
+        turn_id: The caller's own id, unique in its session: a turn whose id is stored already is not stored again.
+        metadata: JSON-serialisable facts, given back as they are.
+    """
+
+    content: str
+    role: str = "user"
+    at: datetime | None = None
+    turn_id: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """A turn as it is remembered.
+
+    Attributes:
+        episode_id: Unique for its tenant.
+        session: The name of its session.
+        position: From 1, in the order in which the session's turns were stored.
+        known_from: When it was stored.
+    """
+
+    episode_id: int
+    session: str
+    position: int
+    role: str
+    content: str
+    at: datetime | None
+    turn_id: str | None
+    known_from: datetime
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRecord:
+    """A conversation that is remembered.
+
+    Attributes:
+        name: The caller's id of it, unique for the tenant.
+        user: Whose conversation; None: nobody's in particular.
+        turn_count: How many turns it has.
+        created_at: When its first turn was stored.
+        updated_at: When its latest was.
+    """
+
+    session_id: int
+    name: str
+    user: str | None
+    turn_count: int
+    created_at: datetime
+    updated_at: datetime
+    embedding_model: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What became of turns that were to be remembered.
+
+    Attributes:
+        session: Its name.
+        positions: Of each turn, in the order given: the place it was stored at, or had been.
+        added: How many were not stored before.
+    """
+
+    session: str
+    positions: tuple[int, ...]
+    added: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallOptions:
+    """How to search memory.
+
+    Attributes:
+        top_k: How many turns to return (1 to 1,000).
+        mode: Words and meaning (``hybrid``), meaning only (``dense``), or words only (``lexical``).
+        before: How many turns before each hit are given with it, 0 to 50.
+        after: How many turns after it, 0 to 50.
+        since: Only turns said at this time or later; turns of unknown time are left out.
+        until: Only turns said before this time; turns of unknown time are left out.
+    """
+
+    top_k: int = 10
+    mode: RecallMode = "hybrid"
+    before: int = 1
+    after: int = 1
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recollection:
+    """A turn that a search of memory found.
+
+    Attributes:
+        rank: From 1.
+        score: What the results are ordered by, best first; comparable within one search only.
+        episode: The turn.
+        user: Whose conversation it is from.
+        before: The turns before it in its session, oldest first.
+        after: The turns after it.
+        similarity: Cosine similarity of the question to the turn with those before it; None where it was not computed.
+        bm25: Its score by words; None where that was not computed.
+    """
+
+    rank: int
+    score: float
+    episode: Episode
+    user: str | None = None
+    before: tuple[Episode, ...] = ()
+    after: tuple[Episode, ...] = ()
+    similarity: float | None = None
+    bm25: float | None = None

@@ -1,0 +1,359 @@
+"""Conversations in the store: sessions, their turns, and how often those were found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, LiteralString
+
+from pgvector import HalfVector
+from psycopg.rows import TupleRow
+from psycopg.types.json import Jsonb
+
+from recollect.errors import ConflictError, NotFoundError
+from recollect.model import Scope
+from recollect.model.memory import Episode, SessionRecord, Turn
+from recollect.store.database import Connection, Database, rows
+from recollect.store.search import Floats, Ints, to_sparse
+from recollect.store.sql import queries
+
+_SQL = queries("memory")
+
+_EPISODE_TYPES = "int4 int8 int8 int4 text text text timestamptz timestamptz jsonb"
+_VECTOR_TYPES = "int4 int8 int8 int4 timestamptz timestamptz halfvec"
+_LEXICAL_TYPES = "int4 int8 int8 int4 timestamptz timestamptz float4 int4[] sparsevec"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedTurn:
+    """A turn with everything that is stored of it.
+
+    Attributes:
+        turn: What was said.
+        embedding: float32 unit vector.
+        length: Of the turn with those before it, in terms, the latter counted in part.
+        lexemes: int32 array, ascending: of the turn and of those before it.
+        weights: float32 array of BM25 document weights, parallel to ``lexemes``.
+        own_lexemes: int32 array: of the turn alone, none twice.
+    """
+
+    turn: Turn
+    embedding: Floats
+    length: float
+    lexemes: Ints
+    weights: Floats
+    own_lexemes: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTail:
+    """Where a session ends.
+
+    Attributes:
+        position: Of its last turn, 0 where it has none.
+        turns: The last few, oldest first.
+    """
+
+    position: int
+    turns: tuple[Turn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTurn:
+    """A turn that is there already, as far as it tells whether another is the same."""
+
+    position: int
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrievedEpisode:
+    """An episode, and how often searches found it.
+
+    Attributes:
+        episode: The turn.
+        retrievals: How often.
+        first_at: When the first time was written down.
+        last_at: When the latest was.
+    """
+
+    episode: Episode
+    retrievals: int
+    first_at: datetime
+    last_at: datetime
+
+
+class MemoryRepository:
+    """Stores, reads and deletes conversations."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    # Sessions
+
+    def ensure_session(
+        self,
+        scope: Scope,
+        name: str,
+        *,
+        embedding_model: str,
+        user: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> SessionRecord:
+        """The session of that name, made where it is missing.
+
+        Args:
+            scope: Whose.
+            name: The caller's id of the conversation.
+            embedding_model: Of a new session's vectors.
+            user: Whose conversation a new one is; of one that is there already it must be the same, or None.
+            metadata: Of a new one.
+
+        Raises:
+            ConflictError: The session is another user's.
+        """
+        params = {
+            "tenant_id": scope.tenant_id,
+            "name": name,
+            "user_id": user,
+            "embedding_model": embedding_model,
+            "metadata": Jsonb(dict(metadata or {})),
+        }
+        with self._database.transaction(scope) as connection:
+            found = rows(connection, _SQL["session"], params)
+            if not found:
+                connection.execute(_SQL["ensure_session"], params)
+                found = rows(connection, _SQL["session"], params)
+        session = _session(found[0])
+        if user is not None and session.user != user:
+            owner = "nobody's in particular" if session.user is None else f"the user {session.user!r}'s"
+            raise ConflictError(f"The session {name!r} is {owner}, not {user!r}'s: give another session id.")
+        return session
+
+    def find_session(self, scope: Scope, name: str) -> SessionRecord | None:
+        """The session of that name, None where there is none."""
+        with self._database.single_reads(scope) as connection:
+            found = rows(connection, _SQL["session"], {"tenant_id": scope.tenant_id, "name": name})
+        return _session(found[0]) if found else None
+
+    def get_session(self, scope: Scope, name: str) -> SessionRecord:
+        """The session of that name.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        session = self.find_session(scope, name)
+        if session is None:
+            raise NotFoundError(f"There is no session {name!r}. `recollect sessions list` shows them.")
+        return session
+
+    def list_sessions(
+        self, scope: Scope, *, user: str | None = None, limit: int = 100, offset: int = 0
+    ) -> list[SessionRecord]:
+        """Sessions, the one with the latest turn first; ``user``: only this user's."""
+        params = {"tenant_id": scope.tenant_id, "user_id": user, "limit": limit, "offset": offset}
+        with self._database.single_reads(scope) as connection:
+            return [_session(row) for row in rows(connection, _SQL["sessions_page"], params)]
+
+    def delete_session(self, scope: Scope, name: str) -> int:
+        """Remove a session with its turns and all that was made of them, physically.
+
+        Returns:
+            How many turns it had.
+
+        Raises:
+            NotFoundError: There is none of that name.
+        """
+        with self._database.transaction(scope) as connection:
+            found = rows(connection, _SQL["delete_session"], {"tenant_id": scope.tenant_id, "name": name})
+        if not found:
+            raise NotFoundError(f"There is no session {name!r}. `recollect sessions list` shows them.")
+        return int(found[0][0])
+
+    # Turns
+
+    def turns(self, scope: Scope, name: str, *, after: int = 0, limit: int = 1_000) -> list[Episode]:
+        """A session's turns in their order; ``after`` is the last position of the page before."""
+        params = {
+            "tenant_id": scope.tenant_id,
+            "name": name,
+            "after": after,
+            "limit": limit,
+            "as_of": scope.as_of,
+        }
+        with self._database.single_reads(scope) as connection:
+            return [episode_of(row) for row in rows(connection, _SQL["turns_page"], params)]
+
+    def tail(self, scope: Scope, session: SessionRecord, *, limit: int) -> SessionTail:
+        """Where a session ends, with its last ``limit`` turns."""
+        params = {"tenant_id": scope.tenant_id, "session_id": session.session_id, "limit": max(1, limit)}
+        with self._database.single_reads(scope) as connection:
+            found = rows(connection, _SQL["tail"], params)
+        turns = tuple(Turn(role=role, content=content, at=at) for _, role, content, at in found)
+        return SessionTail(found[-1][0] if found else 0, turns[len(turns) - limit :] if limit else ())
+
+    def stored_turns(self, scope: Scope, session: SessionRecord, turn_ids: Iterable[str]) -> dict[str, StoredTurn]:
+        """Those of the turns with these ids that the session has already."""
+        wanted = list(turn_ids)
+        if not wanted:
+            return {}
+        params = {"tenant_id": scope.tenant_id, "session_id": session.session_id, "turn_ids": wanted}
+        with self._database.single_reads(scope) as connection:
+            found = rows(connection, _SQL["stored_turns"], params)
+        return {row[0]: StoredTurn(row[1], row[2], row[3]) for row in found}
+
+    def append(
+        self, scope: Scope, session: SessionRecord, turns: Sequence[PreparedTurn], *, after: int
+    ) -> list[int] | None:
+        """Store turns behind a session's last one, all in one transaction.
+
+        Args:
+            scope: Whose.
+            session: Where.
+            turns: In their order.
+            after: The position of the turn that they were prepared to follow.
+
+        Returns:
+            Their positions; None where somebody else has appended meanwhile: nothing was stored, for what they follow
+            is another turn now.
+
+        Raises:
+            NotFoundError: The session was deleted meanwhile.
+        """
+        params = {"tenant_id": scope.tenant_id, "session_id": session.session_id, "name": session.name}
+        with self._database.transaction(scope) as connection:
+            locked = rows(connection, _SQL["lock_session"], params)
+            if not locked or locked[0][0] != session.session_id:
+                raise NotFoundError(f"The session {session.name!r} was deleted while it was written to.")
+            if rows(connection, _SQL["last_position"], params)[0][0] != after:
+                return None
+            positions = list(range(after + 1, after + 1 + len(turns)))
+            self._store(connection, scope, session, turns, positions)
+        return positions
+
+    def _store(
+        self,
+        connection: Connection,
+        scope: Scope,
+        session: SessionRecord,
+        turns: Sequence[PreparedTurn],
+        positions: Sequence[int],
+    ) -> None:
+        # After the lock, so that who comes later in the session is not known earlier.
+        now = rows(connection, "SELECT clock_timestamp()")[0][0]
+        ids = rows(connection, _SQL["allocate"], {"count": len(turns)})[0][0]
+        heads = [
+            (scope.tenant_id, episode_id, session.session_id, position)
+            for episode_id, position in zip(ids, positions, strict=True)
+        ]
+        placed = list(zip(heads, turns, strict=True))
+        _copy(connection, _SQL["copy_episodes"], _EPISODE_TYPES, (_episode_row(head, new, now) for head, new in placed))
+        _copy(
+            connection,
+            _SQL["copy_vectors"],
+            _VECTOR_TYPES,
+            ((*head, new.turn.at, now, HalfVector(new.embedding)) for head, new in placed),
+        )
+        _copy(
+            connection,
+            _SQL["copy_lexical"],
+            _LEXICAL_TYPES,
+            (
+                (*head, new.turn.at, now, new.length, new.lexemes.tolist(), to_sparse(new.lexemes, new.weights))
+                for head, new in placed
+            ),
+        )
+        self._count(connection, scope, session, turns, now)
+
+    def _count(
+        self,
+        connection: Connection,
+        scope: Scope,
+        session: SessionRecord,
+        turns: Sequence[PreparedTurn],
+        now: datetime,
+    ) -> None:
+        frequencies: dict[int, int] = {}
+        for new in turns:
+            for lexeme in new.own_lexemes.tolist():
+                frequencies[lexeme] = frequencies.get(lexeme, 0) + 1
+        params = {
+            "tenant_id": scope.tenant_id,
+            "session_id": session.session_id,
+            "lexemes": list(frequencies),
+            "frequencies": list(frequencies.values()),
+            "turns": len(turns),
+            "terms": sum(float(new.length) for new in turns),
+            "now": now,
+        }
+        connection.execute(_SQL["count_terms"], params)
+        connection.execute(_SQL["count_turns"], params)
+
+    # Retrievals
+
+    def note_retrievals(self, scope: Scope, counts: Mapping[int, int], *, at: datetime) -> None:
+        """Add to how often episodes were found; those that are gone are passed over."""
+        if not counts:
+            return
+        params = {
+            "tenant_id": scope.tenant_id,
+            "episode_ids": list(counts),
+            "counts": list(counts.values()),
+            "now": at,
+        }
+        with self._database.transaction(scope) as connection:
+            connection.execute(_SQL["note_retrievals"], params)
+
+    def frequently_retrieved(self, scope: Scope, *, min_retrievals: int, limit: int = 100) -> list[RetrievedEpisode]:
+        """Episodes that were found so often or more, most often first."""
+        params = {"tenant_id": scope.tenant_id, "least": min_retrievals, "limit": limit}
+        with self._database.single_reads(scope) as connection:
+            found = rows(connection, _SQL["frequent"], params)
+        return [
+            RetrievedEpisode(episode=episode_of(row[:-3]), retrievals=row[-3], first_at=row[-2], last_at=row[-1])
+            for row in found
+        ]
+
+
+def episode_of(row: Sequence[Any]) -> Episode:
+    """An episode from (episode_id, session, position, role, content, event_time, external_id, known_from, metadata)."""
+    episode_id, session, position, role, content, at, turn_id, known_from, metadata = row
+    return Episode(
+        episode_id=episode_id,
+        session=session,
+        position=position,
+        role=role,
+        content=content,
+        at=at,
+        turn_id=turn_id,
+        known_from=known_from,
+        metadata=metadata,
+    )
+
+
+def _session(row: TupleRow) -> SessionRecord:
+    session_id, name, user, turn_count, created_at, updated_at, embedding_model, metadata = row
+    return SessionRecord(
+        session_id=session_id,
+        name=name,
+        user=user,
+        turn_count=turn_count,
+        created_at=created_at,
+        updated_at=updated_at,
+        embedding_model=embedding_model,
+        metadata=metadata,
+    )
+
+
+def _episode_row(head: tuple[int, int, int, int], new: PreparedTurn, now: datetime) -> tuple[Any, ...]:
+    turn = new.turn
+    return (*head, turn.turn_id, turn.role, turn.content, turn.at, now, Jsonb(dict(turn.metadata)))
+
+
+def _copy(connection: Connection, statement: LiteralString, types: str, records: Iterable[Sequence[Any]]) -> None:
+    with connection.cursor().copy(statement) as copy:
+        copy.set_types(types.split())
+        for record in records:
+            copy.write_row(record)

@@ -1,0 +1,135 @@
+-- ensure_session: make it where it is missing
+INSERT INTO sessions (tenant_id, name, user_id, embedding_model, metadata)
+VALUES (%(tenant_id)s, %(name)s, %(user_id)s, %(embedding_model)s, %(metadata)s)
+ON CONFLICT (tenant_id, name) DO NOTHING
+
+-- session: one by its name
+SELECT session_id, name, user_id, turn_count, created_at, updated_at, embedding_model, metadata FROM sessions
+WHERE tenant_id = %(tenant_id)s AND name = %(name)s
+
+-- lock_session: whoever appends to it does so alone
+SELECT session_id, name, user_id, turn_count, created_at, updated_at, embedding_model, metadata FROM sessions
+WHERE tenant_id = %(tenant_id)s AND name = %(name)s FOR UPDATE
+
+-- sessions_page: the latest first
+SELECT session_id, name, user_id, turn_count, created_at, updated_at, embedding_model, metadata FROM sessions
+WHERE tenant_id = %(tenant_id)s AND (%(user_id)s::text IS NULL OR user_id = %(user_id)s)
+ORDER BY updated_at DESC, session_id DESC LIMIT %(limit)s OFFSET %(offset)s
+
+-- delete_session: with its episodes and everything that was made of them, by cascade
+DELETE FROM sessions WHERE tenant_id = %(tenant_id)s AND name = %(name)s RETURNING turn_count
+
+-- last_position: where a session ends
+SELECT coalesce(max(position), 0) FROM episodes WHERE tenant_id = %(tenant_id)s AND session_id = %(session_id)s
+
+-- tail: the last turns of a session, oldest first
+SELECT position, role, content, event_time FROM (
+    SELECT position, role, content, event_time FROM episodes
+    WHERE tenant_id = %(tenant_id)s AND session_id = %(session_id)s
+    ORDER BY position DESC LIMIT %(limit)s) AS last
+ORDER BY position
+
+-- stored_turns: turns that are there already, by the caller's ids
+SELECT external_id, position, role, content FROM episodes
+WHERE tenant_id = %(tenant_id)s AND session_id = %(session_id)s AND external_id = ANY (%(turn_ids)s)
+
+-- allocate: numbers for new episodes
+SELECT ARRAY(SELECT nextval('episodes_episode_id_seq') FROM generate_series(1, %(count)s))
+
+-- copy_episodes: one row a turn
+COPY episodes (tenant_id, episode_id, session_id, position, external_id, role, content, event_time, known_from, metadata)
+FROM STDIN (FORMAT BINARY)
+
+-- copy_vectors: one row a turn
+COPY episode_vectors (tenant_id, episode_id, session_id, position, event_time, known_from, embedding)
+FROM STDIN (FORMAT BINARY)
+
+-- copy_lexical: one row a turn
+COPY episode_lexical (tenant_id, episode_id, session_id, position, event_time, known_from, length, lexemes, weights)
+FROM STDIN (FORMAT BINARY)
+
+-- count_terms: in how many more turns each lexeme stands
+INSERT INTO session_terms AS t (tenant_id, lexeme, session_id, frequency)
+SELECT %(tenant_id)s, n.lexeme, %(session_id)s, n.frequency
+FROM unnest(%(lexemes)s::int[], %(frequencies)s::int[]) AS n (lexeme, frequency)
+ON CONFLICT (tenant_id, lexeme, session_id) DO UPDATE SET frequency = t.frequency + excluded.frequency
+
+-- count_turns: what an append adds to its session
+UPDATE sessions SET turn_count = turn_count + %(turns)s, term_count = term_count + %(terms)s,
+    updated_at = greatest(updated_at, %(now)s)
+WHERE tenant_id = %(tenant_id)s AND session_id = %(session_id)s
+
+-- searched: the sessions that a recall looks into, with their sizes
+SELECT session_id, turn_count, term_count, embedding_model FROM sessions
+WHERE tenant_id = %(tenant_id)s AND turn_count > 0
+  AND (%(everything)s OR name = ANY (%(names)s) OR user_id = %(user_id)s)
+
+-- document_frequencies: in how many turns of given sessions each lexeme stands
+SELECT lexeme, sum(frequency)::bigint FROM session_terms
+WHERE tenant_id = %(tenant_id)s AND lexeme = ANY (%(lexemes)s)
+  AND (%(session_ids)s::bigint[] IS NULL OR session_id = ANY (%(session_ids)s))
+GROUP BY lexeme
+
+-- dense: turns by their similarity to a vector
+SELECT episode_id, session_id, position, (-(embedding <#> %(embedding)s))::real FROM episode_vectors
+WHERE tenant_id = %(tenant_id)s AND (%(session_ids)s::bigint[] IS NULL OR session_id = ANY (%(session_ids)s))
+  AND known_from <= coalesce(%(as_of)s::timestamptz, 'infinity')
+  AND known_to > coalesce(%(as_of)s::timestamptz, clock_timestamp())
+  AND (%(since)s::timestamptz IS NULL OR event_time >= %(since)s)
+  AND (%(until)s::timestamptz IS NULL OR event_time < %(until)s)
+ORDER BY embedding <#> %(embedding)s, episode_id LIMIT %(limit)s
+
+-- lexical: turns by their words; scored again by the caller
+SELECT episode_id, session_id, position, length, sparsevec_send(weights) FROM episode_lexical
+WHERE tenant_id = %(tenant_id)s AND (%(session_ids)s::bigint[] IS NULL OR session_id = ANY (%(session_ids)s))
+  AND lexemes && %(lexemes)s::int[]
+  AND known_from <= coalesce(%(as_of)s::timestamptz, 'infinity')
+  AND known_to > coalesce(%(as_of)s::timestamptz, clock_timestamp())
+  AND (%(since)s::timestamptz IS NULL OR event_time >= %(since)s)
+  AND (%(until)s::timestamptz IS NULL OR event_time < %(until)s)
+ORDER BY weights <#> %(query)s, episode_id LIMIT %(limit)s
+
+-- similarities: of given turns to a vector
+SELECT episode_id, session_id, position, (-(embedding <#> %(embedding)s))::real FROM episode_vectors
+WHERE tenant_id = %(tenant_id)s AND episode_id = ANY (%(episode_ids)s)
+
+-- lexical_rows: the words of given turns
+SELECT episode_id, session_id, position, length, sparsevec_send(weights) FROM episode_lexical
+WHERE tenant_id = %(tenant_id)s AND episode_id = ANY (%(episode_ids)s)
+
+-- surroundings: given turns with so many before and after them, as far as they were known
+SELECT h.episode_id, e.episode_id, s.name, s.user_id, e.position, e.role, e.content, e.event_time, e.external_id,
+       e.known_from, e.metadata
+FROM (SELECT episode_id, session_id, position FROM episodes
+      WHERE tenant_id = %(tenant_id)s AND episode_id = ANY (%(episode_ids)s) OFFSET 0) AS h
+JOIN episodes e ON e.tenant_id = %(tenant_id)s AND e.session_id = h.session_id
+    AND e.position BETWEEN h.position - %(before)s AND h.position + %(after)s
+JOIN sessions s ON s.tenant_id = %(tenant_id)s AND s.session_id = h.session_id
+WHERE e.known_from <= coalesce(%(as_of)s::timestamptz, 'infinity')
+  AND e.known_to > coalesce(%(as_of)s::timestamptz, clock_timestamp())
+ORDER BY e.session_id, e.position
+
+-- turns_page: a session's turns in their order
+SELECT e.episode_id, s.name, e.position, e.role, e.content, e.event_time, e.external_id, e.known_from, e.metadata
+FROM sessions s JOIN episodes e USING (tenant_id, session_id)
+WHERE s.tenant_id = %(tenant_id)s AND s.name = %(name)s AND e.position > %(after)s
+  AND e.known_from <= coalesce(%(as_of)s::timestamptz, 'infinity')
+  AND e.known_to > coalesce(%(as_of)s::timestamptz, clock_timestamp())
+ORDER BY e.position LIMIT %(limit)s
+
+-- note_retrievals: how often episodes were found; in order, so that of two who write one waits
+INSERT INTO episode_retrievals AS r (tenant_id, episode_id, retrievals, first_at, last_at)
+SELECT %(tenant_id)s, e.episode_id, n.retrievals, %(now)s, %(now)s
+FROM unnest(%(episode_ids)s::bigint[], %(counts)s::bigint[]) AS n (episode_id, retrievals)
+JOIN episodes e ON e.tenant_id = %(tenant_id)s AND e.episode_id = n.episode_id
+ORDER BY e.episode_id
+FOR KEY SHARE OF e
+ON CONFLICT (tenant_id, episode_id) DO UPDATE
+    SET retrievals = r.retrievals + excluded.retrievals, last_at = greatest(r.last_at, excluded.last_at)
+
+-- frequent: episodes that were found so often or more, most often first
+SELECT e.episode_id, s.name, e.position, e.role, e.content, e.event_time, e.external_id, e.known_from, e.metadata,
+       r.retrievals, r.first_at, r.last_at
+FROM episode_retrievals r JOIN episodes e USING (tenant_id, episode_id) JOIN sessions s USING (tenant_id, session_id)
+WHERE r.tenant_id = %(tenant_id)s AND r.retrievals >= %(least)s AND e.known_to > clock_timestamp()
+ORDER BY r.retrievals DESC, e.episode_id LIMIT %(limit)s
