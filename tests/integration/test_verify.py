@@ -74,6 +74,7 @@ def filled(rag: RAGPipeline) -> RAGPipeline:
                 [Document(content=text_about(subject, rules), source=f"{subject}.md") for subject in SUBJECTS],
                 collection=collection,
             )
+    rag.ingest(Document(content="Fireworks are on Friday.", source="friday.md", ttl="30d"))
     gone = rag.ingest(Document(content="Parking on Sundays is free: it is Free Parking Day (FPD).", source="sunday.md"))
     rag.store.writer.close(Scope(), [gone.document_id])
     for place in rag.list_collections():
@@ -103,8 +104,8 @@ DUMPS = (
     "SELECT c.version_id, c.position, x.packed FROM chunk_token_vectors x "
     "LEFT JOIN chunks c USING (tenant_id, chunk_id)",
     "SELECT version_id, collection_id, short, long FROM version_acronyms",
-    "SELECT collection_id, document_count, chunk_count, stats_chunks, stats_terms, round(reference_length::numeric, 3) "
-    "FROM collection_state",
+    "SELECT collection_id, document_count, chunk_count, stats_chunks, stats_terms, next_expiry, "
+    "round(reference_length::numeric, 3) FROM collection_state",
     "SELECT collection_id, lexeme, document_frequency FROM term_stats",
 )
 
@@ -219,6 +220,11 @@ DAMAGES = {
         {"misfiled_documents"},
     ),
     "counters wrong": ("UPDATE collection_state SET document_count = 1, chunk_count = -5", {"counters"}),
+    "expiry forgotten": (
+        "UPDATE collection_state SET next_expiry = 'infinity' "
+        "WHERE collection_id = (SELECT collection_id FROM collections WHERE name = 'default')",
+        {"counters"},
+    ),
     "statistics lost": ("DELETE FROM term_stats", {"term_statistics"}),
     "statistics wrong": (
         "UPDATE term_stats SET document_frequency = document_frequency + 1 WHERE lexeme % 2 = 0",
@@ -338,7 +344,8 @@ def test_two_current_versions_become_one(filled: RAGPipeline, dsn: str):
     damage(
         dsn,
         "DROP INDEX document_versions_current",
-        "UPDATE document_versions SET known_to = 'infinity' WHERE version = 1 AND uri <> 'sunday.md'",
+        "UPDATE document_versions SET known_to = 'infinity' WHERE version = 1 "
+        "AND uri NOT IN ('sunday.md', 'friday.md')",
     )
     assert {"overlapping_versions", "counters"} <= set(found(filled.verify()))
     assert filled.verify(repair=True).clean

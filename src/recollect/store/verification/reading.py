@@ -184,9 +184,10 @@ class CollectionSnapshot:
     def counters(self) -> Findings:
         """Whether the collection's counters and statistics are those of its rows."""
         found = Findings()
-        documents, chunks, real_documents, real_chunks = self._rows(_SQL["counters"])[0]
+        documents, chunks, real_documents, real_chunks, unnoticed = self._rows(_SQL["counters"])[0]
         said = f"{documents:,} documents and {chunks:,} chunks, and there are {real_documents:,} and {real_chunks:,}"
         found.add("counters", (documents != real_documents) + (chunks != real_chunks), said)
+        found.add("counters", unnoticed, "a document would expire unnoticed")
         terms = self._rows(_SQL["term_statistics"])[0][0] + self._rows(_SQL["term_totals"])[0][0]
         found.add("term_statistics", terms)
         return found

@@ -38,7 +38,7 @@ CHECKS = {
     "lexical_rows": "lexical rows that are not what their text gives",
     "missing_token_vectors": "chunks without token vectors, in a collection that stores them",
     "token_vectors": "token vectors that cannot be read",
-    "counters": "counters of documents and chunks that are wrong",
+    "counters": "counters of documents and chunks, or times of the next expiry, that are wrong",
     "term_statistics": "terms whose frequency is not that of the chunks",
     "dense_index": "vector indexes that are missing although due, or unusable",
 }

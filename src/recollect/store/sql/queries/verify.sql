@@ -190,9 +190,10 @@ WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s AND t.
 ORDER BY t.chunk_id LIMIT %(limit)s
 
 -- counters: what the counters say beside what there is
-SELECT s.document_count, s.chunk_count, n.documents, n.chunks
+SELECT s.document_count, s.chunk_count, n.documents, n.chunks, coalesce(s.next_expiry > n.next_expiry, false)
 FROM collection_state s CROSS JOIN LATERAL (
-    SELECT count(*) AS documents, coalesce(sum(v.chunk_count), 0)::bigint AS chunks FROM document_versions v
+    SELECT count(*) AS documents, coalesce(sum(v.chunk_count), 0)::bigint AS chunks,
+           min(v.expires_at) AS next_expiry FROM document_versions v
     WHERE v.tenant_id = s.tenant_id AND v.collection_id = s.collection_id AND v.known_to = 'infinity') n
 WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s
 

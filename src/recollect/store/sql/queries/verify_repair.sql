@@ -173,8 +173,10 @@ SELECT known_to = 'infinity', chunk_count FROM document_versions
 WHERE tenant_id = %(tenant_id)s AND version_id = %(version_id)s
 
 -- recount: after the lock, in a statement of its own: its snapshot holds what the lock waited for
-UPDATE collection_state s SET revision = s.revision + 1, document_count = n.documents, chunk_count = n.chunks
-FROM (SELECT count(*) AS documents, coalesce(sum(v.chunk_count), 0) AS chunks FROM document_versions v
+UPDATE collection_state s SET revision = s.revision + 1, document_count = n.documents, chunk_count = n.chunks,
+    next_expiry = n.next_expiry
+FROM (SELECT count(*) AS documents, coalesce(sum(v.chunk_count), 0) AS chunks,
+             coalesce(min(v.expires_at), 'infinity') AS next_expiry FROM document_versions v
       WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s AND v.known_to = 'infinity') n
 WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s
 
