@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -482,65 +484,72 @@ def test_every_way_of_cutting_and_of_coming_in_is_sound(rag: RAGPipeline, tmp_pa
 
 
 def test_no_false_alarms_while_others_write(filled: RAGPipeline):
+    rounds: list[int] = []
     stop = threading.Event()
-    failures: list[BaseException] = []
 
     def write() -> None:
-        number = 0
-        try:
-            while not stop.is_set():
-                number += 1
-                for subject in SUBJECTS[:3]:
-                    made = filled.ingest(Document(content=text_about(subject, 2 + number % 9), source=f"{subject}.md"))
-                    filled.ingest(Document(content=text_about(f"{subject} {number}", 3), source=f"new{number % 5}"))
-                if number % 2:
-                    filled.delete_documents([made.document_id])
-                if number % 5 == 0:
-                    filled.erase_documents([made.document_id])
-        except BaseException as exc:
-            failures.append(exc)
-            raise
+        while not stop.is_set():
+            number = len(rounds)
+            for subject in SUBJECTS[:3]:
+                made = filled.ingest(Document(content=text_about(subject, 2 + number % 9), source=f"{subject}.md"))
+                filled.ingest(Document(content=text_about(f"{subject} {number}", 3), source=f"new{number % 5}"))
+            if number % 2:
+                filled.delete_documents([made.document_id])
+            if number % 5 == 0:
+                filled.erase_documents([made.document_id])
+            rounds.append(number)
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        reports = [filled.verify(deep=number % 2 == 0, repair=number % 3 == 2) for number in range(18)]
-    finally:
-        stop.set()
-        writer.join()
-    assert failures == []
+    reports = []
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write)
+        try:
+            while len(reports) < 12 or (len(rounds) < 8 and not writing.done()):
+                reports.append(filled.verify(deep=len(reports) % 2 == 0, repair=len(reports) % 3 == 2))
+        finally:
+            stop.set()
+        writing.result()
     assert [found(report) for report in reports] == [{}] * len(reports)
     assert found(filled.verify(deep=True)) == {}
 
 
+def test_an_index_that_is_still_to_come_is_no_false_alarm(dsn: str, tmp_path: Path):
+    config = RAGConfig.load(storage={"data_dir": tmp_path / "unused", "dsn": dsn, "index_threshold": 20})
+    reports = []
+    with RAGPipeline(config, embedder=Words()) as rag, ThreadPoolExecutor(1) as pool:
+        rag.create_collection("default")
+        texts = (Document(content=text_about(f"rule {n}", 8), source=str(n)) for n in range(150))
+        writing = pool.submit(rag.ingest_many, texts)
+        while not writing.done():
+            reports.append(rag.verify())
+        assert len(writing.result()) == 150
+        assert rag.list_collections()[0].indexed
+    assert [found(report) for report in reports] == [{}] * len(reports)
+
+
 def test_mending_while_others_write(filled: RAGPipeline, dsn: str):
+    rounds: list[int] = []
     stop = threading.Event()
-    failures: list[BaseException] = []
 
     def write() -> None:
-        number = 0
-        try:
-            while not stop.is_set():
-                number += 1
-                filled.ingest(Document(content=text_about("salaries", 2 + number % 9), source="salaries.md"))
-        except BaseException as exc:
-            failures.append(exc)
-            raise
+        while not stop.is_set():
+            content = text_about("salaries", 2 + len(rounds) % 9)
+            rounds.append(filled.ingest(Document(content=content, source="salaries.md")).version)
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        for _ in range(4):
-            damage(
-                dsn,
-                "DELETE FROM chunk_vectors WHERE chunk_id % 3 = 0",
-                "DELETE FROM chunk_lexical WHERE chunk_id % 4 = 0",
-            )
-            filled.verify(repair=True)
-    finally:
-        stop.set()
-        writer.join()
-    assert failures == []
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write)
+        try:
+            for wanted in (4, 8, 12, 16):
+                damage(
+                    dsn,
+                    "DELETE FROM chunk_vectors WHERE chunk_id % 3 = 0",
+                    "DELETE FROM chunk_lexical WHERE chunk_id % 4 = 0",
+                )
+                filled.verify(repair=True)
+                while len(rounds) < wanted and not writing.done():
+                    time.sleep(0.01)
+        finally:
+            stop.set()
+        writing.result()
     assert filled.verify(repair=True).clean
     assert found(filled.verify(deep=True)) == {}
     assert filled.check() == []
