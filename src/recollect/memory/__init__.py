@@ -1,7 +1,9 @@
-"""Memory of conversations: turns are remembered as they are said, and recalled by what they mean and say."""
+"""Memory of conversations: turns are remembered as they are said, and recalled by what they mean and say.
+
+`recollect.memory.service.Memory` is the way in; it needs a store, which is why it is not imported here.
+"""
 
 from recollect.memory.patterns import QueryPatternTracker
-from recollect.memory.service import Memory
 from recollect.memory.terms import TurnLexicon
 
-__all__ = ["Memory", "QueryPatternTracker", "TurnLexicon"]
+__all__ = ["QueryPatternTracker", "TurnLexicon"]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from recollect.ingest.documents import BatchWriter
     from recollect.ingest.prepare import Preparer, TokenPacker
     from recollect.llm.base import ChatModel
+    from recollect.memory import QueryPatternTracker
+    from recollect.memory.service import Memory
     from recollect.retrieval.search import Searcher
     from recollect.retrieval.why_not import WhyNotInquiry
     from recollect.store.collections import Collection
@@ -55,15 +57,20 @@ class Parts:
         self._embedder_lock = threading.Lock()
         self._store: Store | None = None
         self._searcher: Searcher | None = None
+        self._memories: dict[int, Memory] = {}
+        self._patterns: QueryPatternTracker | None = None
 
     def close(self) -> None:
         """Close the store and let go of its server; the next use opens it again."""
         with self._lock:
             if self._searcher is not None:
                 self._searcher.close()
+            if self._patterns is not None:
+                self._patterns.close()
             if self._store is not None:
                 self._store.close()
-            self._searcher = self._store = None
+            self._searcher = self._store = self._patterns = None
+            self._memories = {}
 
     @property
     def store(self) -> Store:
@@ -162,6 +169,38 @@ class Parts:
                     self.store, self.embedder, self._config, chat_model=lambda: self.chat_model
                 )
             return self._searcher
+
+    @property
+    def query_patterns(self) -> QueryPatternTracker:
+        """Counts what memory is asked for, until the store is closed."""
+        with self._lock:
+            if self._patterns is None:
+                from recollect.memory import QueryPatternTracker
+
+                self._patterns = QueryPatternTracker(self.store.memory)
+            return self._patterns
+
+    def memory(self, scope: Scope) -> Memory:
+        """Remembers and recalls the conversations of a tenant."""
+        with self._lock:
+            found = self._memories.get(scope.tenant_id)
+            if found is None:
+                from recollect.embedding.cached import CachedEmbedder
+                from recollect.memory.service import Memory
+                from recollect.retrieval.turns import TurnTerms
+
+                # Only questions are kept: turns are seldom said twice, and what is deleted must leave nothing behind.
+                cached = CachedEmbedder(
+                    self.embedder, None, query_cache_size=self._config.retrieval.query_cache_entries
+                )
+                found = self._memories[scope.tenant_id] = Memory(
+                    self.store.memory,
+                    self.store.recalls,
+                    cached,
+                    TurnTerms(self._config.language, salt=scope.tenant_id),
+                    tracker=self.query_patterns,
+                )
+            return found
 
     def why_not(self) -> WhyNotInquiry:
         """Says why searches of the open store do not find a document."""

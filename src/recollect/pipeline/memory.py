@@ -1,0 +1,145 @@
+"""Conversations: what was said is remembered and recalled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from recollect.model.memory import Episode, RecallOptions, Recollection, Remembered, SessionRecord, Turn
+from recollect.pipeline.parts import Parts, scope_of
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from recollect.config import RAGConfig
+    from recollect.memory import QueryPatternTracker
+
+_PAGE_TURNS = 1_000
+
+
+class Conversations:
+    """The part of `RAGPipeline` that remembers conversations.
+
+    Attributes:
+        config: The settings.
+    """
+
+    config: RAGConfig
+    _parts: Parts
+
+    def remember(
+        self,
+        session: str,
+        turns: Turn | str | Sequence[Turn | str],
+        *,
+        role: str = "user",
+        at: datetime | None = None,
+        user: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        tenant_id: int | None = None,
+    ) -> Remembered:
+        """Append turns to a conversation; they can be recalled when this returns.
+
+        Args:
+            session: Your id of the conversation, made where it is missing.
+            turns: What was said, in its order. A turn whose ``turn_id`` is stored already is not stored again.
+            role: Who said what is given as text alone: ``user``, ``assistant``, or a name.
+            at: When that was said (without a zone: UTC); None: not known.
+            user: Whose conversation it is, so that `recall` can search all of theirs.
+            metadata: Of the session, where it is made.
+            tenant_id: Whose memory; None: the default tenant's.
+
+        Returns:
+            Where each turn stands in its session.
+
+        Raises:
+            UsageError: A name or a turn is not valid; then nothing is stored.
+            ConflictError: The session is another user's, or a turn's id is stored with other words.
+            ProviderError: The embedding model failed.
+
+        Example:
+            >>> from recollect import RAGPipeline
+            >>> with RAGPipeline() as rag:  # doctest: +SKIP
+            ...     rag.remember("chat-1", "My sister lives in Lisbon.", user="ada")
+            ...     rag.recall("Where does my sister live?", user="ada")[0].episode.content
+            'My sister lives in Lisbon.'
+        """
+        given = [turns] if isinstance(turns, Turn | str) else turns
+        complete = [Turn(content=turn, role=role, at=at) if isinstance(turn, str) else turn for turn in given]
+        scope = scope_of(tenant_id)
+        return self._parts.memory(scope).remember(scope, session, complete, user=user, metadata=metadata)
+
+    def recall(
+        self,
+        query: str,
+        options: RecallOptions | None = None,
+        *,
+        session: str | None = None,
+        user: str | None = None,
+        tenant_id: int | None = None,
+        as_of: datetime | None = None,
+    ) -> list[Recollection]:
+        """The turns that answer a question, best first, each with those around it.
+
+        Args:
+            query: In plain words.
+            options: How to search; None: the defaults.
+            session: Search this conversation.
+            user: Search all conversations of this user, beside the one named; without either, every one of the tenant.
+            tenant_id: Whose memory; None: the default tenant's.
+            as_of: What was known at this time (without a zone: UTC); None: now.
+
+        Raises:
+            UsageError: The query or an option is not valid.
+            NotFoundError: There is no such session.
+        """
+        scope = scope_of(tenant_id, as_of)
+        return self._parts.memory(scope).recall(scope, query, options, session=session, user=user)
+
+    def list_sessions(
+        self, *, user: str | None = None, limit: int = 100, offset: int = 0, tenant_id: int | None = None
+    ) -> list[SessionRecord]:
+        """Conversations, the one with the latest turn first; ``user``: only this user's."""
+        return self._parts.store.memory.list_sessions(scope_of(tenant_id), user=user, limit=limit, offset=offset)
+
+    def get_session(self, session: str, *, tenant_id: int | None = None) -> SessionRecord:
+        """One conversation by its id.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        return self._parts.store.memory.get_session(scope_of(tenant_id), session)
+
+    def session_turns(
+        self,
+        session: str,
+        *,
+        after: int = 0,
+        limit: int = _PAGE_TURNS,
+        tenant_id: int | None = None,
+        as_of: datetime | None = None,
+    ) -> list[Episode]:
+        """A conversation's turns in their order; ``after`` is the last position of the page before.
+
+        Raises:
+            NotFoundError: There is no such session.
+        """
+        scope = scope_of(tenant_id, as_of)
+        name = self._parts.store.memory.get_session(scope, session).name
+        return self._parts.store.memory.turns(scope, name, after=after, limit=limit)
+
+    def delete_session(self, session: str, *, tenant_id: int | None = None) -> int:
+        """Remove a conversation with everything that was made of it, physically.
+
+        Returns:
+            How many turns it had.
+
+        Raises:
+            NotFoundError: There is none of that name.
+        """
+        return self._parts.store.memory.delete_session(scope_of(tenant_id), session)
+
+    @property
+    def query_patterns(self) -> QueryPatternTracker:
+        """What memory is asked for again and again."""
+        return self._parts.query_patterns
