@@ -1,0 +1,241 @@
+"""Memory through the pipeline: what is remembered is recalled, in its session, for its user, as of its time."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from recollect import RAGPipeline
+from recollect.errors import ConflictError, NotFoundError, UsageError
+from recollect.model.memory import RecallOptions, Turn
+
+CHAT = [
+    Turn(role="Ada", content="I moved to Lisbon with my sister.", at=datetime(2023, 5, 8, tzinfo=UTC)),
+    Turn(role="Ben", content="How lovely! Which neighbourhood?", at=datetime(2023, 5, 8, tzinfo=UTC)),
+    Turn(role="Ada", content="Alfama, close to the castle.", at=datetime(2023, 5, 8, tzinfo=UTC)),
+    Turn(role="Ben", content="My marathon is next week.", at=datetime(2023, 6, 1, tzinfo=UTC)),
+    Turn(role="Ada", content="Good luck with the running!", at=datetime(2023, 6, 1, tzinfo=UTC)),
+]
+
+
+def contents(found) -> list[str]:
+    return [recollection.episode.content for recollection in found]
+
+
+@pytest.fixture
+def chat(pipeline: RAGPipeline) -> RAGPipeline:
+    pipeline.remember("chat", CHAT, user="ada")
+    pipeline.remember("other", "I moved to Oslo with my brother.", role="Cleo", user="cleo")
+    return pipeline
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "dense", "lexical"])
+def test_what_was_said_is_found(chat: RAGPipeline, mode: str):
+    found = chat.recall("Who moved to Lisbon?", RecallOptions(mode=mode), session="chat")
+    assert found[0].episode.content == CHAT[0].content
+    assert [recollection.rank for recollection in found] == list(range(1, len(found) + 1))
+    assert (found[0].episode.role, found[0].user, found[0].episode.at) == ("Ada", "ada", CHAT[0].at)
+    assert (found[0].similarity is None) == (mode == "lexical")
+    assert (found[0].bm25 is None) == (mode == "dense")
+
+
+def test_an_answer_is_found_by_the_words_of_the_turn_before_it(chat: RAGPipeline):
+    found = chat.recall("Which neighbourhood?", RecallOptions(mode="lexical"), session="chat")
+    assert contents(found)[:2] == [CHAT[1].content, CHAT[2].content]
+
+
+def test_a_hit_comes_with_its_neighbours(chat: RAGPipeline):
+    options = RecallOptions(top_k=1, before=2, after=1)
+    hit = chat.recall("Alfama castle", options, session="chat")[0]
+    assert hit.episode.content == CHAT[2].content
+    assert [turn.content for turn in hit.before] == [CHAT[0].content, CHAT[1].content]
+    assert [turn.content for turn in hit.after] == [CHAT[3].content]
+    alone = chat.recall("Alfama castle", RecallOptions(top_k=1, before=0, after=0), session="chat")[0]
+    assert alone.before == alone.after == ()
+
+
+def test_the_day_is_part_of_what_is_searched(chat: RAGPipeline):
+    found = chat.recall("What was said in June 2023?", RecallOptions(mode="lexical", top_k=2), session="chat")
+    assert set(contents(found)) == {CHAT[3].content, CHAT[4].content}
+
+
+def test_sessions_users_and_everybody(chat: RAGPipeline):
+    question = "Who moved where?"
+    assert CHAT[0].content not in contents(chat.recall(question, session="other"))
+    assert {found.user for found in chat.recall(question, user="ada")} == {"ada"}
+    assert {found.user for found in chat.recall(question)} == {"ada", "cleo"}
+    both = chat.recall(question, session="other", user="ada")
+    assert {found.episode.session for found in both} == {"chat", "other"}
+    assert chat.recall(question, user="nobody") == []
+    with pytest.raises(NotFoundError, match="sessions list"):
+        chat.recall(question, session="missing")
+
+
+def test_another_tenants_memory_does_not_exist(chat: RAGPipeline):
+    with chat.store.database.transaction(_scope()) as connection:
+        connection.execute("INSERT INTO tenants (tenant_id, name) VALUES (2, 'other')")
+    chat.remember("chat", "Lisbon is theirs.", tenant_id=2)
+    assert contents(chat.recall("Lisbon", tenant_id=2)) == ["Lisbon is theirs."]
+    assert "Lisbon is theirs." not in contents(chat.recall("Lisbon"))
+    assert [session.turn_count for session in chat.list_sessions(tenant_id=2)] == [1]
+
+
+def test_turns_between_two_times(chat: RAGPipeline):
+    june = datetime(2023, 6, 1, tzinfo=UTC)
+    later = chat.recall("Lisbon marathon running", RecallOptions(since=june))
+    assert set(contents(later)) == {CHAT[3].content, CHAT[4].content}
+    earlier = chat.recall("Lisbon marathon running", RecallOptions(until=june))
+    assert set(contents(earlier)) == {turn.content for turn in CHAT[:3]}
+
+
+def test_what_was_not_known_yet_does_not_exist(chat: RAGPipeline):
+    moment = chat.session_turns("chat")[-1].known_from
+    chat.remember("chat", "The castle was closed for repairs.", role="Ada")
+    now = chat.recall("castle repairs", session="chat")
+    assert now[0].episode.content == "The castle was closed for repairs."
+    then = chat.recall("castle repairs", session="chat", as_of=moment)
+    assert "The castle was closed for repairs." not in contents(then)
+    assert all(turn.known_from <= moment for hit in then for turn in (*hit.before, hit.episode, *hit.after))
+    assert chat.recall("castle", session="chat", as_of=moment - timedelta(days=1)) == []
+    assert len(chat.session_turns("chat", as_of=moment)) == len(CHAT)
+
+
+def test_a_turn_with_an_id_is_stored_once(pipeline: RAGPipeline):
+    first = pipeline.remember("s", [Turn(content="a", turn_id="1"), Turn(content="b", turn_id="2")])
+    assert (first.positions, first.added) == ((1, 2), 2)
+    again = pipeline.remember("s", [Turn(content="b", turn_id="2"), Turn(content="c", turn_id="3"), Turn(content="b")])
+    assert (again.positions, again.added) == ((2, 3, 4), 2)
+    twice = pipeline.remember("s", [Turn(content="d", turn_id="4"), Turn(content="d", turn_id="4")])
+    assert (twice.positions, twice.added) == ((5, 5), 1)
+    with pytest.raises(ConflictError, match="'2'"):
+        pipeline.remember("s", [Turn(content="not b", turn_id="2")])
+    assert [turn.content for turn in pipeline.session_turns("s")] == ["a", "b", "c", "b", "d"]
+
+
+def test_appends_at_the_same_time_get_places_of_their_own(pipeline: RAGPipeline):
+    pipeline.remember("s", "begin")
+    failures: list[BaseException] = []
+
+    def append(worker: int) -> None:
+        try:
+            for number in range(5):
+                pipeline.remember("s", [f"{worker}-{number}-a", f"{worker}-{number}-b"])
+        except BaseException as exc:  # noqa: BLE001 - reported below
+            failures.append(exc)
+
+    threads = [threading.Thread(target=append, args=(worker,)) for worker in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    turns = pipeline.session_turns("s")
+    assert [turn.position for turn in turns] == list(range(1, 62))
+    said = [turn.content for turn in turns]
+    for worker in range(6):
+        own = [content for content in said if content.startswith(f"{worker}-")]
+        assert own == [f"{worker}-{number}-{half}" for number in range(5) for half in "ab"]
+    # What one call appends stays together.
+    assert all(said[at + 1] == said[at][:-1] + "b" for at in range(1, 61, 2))
+    known = [turn.known_from for turn in turns]
+    assert known == sorted(known)
+    assert pipeline.get_session("s").turn_count == 61
+
+
+def test_words_are_counted_by_what_was_said_in_the_end(pipeline: RAGPipeline):
+    """However turns came, one by one or together, memory is the same."""
+    pipeline.remember("together", CHAT)
+    for turn in CHAT:
+        pipeline.remember("singly", [turn])
+    together = pipeline.recall("Which neighbourhood of Lisbon?", session="together")
+    singly = pipeline.recall("Which neighbourhood of Lisbon?", session="singly")
+    assert contents(together) == contents(singly)
+    assert [hit.bm25 for hit in together] == pytest.approx([hit.bm25 for hit in singly])
+    assert [hit.similarity for hit in together] == pytest.approx([hit.similarity for hit in singly], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("turn", "message"),
+    [
+        (Turn(content=" \n"), "Turn 2 says nothing"),
+        (Turn(content="x" * 100_001), "document"),
+        (Turn(content="x", role=" "), "role"),
+        (Turn(content="x", turn_id="i" * 201), "at most 200"),
+        (Turn(content="x", metadata={"a": float("nan")}), "metadata"),
+        (Turn(content="x", metadata={"a": "\0"}), "metadata"),
+        (Turn(content="x", at="yesterday"), "date and time"),
+    ],
+)
+def test_what_cannot_be_remembered_is_refused_before_anything_is_stored(
+    pipeline: RAGPipeline, turn: Turn, message: str
+):
+    with pytest.raises(UsageError, match=message):
+        pipeline.remember("s", [Turn(content="fine"), turn])
+    assert pipeline.list_sessions() == []
+
+
+@pytest.mark.parametrize("session", ["", " ", "\0", "s" * 201])
+def test_names_of_sessions_are_checked(pipeline: RAGPipeline, session: str):
+    with pytest.raises(UsageError, match="session id"):
+        pipeline.remember(session, "hello")
+    with pytest.raises(UsageError, match="user id"):
+        pipeline.remember("s", "hello", user=session)
+
+
+@pytest.mark.parametrize(
+    "content", ["a\0b", "half \ud83d of a pair", "مرحبا، كيف حالك؟", "🙂", "的 是", "!!!", "x" * 5_000, "a\u202eb"]
+)
+def test_any_text_can_be_said_and_recalled(pipeline: RAGPipeline, content: str):
+    pipeline.remember("s", content)
+    kept = pipeline.session_turns("s")[0].content
+    assert kept == content.replace("\0", "\ufffd").replace("\ud83d", "\ufffd")
+    assert contents(pipeline.recall(content, session="s")) == [kept]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (RecallOptions(top_k=0), "top_k"),
+        (RecallOptions(before=-1), "before"),
+        (RecallOptions(mode="fuzzy"), "mode"),
+        (RecallOptions(since=datetime(2024, 1, 1, tzinfo=UTC), until=datetime(2023, 1, 1, tzinfo=UTC)), "since"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(pipeline: RAGPipeline, options: RecallOptions, message: str):
+    with pytest.raises(UsageError, match=message):
+        pipeline.recall("anything", options)
+
+
+def test_an_empty_question_is_refused_and_an_empty_memory_is_empty(pipeline: RAGPipeline):
+    with pytest.raises(UsageError, match="empty"):
+        pipeline.recall("  ")
+    assert pipeline.recall("anything") == []
+    assert pipeline.list_sessions() == []
+
+
+def test_a_deleted_session_is_gone(chat: RAGPipeline):
+    assert chat.delete_session("chat") == len(CHAT)
+    assert contents(chat.recall("Lisbon")) == ["I moved to Oslo with my brother."]
+    with pytest.raises(NotFoundError):
+        chat.get_session("chat")
+
+
+def test_what_is_recalled_again_and_again_is_known_after_a_restart(chat: RAGPipeline):
+    for _ in range(3):
+        chat.recall("Who moved to Lisbon?", RecallOptions(top_k=1), session="chat")
+    chat.recall("marathon", RecallOptions(top_k=1), session="chat")
+    chat.close()  # the next call opens it again
+    candidates = chat.query_patterns.get_consolidation_candidates(3)
+    assert [(one.episode.content, one.retrievals) for one in candidates] == [(CHAT[0].content, 3)]
+    chat.recall("Who moved to Lisbon?", RecallOptions(top_k=1), session="chat")
+    assert chat.query_patterns.get_consolidation_candidates(4)[0].retrievals == 4
+    with pytest.raises(UsageError):
+        chat.query_patterns.get_consolidation_candidates(0)
+
+
+def _scope():
+    from recollect.model import Scope
+
+    return Scope()
