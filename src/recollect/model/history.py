@@ -1,0 +1,192 @@
+"""What became of documents and of the evidence for a question, and the receipts of erasures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from recollect.model.passage import RetrievedContext
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionRecord:
+    """One version of a document.
+
+    Attributes:
+        version: 1, 2, …
+        known_from: When it became known.
+        known_to: When it was replaced, deleted or expired; None: it is current.
+        expires_at: When it expires or was to expire; None: never.
+        event_time: When it happened, or began to.
+        event_end: When that ended; None: it was an instant, or is not known.
+        character_count: Of its content.
+        content_hash: SHA-256 of its content, in hexadecimal digits.
+    """
+
+    version: int
+    version_id: int
+    title: str
+    known_from: datetime
+    known_to: datetime | None
+    expires_at: datetime | None
+    event_time: datetime | None
+    event_end: datetime | None
+    chunk_count: int
+    character_count: int
+    content_hash: str
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentHistory:
+    """A document and all of its versions, oldest first."""
+
+    document_id: int
+    source: str
+    collection: str
+    versions: tuple[VersionRecord, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionDiff:
+    """How the text of a document changed from one version to another.
+
+    Attributes:
+        lines: The unified diff, line by line without line ends; empty where the texts are equal.
+        added: Lines that came.
+        removed: Lines that went.
+    """
+
+    document_id: int
+    source: str
+    from_version: int
+    to_version: int
+    lines: tuple[str, ...]
+    added: int
+    removed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovedEvidence:
+    """A passage that is among the evidence of one moment only.
+
+    Attributes:
+        passage: As it was found.
+        outranked: Its version was known at the other moment as well, but others were better; otherwise it was not.
+    """
+
+    passage: RetrievedContext
+    outranked: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceDiff:
+    """How the evidence for a question changed between two moments.
+
+    Attributes:
+        question: As asked.
+        from_time: The earlier moment, usually.
+        to_time: The other one.
+        came: Found at ``to_time`` only, best first.
+        went: Found at ``from_time`` only, best first.
+        stayed: Found at both in the same words, as found at ``to_time``.
+        changed: (before, after): of one document, in other words.
+    """
+
+    question: str
+    collection: str
+    from_time: datetime
+    to_time: datetime
+    came: tuple[MovedEvidence, ...]
+    went: tuple[MovedEvidence, ...]
+    stayed: tuple[RetrievedContext, ...]
+    changed: tuple[tuple[RetrievedContext, RetrievedContext], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasedDocument:
+    """What a receipt says of one document: nothing of its content, and not its name.
+
+    Attributes:
+        hashes: One a version: SHA-256 of the receipt's salt followed by the SHA-256 of the content. Whoever holds the
+            content can prove with it that the receipt means it; whoever holds the receipt learns nothing.
+    """
+
+    document_id: int
+    version_count: int
+    hashes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasureProbe:
+    """What was looked for after an erasure, in every text and every hash of the tenant in the database.
+
+    Attributes:
+        phrases: How many phrases that stood in the erased documents alone.
+        hashes: How many hashes of contents, files and chunks that the erased documents alone had.
+        places: In how many columns of tables was looked.
+        found: Rows that hold one of them, by ``table.column``; empty for a complete erasure.
+    """
+
+    phrases: int
+    hashes: int
+    places: int
+    found: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasureReceipt:
+    """The receipt of an erasure; the audit keeps the same.
+
+    Attributes:
+        receipt_id: Of the audit's record.
+        erased_by: Who asked for it, as told.
+        reason: Why, as told.
+        salt: Of the hashes, in hexadecimal digits.
+        counts: Rows removed, by kind.
+        copies: Ids of other documents that hold, or held in an older version, the same content: they are not erased.
+        remains: What is left outside the tables, and until when, in words.
+    """
+
+    receipt_id: int
+    tenant_id: int
+    erased_at: datetime
+    erased_by: str
+    reason: str | None
+    documents: tuple[ErasedDocument, ...]
+    salt: str
+    counts: Mapping[str, int]
+    copies: tuple[int, ...]
+    probe: ErasureProbe
+    remains: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether the probe found nothing."""
+        return not self.probe.found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRecord:
+    """Something that was done; ``details`` as JSON values."""
+
+    audit_id: int
+    at: datetime
+    action: str
+    actor: str
+    details: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanupReport:
+    """What a clean-up did.
+
+    Attributes:
+        expired: Documents that were closed because their time was over.
+        partitions_dropped: Names of the audit's partitions that were past their retention.
+    """
+
+    expired: int
+    partitions_dropped: tuple[str, ...]

@@ -1,0 +1,262 @@
+"""What became of documents: their versions, what expired, and what was erased."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from recollect.errors import NotFoundError, UsageError
+from recollect.model.history import CleanupReport, VersionDiff
+from recollect.model.time import read_duration
+from recollect.pipeline.parts import Parts, scope_of
+
+if TYPE_CHECKING:
+    from recollect.config import RAGConfig
+    from recollect.model import RetrievalOptions
+    from recollect.model.history import AuditRecord, DocumentHistory, ErasureReceipt, EvidenceDiff
+    from recollect.model.time import Duration, Moment
+    from recollect.store.writer import WrittenDocument
+
+#: Who is named in the audit where nobody else is.
+LIBRARY = "library"
+
+
+class History:
+    """The part of `RAGPipeline` that looks after the times of documents.
+
+    Attributes:
+        config: The settings.
+    """
+
+    config: RAGConfig
+    _parts: Parts
+
+    def document_history(self, document: int | str, *, tenant_id: int | None = None) -> DocumentHistory:
+        """Every version of a document, oldest first; the document may be deleted.
+
+        Args:
+            document: By id or by source.
+            tenant_id: Whose; None: the default tenant's.
+
+        Raises:
+            NotFoundError: There is none.
+            UsageError: Several have that source.
+        """
+        scope = scope_of(tenant_id)
+        return self._parts.store.history.versions(scope, self._parts.store.documents.resolve(scope, document))
+
+    def document_diff(
+        self,
+        document: int | str,
+        *,
+        from_version: int | None = None,
+        to_version: int | None = None,
+        context_lines: int = 3,
+        tenant_id: int | None = None,
+    ) -> VersionDiff:
+        """How the text of a document changed from one version to another, as a unified diff.
+
+        Args:
+            document: By id or by source.
+            from_version: None: the one before ``to_version``.
+            to_version: None: the newest.
+            context_lines: Unchanged lines shown around each change.
+            tenant_id: Whose; None: the default tenant's.
+
+        Raises:
+            NotFoundError: There is no such document or version.
+            UsageError: The document has one version only, and none is named.
+        """
+        scope = scope_of(tenant_id)
+        history = self.document_history(document, tenant_id=tenant_id)
+        known = [version.version for version in history.versions]
+        last = known[-1] if to_version is None else to_version
+        first = (
+            max((number for number in known if number < last), default=None) if from_version is None else from_version
+        )
+        if first is None:
+            raise UsageError(f"There is no version before {last} of {history.source!r}: nothing to compare it with.")
+        for number in (first, last):
+            if number not in known:
+                raise NotFoundError(f"{history.source!r} has no version {number}; it has {_listed(known)}.")
+        texts = [self._parts.store.history.content(scope, history.document_id, number) for number in (first, last)]
+        lines = _unified(texts[0], texts[1], (first, last), context_lines)
+        changes = lines[2:]
+        return VersionDiff(
+            document_id=history.document_id,
+            source=history.source,
+            from_version=first,
+            to_version=last,
+            lines=tuple(lines),
+            added=sum(line.startswith("+") for line in changes),
+            removed=sum(line.startswith("-") for line in changes),
+        )
+
+    def restore_document(
+        self, document: int | str, version: int, *, actor: str = LIBRARY, tenant_id: int | None = None
+    ) -> WrittenDocument:
+        """Make what an old version said the newest version; the versions between stay in the history.
+
+        Title, text, metadata, language and dates are the old version's. Department, tags and grants stay as they are,
+        and the next ingest of an unchanged file leaves the restored version alone.
+
+        Args:
+            document: By id or by source; it may be deleted.
+            version: Which one, from 1.
+            actor: Who asks, for the audit.
+            tenant_id: Whose; None: the default tenant's.
+
+        Raises:
+            NotFoundError: There is no such document or version.
+        """
+        scope = scope_of(tenant_id)
+        document_id = self._parts.store.documents.resolve(scope, document)
+        return self._parts.store.history.restore(scope, document_id, version, actor=actor)
+
+    def set_document_ttl(self, document: int | str, ttl: Duration | None, *, tenant_id: int | None = None) -> None:
+        """Decide how long a document is found from now on.
+
+        Args:
+            document: By id or by source.
+            ttl: So long from now; None: it never expires.
+            tenant_id: Whose; None: the default tenant's.
+
+        Raises:
+            NotFoundError: There is no such document, or it is deleted.
+            UsageError: ``ttl`` is no length of time.
+        """
+        scope = scope_of(tenant_id)
+        lifetime = None if ttl is None else read_duration(ttl, name="ttl")
+        document_id = self._parts.store.documents.resolve(scope, document)
+        if not self._parts.store.expiry.set_lifetime(scope, document_id, lifetime):
+            raise NotFoundError(f"The document {document!r} is deleted: it has no time left to live.")
+
+    def erase(
+        self,
+        documents: Sequence[int | str],
+        *,
+        actor: str = LIBRARY,
+        reason: str | None = None,
+        tenant_id: int | None = None,
+    ) -> ErasureReceipt:
+        """Remove documents physically, with every version, and prove it.
+
+        Afterwards the store is searched for the hashes and for distinctive phrases of what was erased. The receipt
+        holds none of the content; the audit keeps it.
+
+        Args:
+            documents: By id or by source.
+            actor: Who asks, for the receipt.
+            reason: Why, for the receipt; None: nothing is said.
+            tenant_id: Whose; None: the default tenant's.
+
+        Raises:
+            NotFoundError: One of them does not exist; then none is erased.
+        """
+        scope, store = scope_of(tenant_id), self._parts.store
+        ids = [store.documents.resolve(scope, document) for document in documents]
+        receipt = store.erasure.erase(scope, ids, actor=actor, reason=reason)
+        self._parts.searcher.forget()
+        # The statistics of terms still count the erased words.
+        for place in store.collections.list_all(scope):
+            if place.stats_pending:
+                store.collections.refresh_term_stats(scope, place)
+        return receipt
+
+    def list_audit(
+        self,
+        *,
+        action: str | None = None,
+        before: int | None = None,
+        limit: int = 100,
+        tenant_id: int | None = None,
+    ) -> list[AuditRecord]:
+        """What was done to documents, newest first.
+
+        Args:
+            action: Only ``erase`` or ``restore``; None: all.
+            before: Only records older than the one of this id: the next page.
+            limit: Records at most.
+            tenant_id: Whose; None: the default tenant's.
+        """
+        return self._parts.store.audit.page(scope_of(tenant_id), action=action, before=before, limit=limit)
+
+    def cleanup_expired(self, *, collection: str | None = None, tenant_id: int | None = None) -> int:
+        """Close every document whose time is over; searches leave them out without it.
+
+        Args:
+            collection: Only of this one; None: of all.
+            tenant_id: Whose; None: the default tenant's.
+
+        Returns:
+            How many documents expired by this call.
+
+        Raises:
+            NotFoundError: There is no such collection.
+        """
+        scope, store = scope_of(tenant_id), self._parts.store
+        place = None if collection is None else store.collections.get(scope, collection).collection_id
+        return store.expiry.close_all(scope, place)
+
+    def cleanup(self, *, tenant_id: int | None = None) -> CleanupReport:
+        """Close what has expired, and keep the audit's partitions: what a worker does every so many hours.
+
+        Args:
+            tenant_id: Whose documents; None: the default tenant's. Partitions hold the records of all tenants.
+        """
+        settings = self.config.temporal.indexing
+        expired = self.cleanup_expired(tenant_id=tenant_id)
+        dropped = self._parts.store.audit.maintain(
+            scope_of(tenant_id),
+            partitions=settings.time_partitions,
+            retention_days=settings.partition_retention_days,
+        )
+        return CleanupReport(expired=expired, partitions_dropped=dropped)
+
+    def diff_evidence(
+        self,
+        question: str,
+        *,
+        from_time: Moment,
+        to_time: Moment | None = None,
+        options: RetrievalOptions | None = None,
+        collection: str | None = None,
+        tenant_id: int | None = None,
+    ) -> EvidenceDiff:
+        """How the evidence for a question changed between two moments: what came, went, stayed and changed.
+
+        Args:
+            question: In plain words.
+            from_time: The earlier moment.
+            to_time: The later one; None: now.
+            options: How to search; None: as answers are searched for.
+            collection: Where; None: the configured one.
+            tenant_id: Whose; None: the default tenant's.
+
+        Raises:
+            UsageError: The question, an option or a time is not valid.
+            NotFoundError: There is no such collection.
+        """
+        from recollect.pipeline.history_evidence import diff_evidence
+
+        return diff_evidence(
+            self.config,
+            self._parts,
+            question,
+            from_time=from_time,
+            to_time=to_time,
+            options=options,
+            collection=collection,
+            tenant_id=tenant_id,
+        )
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def _unified(before: str, after: str, versions: tuple[int, int], context_lines: int) -> list[str]:
+    first, last = (f"version {number}" for number in versions)
+    lines = (before.splitlines(), after.splitlines())
+    return list(difflib.unified_diff(*lines, first, last, n=max(0, context_lines), lineterm=""))

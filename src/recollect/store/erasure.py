@@ -1,0 +1,233 @@
+"""Erasing documents for good, with a receipt: what went, that nothing of it is found any more, what remains where."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg import sql
+
+from recollect.model import Scope
+from recollect.model.history import ErasedDocument, ErasureProbe, ErasureReceipt
+from recollect.store.audit import AuditRepository, record
+from recollect.store.closing import close_documents, count_closed
+from recollect.store.database import Connection, Database, rows
+from recollect.store.sql import queries
+
+_SQL = queries("erasure")
+_WRITER = queries("writer")
+
+#: Phrases that are looked for afterwards, of all documents erased at once.
+PROBE_PHRASES = 12
+_PHRASE_WORDS = 7
+_SHORTEST_PHRASE = 12
+_CONTENTS_A_PAGE = 16
+_KINDS = ("documents", "versions", "chunks", "vectors", "lexical_rows", "token_vectors", "acronyms")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Traces:
+    """What can be looked for of documents, and what else holds the same."""
+
+    version_ids: list[int]
+    documents: tuple[ErasedDocument, ...]
+    salt: str
+    phrases: list[str]
+    chunk_hashes: list[bytes]
+    version_hashes: list[bytes]
+    copies: tuple[int, ...]
+
+
+class ErasureRepository:
+    """Erases documents.
+
+    Args:
+        database: The store's connections.
+        audit: Keeps the receipts.
+    """
+
+    def __init__(self, database: Database, audit: AuditRepository) -> None:
+        self._database = database
+        self._audit = audit
+
+    def erase(
+        self, scope: Scope, document_ids: Sequence[int], *, actor: str, reason: str | None = None
+    ) -> ErasureReceipt:
+        """Remove documents with every version, chunk, vector, lexical row and cached embedding, and prove it.
+
+        What other documents hold as well stays theirs: their chunks, and the cached embeddings of equal texts.
+
+        Args:
+            scope: Whose documents.
+            document_ids: Which ones; those that do not exist are passed over.
+            actor: Who asks, for the receipt.
+            reason: Why, for the receipt; None: nothing is said.
+
+        Returns:
+            The receipt, which the audit keeps too.
+        """
+        ids = sorted(set(document_ids))
+        with self._database.transaction(scope) as connection:
+            closed = close_documents(connection, scope, ids)
+            traces = _traces(connection, scope, ids)
+            counts = _remove(connection, scope, ids, traces, closed)
+            details = {
+                "reason": reason,
+                "salt": traces.salt,
+                "documents": [
+                    {"document_id": one.document_id, "versions": one.version_count, "hashes": list(one.hashes)}
+                    for one in traces.documents
+                ],
+                "counts": counts,
+                "copies": list(traces.copies),
+            }
+            receipt_id, at = record(connection, scope, action="erase", actor=actor, details=details)
+        probe = self._probe(scope, traces)
+        remains = self._remains(scope, at)
+        proved = {"phrases": probe.phrases, "hashes": probe.hashes, "places": probe.places, "found": dict(probe.found)}
+        self._audit.complete(scope, receipt_id, at, {"probe": proved, "remains": list(remains)})
+        return ErasureReceipt(
+            receipt_id=receipt_id,
+            tenant_id=scope.tenant_id,
+            erased_at=at,
+            erased_by=actor,
+            reason=reason,
+            documents=traces.documents,
+            salt=traces.salt,
+            counts=counts,
+            copies=traces.copies,
+            probe=probe,
+            remains=remains,
+        )
+
+    def _probe(self, scope: Scope, traces: _Traces) -> ErasureProbe:
+        """Look for what stood in the erased documents alone, in every column that could hold it."""
+        hashes = [*traces.chunk_hashes, *traces.version_hashes]
+        params = {"tenant_id": scope.tenant_id, "phrases": traces.phrases, "hashes": hashes}
+        found: dict[str, int] = {}
+        with self._database.transaction(scope) as connection:
+            places = rows(connection, _SQL["places"])
+            for table, column, is_hash in places:
+                count = connection.execute(_looking(table, column, is_hash=is_hash), params, binary=True).fetchone()
+                if count and count[0]:
+                    found[f"{table}.{column}"] = int(count[0])
+        return ErasureProbe(phrases=len(traces.phrases), hashes=len(hashes), places=len(places), found=found)
+
+    def _remains(self, scope: Scope, at: datetime) -> tuple[str, ...]:
+        with self._database.transaction(scope) as connection:
+            settings: dict[str, str] = dict(rows(connection, _SQL["settings"]))
+        archived = settings.get("archive_mode", "off") != "off"
+        log = (
+            "Write-ahead log: its segments hold the former rows until they are recycled, after two checkpoints "
+            f"(checkpoint_timeout {settings.get('checkpoint_timeout')}, max_wal_size {settings.get('max_wal_size')}, "
+            f"wal_keep_size {settings.get('wal_keep_size')})"
+        )
+        kept = "; archiving is on: archived segments hold them until they are deleted." if archived else "."
+        return (
+            f"Backups, dumps and snapshots made before {at.isoformat()}: until they are deleted.",
+            log + kept,
+            "Database files: the space of removed rows, which no query reads, until VACUUM has passed over the tables.",
+            "Other running processes: cached replies that no search is answered from, until they fall out or the "
+            "process ends.",
+        )
+
+
+def _traces(connection: Connection, scope: Scope, ids: list[int]) -> _Traces:
+    params: dict[str, Any] = {"tenant_id": scope.tenant_id, "document_ids": ids}
+    versions = rows(connection, _SQL["versions"], params)
+    version_ids = [row[1] for row in versions]
+    salt = secrets.token_hex(16)
+    hashes: dict[int, list[str]] = {}
+    for document_id, _, content_hash, _ in versions:
+        hashes.setdefault(document_id, []).append(salted(salt, content_hash))
+    params |= {
+        "version_ids": version_ids,
+        "content_hashes": [row[2] for row in versions],
+        "hashes": [one for row in versions for one in row[2:] if one is not None],
+    }
+    candidates = _candidates(connection, params)
+    shared = {row[0] for row in rows(connection, _SQL["shared_phrases"], {**params, "phrases": candidates})}
+    return _Traces(
+        version_ids=version_ids,
+        documents=tuple(
+            ErasedDocument(document_id=document_id, version_count=len(own), hashes=tuple(own))
+            for document_id, own in hashes.items()
+        ),
+        salt=salt,
+        phrases=[phrase for phrase in candidates if phrase not in shared],
+        chunk_hashes=[bytes(row[0]) for row in rows(connection, _SQL["own_chunk_hashes"], params)],
+        version_hashes=[bytes(row[0]) for row in rows(connection, _SQL["own_version_hashes"], params)],
+        copies=tuple(row[0] for row in rows(connection, _SQL["copies"], params)),
+    )
+
+
+def _candidates(connection: Connection, params: Mapping[str, Any]) -> list[str]:
+    """Phrases of the contents, drawn by lot over all of them; a fixed seed has no say in what is looked for."""
+    lot = random.SystemRandom()
+    version_ids = list(params["version_ids"])
+    chosen = lot.sample(version_ids, min(len(version_ids), _CONTENTS_A_PAGE))
+    contents = rows(connection, _SQL["contents"], {**params, "version_ids": chosen})
+    found = [phrase for row in contents for phrase in phrases_of(row[0])]
+    return lot.sample(found, min(len(found), PROBE_PHRASES))
+
+
+def phrases_of(content: str) -> list[str]:
+    """Stretches of some words of a text, each within a line and in its very characters, none of them overlapping.
+
+    Args:
+        content: A line shorter than a phrase is one itself, unless it is too short to mean anything.
+    """
+    found: list[str] = []
+    for line in content.splitlines():
+        words = line.split(" ")
+        for start in range(0, len(words), _PHRASE_WORDS):
+            phrase = " ".join(words[start : start + _PHRASE_WORDS]).strip()
+            # JSON would write these in another way, and the phrase would not be met in it.
+            if len(phrase) >= _SHORTEST_PHRASE and not {'"', "\\", "\t"} & set(phrase):
+                found.append(phrase)
+    return list(dict.fromkeys(found))
+
+
+def salted(salt: str, content_hash: bytes) -> str:
+    """What a receipt says of a content: SHA-256 of the salt (as bytes) followed by the SHA-256 of the content."""
+    return hashlib.sha256(bytes.fromhex(salt) + content_hash).hexdigest()
+
+
+def _remove(
+    connection: Connection, scope: Scope, ids: list[int], traces: _Traces, closed: Sequence[tuple[int, int]]
+) -> dict[str, int]:
+    params = {
+        "tenant_id": scope.tenant_id,
+        "document_ids": ids,
+        "version_ids": traces.version_ids,
+        "chunk_hashes": traces.chunk_hashes,
+    }
+    counts = dict(zip(_KINDS, map(int, rows(connection, _SQL["counts"], params)[0]), strict=True))
+    counts["cached_embeddings"] = connection.execute(_SQL["erase_cached"], params).rowcount
+    places = [row[0] for row in rows(connection, _SQL["collections_of"], params)]
+    connection.execute(_WRITER["erase_documents"], params)
+    count_closed(connection, scope, closed)
+    for collection_id in sorted(set(places) - {collection for collection, _ in closed}):
+        # Replies about the past may quote them too: a new revision is a new key for every cache.
+        nothing = {"collection_id": collection_id, "documents": 0, "chunks": 0, "pending": 0, "next_expiry": None}
+        connection.execute(_WRITER["count"], {"tenant_id": scope.tenant_id, **nothing})
+    return counts
+
+
+def _looking(table: str, column: str, *, is_hash: bool) -> sql.Composed:
+    place = {"table": sql.Identifier("recollect", table), "column": sql.Identifier(column)}
+    if is_hash:
+        statement = sql.SQL(
+            "SELECT count(*) FROM {table} WHERE tenant_id = %(tenant_id)s AND {column} = ANY (%(hashes)b::bytea[])"
+        )
+    else:
+        statement = sql.SQL(
+            "SELECT count(*) FROM {table} WHERE tenant_id = %(tenant_id)s AND EXISTS (SELECT FROM "
+            "unnest(%(phrases)s::text[]) AS p (phrase) WHERE strpos({column}::text, p.phrase) > 0)"
+        )
+    return statement.format(**place)

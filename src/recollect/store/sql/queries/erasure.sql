@@ -1,0 +1,69 @@
+-- versions: what is to be erased, by hashes
+SELECT v.document_id, v.version_id, v.content_hash, v.file_hash
+FROM document_versions v WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s)
+ORDER BY v.document_id, v.version
+
+-- contents: what some versions say, to find phrases that stand nowhere else
+SELECT content FROM document_contents
+WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s) ORDER BY version_id
+
+-- counts: rows that go, by kind
+SELECT
+    (SELECT count(*) FROM documents d WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s)),
+    count(*), coalesce(sum(v.chunk_count), 0)::bigint,
+    (SELECT count(*) FROM chunk_vectors x
+     WHERE x.tenant_id = %(tenant_id)s AND x.version_id = ANY (%(version_ids)s)),
+    (SELECT count(*) FROM chunk_lexical x
+     WHERE x.tenant_id = %(tenant_id)s AND x.version_id = ANY (%(version_ids)s)),
+    (SELECT count(*) FROM chunks c JOIN chunk_token_vectors p USING (tenant_id, chunk_id)
+     WHERE c.tenant_id = %(tenant_id)s AND c.version_id = ANY (%(version_ids)s)),
+    (SELECT count(*) FROM version_acronyms a
+     WHERE a.tenant_id = %(tenant_id)s AND a.version_id = ANY (%(version_ids)s))
+FROM document_versions v WHERE v.tenant_id = %(tenant_id)s AND v.version_id = ANY (%(version_ids)s)
+
+-- copies: other documents of which a version has the same content
+SELECT DISTINCT document_id FROM document_versions
+WHERE tenant_id = %(tenant_id)s AND content_hash = ANY (%(content_hashes)b) AND document_id <> ALL (%(document_ids)s)
+ORDER BY document_id
+
+-- own_chunk_hashes: hashes of chunks that no other document has; one pass over the chunks, however many there are
+SELECT c.content_hash FROM chunks c
+WHERE c.tenant_id = %(tenant_id)s AND c.content_hash IN (
+    SELECT o.content_hash FROM chunks o
+    WHERE o.tenant_id = %(tenant_id)s AND o.version_id = ANY (%(version_ids)s))
+GROUP BY c.content_hash HAVING bool_and(c.version_id = ANY (%(version_ids)s))
+
+-- own_version_hashes: hashes of contents and files that no other document has
+SELECT h.hash FROM document_versions v CROSS JOIN LATERAL (VALUES (v.content_hash), (v.file_hash)) AS h (hash)
+WHERE v.tenant_id = %(tenant_id)s AND h.hash = ANY (%(hashes)b)
+GROUP BY h.hash HAVING bool_and(v.document_id = ANY (%(document_ids)s))
+
+-- shared_phrases: those phrases that stand in other documents too
+SELECT p.phrase FROM unnest(%(phrases)s::text[]) AS p (phrase)
+WHERE EXISTS (SELECT FROM document_contents t
+              WHERE t.tenant_id = %(tenant_id)s AND t.version_id <> ALL (%(version_ids)s)
+                AND strpos(t.content, p.phrase) > 0)
+
+-- erase_cached: embeddings of chunks that no other document has; in order, as `put_many` of the cache
+DELETE FROM embedding_cache e USING (
+    SELECT k.model, k.content_hash FROM embedding_cache k
+    WHERE k.tenant_id = %(tenant_id)s AND k.content_hash = ANY (%(chunk_hashes)b)
+    ORDER BY k.content_hash, k.model FOR UPDATE) AS found
+WHERE e.tenant_id = %(tenant_id)s AND e.model = found.model AND e.content_hash = found.content_hash
+
+-- collections_of: where the documents are, in the order of every writer
+SELECT DISTINCT collection_id FROM documents
+WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s) ORDER BY collection_id
+
+-- places: every column of a tenant's table that can hold a text or a hash
+SELECT c.relname, a.attname, t.typname = 'bytea'
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+JOIN pg_type t ON t.oid = a.atttypid
+WHERE c.relnamespace = 'recollect'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+  AND t.typname IN ('text', '_text', 'varchar', 'json', 'jsonb', 'bytea')
+  AND EXISTS (SELECT FROM pg_attribute k WHERE k.attrelid = c.oid AND k.attname = 'tenant_id')
+ORDER BY c.relname, a.attnum
+
+-- settings: what decides how long the write-ahead log is kept
+SELECT name, setting || coalesce(unit, '') FROM pg_settings
+WHERE name IN ('archive_mode', 'checkpoint_timeout', 'max_wal_size', 'wal_keep_size')

@@ -1,0 +1,69 @@
+-- document: whose versions these are
+SELECT d.document_id, d.uri, c.name FROM documents d JOIN collections c USING (tenant_id, collection_id)
+WHERE d.tenant_id = %(tenant_id)s AND d.document_id = %(document_id)s
+
+-- versions: every version of a document, oldest first
+SELECT v.version, v.version_id, v.title, v.known_from, nullif(v.known_to, 'infinity'), nullif(v.expires_at, 'infinity'),
+       v.event_from, v.event_to, v.chunk_count, length(t.content), encode(v.content_hash, 'hex'), v.tags
+FROM document_versions v JOIN document_contents t USING (tenant_id, version_id)
+WHERE v.tenant_id = %(tenant_id)s AND v.document_id = %(document_id)s AND v.known_from <= coalesce(%(as_of)s::timestamptz, 'infinity')
+ORDER BY v.version
+
+-- content: what one version said
+SELECT t.content FROM document_versions v JOIN document_contents t USING (tenant_id, version_id)
+WHERE v.tenant_id = %(tenant_id)s AND v.document_id = %(document_id)s AND v.version = %(version)s
+
+-- known_at: which of these versions were known at a moment
+SELECT version_id FROM document_versions
+WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s)
+  AND known_from <= %(at)s AND known_to > %(at)s AND expires_at > %(at)s
+
+-- old_version: the version that is to be restored, with the tags that the document has today
+SELECT o.version_id, o.collection_id, o.chunk_count, n.tags
+FROM document_versions o JOIN document_versions n ON n.tenant_id = o.tenant_id AND n.version_id = %(latest_id)s
+WHERE o.tenant_id = %(tenant_id)s AND o.document_id = %(document_id)s AND o.version = %(version)s
+
+-- restore_version: what the document said then; whose it is, and the stamp of the file that was read last, as of today,
+-- so that neither old grants come back nor the next ingest of an unchanged file undoes it
+INSERT INTO document_versions (tenant_id, version_id, document_id, collection_id, version, uri, title, department,
+    language, mime_type, metadata, tags, permissions, chunk_count, content_hash, file_hash, fingerprint, event_from,
+    event_to, known_from)
+SELECT o.tenant_id, %(version_id)s, o.document_id, o.collection_id, n.version + 1, n.uri, o.title, n.department,
+    o.language, o.mime_type, o.metadata, n.tags, n.permissions, o.chunk_count, o.content_hash, n.file_hash,
+    n.fingerprint, o.event_from, o.event_to, %(now)s
+FROM document_versions o JOIN document_versions n ON n.tenant_id = o.tenant_id AND n.version_id = %(latest_id)s
+WHERE o.tenant_id = %(tenant_id)s AND o.version_id = %(old_id)s
+
+-- restore_content: the text of the restored version
+INSERT INTO document_contents (tenant_id, version_id, content, headings, pages)
+SELECT tenant_id, %(version_id)s, content, headings, pages FROM document_contents
+WHERE tenant_id = %(tenant_id)s AND version_id = %(old_id)s
+
+-- restore_chunks: its chunks with everything that hangs on them, under new numbers
+WITH old AS MATERIALIZED (
+    SELECT c.chunk_id, nextval('chunks_chunk_id_seq') AS fresh FROM chunks c
+    WHERE c.tenant_id = %(tenant_id)s AND c.version_id = %(old_id)s ORDER BY c.position),
+restored AS (
+    INSERT INTO chunks (tenant_id, chunk_id, version_id, position, start_offset, end_offset, parent_start, parent_end,
+        page, token_count, content_hash, section, text, metadata)
+    SELECT c.tenant_id, o.fresh, %(version_id)s, c.position, c.start_offset, c.end_offset, c.parent_start, c.parent_end,
+        c.page, c.token_count, c.content_hash, c.section, c.text, c.metadata
+    FROM old o JOIN chunks c ON c.tenant_id = %(tenant_id)s AND c.chunk_id = o.chunk_id),
+vectors AS (
+    INSERT INTO chunk_vectors (tenant_id, chunk_id, collection_id, version_id, known_from, embedding)
+    SELECT x.tenant_id, o.fresh, x.collection_id, %(version_id)s, %(now)s, x.embedding
+    FROM old o JOIN chunk_vectors x ON x.tenant_id = %(tenant_id)s AND x.chunk_id = o.chunk_id),
+words AS (
+    INSERT INTO chunk_lexical (tenant_id, chunk_id, collection_id, version_id, known_from, length, lexemes, weights)
+    SELECT l.tenant_id, o.fresh, l.collection_id, %(version_id)s, %(now)s, l.length, l.lexemes, l.weights
+    FROM old o JOIN chunk_lexical l ON l.tenant_id = %(tenant_id)s AND l.chunk_id = o.chunk_id),
+tokens AS (
+    INSERT INTO chunk_token_vectors (tenant_id, chunk_id, packed)
+    SELECT p.tenant_id, o.fresh, p.packed
+    FROM old o JOIN chunk_token_vectors p ON p.tenant_id = %(tenant_id)s AND p.chunk_id = o.chunk_id)
+INSERT INTO version_acronyms (tenant_id, version_id, collection_id, short, long, occurrences)
+SELECT tenant_id, %(version_id)s, collection_id, short, long, occurrences FROM version_acronyms
+WHERE tenant_id = %(tenant_id)s AND version_id = %(old_id)s
+
+-- allocate: the number of the restored version
+SELECT nextval('document_versions_version_id_seq')
