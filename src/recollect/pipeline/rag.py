@@ -12,6 +12,7 @@ from recollect.config import DEFAULT_COLLECTION, RAGConfig
 from recollect.errors import NotFoundError
 from recollect.model import Answer, Document, RetrievalOptions, RetrievedContext, Scope, SearchReply
 from recollect.pipeline.administration import Administration
+from recollect.pipeline.history import History
 from recollect.pipeline.memory import Conversations
 from recollect.pipeline.parts import DownloadProgress, Parts, scope_of
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from recollect.store.store import Store
 
 
-class RAGPipeline(Administration, Conversations):
+class RAGPipeline(Administration, Conversations, History):
     """Ingests documents, searches them and answers from them.
 
     A context manager, safe to share between threads. Nothing is opened before it is needed: the store at the first
