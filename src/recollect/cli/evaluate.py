@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recollect.cli import compare, make, report
+from recollect.cli import compare, evaluate_memory, make, report
 from recollect.cli._evaluation import MAX_TOP_K, Engine, fresh_collection
 from recollect.cli._options import ChunkingOptions, CollectionOption, SearchOptions, command
 from recollect.cli._session import Session
@@ -154,6 +154,7 @@ def _show_metrics(session: Session, metrics: Mapping[str, float]) -> None:
 
 command(app, "beir")(_beir)
 command(app, "spans")(_spans)
+evaluate_memory.register(app)
 compare.register(app)
 report.register(app)
 make.register(app)

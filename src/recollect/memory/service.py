@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from recollect.store.recall import RecallRepository
 
 #: Turns that each arm contributes, at least.
-CANDIDATES = 100
+CANDIDATES = 200
 
 #: Turns that are embedded and stored in one transaction.
 BATCH_TURNS = 500
