@@ -54,8 +54,8 @@ class System(Base):
         self._rag = RAGPipeline(self.config, embedder=self._known)
         plain = {"top_k": TOP_K, "use_cache": False}
         self._options = {
-            "dense": RetrievalOptions(mode="dense", rerank="none", **plain),
-            "lexical": RetrievalOptions(mode="lexical", rerank="none", **plain),
+            "dense": RetrievalOptions(mode="dense", rerank="none", collapse_duplicates=False, **plain),
+            "lexical": RetrievalOptions(mode="lexical", rerank="none", collapse_duplicates=False, **plain),
             "hybrid": RetrievalOptions(rerank="none", **plain),
             "hybrid, reranked": RetrievalOptions(**plain),
             "from the cache": RetrievalOptions(top_k=TOP_K),
