@@ -16,7 +16,7 @@ import pytest
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions, Scope
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, ProviderError
-from recollect.store.verification.report import CHECKS, VerifyReport
+from recollect.store.verification.report import CHECKS, VerifyProgress, VerifyReport
 
 SUBJECTS = ("leave", "invoices", "laptops", "visitors", "parking", "salaries")
 QUERIES = ("rules for parking", "annual leave", "who pays invoices", "visitors and laptops")
@@ -555,8 +555,17 @@ def test_mending_while_others_write(filled: RAGPipeline, dsn: str):
     assert filled.check() == []
 
 
-def test_progress_ends_with_all(filled: RAGPipeline):
-    told: list[tuple[int, int]] = []
-    filled.verify(on_progress=lambda done, total: told.append((done, total)))
-    assert told[-1][0] == told[-1][1] == sum(place.chunk_count for place in filled.list_collections())
-    assert told == sorted(told)
+def test_progress_ends_with_all(filled: RAGPipeline, dsn: str):
+    told: list[VerifyProgress] = []
+    filled.verify(on_progress=told.append)
+    assert told[-1] == VerifyProgress("checking", told[-1].total, told[-1].total)
+    assert told[-1].total == sum(place.chunk_count for place in filled.list_collections())
+    assert [state.done for state in told] == sorted(state.done for state in told)
+
+    told.clear()
+    lost = damage(dsn, "DELETE FROM chunk_lexical WHERE collection_id = 1")
+    filled.verify(repair=True, on_progress=told.append)
+    mending = [state for state in told if state.stage == "mending"]
+    assert mending[-1] == VerifyProgress("mending", lost, lost)
+    assert [state.done for state in mending] == sorted(state.done for state in mending)
+    assert told[-1].stage == "checking" and told[-1].done == told[-1].total

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +15,7 @@ from recollect.cli._terminal import plain
 from recollect.cli.status import size
 
 if TYPE_CHECKING:
-    from recollect.store.verification.report import VerifyCheck, VerifyReport
+    from recollect.store.verification.report import VerifyCheck, VerifyProgress, VerifyReport
 
 app = typer.Typer(help="Migrate, check, mend, back up and restore the store.", no_args_is_help=True)
 
@@ -78,15 +78,10 @@ def _verify(
     ] = None,
 ) -> int:
     """Compare everything in the store with what it belongs to. Exit status 1 if something wrong is left."""
-    from recollect.cli._progress import WorkBar
-
     name = None if collection is None else argument_text(collection)
-    with session.pipeline() as rag:
-        if session.json:
-            report = rag.verify(repair=repair, deep=deep, collection=name)
-        else:
-            with WorkBar(session.err, "Verifying", unit="chunks") as bar:
-                report = rag.verify(repair=repair, deep=deep, collection=name, on_progress=bar.update)
+    with session.pipeline() as rag, ExitStack() as bars:
+        show = None if session.json else _progress(session, bars)
+        report = rag.verify(repair=repair, deep=deep, collection=name, on_progress=show)
     if session.json:
         checks = [
             {"name": check.name, "found": check.found, "repaired": check.repaired, "detail": check.detail}
@@ -96,6 +91,24 @@ def _verify(
     else:
         _show_verified(session, report, repair=repair)
     return 0 if report.clean else 1
+
+
+def _progress(session: Session, bars: ExitStack) -> Callable[[VerifyProgress], None]:
+    from recollect.cli._progress import WorkBar
+
+    titles = {"checking": ("Verifying", "chunks"), "mending": ("Mending", "chunks and versions")}
+    shown: dict[str, WorkBar] = {}
+
+    def show(state: VerifyProgress) -> None:
+        if state.stage not in shown:
+            # One bar at a time: a stage that comes again begins anew.
+            bars.close()
+            shown.clear()
+            title, unit = titles[state.stage]
+            shown[state.stage] = bars.enter_context(WorkBar(session.err, title, unit=unit))
+        shown[state.stage].update(state.done, state.total)
+
+    return show
 
 
 def _show_verified(session: Session, report: VerifyReport, *, repair: bool) -> None:

@@ -40,6 +40,7 @@ class Repairer:
         indexer: Counts and weighs terms.
         preparer: Gives what cuts and embeds; called when it is first needed, because it may need a model.
         findings: Told what cannot be mended.
+        on_mended: Told how many versions and chunks were looked after since it was told last.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Repairer:
         indexer: TermIndexer,
         preparer: Callable[[], Preparer],
         findings: Findings,
+        on_mended: Callable[[int], None],
     ) -> None:
         self._mender = mender
         self._collections = collections
@@ -60,6 +62,7 @@ class Repairer:
         self._indexer = indexer
         self._preparer = preparer
         self._findings = findings
+        self._on_mended = on_mended
 
     def mend_versions(self, version_ids: Iterable[int]) -> None:
         """Mend texts, and how chunks stand in them; what is lost is reported."""
@@ -67,6 +70,7 @@ class Repairer:
             version = self._mender.version(version_id)
             if version is not None:
                 self._mend_version(version)
+            self._on_mended(1)
 
     def mend_chunks(self, chunk_ids: Iterable[int], part: Part, *, check: str) -> bool:
         """Make one part of some chunks anew.
@@ -80,7 +84,8 @@ class Repairer:
             False where the rest was left, because it cannot be made now.
         """
         return all(
-            self._try(check, {chunk_id: {part} for chunk_id in window}) for window in windows(chunk_ids, _BATCH_CHUNKS)
+            self._try(check, {chunk_id: {part} for chunk_id in window}, count=len(window))
+            for window in windows(chunk_ids, _BATCH_CHUNKS)
         )
 
     def mend_stale(self, chunk_ids: Iterable[int]) -> None:
@@ -91,16 +96,17 @@ class Repairer:
                 parts.setdefault(chunk_id, set()).update(("key", "vector", "lexical"))
                 if self._collection.token_vectors:
                     parts[chunk_id].add("tokens")
-            if not self._try("chunk_hashes", parts):
+            if not self._try("chunk_hashes", parts, count=len(window)):
                 return
 
-    def _try(self, check: str, parts: Mapping[int, set[Part]]) -> bool:
+    def _try(self, check: str, parts: Mapping[int, set[Part]], *, count: int) -> bool:
         try:
             self._mender.put_parts(self._collection, self._made(parts))
         except (UsageError, ProviderError) as exc:
             # No model, or another one: what needs none can be mended all the same.
             self._findings.note(check, str(exc))
             return False
+        self._on_mended(count)
         return True
 
     def _made(self, parts: Mapping[int, set[Part]]) -> list[ChunkParts]:

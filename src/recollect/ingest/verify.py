@@ -21,7 +21,7 @@ from recollect.store.verification.reading import (
     snapshot,
     tenant_ids,
 )
-from recollect.store.verification.report import CHECKS, Findings, VerifyCheck, VerifyReport
+from recollect.store.verification.report import CHECKS, Findings, VerifyCheck, VerifyProgress, VerifyReport
 
 if TYPE_CHECKING:
     from recollect.ingest.prepare import Preparer, TermIndexer
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from recollect.store.database import Database
     from recollect.store.dense_index import DenseIndexer
 
-#: Called with the chunks looked at so far, and how many there are.
-VerifyProgress: TypeAlias = "Callable[[int, int], None]"
+#: Told how far a verification has come.
+VerifyCallback: TypeAlias = "Callable[[VerifyProgress], None]"
 
 # Checks of what belongs to no collection.
 _OUTSIDE = {name for name, _, _, _ in ORPHANS} | {"embedding_cache", "orphaned_indexes"}
@@ -41,6 +41,9 @@ _ROUNDS = 3
 # As long as an ingest is under way, this share of the chunks is not counted yet, and the index comes after the count.
 _UNCOUNTED_SHARE = 0.01
 _LOOK_AGAIN_SECONDS = 0.2
+
+# Parts of chunks that are made anew wherever they are missing.
+_MADE = ("missing_lexical_rows", "missing_vectors", "wrong_vectors", "missing_token_vectors")
 
 _LEXICAL_CHANGES = ("missing_lexical_rows", "stale_lexical_copies", "lexical_rows", "chunk_hashes", "term_statistics")
 
@@ -60,6 +63,12 @@ class _Diagnosis:
     def sound(self) -> bool:
         return not self.findings.counts
 
+    @property
+    def to_make(self) -> int:
+        """How many versions and chunks are mended one by one."""
+        listed = (self.broken_versions, self.stale_chunks, self.wrong_terms, self.unreadable_tokens)
+        return sum(map(len, listed)) + sum(self.findings.counts[name] for name in _MADE)
+
 
 class Verifier:
     """Checks a store, and mends it where that is wanted.
@@ -71,7 +80,7 @@ class Verifier:
         indexer: Gives what counts and weighs the terms of a collection.
         preparer: Gives what cuts and embeds for a collection; called only where something must be made anew.
         readable: Whether packed token vectors can be read.
-        on_progress: Told how many chunks were looked at.
+        on_progress: Told how far it has come.
     """
 
     def __init__(
@@ -83,7 +92,7 @@ class Verifier:
         indexer: Callable[[Collection], TermIndexer],
         preparer: Callable[[Scope, Collection], Preparer],
         readable: Callable[[bytes], bool],
-        on_progress: VerifyProgress | None = None,
+        on_progress: VerifyCallback | None = None,
     ) -> None:
         self._database = database
         self._collections = collections
@@ -254,6 +263,7 @@ class Verifier:
             indexer=self._indexer(place),
             preparer=lambda: self._preparer(scope, place),
             findings=reasons,
+            on_mended=self._mended(diagnosis.to_make),
         )
         repairer.mend_versions(diagnosis.broken_versions)
         repairer.mend_stale(diagnosis.stale_chunks)
@@ -287,7 +297,18 @@ class Verifier:
 
     def _show(self, seen: int) -> None:
         if self._on_progress:
-            self._on_progress(self._done + seen, self._total)
+            self._on_progress(VerifyProgress("checking", self._done + seen, self._total))
+
+    def _mended(self, total: int) -> Callable[[int], None]:
+        done = 0
+
+        def count(more: int) -> None:
+            nonlocal done
+            done += more
+            if self._on_progress:
+                self._on_progress(VerifyProgress("mending", min(done, total), total))
+
+        return count
 
     def _advance(self, chunks: int) -> None:
         self._done += chunks

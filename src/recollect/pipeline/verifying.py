@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recollect.errors import StoreCorruptError
-from recollect.ingest.verify import Verifier, VerifyProgress
+from recollect.ingest.verify import Verifier, VerifyCallback
 
 if TYPE_CHECKING:
     from recollect.pipeline.parts import Parts
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from recollect.store.collections import Collection
 
 
-def make_verifier(parts: Parts, *, on_progress: VerifyProgress | None) -> Verifier:
+def make_verifier(parts: Parts, *, on_progress: VerifyCallback | None) -> Verifier:
     """What checks the open store; the model is needed only where vectors must be made anew."""
     store = parts.store
     return Verifier(

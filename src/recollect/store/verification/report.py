@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Literal
 
 #: Every check, in the order in which they are reported, with what it counts.
 CHECKS = {
@@ -82,6 +83,21 @@ class VerifyReport:
     def clean(self) -> bool:
         """Whether there is nothing wrong, or nothing any more."""
         return all(check.found == check.repaired for check in self.checks)
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyProgress:
+    """How far a verification has come.
+
+    Attributes:
+        stage: What it is at; each stage may come again, and begins at nothing.
+        done: Chunks compared, or chunks and versions mended.
+        total: How many there are of them.
+    """
+
+    stage: Literal["checking", "mending"]
+    done: int
+    total: int
 
 
 @dataclass(slots=True)
