@@ -17,6 +17,7 @@ from recollect.model import (
     SearchReply,
 )
 from recollect.pipeline import RAGPipeline
+from recollect.pipeline.temporal import TemporalRAG
 
 __all__ = [
     "Answer",
@@ -30,4 +31,5 @@ __all__ = [
     "RetrievedContext",
     "Scope",
     "SearchReply",
+    "TemporalRAG",
 ]

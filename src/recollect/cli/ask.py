@@ -9,10 +9,13 @@ import typer
 
 from recollect.cli._options import CollectionOption, SearchOptions, command
 from recollect.cli._session import Session, argument_text
+from recollect.cli._time import TimeOptions
 from recollect.cli.query import place, rounded
 from recollect.model import Answer
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rich.text import Text
 
     from recollect.model import RetrievalOptions
@@ -32,20 +35,22 @@ def _ask(
     session: Session,
     collection: CollectionOption,  # noqa: ARG001 - the session knows it
     search: SearchOptions,
+    times: TimeOptions,
     *,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="A question, in plain words.")],
 ) -> int:
     """Answer a question from the documents, with citations, or say that they hold no answer."""
     from recollect.retrieval.validation import validate
 
-    options = search.retrieval(mode=session.config.retrieval.mode, top_k=session.config.answer.passages)
+    given = search.retrieval(mode=session.config.retrieval.mode, top_k=session.config.answer.passages)
+    options, as_of = times.confine(given), times.moment()
     question = argument_text(text)
     validate(question, options)
     with session.pipeline() as rag:
         if session.json:
-            session.emit(as_json(rag.ask(question, options), explain=search.explain))
+            session.emit(as_json(rag.ask(question, options, as_of=as_of), explain=search.explain))
         else:
-            answer = _streamed(session, rag, question, options)
+            answer = _streamed(session, rag, question, options, as_of)
             show_answer(session, answer)
             if search.explain:
                 timings = ", ".join(f"{stage} {ms:,.0f} ms" for stage, ms in answer.timings_ms.items())
@@ -74,10 +79,12 @@ def as_json(answer: Answer, *, explain: bool = False) -> dict[str, Any]:
     return document
 
 
-def _streamed(session: Session, rag: RAGPipeline, question: str, options: RetrievalOptions) -> Answer:
+def _streamed(
+    session: Session, rag: RAGPipeline, question: str, options: RetrievalOptions, as_of: datetime | None
+) -> Answer:
     """The answer; a language model's words are shown as they come, until the citations are checked."""
     if rag.config.answer.provider == "extractive" or not session.out.is_terminal:
-        return rag.ask(question, options)
+        return rag.ask(question, options, as_of=as_of)
     from rich.live import Live
     from rich.text import Text
 
@@ -85,7 +92,7 @@ def _streamed(session: Session, rag: RAGPipeline, question: str, options: Retrie
 
     shown = Text()
     with Live(shown, console=session.out, transient=True, vertical_overflow="ellipsis") as live:
-        for piece in rag.ask_stream(question, options):
+        for piece in rag.ask_stream(question, options, as_of=as_of):
             if isinstance(piece, Answer):
                 return piece
             shown.append(plain(piece))

@@ -9,6 +9,7 @@ import typer
 
 from recollect.cli._options import CollectionOption, command
 from recollect.cli._session import Session, argument_text
+from recollect.cli.history import receipt_as_json, show_receipt, whoever
 
 if TYPE_CHECKING:
     from recollect.store.documents import DocumentRecord
@@ -127,16 +128,25 @@ def _delete(session: Session, *, documents: _Documents) -> int:
     return 0
 
 
-def _erase(session: Session, *, documents: _Documents, yes: _Yes = False) -> int:
-    """Remove documents for good: every version, chunk, vector and cached embedding."""
+def _erase(
+    session: Session,
+    *,
+    documents: _Documents,
+    yes: _Yes = False,
+    reason: Annotated[str | None, typer.Option(help="Why, for the receipt.")] = None,
+) -> int:
+    """Remove documents for good: every version, chunk, vector and cached embedding.
+
+    Afterwards the store is searched for what they said. The receipt holds none of it. Exit status 1 if some is left.
+    """
     session.confirm(f"Remove {len(documents):,} document(s) with their history for good?", yes=yes)
     with session.pipeline() as rag:
-        count = rag.erase_documents([argument_text(document) for document in documents])
+        receipt = rag.erase([argument_text(document) for document in documents], actor=whoever(), reason=reason)
     if session.json:
-        session.emit({"erased": count})
+        session.emit(receipt_as_json(receipt))
     else:
-        session.out.print(f"{count:,} erased.")
-    return 0
+        show_receipt(session, receipt)
+    return 0 if receipt.complete else 1
 
 
 command(app, "list")(_list)

@@ -37,6 +37,10 @@ def _ingest(
     max_file_size: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Skip larger files: bytes, or for instance 20MB.")
     ] = None,
+    ttl: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="How long what is stored now is found: 12h, 30d; tags may preserve it."),
+    ] = None,
 ) -> int:
     """Read files and folders into a collection.
 
@@ -49,6 +53,9 @@ def _ingest(
     if max_file_size is not None:
         limits = config.ingest.model_copy(update={"max_file_bytes": parse_size(max_file_size)})
         config = config.model_copy(update={"ingest": limits})
+    if ttl is not None:
+        lifetimes = config.temporal.model_copy(update={"default_ttl": ttl})
+        config = config.model_copy(update={"temporal": lifetimes})
     _require_paths(paths)
     with session.pipeline(config) as rag:
         prepare_collection(rag, session.collection, chunking)

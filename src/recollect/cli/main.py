@@ -14,11 +14,14 @@ import typer
 from recollect.cli import (
     ask,
     calibrate,
+    cleanup,
     collections,
     db,
     demo,
+    diff,
     documents,
     evaluate,
+    history,
     ingest,
     models,
     query,
@@ -54,13 +57,16 @@ for register in (
         query.register,
         why_not.register,
         ask.register,
+        diff.register,
         status.register,
         transfer.register,
     ),
     rag_test.register,
     calibrate.register,
+    cleanup.register,
 ):
     register(app)
+history.register(documents.app)
 for name, group in (
     ("collections", collections.app),
     ("documents", documents.app),

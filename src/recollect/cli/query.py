@@ -9,6 +9,7 @@ import typer
 from recollect.cli._context import ContextOptions, show_context
 from recollect.cli._options import CollectionOption, SearchOptions, command
 from recollect.cli._session import Session, argument_text
+from recollect.cli._time import TimeOptions
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -30,6 +31,7 @@ def _query(
     collection: CollectionOption,  # noqa: ARG001 - the session knows it
     search: SearchOptions,
     budget: ContextOptions,
+    times: TimeOptions,
     *,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for, in plain words.")],
 ) -> int:
@@ -39,17 +41,22 @@ def _query(
     budget.require_consistent()
 
     retrieval = session.config.retrieval
-    options = search.retrieval(mode=retrieval.mode, top_k=retrieval.top_k)
+    options = times.confine(search.retrieval(mode=retrieval.mode, top_k=retrieval.top_k))
+    as_of = times.moment()
     question = argument_text(text)
     validate(question, options)
     with session.pipeline() as rag:
         if budget.context:
             shown = rag.context(
-                question, options, token_budget=budget.token_budget, max_context_length=budget.max_context_length
+                question,
+                options,
+                token_budget=budget.token_budget,
+                max_context_length=budget.max_context_length,
+                as_of=as_of,
             )
             show_context(session, question, shown)
             return 0
-        reply = rag.search(question, options)
+        reply = rag.search(question, options, as_of=as_of)
         if session.json:
             session.emit(as_json(reply))
         else:

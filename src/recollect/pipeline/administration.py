@@ -11,7 +11,7 @@ from recollect.pipeline.status import PipelineStatus, read_status
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
-    from recollect.ingest.verify import VerifyProgress
+    from recollect.ingest.verify import VerifyCallback
     from recollect.store.collections import Collection
     from recollect.store.documents import DocumentRecord
     from recollect.store.status import Finding
@@ -142,25 +142,6 @@ class Administration:
         ids = [self._parts.store.documents.resolve(scope_of(tenant_id), document) for document in documents]
         return self._parts.store.writer.close(scope_of(tenant_id), ids)
 
-    def erase_documents(self, documents: Sequence[int | str], *, tenant_id: int | None = None) -> int:
-        """Remove documents physically: every version, chunk, vector and cached embedding.
-
-        Returns:
-            How many there were.
-
-        Raises:
-            NotFoundError: One of them does not exist; then none is erased.
-        """
-        ids = [self._parts.store.documents.resolve(scope_of(tenant_id), document) for document in documents]
-        scope = scope_of(tenant_id)
-        erased = self._parts.store.writer.erase(scope, ids)
-        self._parts.searcher.forget()
-        # The statistics of terms still count the erased words.
-        for place in self._parts.store.collections.list_all(scope):
-            if place.stats_pending:
-                self._parts.store.collections.refresh_term_stats(scope, place)
-        return erased
-
     # The store as a whole
 
     def status(self, tenant_id: int | None = None) -> PipelineStatus:
@@ -180,7 +161,7 @@ class Administration:
         deep: bool = False,
         collection: str | None = None,
         tenant_id: int | None = None,
-        on_progress: VerifyProgress | None = None,
+        on_progress: VerifyCallback | None = None,
     ) -> VerifyReport:
         """Compare documents, chunks, vectors, lexical rows and statistics with one another, and mend what differs.
 
@@ -192,7 +173,7 @@ class Administration:
             deep: Compare every lexical row and every token vector, not a thousand of each collection.
             collection: Only this one, and not what belongs to no collection; None: the whole store.
             tenant_id: Whose; None: every tenant's, or with ``collection`` the default tenant's.
-            on_progress: Told how many chunks were looked at, of how many.
+            on_progress: Told how far it has come.
 
         Returns:
             Every check with what it found and what of that is mended; ``clean`` if nothing is left.

@@ -164,6 +164,14 @@ class History:
                 store.collections.refresh_term_stats(scope, place)
         return receipt
 
+    def erase_documents(self, documents: Sequence[int | str], *, tenant_id: int | None = None) -> int:
+        """As `erase`, for those who want no more than the number of documents.
+
+        Raises:
+            NotFoundError: One of them does not exist; then none is erased.
+        """
+        return self.erase(documents, tenant_id=tenant_id).counts["documents"]
+
     def list_audit(
         self,
         *,

@@ -75,7 +75,7 @@ class _ErasedMeanwhileError(Exception):
 
 
 class DocumentWriter:
-    """Stores, closes and erases documents.
+    """Stores and closes documents; `recollect.store.erasure` erases them.
 
     Args:
         database: The store's connections.
@@ -154,20 +154,6 @@ class DocumentWriter:
             closed = close_documents(connection, scope, document_ids)
             count_closed(connection, scope, closed)
         return len(closed)
-
-    def erase(self, scope: Scope, document_ids: Sequence[int]) -> int:
-        """Remove documents physically: every version, chunk, vector, lexical row and cached embedding.
-
-        Returns:
-            How many documents there were.
-        """
-        with self._database.transaction(scope) as connection:
-            closed = close_documents(connection, scope, document_ids)
-            params = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
-            connection.execute(_SQL["erase_cached"], params)
-            erased = connection.execute(_SQL["erase_documents"], params).rowcount
-            count_closed(connection, scope, closed)
-        return erased
 
     def settle(self, scope: Scope) -> None:
         """Let searches find new words as fast as old ones; called once after many writes."""

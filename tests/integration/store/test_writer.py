@@ -105,7 +105,7 @@ def test_tenants_cannot_close_or_erase_each_others_documents(store: Store, shelf
     written = shelf.add("a", "one")
     second = second_tenant(store)
     assert store.writer.close(second, [written.document_id]) == 0
-    assert store.writer.erase(second, [written.document_id]) == 0
+    assert store.erasure.erase(second, [written.document_id], actor="x").counts["documents"] == 0
     assert counts(shelf) == (1, 1)
     with pytest.raises(RecollectError):
         store.writer.write(second, shelf.collection, shelf.source, [shelf.prepared("b", "two")])
@@ -169,7 +169,8 @@ def test_erasing_leaves_no_trace_in_any_table(shelf: Shelf):
     assert set(traces(shelf, needles)) == {
         "documents", "document_versions", "document_contents", "chunks", "embedding_cache",
     }  # fmt: skip
-    assert shelf.store.writer.erase(shelf.scope, [first.document_id, 10**9]) == 1
+    receipt = shelf.store.erasure.erase(shelf.scope, [first.document_id, 10**9], actor="x")
+    assert receipt.counts["documents"] == 1 and receipt.complete
     assert traces(shelf, needles) == {}
     chunks = shelf.rows("SELECT (SELECT count(*) FROM chunks), (SELECT count(*) FROM chunk_vectors), "
                         "(SELECT count(*) FROM chunk_lexical), (SELECT count(*) FROM embedding_cache)")  # fmt: skip
@@ -222,8 +223,10 @@ def test_writing_closing_erasing_recounting_and_deleting_at_once(shelf: Shelf):
                     shelf.write(*choice.sample(shared, 5), force=True)
                 elif action == "recount":
                     shelf.store.collections.refresh_term_stats(shelf.scope, shelf.collection)
+                elif action == "close":
+                    shelf.store.writer.close(shelf.scope, some)
                 else:
-                    getattr(shelf.store.writer, action)(shelf.scope, some)
+                    shelf.store.erasure.erase(shelf.scope, some, actor="x")
             except NotFoundError as exc:
                 deleted_meanwhile.append(exc)
         if seed == 5:
@@ -242,7 +245,10 @@ def test_counters_stay_right_under_concurrent_changes(shelf: Shelf):
         for _ in range(6):
             written = shelf.write(*choice.sample(items, 3), force=True)
             ids = [one.document_id for one in written]
-            choice.choice([shelf.store.writer.close, shelf.store.writer.erase])(shelf.scope, ids[:2])
+            if choice.random() < 0.5:
+                shelf.store.writer.close(shelf.scope, ids[:2])
+            else:
+                shelf.store.erasure.erase(shelf.scope, ids[:2], actor="x")
 
     hammer(work)
     assert shelf.store.status.check(shelf.scope) == []
@@ -334,7 +340,7 @@ def machine_for(store: Store) -> type[RuleBasedStateMachine]:  # noqa: C901 - a 
         @rule(sources=st.sets(SOURCES))
         def erase(self, sources: set[str]):
             ids = [self.ids_of.pop(source) for source in sources if source in self.ids_of]
-            assert store.writer.erase(Scope(), ids) == len(ids)
+            assert store.erasure.erase(Scope(), ids, actor="x").counts["documents"] == len(ids)
             for source in sources:
                 self.current.pop(source, None)
 

@@ -88,15 +88,6 @@ WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
 SELECT version_id FROM document_versions
 WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s) AND known_to = 'infinity'
 
--- erase_cached: embeddings of every chunk that the documents ever had; in order, as `put_many` of the cache
-DELETE FROM embedding_cache e USING (
-    SELECT k.model, k.content_hash FROM embedding_cache k
-    WHERE k.tenant_id = %(tenant_id)s AND k.content_hash IN (
-        SELECT c.content_hash FROM chunks c JOIN document_versions v USING (tenant_id, version_id)
-        WHERE c.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s))
-    ORDER BY k.content_hash, k.model FOR UPDATE) AS found
-WHERE e.tenant_id = %(tenant_id)s AND e.model = found.model AND e.content_hash = found.content_hash
-
 -- erase_documents: with every version, chunk, vector and lexical row, by cascade
 DELETE FROM documents WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s)
 

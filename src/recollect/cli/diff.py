@@ -1,0 +1,124 @@
+"""``recollect diff``: how the evidence for a question changed between two moments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.cli._options import CollectionOption, SearchOptions, command
+from recollect.cli._session import Session, argument_text
+from recollect.cli.history import moment_text
+from recollect.cli.query import place
+
+if TYPE_CHECKING:
+    from recollect.model import RetrievedContext
+    from recollect.model.history import EvidenceDiff, MovedEvidence
+
+_SHOWN_CHARACTERS = 300
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "diff")(_diff)
+
+
+def _diff(
+    session: Session,
+    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    search: SearchOptions,
+    *,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="A question, in plain words.")],
+    from_: Annotated[
+        str, typer.Option("--from", metavar="TIME", help="The earlier moment: a date, a time, or how long ago (7d).")
+    ],
+    to: Annotated[str, typer.Option("--to", metavar="TIME", help="The later moment.")] = "now",
+) -> int:
+    """Show how the evidence for a question changed from one moment to another: what came, went, changed and stayed."""
+    from recollect.retrieval.validation import validate
+
+    options = search.retrieval(mode=session.config.retrieval.mode, top_k=session.config.answer.passages)
+    question = argument_text(text)
+    validate(question, options)
+    with session.pipeline() as rag:
+        diff = rag.diff_evidence(
+            question, from_time=from_, to_time=None if to.strip().lower() == "now" else to, options=options
+        )
+    if session.json:
+        session.emit(_as_json(diff))
+    else:
+        _show(session, diff)
+    return 0
+
+
+def _as_json(diff: EvidenceDiff) -> dict[str, Any]:
+    def moved(items: tuple[MovedEvidence, ...]) -> list[dict[str, Any]]:
+        return [{**_passage(one.passage), "outranked": one.outranked} for one in items]
+
+    return {
+        "question": diff.question,
+        "collection": diff.collection,
+        "from": diff.from_time.isoformat(),
+        "to": diff.to_time.isoformat(),
+        "came": moved(diff.came),
+        "went": moved(diff.went),
+        "changed": [{"before": _passage(old), "after": _passage(new)} for old, new in diff.changed],
+        "stayed": [_passage(one) for one in diff.stayed],
+    }
+
+
+def _passage(passage: RetrievedContext) -> dict[str, Any]:
+    names = (
+        *("rank", "score", "content", "chunk_id", "document_id", "version_id", "title", "source", "section", "page"),
+        *("start_offset", "end_offset"),
+    )
+    return {name: getattr(passage, name) for name in names}
+
+
+def _show(session: Session, diff: EvidenceDiff) -> None:
+    from rich.text import Text
+
+    out = session.out
+    out.print(f"{moment_text(diff.from_time)} → {moment_text(diff.to_time)} UTC", style="dim", highlight=False)
+    for one in diff.came:
+        why = "known before, but others were better" if one.outranked else ""
+        _show_passage(session, "+", one.passage, "green", why)
+    for old, new in diff.changed:
+        _show_passage(session, "~", new, "yellow", "")
+        _show_words(session, old.content, new.content)
+    for one in diff.went:
+        why = "still known, but others are better" if one.outranked else ""
+        _show_passage(session, "-", one.passage, "red", why)
+    for stayed in diff.stayed:
+        out.print(Text("= ", style="dim").append_text(_where(stayed)))
+    if not (diff.came or diff.changed or diff.went):
+        out.print("The evidence is the same." if diff.stayed else "Nothing was found at either moment.")
+
+
+def _where(passage: RetrievedContext) -> Any:  # noqa: ANN401 - rich's Text, which is imported late
+    return place(passage.source, passage.section, passage.page)
+
+
+def _show_passage(session: Session, sign: str, passage: RetrievedContext, style: str, note: str) -> None:
+    from rich.text import Text
+
+    from recollect.cli._terminal import print_indented, shortened
+
+    head = Text(f"{sign} ", style=f"bold {style}").append_text(_where(passage))
+    session.out.print(head.append(f"  ({note})" if note else "", "dim"))
+    if sign != "~":
+        print_indented(session.out, Text(shortened(passage.content, _SHOWN_CHARACTERS), style=style), by=4)
+
+
+def _show_words(session: Session, before: str, after: str) -> None:
+    """The lines that differ between two forms of a passage."""
+    import difflib
+
+    from rich.text import Text
+
+    from recollect.cli._terminal import print_indented, shortened
+
+    for line in difflib.ndiff(before.splitlines(), after.splitlines()):
+        if line[:2] in {"- ", "+ "} and line[2:].strip():
+            style = "red" if line[0] == "-" else "green"
+            print_indented(session.out, Text(shortened(line, _SHOWN_CHARACTERS), style=style), by=4)

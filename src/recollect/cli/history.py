@@ -1,0 +1,246 @@
+"""``recollect documents history | diff | restore | ttl | receipts``: what became of documents."""
+
+from __future__ import annotations
+
+import getpass
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.cli._options import command
+from recollect.cli._session import Session, argument_text
+
+if TYPE_CHECKING:
+    from recollect.model.history import DocumentHistory, ErasureReceipt, VersionDiff, VersionRecord
+
+_Document = Annotated[str, typer.Argument(metavar="ID", help="A document, by id or by source.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to those of ``recollect documents``."""
+    command(app, "history")(_history)
+    command(app, "diff")(_diff)
+    command(app, "restore")(_restore)
+    command(app, "ttl")(_ttl)
+    command(app, "receipts")(_receipts)
+
+
+def whoever() -> str:
+    """The name of the user who runs the command, for the audit."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        # A process without a user of its own, in a container for instance.
+        return "command line"
+
+
+def _history(session: Session, *, document: _Document) -> int:
+    """List the versions of a document, deleted ones and those that expired included."""
+    with session.pipeline() as rag:
+        history = rag.document_history(argument_text(document))
+    if session.json:
+        session.emit(_history_as_json(history))
+    else:
+        _show_history(session, history)
+    return 0
+
+
+def _history_as_json(history: DocumentHistory) -> dict[str, Any]:
+    return {
+        "document_id": history.document_id,
+        "source": history.source,
+        "collection": history.collection,
+        "versions": [_version_as_json(version) for version in history.versions],
+    }
+
+
+def _version_as_json(version: VersionRecord) -> dict[str, Any]:
+    times = ("known_from", "known_to", "expires_at", "event_time", "event_end")
+    others = ("version", "title", "chunk_count", "character_count", "content_hash")
+    values: dict[str, Any] = {name: getattr(version, name) for name in others}
+    return {**values, **{name: _iso(getattr(version, name)) for name in times}, "tags": list(version.tags)}
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment else None
+
+
+def _show_history(session: Session, history: DocumentHistory) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from recollect.cli._terminal import one_line
+
+    session.out.print(Text(one_line(history.source), style="bold cyan"))
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("Version", justify="right")
+    for name in ("Known from", "to", "Event", "Expires"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("Characters", justify="right")
+    table.add_column("Title", overflow="ellipsis", no_wrap=True)
+    for version in history.versions:
+        table.add_row(
+            str(version.version),
+            moment_text(version.known_from),
+            "now" if version.known_to is None else moment_text(version.known_to),
+            moment_text(version.event_time),
+            moment_text(version.expires_at),
+            f"{version.character_count:,}",
+            Text(one_line(version.title)),
+        )
+    session.out.print(table)
+
+
+def moment_text(moment: datetime | None) -> str:
+    """A time for people, in UTC; nothing where there is none."""
+    return f"{moment:%Y-%m-%d %H:%M:%S}" if moment else ""
+
+
+def _diff(
+    session: Session,
+    *,
+    document: _Document,
+    from_: Annotated[
+        int | None, typer.Option("--from", metavar="VERSION", help="By default the one before --to.")
+    ] = None,
+    to: Annotated[int | None, typer.Option("--to", metavar="VERSION", help="By default the newest.")] = None,
+    context: Annotated[int, typer.Option(min=0, help="Unchanged lines around each change.")] = 3,
+) -> int:
+    """Show how the text of a document changed from one version to another."""
+    with session.pipeline() as rag:
+        diff = rag.document_diff(argument_text(document), from_version=from_, to_version=to, context_lines=context)
+    if session.json:
+        session.emit(_diff_as_json(diff))
+    else:
+        _show_diff(session, diff)
+    return 0
+
+
+def _diff_as_json(diff: VersionDiff) -> dict[str, Any]:
+    names = ("document_id", "source", "from_version", "to_version", "added", "removed")
+    return {**{name: getattr(diff, name) for name in names}, "diff": list(diff.lines)}
+
+
+def _show_diff(session: Session, diff: VersionDiff) -> None:
+    from rich.text import Text
+
+    from recollect.cli._terminal import plain
+
+    if not diff.lines:
+        session.out.print(f"Versions {diff.from_version} and {diff.to_version} read the same.")
+        return
+    for line in diff.lines:
+        style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+        session.out.print(Text(plain(line), style=style), soft_wrap=True)
+
+
+def _restore(
+    session: Session,
+    *,
+    document: _Document,
+    version: Annotated[int, typer.Argument(metavar="VERSION", help="The version, from 1.")],
+) -> int:
+    """Make what an old version said the newest version.
+
+    Department, tags and grants stay as they are. The next ingest of an unchanged file leaves it alone.
+    """
+    with session.pipeline() as rag:
+        written = rag.restore_document(argument_text(document), version, actor=whoever())
+    if session.json:
+        session.emit({"document_id": written.document_id, "version": written.version, "status": written.status})
+    elif written.status == "unchanged":
+        session.out.print(f"Version {version} is the current one already.")
+    else:
+        session.out.print(f"Version {version} is current again, as version {written.version}.")
+    return 0
+
+
+def _ttl(
+    session: Session,
+    *,
+    document: _Document,
+    duration: Annotated[str, typer.Argument(metavar="DURATION", help="From now on, such as 12h or 30d, or never.")],
+) -> int:
+    """Decide how long a document is found from now on."""
+    lifetime = None if duration.strip().lower() == "never" else duration
+    with session.pipeline() as rag:
+        name = argument_text(document)
+        rag.set_document_ttl(name, lifetime)
+        expires_at = rag.document_history(name).versions[-1].expires_at
+    if session.json:
+        session.emit({"document": name, "expires_at": _iso(expires_at)})
+    else:
+        session.out.print(f"It expires {moment_text(expires_at)} UTC." if expires_at else "It never expires.")
+    return 0
+
+
+def _receipts(
+    session: Session,
+    *,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Receipts at most.")] = 20,
+    before: Annotated[int | None, typer.Option(min=1, help="Only receipts before this one: the next page.")] = None,
+) -> int:
+    """List the receipts of erasures, newest first."""
+    with session.pipeline() as rag:
+        records = rag.list_audit(action="erase", limit=limit, before=before)
+    if session.json:
+        found = [
+            {"receipt_id": one.audit_id, "erased_at": one.at.isoformat(), "erased_by": one.actor, **one.details}
+            for one in records
+        ]
+        session.emit({"receipts": found})
+        return 0
+    for one in records:
+        documents = ", ".join(str(document["document_id"]) for document in one.details.get("documents", ()))
+        session.out.print(
+            f"{one.audit_id}  {moment_text(one.at)}  {one.actor}  documents {documents or 'none'}", highlight=False
+        )
+    if not records:
+        session.out.print("Nothing has been erased.")
+    return 0
+
+
+def receipt_as_json(receipt: ErasureReceipt) -> dict[str, Any]:
+    """A receipt as ``--json`` prints it."""
+    names = ("receipt_id", "tenant_id", "erased_by", "reason", "salt")
+    return {
+        **{name: getattr(receipt, name) for name in names},
+        "erased": receipt.counts["documents"],
+        "erased_at": receipt.erased_at.isoformat(),
+        "documents": [
+            {"document_id": one.document_id, "versions": one.version_count, "hashes": list(one.hashes)}
+            for one in receipt.documents
+        ],
+        "counts": dict(receipt.counts),
+        "copies": list(receipt.copies),
+        "complete": receipt.complete,
+        "probe": {
+            "phrases": receipt.probe.phrases,
+            "hashes": receipt.probe.hashes,
+            "places": receipt.probe.places,
+            "found": dict(receipt.probe.found),
+        },
+        "remains": list(receipt.remains),
+    }
+
+
+def show_receipt(session: Session, receipt: ErasureReceipt) -> None:
+    """A receipt for people."""
+    out = session.out
+    counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in receipt.counts.items() if count)
+    out.print(f"Erased: {counts or 'nothing'}.", highlight=False)
+    probe = receipt.probe
+    looked = f"{probe.hashes:,} hashes and {probe.phrases:,} phrases in {probe.places:,} columns"
+    if receipt.complete:
+        out.print(f"Looked for {looked}: nothing is left.", style="green", highlight=False)
+    else:
+        found = ", ".join(f"{count:,} in {place}" for place, count in probe.found.items())
+        out.print(f"Looked for {looked}: still found {found}.", style="bold red", highlight=False)
+    if receipt.copies:
+        ids = ", ".join(map(str, receipt.copies))
+        out.print(f"The same content stands in other documents, which were not erased: {ids}.", style="yellow")
+    out.print("What remains, and until when:", style="bold")
+    for line in receipt.remains:
+        out.print(f"  {line}", highlight=False)
+    out.print(f"Receipt {receipt.receipt_id}: recollect documents receipts --json", style="dim", highlight=False)

@@ -1,0 +1,211 @@
+"""Searches and answers by time: what was known when, of events of when."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from recollect.config import RAGConfig
+from recollect.errors import UsageError
+from recollect.model import Answer, Document, RetrievalOptions, RetrievedContext, SearchReply
+from recollect.model.time import Duration, Moment, MomentRange, read_duration, read_time
+from recollect.pipeline.rag import RAGPipeline
+
+if TYPE_CHECKING:
+    from recollect.ingest.report import IngestResult
+    from recollect.model.history import EvidenceDiff
+
+
+class TemporalRAG:
+    """A `RAGPipeline` seen by time. A context manager, safe to share between threads.
+
+    Two times are kept of everything: when it happened (`Document.event_time` to `Document.event_end`), and when the
+    store knew it. Times are given as `recollect.model.time.read_time` takes them: without a zone they are UTC.
+
+    Args:
+        pipeline: The pipeline, or the settings of one that this object opens and closes; None: the default settings.
+        collection: Where to search and to store; None: the configured collection.
+        tenant_id: Whose knowledge; None: the default tenant's.
+
+    Example:
+        >>> from recollect import TemporalRAG
+        >>> with TemporalRAG() as rag:  # doctest: +SKIP
+        ...     rag.search("travel policy", as_of="2025-03-01")
+        ...     rag.find_recent_discoveries("incidents", discovery_window="7d", event_age="3mo")
+    """
+
+    def __init__(
+        self,
+        pipeline: RAGPipeline | RAGConfig | None = None,
+        *,
+        collection: str | None = None,
+        tenant_id: int | None = None,
+    ) -> None:
+        self._owns = not isinstance(pipeline, RAGPipeline)
+        self._rag = pipeline if isinstance(pipeline, RAGPipeline) else RAGPipeline(pipeline)
+        self._collection = collection
+        self._tenant_id = tenant_id
+
+    def __enter__(self) -> TemporalRAG:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the pipeline, where this object opened it."""
+        if self._owns:
+            self._rag.close()
+
+    def ingest(
+        self,
+        document: Document | str,
+        *,
+        event_time: Moment | None = None,
+        event_end: Moment | None = None,
+        ttl: Duration | None = None,
+    ) -> IngestResult:
+        """Store a document, as `RAGPipeline.ingest` does.
+
+        Args:
+            document: The document, or its text.
+            event_time: When it happened, or began to; None: as the document says.
+            event_end: When that ended, for what is no instant; None: as the document says.
+            ttl: How long it is found; None: as the document says, or else as configured. Tags that preserve win.
+
+        Raises:
+            UsageError: A time or a duration is none, or the document holds no text.
+        """
+        given = Document(content=document) if isinstance(document, str) else document
+        timed = replace(
+            given,
+            event_time=given.event_time if event_time is None else read_time(event_time, name="event_time"),
+            event_end=given.event_end if event_end is None else read_time(event_end, name="event_end"),
+            ttl=given.ttl if ttl is None else ttl,
+        )
+        return self._rag.ingest(timed, self._tenant_id, collection=self._collection)
+
+    def search(
+        self,
+        query: str,
+        options: RetrievalOptions | None = None,
+        *,
+        as_of: Moment | None = None,
+        event_window: Duration | None = None,
+        event_time_range: MomentRange | None = None,
+        ingestion_time_range: MomentRange | None = None,
+    ) -> SearchReply:
+        """Find the passages that answer a query, by time.
+
+        Args:
+            query: In plain words.
+            options: How to search otherwise; None: the configured defaults.
+            as_of: Search what was known at this time, with the versions of then; None: now.
+            event_window: Only events within this time before ``as_of``.
+            event_time_range: Only events in this range (the first time belongs to it, the second does not).
+            ingestion_time_range: Only what became known in this range.
+
+        Raises:
+            UsageError: The query, an option or a time is not valid.
+            NotFoundError: There is no such collection.
+        """
+        given = self._timed(options, event_window, event_time_range, ingestion_time_range)
+        moment = _moment(as_of)
+        return self._rag.search(query, given, collection=self._collection, tenant_id=self._tenant_id, as_of=moment)
+
+    def ask(
+        self,
+        question: str,
+        options: RetrievalOptions | None = None,
+        *,
+        as_of: Moment | None = None,
+        event_window: Duration | None = None,
+        event_time_range: MomentRange | None = None,
+        ingestion_time_range: MomentRange | None = None,
+    ) -> Answer:
+        """Answer a question from what was known at a time, with citations, or refuse; the arguments are `search`'s."""
+        base = options or replace(self._rag.default_options(), top_k=self._rag.config.answer.passages)
+        given = self._timed(base, event_window, event_time_range, ingestion_time_range)
+        moment = _moment(as_of)
+        return self._rag.ask(question, given, collection=self._collection, tenant_id=self._tenant_id, as_of=moment)
+
+    def find_recent_discoveries(
+        self,
+        topic: str,
+        discovery_window: Duration = "7d",
+        event_age: Duration = "90d",
+        *,
+        as_of: Moment | None = None,
+        options: RetrievalOptions | None = None,
+    ) -> list[RetrievedContext]:
+        """What was learnt lately about things long past, best first.
+
+        Args:
+            topic: In plain words.
+            discovery_window: The version found became known within this time before ``as_of``.
+            event_age: What it tells happened, or began, at least this long before ``as_of``. Documents without an event
+                time are not found.
+            as_of: The moment that both count back from; None: now.
+            options: How to search otherwise; None: the configured defaults.
+
+        Raises:
+            UsageError: The topic, a duration or a time is not valid, or the options confine the same times.
+        """
+        moment = _moment(as_of) or datetime.now(UTC)
+        window = read_duration(discovery_window, name="discovery_window")
+        age = read_duration(event_age, name="event_age")
+        try:
+            learnt, happened = (moment - window, None), (None, moment - age)
+        except OverflowError as exc:
+            raise UsageError(f"{moment} is too early: no calendar goes back so far.") from exc
+        known = None if as_of is None else moment
+        given = options or self._rag.default_options()
+        if given.event_time_range is not None or given.ingestion_time_range is not None:
+            raise UsageError("The discovery window and the events' age are the ranges: leave them out of the options.")
+        reply = self.search(topic, given, as_of=known, event_time_range=happened, ingestion_time_range=learnt)
+        return list(reply.results)
+
+    def diff(
+        self,
+        question: str,
+        from_time: Moment,
+        to_time: Moment | None = None,
+        *,
+        options: RetrievalOptions | None = None,
+    ) -> EvidenceDiff:
+        """How the evidence for a question changed between two moments; see `RAGPipeline.diff_evidence`."""
+        return self._rag.diff_evidence(
+            question,
+            from_time=from_time,
+            to_time=to_time,
+            options=options,
+            collection=self._collection,
+            tenant_id=self._tenant_id,
+        )
+
+    def cleanup_expired(self) -> int:
+        """Close every document of the tenant whose time is over; returns how many."""
+        return self._rag.cleanup_expired(tenant_id=self._tenant_id)
+
+    def _timed(
+        self,
+        options: RetrievalOptions | None,
+        event_window: Duration | None,
+        event_time_range: MomentRange | None,
+        ingestion_time_range: MomentRange | None,
+    ) -> RetrievalOptions:
+        given = options or self._rag.default_options()
+        return replace(
+            given,
+            event_window=given.event_window if event_window is None else event_window,
+            event_time_range=given.event_time_range if event_time_range is None else event_time_range,
+            ingestion_time_range=given.ingestion_time_range if ingestion_time_range is None else ingestion_time_range,
+        )
+
+
+def _moment(as_of: Moment | None) -> datetime | None:
+    return None if as_of is None else read_time(as_of, name="as_of")
