@@ -18,7 +18,7 @@ from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, ProviderError
 from recollect.store.verification.report import CHECKS, VerifyProgress, VerifyReport
 
-SUBJECTS = ("leave", "invoices", "laptops", "visitors", "parking", "salaries")
+SUBJECTS = ("parking", "invoices", "visitors", "salaries")
 QUERIES = ("rules for parking", "annual leave", "who pays invoices", "visitors and laptops")
 
 
@@ -394,7 +394,7 @@ def test_what_is_lost_is_named_with_what_to_do(filled: RAGPipeline, dsn: str):
     detail = next(check.detail for check in report.checks if check.name == "content_hashes")
     assert f"documents erase {victim.document_id}" in detail and victim.source in detail
     filled.erase_documents([victim.document_id])
-    filled.ingest(Document(content=text_about("leave"), source=victim.source), collection="stored")
+    filled.ingest(Document(content=text_about("parking"), source=victim.source), collection="stored")
     assert filled.verify().clean
 
 
@@ -553,6 +553,28 @@ def test_mending_while_others_write(filled: RAGPipeline, dsn: str):
     assert filled.verify(repair=True).clean
     assert found(filled.verify(deep=True)) == {}
     assert filled.check() == []
+
+
+@pytest.mark.parametrize("repair", [False, True])
+def test_a_collection_that_is_deleted_meanwhile_is_no_finding(filled: RAGPipeline, dsn: str, repair: bool):
+    damage(dsn, "DELETE FROM chunk_vectors WHERE collection_id = 1")  # the first one made: "stored"
+
+    def delete(state: VerifyProgress) -> None:
+        if any(place.name == "stored" for place in filled.list_collections()):
+            filled.delete_collection("stored")
+
+    assert found(filled.verify(repair=repair, on_progress=delete)) == {}
+
+
+def test_a_collection_that_is_deleted_while_it_is_mended(filled: RAGPipeline, dsn: str):
+    damage(dsn, "DELETE FROM chunk_vectors WHERE collection_id = 1")  # the first one made: "stored"
+
+    def delete(state: VerifyProgress) -> None:
+        if state.stage == "mending" and any(place.name == "stored" for place in filled.list_collections()):
+            filled.delete_collection("stored")
+
+    assert filled.verify(repair=True, on_progress=delete).clean
+    assert found(filled.verify()) == {}
 
 
 def test_progress_ends_with_all(filled: RAGPipeline, dsn: str):

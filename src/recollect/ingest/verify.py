@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from recollect.errors import NotFoundError
 from recollect.ingest.examine import differs, examine, recovered_length, wrong_rows
 from recollect.ingest.repair import Repairer
 from recollect.model import Scope
@@ -169,7 +170,10 @@ class Verifier:
         for _ in range(_ROUNDS if repair else 0):
             if after.sound:
                 break
-            reasons = self._mend(scope, place, after)
+            try:
+                reasons = self._mend(scope, place, after)
+            except NotFoundError:
+                reasons = Findings()  # the collection was deleted meanwhile, and with it what was wrong
             after = self._diagnose(scope, place, deep=deep)
             after.findings.merge(reasons)
         left.merge(after.findings)
@@ -179,6 +183,8 @@ class Verifier:
         diagnosis = _Diagnosis()
         with snapshot(self._database, scope) as connection:
             moment = CollectionSnapshot(connection, scope, place)
+            if not moment.exists():
+                return diagnosis
             diagnosis.findings.merge(moment.rows_beside())
             diagnosis.findings.merge(moment.counters())
             self._look_at_texts(moment, diagnosis, place)

@@ -92,13 +92,16 @@ class Mender:
         with self._database.transaction(self._scope) as connection:
             connection.execute(_SQL["hold_collections"], self._tenant)
             connection.execute(_SQL["add_states"] + " " + _FOUND["stateless_collections"], self._tenant)
-            self._lock_documents_of(connection, "sourceless_documents", "misfiled_documents", "orphaned_documents")
+            self._lock_documents_of(connection, "sourceless_documents", "misfiled_documents")
             for statement in ("recover_source", "recover_documents", "adopt_sourceless", "file_documents"):
                 connection.execute(_SQL[statement], self._tenant)
         # One transaction each: none of them depends on another, and together they could be long.
         for _, condition, _, _ in ORPHANS:
             if condition not in _KEPT:
                 with self._database.transaction(self._scope) as connection:
+                    if condition == "orphaned_documents":
+                        # A statement of its own before: the deletion then sees the version that a writer gave one.
+                        self._lock_documents_of(connection, condition)
                     connection.execute("DELETE " + _FOUND[condition], self._tenant)
         with self._database.transaction(self._scope) as connection:
             connection.execute("DELETE " + _FOUND["wrong_cached_embeddings"], self._tenant)

@@ -162,6 +162,10 @@ class CollectionSnapshot:
         self._connection = connection
         self._params: dict[str, Any] = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id}
 
+    def exists(self) -> bool:
+        """Whether the collection was not deleted meanwhile."""
+        return bool(self._rows(_SQL["counters"]))
+
     def rows_beside(self) -> Findings:
         """What of versions and of the rows beside chunks is missing, wrong or stale."""
         found = Findings()
