@@ -26,6 +26,9 @@ from recollect.cli import (
     models,
     query,
     rag_test,
+    recall,
+    remember,
+    sessions,
     status,
     transfer,
     why_not,
@@ -62,6 +65,8 @@ for register in (
         transfer.register,
     ),
     rag_test.register,
+    remember.register,
+    recall.register,
     calibrate.register,
     cleanup.register,
 ):
@@ -70,6 +75,7 @@ history.register(documents.app)
 for name, group in (
     ("collections", collections.app),
     ("documents", documents.app),
+    ("sessions", sessions.app),
     ("models", models.app),
     ("db", db.app),
     ("eval", evaluate.app),

@@ -1,0 +1,138 @@
+"""``recollect recall``: what was said about something."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.cli._options import Mode, command
+from recollect.cli._session import Session, argument_text
+from recollect.cli._turns import moment_words, turn_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from recollect.cli._terminal import Highlighter
+    from recollect.model.memory import Episode, RecallOptions, Recollection
+
+_SNIPPET_LINES = 3
+_INDENT = 3
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "recall")(_recall)
+
+
+def _recall(
+    session: Session,
+    *,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for, in plain words.")],
+    conversation: Annotated[str | None, typer.Option("--session", help="Search this conversation.")] = None,
+    user: Annotated[
+        str | None, typer.Option(help="Search all of this user's conversations, beside the one named.")
+    ] = None,
+    top_k: Annotated[int, typer.Option("--top-k", "-k", help="Turns to find, 1 to 1,000.")] = 10,
+    mode: Annotated[Mode, typer.Option(help="Words and meaning, meaning only, or words only.")] = Mode.HYBRID,
+    neighbours: Annotated[int, typer.Option(help="Turns to show before and after each, 0 to 50.")] = 1,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only what was said then or later: a date, a time, or 7d.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only what was said before this time.")] = None,
+    as_of: Annotated[
+        str | None, typer.Option(metavar="TIME", help="What was known at this time (without a zone: UTC).")
+    ] = None,
+) -> int:
+    """Find what was said: the turns that answer, with those around them.
+
+    Without --session and --user, every conversation is searched.
+    """
+    from recollect.model.memory import RecallOptions
+    from recollect.model.time import read_time
+
+    query = argument_text(text)
+    options = RecallOptions(
+        top_k=top_k,
+        mode=mode.value,
+        before=neighbours,
+        after=neighbours,
+        since=None if since is None else read_time(since, name="--since"),
+        until=None if until is None else read_time(until, name="--until"),
+    )
+    moment = None if as_of is None else read_time(as_of, name="--as-of")
+    with session.pipeline() as rag:
+        found = rag.recall(
+            query,
+            options,
+            session=None if conversation is None else argument_text(conversation),
+            user=None if user is None else argument_text(user),
+            as_of=moment,
+        )
+        language = rag.config.language
+    if session.json:
+        session.emit(_as_json(query, options, found))
+    else:
+        _show(session, query, language, found)
+    return 0
+
+
+def _as_json(query: str, options: RecallOptions, found: Sequence[Recollection]) -> dict[str, Any]:
+    return {"query": query, "mode": options.mode, "results": [_result(one) for one in found]}
+
+
+def _result(one: Recollection) -> dict[str, Any]:
+    return {
+        "rank": one.rank,
+        "score": one.score,
+        "session": one.episode.session,
+        "user": one.user,
+        **turn_json(one.episode),
+        "similarity": one.similarity,
+        "bm25": one.bm25,
+        "before": [turn_json(turn) for turn in one.before],
+        "after": [turn_json(turn) for turn in one.after],
+    }
+
+
+def _show(session: Session, query: str, language: str, found: Sequence[Recollection]) -> None:
+    from recollect.cli._terminal import Highlighter
+    from recollect.retrieval.analysis import Analyzer
+
+    if not found:
+        session.out.print("Nothing like it is remembered.")
+        return
+    highlighter = Highlighter(query, Analyzer(language))
+    for one in found:
+        _show_one(session, one, highlighter)
+
+
+def _show_one(session: Session, one: Recollection, highlighter: Highlighter) -> None:
+    from rich.text import Text
+
+    from recollect.cli._terminal import one_line, print_indented
+
+    out, episode = session.out, one.episode
+    whose = f" ({one_line(one.user)})" if one.user else ""
+    head = Text(f"{one.rank}. ", style="bold")
+    head.append(one_line(episode.session), style="bold cyan")
+    head.append(f"{whose}, turn {episode.position}, {moment_words(episode.at)}", style="dim")
+    out.print(head, soft_wrap=True)
+    for turn in one.before:
+        _show_neighbour(session, turn)
+    said = Text(f"{one_line(episode.role)}: ", style="bold")
+    said.append_text(highlighter.snippet(episode.content, length=out.width * _SNIPPET_LINES))
+    print_indented(out, said, by=_INDENT)
+    for turn in one.after:
+        _show_neighbour(session, turn)
+    out.print()
+
+
+def _show_neighbour(session: Session, turn: Episode) -> None:
+    from rich.text import Text
+
+    from recollect.cli._terminal import one_line, shortened
+
+    room = max(20, session.out.width - _INDENT - len(turn.role) - 2)
+    line = Text(f"{' ' * _INDENT}{one_line(turn.role)}: {shortened(turn.content, room)}", style="dim")
+    session.out.print(line, soft_wrap=True)
