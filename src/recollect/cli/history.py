@@ -14,6 +14,7 @@ from recollect.cli._session import Session, argument_text
 if TYPE_CHECKING:
     from recollect.model.history import DocumentHistory, ErasureReceipt, VersionDiff, VersionRecord
 
+_OPTIONAL = (("Event", "event_time"), ("until", "event_end"), ("Expires", "expires_at"))
 _Document = Annotated[str, typer.Argument(metavar="ID", help="A document, by id or by source.")]
 
 
@@ -75,17 +76,18 @@ def _show_history(session: Session, history: DocumentHistory) -> None:
     session.out.print(Text(one_line(history.source), style="bold cyan"))
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("Version", justify="right")
-    for name in ("Known from", "to", "Event", "Expires"):
+    # Only what some version has: a terminal is eighty columns wide.
+    optional = [(name, field) for name, field in _OPTIONAL if any(getattr(one, field) for one in history.versions)]
+    for name in ("Known from", "to", *(name for name, _ in optional)):
         table.add_column(name, no_wrap=True)
-    table.add_column("Characters", justify="right")
-    table.add_column("Title", overflow="ellipsis", no_wrap=True)
+    table.add_column("Characters", justify="right", no_wrap=True)
+    table.add_column("Title", overflow="fold")
     for version in history.versions:
         table.add_row(
             str(version.version),
             moment_text(version.known_from),
             "now" if version.known_to is None else moment_text(version.known_to),
-            moment_text(version.event_time),
-            moment_text(version.expires_at),
+            *(moment_text(getattr(version, field)) for _, field in optional),
             f"{version.character_count:,}",
             Text(one_line(version.title)),
         )
