@@ -11,9 +11,10 @@ from psycopg import sql
 
 from recollect.model import Scope
 from recollect.store.database import Connection, Database
+from recollect.store.tuning import Machine, index_build_settings
 
 if TYPE_CHECKING:
-    from recollect.store.collections import CollectionRepository
+    from recollect.store.collections import Collection, CollectionRepository
 
 #: Below this many chunks comparing every vector takes a few milliseconds, and an index would only cost.
 INDEX_THRESHOLD_CHUNKS = 10_000
@@ -38,14 +39,27 @@ _POLL_SECONDS = 0.2
 
 
 class DenseIndexer:
-    """Builds a collection's HNSW index once it has grown large enough, without blocking writers."""
+    """Builds a collection's HNSW index once it has grown large enough, without blocking writers.
+
+    Args:
+        database: The store's connections.
+        collections: Finds collections.
+        threshold: Chunks from which on a collection gets one.
+        machine: The server's, where its memory is known; None: its own setting of maintenance_work_mem must do.
+    """
 
     def __init__(
-        self, database: Database, collections: CollectionRepository, *, threshold: int = INDEX_THRESHOLD_CHUNKS
+        self,
+        database: Database,
+        collections: CollectionRepository,
+        *,
+        threshold: int = INDEX_THRESHOLD_CHUNKS,
+        machine: Machine | None = None,
     ) -> None:
         self._database = database
         self._collections = collections
         self._threshold = threshold
+        self._machine = machine
 
     def due(self, scope: Scope, name: str) -> bool:
         """Whether the collection is large enough for an index that it does not have."""
@@ -69,17 +83,38 @@ class DenseIndexer:
                 return
             # What an interrupted build leaves behind is invalid and in the way.
             _drop(connection, collection.collection_id)
-            connection.execute(
-                _CREATE.format(
-                    name=sql.Identifier(_NAME % collection.collection_id),
-                    dimension=sql.Literal(collection.embedding_dimension),
-                    ef_construction=sql.Literal(_EF_CONSTRUCTION),
-                    tenant_id=sql.Literal(scope.tenant_id),
-                    collection_id=sql.Literal(collection.collection_id),
-                )
-            )
+            with self._room(connection, collection):
+                connection.execute(_create(scope, collection))
         if self._collections.find(scope, name) is None:
             drop_index(self._database, collection.collection_id)
+
+    @contextmanager
+    def _room(self, connection: Connection, collection: Collection) -> Iterator[None]:
+        settings = (
+            index_build_settings(
+                self._machine, vectors=collection.chunk_count, dimension=collection.embedding_dimension
+            )
+            if self._machine
+            else {}
+        )
+        for name, value in settings.items():
+            connection.execute(sql.SQL("SET {} = {}").format(sql.Identifier(name), sql.Literal(value)))
+        try:
+            yield
+        finally:
+            if not connection.closed:
+                for name in settings:
+                    connection.execute(sql.SQL("RESET {}").format(sql.Identifier(name)))
+
+
+def _create(scope: Scope, collection: Collection) -> sql.Composed:
+    return _CREATE.format(
+        name=sql.Identifier(_NAME % collection.collection_id),
+        dimension=sql.Literal(collection.embedding_dimension),
+        ef_construction=sql.Literal(_EF_CONSTRUCTION),
+        tenant_id=sql.Literal(scope.tenant_id),
+        collection_id=sql.Literal(collection.collection_id),
+    )
 
 
 def drop_index(database: Database, collection_id: int) -> None:

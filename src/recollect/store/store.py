@@ -23,6 +23,7 @@ from recollect.store.search import SearchRepository
 from recollect.store.search_health import SearchHealthRepository
 from recollect.store.status import StatusRepository
 from recollect.store.token_vectors import TokenVectorRepository
+from recollect.store.tuning import this_machine
 from recollect.store.why_not import StandingRepository
 from recollect.store.writer import DocumentWriter
 
@@ -75,7 +76,12 @@ class Store:
         self.exports = ExportRepository(self.database)
         self.memory = MemoryRepository(self.database)
         self.recalls = RecallRepository(self.database)
-        self.dense_indexer = DenseIndexer(self.database, self.collections, threshold=index_threshold)
+        self.dense_indexer = DenseIndexer(
+            self.database,
+            self.collections,
+            threshold=index_threshold,
+            machine=this_machine() if self._server else None,
+        )
 
     def close(self) -> None:
         """Close the connections and let go of the embedded server; idempotent."""

@@ -12,6 +12,9 @@ from pathlib import Path
 
 _MIB = 1024 * 1024
 
+# Neighbours, pointers and their allocation, as pgvector holds them while it builds, with m = 16: measured.
+_GRAPH_BYTES_A_VECTOR = 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:
@@ -45,8 +48,7 @@ def settings_for(machine: Machine, *, max_connections: int = 100) -> dict[str, s
         '256MB'
     """
     memory = machine.memory_bytes
-    # An index build holds its graph in maintenance_work_mem: 100,000 vectors of 384 dimensions take about 150 MB.
-    # Without room it goes on several times more slowly, on disk.
+    # For index builds of up to 150,000 vectors of 384 dimensions; larger ones ask for more: see index_build_settings.
     maintenance = _clamp(memory // 16, 64 * _MIB, 256 * _MIB)
     workers = max(0, min(machine.cpu_count - 1, 4))
     return {
@@ -78,6 +80,33 @@ def settings_for(machine: Machine, *, max_connections: int = 100) -> dict[str, s
         "max_wal_size": "512MB",
         "checkpoint_timeout": "10min",
     }
+
+
+def index_build_settings(machine: Machine, *, vectors: int, dimension: int) -> dict[str, str]:
+    """Settings of a session that builds an HNSW index: the whole graph in memory, where a quarter of it is enough.
+
+    A graph that no longer fits goes on being built on disk, ten times more slowly. The memory is taken while the graph
+    grows, and given back at the end.
+
+    Args:
+        machine: What the server may use; it must be this one's.
+        vectors: How many there are.
+        dimension: Of each.
+
+    Returns:
+        Setting names and values; none where the server's own settings do.
+    """
+    own = settings_for(machine)
+    wanted = vectors * (_GRAPH_BYTES_A_VECTOR + 2 * dimension)
+    granted = min(wanted, machine.memory_bytes // 4)
+    if granted <= int(own["maintenance_work_mem"].removesuffix("MB")) * _MIB:
+        return {}
+    settings = {"maintenance_work_mem": _megabytes(granted)}
+    room = machine.shared_memory_bytes
+    if own["dynamic_shared_memory_type"] == "posix" and room is not None and room < 2 * granted:
+        # Several workers would share the graph there; one builds it in its own memory.
+        settings["max_parallel_maintenance_workers"] = "0"
+    return settings
 
 
 def _clamp(value: int, low: int, high: int) -> int:

@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from recollect.retrieval.search import Searcher
 from recollect.store import database
 from recollect.store.dense_index import DenseIndexer
 from recollect.store.store import Store
+from recollect.store.tuning import Machine
 
 WORDS = [f"word{number}" for number in range(400)]
 
@@ -57,6 +59,27 @@ def test_due_from_the_threshold_on_until_it_is_built(store: Store, shelf: Shelf)
     assert not indexer.due(shelf.scope, "missing")
     with pytest.raises(NotFoundError):
         indexer.build(shelf.scope, "missing")
+
+
+def test_a_build_has_room_for_its_graph_and_gives_it_back(store: Store, shelf: Shelf):
+    def memory() -> str:
+        return connection.execute("SHOW maintenance_work_mem").fetchone()[0]
+
+    machine = Machine(memory_bytes=16 * 2**30, cpu_count=2, shared_memory_bytes=16 * 2**30)
+    indexer = DenseIndexer(store.database, store.collections, machine=machine)
+    large = replace(shelf.now(), chunk_count=1_000_000, embedding_dimension=384)
+    with store.database.autocommit() as connection:
+        before = memory()
+        with indexer._room(connection, large):
+            assert memory() == "1686MB"
+        assert memory() == before
+        with pytest.raises(ZeroDivisionError), indexer._room(connection, large):
+            _ = 1 / 0
+        assert memory() == before
+        with indexer._room(connection, shelf.now()):
+            assert memory() == before
+    indexer.build(shelf.scope, "shelf")
+    assert shelf.now().indexed
 
 
 def test_the_index_is_used_sorted_and_finds_what_comparing_all_finds(store: Store, shelf: Shelf, dsn: str):

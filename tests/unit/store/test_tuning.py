@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.store.tuning import Machine, _container_memory_limits, settings_for, this_machine
+from recollect.store.tuning import (
+    Machine,
+    _container_memory_limits,
+    index_build_settings,
+    settings_for,
+    this_machine,
+)
 
 MIB = 2**20
 GIB = 2**30
@@ -53,6 +59,28 @@ def test_more_memory_never_means_smaller_settings(machine, factor):
     larger = Machine(memory_bytes=machine.memory_bytes * factor, cpu_count=machine.cpu_count)
     for name in ("shared_buffers", "work_mem", "maintenance_work_mem", "effective_cache_size"):
         assert megabytes(settings_for(larger)[name]) >= megabytes(settings_for(machine)[name])
+
+
+@given(machines, st.integers(0, 10**8), st.sampled_from([384, 1024, 4000]))
+def test_a_build_takes_what_its_graph_needs_and_never_more_than_a_quarter(machine, vectors, dimension):
+    own = settings_for(machine)
+    asked = index_build_settings(machine, vectors=vectors, dimension=dimension)
+    if not asked:
+        assert min(vectors * 2 * dimension, machine.memory_bytes // 4) <= megabytes(own["maintenance_work_mem"]) * MIB
+        return
+    granted = megabytes(asked["maintenance_work_mem"])
+    assert megabytes(own["maintenance_work_mem"]) <= granted <= machine.memory_bytes // 4 // MIB
+    shared = machine.shared_memory_bytes
+    in_shared_memory = own["dynamic_shared_memory_type"] == "posix" and "max_parallel_maintenance_workers" not in asked
+    assert not in_shared_memory or shared is None or shared >= 2 * granted * MIB
+
+
+def test_a_million_vectors_are_built_in_memory_where_there_is_some():
+    server = Machine(memory_bytes=24 * GIB, cpu_count=2, shared_memory_bytes=24 * GIB)
+    assert index_build_settings(server, vectors=100_000, dimension=384) == {}
+    assert index_build_settings(server, vectors=1_000_000, dimension=384) == {"maintenance_work_mem": "1686MB"}
+    docker = Machine(memory_bytes=24 * GIB, cpu_count=2, shared_memory_bytes=600 * MIB)
+    assert index_build_settings(docker, vectors=1_000_000, dimension=384)["max_parallel_maintenance_workers"] == "0"
 
 
 def test_a_small_shared_memory_file_system_is_not_relied_on():
