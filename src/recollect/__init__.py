@@ -5,7 +5,9 @@
 """
 
 from recollect.config import RAGConfig
+from recollect.context import ContextAssembler, HybridRetriever, RetrievalWeights
 from recollect.errors import RecollectError
+from recollect.memory import QueryPatternTracker
 from recollect.model import (
     Answer,
     Chunk,
@@ -16,6 +18,7 @@ from recollect.model import (
     Scope,
     SearchReply,
 )
+from recollect.model.memory import RecallOptions, Recollection, Turn
 from recollect.pipeline import RAGPipeline
 from recollect.pipeline.temporal import TemporalRAG
 
@@ -23,13 +26,20 @@ __all__ = [
     "Answer",
     "Chunk",
     "Citation",
+    "ContextAssembler",
     "Document",
+    "HybridRetriever",
+    "QueryPatternTracker",
     "RAGConfig",
     "RAGPipeline",
+    "RecallOptions",
     "RecollectError",
+    "Recollection",
     "RetrievalOptions",
+    "RetrievalWeights",
     "RetrievedContext",
     "Scope",
     "SearchReply",
     "TemporalRAG",
+    "Turn",
 ]

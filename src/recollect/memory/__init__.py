@@ -4,6 +4,5 @@
 """
 
 from recollect.memory.patterns import QueryPatternTracker
-from recollect.memory.terms import TurnLexicon
 
-__all__ = ["QueryPatternTracker", "TurnLexicon"]
+__all__ = ["QueryPatternTracker"]

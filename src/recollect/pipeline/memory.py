@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from recollect.model.memory import Episode, RecallOptions, Recollection, Remembered, SessionRecord, Turn
 from recollect.pipeline.parts import Parts, scope_of
@@ -12,9 +12,42 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from recollect.config import RAGConfig
+    from recollect.context import ContextAssembler, HybridRetriever, RetrievalWeights
     from recollect.memory import QueryPatternTracker
+    from recollect.model import RetrievalOptions, RetrievedContext
 
 _PAGE_TURNS = 1_000
+
+
+class _Whole(Protocol):
+    """What `RAGPipeline` has, of which this is a part."""
+
+    @property
+    def config(self) -> RAGConfig: ...
+
+    @property
+    def _parts(self) -> Parts: ...
+
+    def retrieve(
+        self,
+        query: str,
+        options: RetrievalOptions | None = None,
+        *,
+        collection: str | None = None,
+        tenant_id: int | None = None,
+        as_of: datetime | None = None,
+    ) -> list[RetrievedContext]: ...
+
+    def recall(
+        self,
+        query: str,
+        options: RecallOptions | None = None,
+        *,
+        session: str | None = None,
+        user: str | None = None,
+        tenant_id: int | None = None,
+        as_of: datetime | None = None,
+    ) -> list[Recollection]: ...
 
 
 class Conversations:
@@ -143,3 +176,57 @@ class Conversations:
     def query_patterns(self) -> QueryPatternTracker:
         """What memory is asked for again and again."""
         return self._parts.query_patterns
+
+    def hybrid_retriever(
+        self: _Whole,
+        *,
+        weights: RetrievalWeights | None = None,
+        collection: str | None = None,
+        user: str | None = None,
+        tenant_id: int | None = None,
+        count_tokens: Callable[[str], int] | None = None,
+    ) -> HybridRetriever:
+        """Searches documents and memory together.
+
+        Args:
+            weights: What each weighs; None: memory 60 %, documents 40 %.
+            collection: Of the documents; None: the configured one.
+            user: Whose conversations are searched beside the session that is named.
+            tenant_id: Whose knowledge; None: the default tenant's.
+            count_tokens: Counts tokens as the model does that will read the context; None: as `context` counts them.
+        """
+        from recollect.context import HybridRetriever
+
+        return HybridRetriever(
+            self,
+            self,
+            weights=weights,
+            collection=collection,
+            user=user,
+            tenant_id=tenant_id,
+            count_tokens=count_tokens or self._parts.count_tokens,
+            language=self.config.language,
+        )
+
+    def context_assembler(
+        self: _Whole,
+        *,
+        weights: RetrievalWeights | None = None,
+        collection: str | None = None,
+        user: str | None = None,
+        tenant_id: int | None = None,
+        count_tokens: Callable[[str], int] | None = None,
+    ) -> ContextAssembler:
+        """Assembles contexts of documents, of memory, or of both; the arguments are `hybrid_retriever`'s."""
+        from recollect.context import ContextAssembler
+
+        return ContextAssembler(
+            self,
+            self,
+            weights=weights,
+            collection=collection,
+            user=user,
+            tenant_id=tenant_id,
+            count_tokens=count_tokens or self._parts.count_tokens,
+            language=self.config.language,
+        )

@@ -1,0 +1,148 @@
+"""One way to ask for a context, whatever it is to be made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from recollect.context.budget import estimate_tokens
+from recollect.context.hybrid import (
+    DocumentSearch,
+    HybridContext,
+    HybridRetriever,
+    MemorySearch,
+    RetrievalWeights,
+)
+from recollect.context.merging import HybridPassage
+from recollect.errors import UsageError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from recollect.model import SearchMode
+
+ContextStrategy = Literal["rag", "hybrid", "episodic", "semantic", "bm25"]
+
+STRATEGIES: tuple[ContextStrategy, ...] = ("rag", "hybrid", "episodic", "semantic", "bm25")
+
+_DOCUMENTS_ALONE = RetrievalWeights(1.0, 0.0)
+_MEMORY_ALONE = RetrievalWeights(0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextAssembly:
+    """A context, and how it came about.
+
+    Attributes:
+        strategy: As asked.
+        used: What was done: ``episodic`` where ``rag`` was asked and there are no documents to search.
+        found: The context.
+    """
+
+    strategy: ContextStrategy
+    used: ContextStrategy
+    found: HybridContext
+
+    @property
+    def text(self) -> str:
+        """The numbered passages; empty where nothing was found."""
+        return self.found.text
+
+    @property
+    def token_count(self) -> int:
+        """Tokens of `text`, never more than the budget."""
+        return self.found.token_count
+
+    @property
+    def passages(self) -> tuple[HybridPassage, ...]:
+        """What is shown, in order of the numbers."""
+        return self.found.passages
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The sources of the passages, each once, in their order."""
+        return self.found.sources
+
+
+class ContextAssembler:
+    """Assembles contexts of documents, of memory, or of both. Safe to share between threads.
+
+    Args:
+        documents: Where documents are searched; None: there are none.
+        memory: Where conversations are searched; None: there are none.
+        weights: What each weighs where both are searched; None: `RetrievalWeights.memory_focused`.
+        collection: Of the documents; None: the configured one.
+        user: Whose conversations are searched beside the session that is named.
+        tenant_id: Whose knowledge; None: the default tenant's.
+        count_tokens: Counts tokens as the model does that will read the context.
+        language: ISO 639-1, of documents and conversations.
+    """
+
+    def __init__(
+        self,
+        documents: DocumentSearch | None = None,
+        memory: MemorySearch | None = None,
+        *,
+        weights: RetrievalWeights | None = None,
+        collection: str | None = None,
+        user: str | None = None,
+        tenant_id: int | None = None,
+        count_tokens: Callable[[str], int] = estimate_tokens,
+        language: str = "en",
+    ) -> None:
+        self._documents = documents
+        self._memory = memory
+        self._weights = weights or RetrievalWeights.memory_focused()
+        self._collection = collection
+        self._user = user
+        self._tenant_id = tenant_id
+        self._count_tokens = count_tokens
+        self._language = language
+
+    def assemble(
+        self,
+        query: str,
+        strategy: ContextStrategy = "hybrid",
+        token_budget: int = 2_000,
+        session_id: str | None = None,
+        *,
+        as_of: datetime | None = None,
+    ) -> ContextAssembly:
+        """What a language model should read to answer a query.
+
+        Args:
+            query: In plain words.
+            strategy: ``rag``: documents, or memory where there are none; ``episodic``: memory; ``hybrid``: both, by
+                words and by meaning; ``semantic``: both, by meaning alone; ``bm25``: both, by words alone.
+            token_budget: Tokens at most, headers included; never exceeded.
+            session_id: The conversation at hand; one that has not begun yet is empty. None: the user's, or all.
+            as_of: What was known at this time; None: now.
+
+        Raises:
+            UsageError: The query is empty, the strategy unknown, or the budget less than 1.
+            NotFoundError: There is no such collection.
+        """
+        if strategy not in STRATEGIES:
+            raise UsageError(f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}.")
+        if not query.strip():
+            raise UsageError("The query is empty: say what to look for.")
+        used: ContextStrategy = "episodic" if strategy == "rag" and self._documents is None else strategy
+        retriever = self._retriever(used)
+        found = retriever.retrieve_hybrid(query, session_id, token_budget, as_of=as_of)
+        return ContextAssembly(strategy=strategy, used=used, found=found)
+
+    def _retriever(self, strategy: ContextStrategy) -> HybridRetriever:
+        weights = {"rag": _DOCUMENTS_ALONE, "episodic": _MEMORY_ALONE}.get(strategy, self._weights)
+        modes: dict[ContextStrategy, SearchMode] = {"semantic": "dense", "bm25": "lexical"}
+        return HybridRetriever(
+            None if strategy == "episodic" else self._documents,
+            None if strategy == "rag" else self._memory,
+            weights=weights,
+            mode=modes.get(strategy, "hybrid"),
+            collection=self._collection,
+            user=self._user,
+            tenant_id=self._tenant_id,
+            count_tokens=self._count_tokens,
+            language=self._language,
+        )

@@ -1,0 +1,300 @@
+"""Documents and memory in one context: searched at the same time, ranked together, fitted into one budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+from recollect.context.assembly import SEPARATOR, AssembledContext, assemble
+from recollect.context.blocks import context_block
+from recollect.context.budget import estimate_tokens
+from recollect.context.merging import HybridPassage, merged, passage_of_document, passages_of_memory
+from recollect.errors import NotFoundError, UsageError
+from recollect.model import RetrievalOptions, RetrievedContext
+from recollect.model.memory import RecallOptions, Recollection
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from recollect.model import SearchMode
+
+#: Tokens of the budget for which one passage is asked for.
+TOKENS_A_PASSAGE = 100
+
+_MAX_PASSAGES = 1_000
+_SPARE = 2
+_TOLERANCE = 0.01
+
+
+class DocumentSearch(Protocol):
+    """Finds passages of documents; `recollect.RAGPipeline` does."""
+
+    def retrieve(
+        self,
+        query: str,
+        options: RetrievalOptions | None = None,
+        *,
+        collection: str | None = None,
+        tenant_id: int | None = None,
+        as_of: datetime | None = None,
+    ) -> list[RetrievedContext]:
+        """The passages that answer a query, best first."""
+        ...
+
+
+class MemorySearch(Protocol):
+    """Finds turns of conversations; `recollect.RAGPipeline` does."""
+
+    def recall(
+        self,
+        query: str,
+        options: RecallOptions | None = None,
+        *,
+        session: str | None = None,
+        user: str | None = None,
+        tenant_id: int | None = None,
+        as_of: datetime | None = None,
+    ) -> list[Recollection]:
+        """The turns that answer a question, best first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalWeights:
+    """What documents and memory weigh, which is also their share of the budget.
+
+    Attributes:
+        rag: Of documents, 0 to 1.
+        memory: Of conversations, 0 to 1.
+
+    Raises:
+        UsageError: One of them lies outside 0 to 1, or they do not add up to 1 (within 0.01).
+
+    Example:
+        >>> RetrievalWeights.rag_focused()
+        RetrievalWeights(rag=0.7, memory=0.3)
+    """
+
+    rag: float
+    memory: float
+
+    def __post_init__(self) -> None:
+        for name, weight in (("rag", self.rag), ("memory", self.memory)):
+            if not 0 <= weight <= 1:
+                raise UsageError(f"The weight {name!r} must lie between 0 and 1, not {weight!r}.")
+        # A hair more than the tolerance, for 0.51 + 0.5 is not 1.01 in binary.
+        if abs(self.rag + self.memory - 1) > _TOLERANCE + 1e-9:
+            raise UsageError(
+                f"The weights must add up to 1: rag {self.rag!r} and memory {self.memory!r} are "
+                f"{self.rag + self.memory:g}."
+            )
+
+    @classmethod
+    def balanced(cls) -> RetrievalWeights:
+        """Half and half."""
+        return cls(0.5, 0.5)
+
+    @classmethod
+    def rag_focused(cls) -> RetrievalWeights:
+        """Documents 70 %, memory 30 %."""
+        return cls(0.7, 0.3)
+
+    @classmethod
+    def memory_focused(cls) -> RetrievalWeights:
+        """Documents 40 %, memory 60 %."""
+        return cls(0.4, 0.6)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HybridContext:
+    """What a language model is shown.
+
+    Attributes:
+        query: As asked.
+        passages: What is shown, in order of the numbers.
+        context: The same as text, numbered, within the budget.
+        weights: As used.
+    """
+
+    query: str
+    passages: tuple[HybridPassage, ...] = ()
+    context: AssembledContext = field(default_factory=AssembledContext)
+    weights: RetrievalWeights
+
+    @property
+    def text(self) -> str:
+        """The numbered passages; empty where nothing was found."""
+        return self.context.text
+
+    @property
+    def token_count(self) -> int:
+        """Tokens of `text`."""
+        return self.context.token_count
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The sources of the passages, each once, in their order."""
+        return tuple(dict.fromkeys(passage.source for passage in self.passages))
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Candidates of both sides, best first; the reserve of each is looked at when its best have been."""
+
+    passages: tuple[HybridPassage, ...]
+    reserve: frozenset[int]
+
+
+class HybridRetriever:
+    """Searches documents and memory at the same time. Safe to share between threads.
+
+    Args:
+        documents: Where documents are searched; None: there are none.
+        memory: Where conversations are searched; None: there are none.
+        weights: What each weighs; None: `RetrievalWeights.memory_focused`.
+        mode: How both are searched.
+        collection: Of the documents; None: the configured one.
+        user: Whose conversations are searched beside the session that is named.
+        tenant_id: Whose knowledge; None: the default tenant's.
+        count_tokens: Counts tokens as the model does that will read the context.
+        language: ISO 639-1, of the words that both are reranked by.
+
+    Example:
+        >>> from recollect import RAGPipeline
+        >>> with RAGPipeline() as rag:  # doctest: +SKIP
+        ...     HybridRetriever(rag, rag).retrieve_hybrid("What did we decide?", "chat-1", 2_000).text
+    """
+
+    def __init__(
+        self,
+        documents: DocumentSearch | None,
+        memory: MemorySearch | None,
+        *,
+        weights: RetrievalWeights | None = None,
+        mode: SearchMode = "hybrid",
+        collection: str | None = None,
+        user: str | None = None,
+        tenant_id: int | None = None,
+        count_tokens: Callable[[str], int] = estimate_tokens,
+        language: str = "en",
+    ) -> None:
+        self._documents = documents
+        self._memory = memory
+        self._weights = weights or RetrievalWeights.memory_focused()
+        self._mode: SearchMode = mode
+        self._collection = collection
+        self._user = user
+        self._tenant_id = tenant_id
+        self._count_tokens = count_tokens
+        self._language = language
+
+    def retrieve_hybrid(
+        self,
+        query: str,
+        session_id: str | None = None,
+        token_budget: int = 2_000,
+        *,
+        as_of: datetime | None = None,
+    ) -> HybridContext:
+        """The passages of documents and of conversations that answer a question, within one budget.
+
+        Each side fills its own share of the budget first, with its best passage for each 100 tokens of it (at least
+        one) before any other, and what one side leaves is the other's. The order is that of both together:
+        similarities to the question, which one model measured, are weighed by side, and BM25 counted over both has the
+        other half of the say. A turn is shown once, and the question itself, where it has been remembered already, not
+        at all.
+
+        Args:
+            query: In plain words.
+            session_id: The conversation at hand; one that has not begun yet is empty. None: the user's, or all.
+            token_budget: Tokens at most, headers included; never exceeded.
+            as_of: What was known at this time; None: now.
+
+        Raises:
+            UsageError: The query is empty, or the budget less than 1.
+        """
+        if token_budget < 1:
+            raise UsageError(f"token_budget must be at least 1, not {token_budget!r}.")
+        found = self._search(query, session_id, token_budget, as_of)
+        chosen = self._fitting(found, token_budget)
+        context = assemble(
+            [item.passage for item in chosen],
+            token_budget=token_budget,
+            count_tokens=self._count_tokens,
+            language=self._language,
+        )
+        by_id = {item.passage.chunk_id: item for item in chosen}
+        shown = tuple(
+            replace(by_id[passage.chunk_id], passage=passage, content=passage.content) for passage in context.passages
+        )
+        return HybridContext(query=query, passages=shown, context=context, weights=self._weights)
+
+    def _search(self, query: str, session_id: str | None, budget: int, as_of: datetime | None) -> _Found:
+        # Enough of each side to fill the whole budget, should the other have nothing and passages be short.
+        most = min(_MAX_PASSAGES, max(1, _SPARE * budget // TOKENS_A_PASSAGE))
+        with ThreadPoolExecutor(1, thread_name_prefix="recollect-memory") as executor:
+            remembered = executor.submit(self._recalled, query, session_id, most, as_of)
+            passages = self._retrieved(query, most, as_of)
+            turns = remembered.result()
+        documents = [passage_of_document(passage) for passage in passages if passage.content.strip()]
+        memory = passages_of_memory(turns, query)
+        shares = {"document": self._weights.rag, "memory": self._weights.memory}
+        reserve = frozenset(
+            item.passage.chunk_id
+            for side in (documents, memory)
+            for place, item in enumerate(side)
+            if place >= _own(budget, shares[item.kind])
+        )
+        return _Found(tuple(merged(query, [*documents, *memory], shares, language=self._language)), reserve)
+
+    def _retrieved(self, query: str, limit: int, as_of: datetime | None) -> list[RetrievedContext]:
+        if self._documents is None:
+            return []
+        options = RetrievalOptions(top_k=limit, mode=self._mode)
+        return self._documents.retrieve(
+            query, options, collection=self._collection, tenant_id=self._tenant_id, as_of=as_of
+        )
+
+    def _recalled(self, query: str, session: str | None, limit: int, as_of: datetime | None) -> list[Recollection]:
+        if self._memory is None:
+            return []
+        options = RecallOptions(top_k=limit, mode=self._mode)
+        try:
+            return self._memory.recall(
+                query, options, session=session, user=self._user, tenant_id=self._tenant_id, as_of=as_of
+            )
+        except NotFoundError:  # a conversation that begins with this question
+            if self._user is None:
+                return []
+            return self._memory.recall(query, options, user=self._user, tenant_id=self._tenant_id, as_of=as_of)
+
+    def _fitting(self, found: _Found, budget: int) -> list[HybridPassage]:
+        """What is shown, best first: each side within its share, then the best of the rest while there is room."""
+        room = {"document": budget * self._weights.rag, "memory": budget * self._weights.memory}
+        costs = {item.passage.chunk_id: self._cost(item) for item in found.passages}
+        chosen: set[int] = set()
+        left = float(budget)
+        own = [item for item in found.passages if item.passage.chunk_id not in found.reserve]
+        # The best of each side within its share, then more of each within it, then whatever there is room for.
+        for items, shared in ((own, True), (found.passages, True), (found.passages, False)):
+            for item in items:
+                key = item.passage.chunk_id
+                limit = min(room[item.kind], left) if shared else left
+                if key not in chosen and costs[key] <= limit:
+                    room[item.kind] -= costs[key]
+                    left -= costs[key]
+                    chosen.add(key)
+        kept = [item for item in found.passages if item.passage.chunk_id in chosen]
+        # The best that is too long for what is left comes last: as many of its sentences are shown as fit.
+        rest = [item for item in found.passages if item.passage.chunk_id not in chosen]
+        return [*kept, *rest[:1]]
+
+    def _cost(self, item: HybridPassage) -> int:
+        return self._count_tokens(context_block(item.passage, number=10) + SEPARATOR)
+
+
+def _own(budget: int, share: float) -> int:
+    """How many passages fill a side's share of the budget."""
+    return max(1, int(budget * share) // TOKENS_A_PASSAGE)

@@ -1,0 +1,231 @@
+"""Documents and memory in one context: shares, order, what is shown once, and the budget."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.context import ContextAssembler, HybridRetriever, RetrievalWeights, estimate_tokens
+from recollect.errors import NotFoundError, UsageError
+from recollect.model import RetrievedContext
+from recollect.model.memory import Episode, Recollection
+
+KNOWN = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+def document(number: int, content: str, *, similarity: float | None = 0.5) -> RetrievedContext:
+    return RetrievedContext(
+        rank=number,
+        score=1 / number,
+        content=content,
+        chunk_id=number,
+        document_id=number,
+        title="",
+        source=f"doc{number}.md",
+        section=None,
+        page=None,
+        start_offset=0,
+        end_offset=len(content),
+        metadata={},
+        similarity=similarity,
+    )
+
+
+def episode(number: int, content: str, session: str = "chat") -> Episode:
+    return Episode(
+        episode_id=number,
+        session=session,
+        position=number,
+        role="Ada",
+        content=content,
+        at=KNOWN,
+        turn_id=None,
+        known_from=KNOWN,
+    )
+
+
+def turn(rank: int, content: str, *, similarity: float | None = 0.5, before: tuple[Episode, ...] = ()) -> Recollection:
+    return Recollection(rank=rank, score=1 / rank, episode=episode(rank, content), similarity=similarity, before=before)
+
+
+class Knowledge:
+    """Gives the first of what it holds, and remembers how it was asked."""
+
+    def __init__(self, documents=(), turns=(), *, missing: bool = False) -> None:
+        self.documents, self.turns, self.missing = list(documents), list(turns), missing
+        self.asked: dict[str, object] = {}
+
+    def retrieve(self, query, options=None, *, collection=None, tenant_id=None, as_of=None):
+        self.asked["documents"] = (options.top_k, options.mode)
+        return self.documents[: options.top_k]
+
+    def recall(self, query, options=None, *, session=None, user=None, tenant_id=None, as_of=None):
+        self.asked["memory"] = (options.top_k, options.mode, session, user)
+        if self.missing and session is not None:
+            raise NotFoundError("no session")
+        return self.turns[: options.top_k]
+
+
+def sentences(word: str, count: int) -> str:
+    return " ".join(f"The {word} is number {number}." for number in range(count))
+
+
+@pytest.mark.parametrize(
+    ("made", "rag", "memory"),
+    [
+        (RetrievalWeights.balanced(), 0.5, 0.5),
+        (RetrievalWeights.rag_focused(), 0.7, 0.3),
+        (RetrievalWeights.memory_focused(), 0.4, 0.6),
+        (RetrievalWeights(0.51, 0.5), 0.51, 0.5),
+    ],
+)
+def test_weights(made: RetrievalWeights, rag: float, memory: float):
+    assert (made.rag, made.memory) == (rag, memory)
+
+
+@pytest.mark.parametrize(("rag", "memory"), [(0.5, 0.52), (0.5, 0.48), (1.2, -0.2), (math.nan, 0.5), (0, 0)])
+def test_weights_that_make_no_sense_are_refused(rag: float, memory: float):
+    with pytest.raises(UsageError, match="weight"):
+        RetrievalWeights(rag, memory)
+
+
+def test_both_sides_are_asked_and_named():
+    knowledge = Knowledge([document(1, "Leave is 30 days.")], [turn(1, "I took leave in May.")])
+    found = HybridRetriever(knowledge, knowledge).retrieve_hybrid("When is leave?", "chat", 2_000)
+    assert set(found.sources) == {"doc1.md", "memory:chat"}
+    assert found.weights == RetrievalWeights.memory_focused()
+    assert "Ada: I took leave in May." in found.text
+    assert "Date: 2024-01-01" in found.text
+    assert found.token_count == estimate_tokens(found.text)
+    assert knowledge.asked == {"documents": (40, "hybrid"), "memory": (40, "hybrid", "chat", None)}
+    assert [passage.score for passage in found.passages] == sorted(
+        (passage.score for passage in found.passages), reverse=True
+    )
+
+
+def test_weights_move_the_order():
+    knowledge = Knowledge([document(1, "leave rules")], [turn(1, "leave talk")])
+    first = {
+        weights: HybridRetriever(knowledge, knowledge, weights=weights).retrieve_hybrid("holidays").passages[0].kind
+        for weights in (RetrievalWeights.rag_focused(), RetrievalWeights.memory_focused())
+    }
+    assert first[RetrievalWeights.rag_focused()] == "document"
+    assert first[RetrievalWeights.memory_focused()] == "memory"
+
+
+def test_words_count_alike_on_both_sides():
+    knowledge = Knowledge(
+        [document(1, "Nothing of the kind."), document(2, "The castle is in Alfama.")], [turn(1, "Hello there.")]
+    )
+    found = HybridRetriever(knowledge, knowledge).retrieve_hybrid("Where is the castle in Alfama?")
+    assert found.passages[0].source == "doc2.md"
+
+
+def test_a_turn_is_shown_once_and_the_question_not_at_all():
+    first = episode(5, "We met in Lisbon.")
+    hits = [
+        turn(1, "It was sunny.", before=(first,)),
+        Recollection(rank=2, score=0.5, episode=first, similarity=0.4),
+        Recollection(rank=3, score=0.4, episode=episode(9, "where did we meet? "), similarity=1.0),
+    ]
+    found = HybridRetriever(None, Knowledge((), hits)).retrieve_hybrid("Where did we meet?")
+    assert found.text.count("We met in Lisbon.") == 1
+    assert len(found.passages) == 1
+
+
+def test_each_side_keeps_its_share_when_both_have_plenty():
+    long = [document(number, sentences("leave", 10)) for number in range(1, 60)]
+    turns = [turn(number, sentences("holiday", 10)) for number in range(1, 60)]
+    found = HybridRetriever(Knowledge(long), Knowledge((), turns)).retrieve_hybrid("leave holiday", None, 3_000)
+    spent = {"document": 0, "memory": 0}
+    for passage in found.passages:
+        spent[passage.kind] += estimate_tokens(passage.content)
+    assert 0.3 < spent["document"] / (spent["document"] + spent["memory"]) < 0.5
+
+
+@pytest.mark.parametrize("kind", ["document", "memory"])
+def test_what_one_side_leaves_is_the_others(kind: str):
+    long = [document(number, sentences("leave", 10)) for number in range(1, 60)]
+    turns = [turn(number, sentences("holiday", 10)) for number in range(1, 60)]
+    alone = Knowledge(long) if kind == "document" else Knowledge((), turns)
+    found = HybridRetriever(alone, alone).retrieve_hybrid("leave", "chat", 3_000)
+    assert {passage.kind for passage in found.passages} == {kind}
+    assert found.token_count > 2_500
+
+
+def test_a_conversation_that_has_not_begun_is_empty():
+    knowledge = Knowledge([document(1, "Leave is 30 days.")], [turn(1, "Leave in May.")], missing=True)
+    found = HybridRetriever(knowledge, knowledge).retrieve_hybrid("leave", "new")
+    assert found.sources == ("doc1.md",)
+    found = HybridRetriever(knowledge, knowledge, user="ada").retrieve_hybrid("leave", "new")
+    assert set(found.sources) == {"doc1.md", "memory:chat"}
+
+
+def test_one_passage_that_is_too_long_is_shortened_to_sentences():
+    knowledge = Knowledge([document(1, sentences("leave", 200))])
+    found = HybridRetriever(knowledge, None).retrieve_hybrid("leave", None, 60)
+    assert 0 < found.token_count <= 60
+    assert found.passages[0].content.endswith(".")
+
+
+texts = st.text(min_size=0, max_size=400) | st.integers(1, 60).map(lambda count: sentences("leave", count))
+similarities = st.none() | st.floats(-1, 1)
+
+
+@given(
+    st.lists(st.tuples(texts, similarities), max_size=8),
+    st.lists(st.tuples(texts.filter(str.strip), similarities), max_size=8),
+    st.integers(1, 500),
+    st.sampled_from([estimate_tokens, len, lambda text: len(text.split()) + 3]),
+    st.sampled_from(["rag", "hybrid", "episodic", "semantic", "bm25"]),
+    st.floats(0, 1),
+)
+def test_the_budget_is_never_exceeded(documents, turns, budget, count_tokens, strategy, share):
+    passages = [document(n, text, similarity=similarity) for n, (text, similarity) in enumerate(documents, 1)]
+    found = [turn(n, text, similarity=similarity) for n, (text, similarity) in enumerate(turns, 1)]
+    assembler = ContextAssembler(
+        Knowledge(passages),
+        Knowledge((), found),
+        weights=RetrievalWeights(share, 1 - share),
+        count_tokens=count_tokens,
+    )
+    assembly = assembler.assemble("What is the leave?", strategy, budget)
+    assert count_tokens(assembly.text) <= budget or not assembly.text
+    assert assembly.token_count <= budget
+    kinds = {passage.kind for passage in assembly.passages}
+    assert kinds <= {"rag": {"document"}, "episodic": {"memory"}}.get(strategy, {"document", "memory"})
+    assert len({passage.passage.chunk_id for passage in assembly.passages}) == len(assembly.passages)
+
+
+def test_strategies_search_as_they_say():
+    knowledge = Knowledge([document(1, "Leave is 30 days.")], [turn(1, "Leave in May.")])
+    assembler = ContextAssembler(knowledge, knowledge, user="ada")
+    for strategy, mode in (("hybrid", "hybrid"), ("semantic", "dense"), ("bm25", "lexical")):
+        knowledge.asked = {}
+        assert assembler.assemble("leave", strategy).used == strategy
+        assert knowledge.asked == {"documents": (40, mode), "memory": (40, mode, None, "ada")}
+    knowledge.asked = {}
+    assert assembler.assemble("leave", "rag").sources == ("doc1.md",)
+    assert set(knowledge.asked) == {"documents"}
+    knowledge.asked = {}
+    assert assembler.assemble("leave", "episodic", session_id="chat").sources == ("memory:chat",)
+    assert knowledge.asked == {"memory": (40, "hybrid", "chat", "ada")}
+
+
+def test_without_documents_rag_is_memory():
+    assembly = ContextAssembler(None, Knowledge((), [turn(1, "Leave in May.")])).assemble("leave", "rag")
+    assert (assembly.strategy, assembly.used, assembly.sources) == ("rag", "episodic", ("memory:chat",))
+    assert ContextAssembler().assemble("leave").text == ""
+
+
+@pytest.mark.parametrize(
+    ("query", "strategy", "budget", "message"),
+    [("leave", "magic", 100, "strategy"), (" ", "rag", 100, "empty"), ("leave", "rag", 0, "token_budget")],
+)
+def test_mistakes_are_explained(query: str, strategy: str, budget: int, message: str):
+    with pytest.raises(UsageError, match=message):
+        ContextAssembler(Knowledge(), Knowledge()).assemble(query, strategy, budget)
