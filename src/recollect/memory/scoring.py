@@ -95,3 +95,19 @@ def followed(scores: Mapping[int, float], places: Mapping[int, tuple[int, int]])
         )
         for episode_id, score in scores.items()
     }
+
+
+def rarest(frequencies: Mapping[int, int], *, budget: int) -> list[int]:
+    """The rarest lexemes whose frequencies fit a budget together, the rarest alone in any case.
+
+    Args:
+        frequencies: In how many turns each stands.
+        budget: What they may add up to.
+    """
+    chosen: list[int] = []
+    for frequency, lexeme in sorted((frequency, lexeme) for lexeme, frequency in frequencies.items()):
+        budget -= frequency
+        if chosen and budget < 0:
+            break
+        chosen.append(lexeme)
+    return chosen

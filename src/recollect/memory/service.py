@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import ConflictError, UsageError
 from recollect.memory.indexing import TurnIndexer
-from recollect.memory.scoring import REACH, followed, fused
+from recollect.memory.scoring import REACH, followed, fused, rarest
 from recollect.memory.validation import (
     checked_metadata,
     checked_name,
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 #: Turns that each arm contributes, at least.
 CANDIDATES = 200
+
+#: How many turns the words may stand in together that candidates are taken by: in a long memory, who spoke or "day" are
+#: in too many to tell anything. They count in the score all the same.
+CANDIDATE_BUDGET = 2_000
 
 #: Turns that are embedded and stored in one transaction.
 BATCH_TURNS = 500
@@ -193,23 +197,26 @@ class Memory:
             limit=max(CANDIDATES, options.top_k),
         )
         vector = None if options.mode == "lexical" else self._embedder.embed_query(question)
-        weights = {} if options.mode == "dense" else self._weights(scope, question, searched)
+        weights, rare = ({}, []) if options.mode == "dense" else self._weights(scope, question, searched)
         similarities = {} if vector is None else dict(self._recalls.dense(scope, window, vector, places=places))
         bm25: dict[int, float] = {}
         if weights:
-            bm25 = self._scores(weights, self._recalls.lexical(scope, window, weights, places=places), searched)
+            words = self._recalls.lexical(scope, window, weights, candidates=rare, places=places)
+            bm25 = self._scores(weights, words, searched)
             if missing := sorted(similarities.keys() - bm25.keys()):
                 bm25 |= self._scores(weights, self._recalls.words(scope, missing, places=places), searched)
         if vector is not None and (missing := sorted(bm25.keys() - similarities.keys())):
             similarities |= dict(self._recalls.similarities(scope, vector, missing, places=places))
         return similarities, bm25
 
-    def _weights(self, scope: Scope, question: str, searched: SearchedSessions) -> dict[int, float]:
+    def _weights(self, scope: Scope, question: str, searched: SearchedSessions) -> tuple[dict[int, float], list[int]]:
+        """What each of a question's lexemes weighs, and the ones that candidates are taken by."""
         counts = self._lexicon.question(question)
         if not counts:
-            return {}
+            return {}, []
         frequencies = self._recalls.document_frequencies(scope, list(counts), session_ids=searched.session_ids)
-        return self._lexicon.question_weights(counts, frequencies=frequencies, turns=searched.turns)
+        weights = self._lexicon.question_weights(counts, frequencies=frequencies, turns=searched.turns)
+        return weights, rarest({lexeme: frequencies[lexeme] for lexeme in weights}, budget=CANDIDATE_BUDGET)
 
     def _scores(self, weights: dict[int, float], words: TurnWords, searched: SearchedSessions) -> dict[int, float]:
         scores = self._lexicon.scores(

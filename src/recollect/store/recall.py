@@ -116,8 +116,9 @@ class RecallRepository:
     ) -> dict[int, int]:
         """In how many turns of the sessions each lexeme stands; those in none are left out."""
         params = {"tenant_id": scope.tenant_id, "lexemes": list(lexemes), "session_ids": _list(session_ids)}
+        name = "tenant_frequencies" if session_ids is None else "document_frequencies"
         with self._database.single_reads(scope) as connection:
-            return dict(rows(connection, _SQL["document_frequencies"], params, prepare=False))
+            return dict(rows(connection, _SQL[name], params, prepare=False))
 
     def dense(
         self, scope: Scope, window: Window, embedding: Floats, *, places: dict[int, Place]
@@ -126,11 +127,22 @@ class RecallRepository:
         params = {**_params(scope, window), "embedding": HalfVector(embedding)}
         return self._similarities(scope, _SQL["dense"], params, places)
 
-    def lexical(self, scope: Scope, window: Window, query: dict[int, float], *, places: dict[int, Place]) -> TurnWords:
-        """The turns that score most by their stored weights; their places are added to ``places``."""
+    def lexical(
+        self,
+        scope: Scope,
+        window: Window,
+        query: dict[int, float],
+        *,
+        candidates: Sequence[int],
+        places: dict[int, Place],
+    ) -> TurnWords:
+        """The turns that score most by their stored weights, of those with one of the candidate lexemes at least.
+
+        Their places are added to ``places``.
+        """
         lexemes = sorted(query)
         weights = [query[lexeme] for lexeme in lexemes]
-        params = {**_params(scope, window), "lexemes": lexemes, "query": to_sparse(lexemes, weights)}
+        params = {**_params(scope, window), "lexemes": list(candidates), "query": to_sparse(lexemes, weights)}
         return self._words(scope, _SQL["lexical"], params, places)
 
     def similarities(

@@ -135,7 +135,7 @@ def test_both_arms_keep_to_the_searched_sessions_and_to_the_tenant(store: Store)
         window = Window(session_ids=store.recalls.searched(scope, names=names).session_ids)
         places: dict[int, tuple[int, int]] = {}
         dense = store.recalls.dense(scope, window, vector, places=places)
-        words = store.recalls.lexical(scope, window, {7: 1.0}, places=places)
+        words = store.recalls.lexical(scope, window, {7: 1.0}, candidates=[7], places=places)
         assert len(dense) == len(words.episode_ids) == len(places) == expected
         assert len(store.memory.list_sessions(scope)) == (expected if not names else 2)
     foreign = [episode.episode_id for episode in store.memory.turns(Scope(tenant_id=2), "mine")]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.memory.scoring import FADING, FOLLOWING, faded, followed, fused, mixed
+from recollect.memory.scoring import FADING, FOLLOWING, faded, followed, fused, mixed, rarest
 from recollect.model.terms import TermCounts
 from recollect.retrieval import bm25
 from recollect.retrieval.turns import TurnTerms
@@ -115,3 +115,11 @@ def test_a_question_without_known_words_scores_nothing():
         average_length=1.0,
     )  # fmt: skip
     assert scored.tolist() == [0, 0]
+
+
+def test_the_rarest_words_are_chosen_as_long_as_they_fit():
+    frequencies = {1: 500, 2: 3, 3: 90, 4: 10}
+    assert rarest(frequencies, budget=103) == [2, 4, 3]
+    assert rarest(frequencies, budget=102) == [2, 4]
+    assert rarest(frequencies, budget=1) == [2]
+    assert rarest({}, budget=10) == []

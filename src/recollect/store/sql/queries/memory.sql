@@ -64,10 +64,19 @@ SELECT session_id, turn_count, term_count, embedding_model FROM sessions
 WHERE tenant_id = %(tenant_id)s AND turn_count > 0
   AND (%(everything)s OR name = ANY (%(names)s) OR user_id = %(user_id)s)
 
--- document_frequencies: in how many turns of given sessions each lexeme stands
+-- document_frequencies: in how many turns of given sessions each lexeme stands; looked up one by one, whatever the
+-- planner believes of sessions that have just begun
+SELECT t.lexeme, sum(t.frequency)::bigint
+FROM unnest(%(lexemes)s::int[]) AS l (lexeme)
+CROSS JOIN unnest(%(session_ids)s::bigint[]) AS s (session_id)
+CROSS JOIN LATERAL (
+    SELECT lexeme, frequency FROM session_terms
+    WHERE tenant_id = %(tenant_id)s AND lexeme = l.lexeme AND session_id = s.session_id OFFSET 0) AS t
+GROUP BY t.lexeme
+
+-- tenant_frequencies: in how many turns of the tenant each lexeme stands
 SELECT lexeme, sum(frequency)::bigint FROM session_terms
 WHERE tenant_id = %(tenant_id)s AND lexeme = ANY (%(lexemes)s)
-  AND (%(session_ids)s::bigint[] IS NULL OR session_id = ANY (%(session_ids)s))
 GROUP BY lexeme
 
 -- dense: turns by their similarity to a vector
