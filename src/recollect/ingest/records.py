@@ -153,10 +153,7 @@ def _chunks(given: Sequence[ChunkRecord], content: str) -> tuple[Chunk, ...]:
     if ordered != list(given):
         raise ValueError("its chunks are not in order of their start offsets")
     for chunk in given:
-        if not chunk.start_offset < chunk.end_offset <= len(content):
-            raise ValueError(
-                f"has a chunk from {chunk.start_offset} to {chunk.end_offset}, outside its {len(content)} characters"
-            )
+        _require_inside(chunk, len(content))
     return tuple(
         Chunk(
             text=content[chunk.start_offset : chunk.end_offset],
@@ -171,6 +168,20 @@ def _chunks(given: Sequence[ChunkRecord], content: str) -> tuple[Chunk, ...]:
         )
         for position, chunk in enumerate(given)
     )
+
+
+def _require_inside(chunk: ChunkRecord, length: int) -> None:
+    start, end = chunk.start_offset, chunk.end_offset
+    if not start < end <= length:
+        raise ValueError(f"has a chunk from {start} to {end}, outside its {length} characters")
+    if chunk.parent is None:
+        return
+    outer_start, outer_end = chunk.parent
+    if not 0 <= outer_start <= start < end <= outer_end <= length:
+        raise ValueError(
+            f"has a chunk from {start} to {end} with a parent from {outer_start} to {outer_end}: a parent contains its "
+            f"chunk, within the {length} characters of the document"
+        )
 
 
 def _embeddings(given: Sequence[ChunkRecord]) -> np.ndarray[Any, np.dtype[np.float32]] | None:
