@@ -96,7 +96,7 @@ class _Run:
         from recollect.evaluation.memory import RecalledTurn
         from recollect.model.memory import RecallOptions
 
-        options = RecallOptions(top_k=_DEPTH, mode=self._mode, before=0, after=0)
+        options = RecallOptions(top_k=_DEPTH, mode=self._mode, before=0, after=0, counted=False)
         found = self._rag.recall(question, options, user=self._users[conversation.conversation_id])
         return [RecalledTurn(self._sessions[hit.episode.session], hit.episode.metadata["eval_turn"]) for hit in found]
 

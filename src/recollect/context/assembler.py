@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -77,6 +77,7 @@ class ContextAssembler:
         tenant_id: Whose knowledge; None: the default tenant's.
         count_tokens: Counts tokens as the model does that will read the context.
         language: ISO 639-1, of documents and conversations.
+        on_shown: Told which episodes a context shows, which then count as retrieved; None: every candidate does.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class ContextAssembler:
         tenant_id: int | None = None,
         count_tokens: Callable[[str], int] = estimate_tokens,
         language: str = "en",
+        on_shown: Callable[[Sequence[int]], None] | None = None,
     ) -> None:
         self._documents = documents
         self._memory = memory
@@ -99,6 +101,7 @@ class ContextAssembler:
         self._tenant_id = tenant_id
         self._count_tokens = count_tokens
         self._language = language
+        self._on_shown = on_shown
 
     def assemble(
         self,
@@ -145,4 +148,5 @@ class ContextAssembler:
             tenant_id=self._tenant_id,
             count_tokens=self._count_tokens,
             language=self._language,
+            on_shown=self._on_shown,
         )

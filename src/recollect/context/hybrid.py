@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
@@ -160,6 +160,7 @@ class HybridRetriever:
         tenant_id: Whose knowledge; None: the default tenant's.
         count_tokens: Counts tokens as the model does that will read the context.
         language: ISO 639-1, of the words that both are reranked by.
+        on_shown: Told which episodes a context shows, which then count as retrieved; None: every candidate does.
 
     Example:
         >>> from recollect import RAGPipeline
@@ -179,6 +180,7 @@ class HybridRetriever:
         tenant_id: int | None = None,
         count_tokens: Callable[[str], int] = estimate_tokens,
         language: str = "en",
+        on_shown: Callable[[Sequence[int]], None] | None = None,
     ) -> None:
         self._documents = documents
         self._memory = memory
@@ -189,6 +191,7 @@ class HybridRetriever:
         self._tenant_id = tenant_id
         self._count_tokens = count_tokens
         self._language = language
+        self._on_shown = on_shown
 
     def retrieve_hybrid(
         self,
@@ -229,6 +232,8 @@ class HybridRetriever:
         shown = tuple(
             replace(by_id[passage.chunk_id], passage=passage, content=passage.content) for passage in context.passages
         )
+        if self._on_shown is not None:
+            self._on_shown([item.recollection.episode.episode_id for item in shown if item.recollection is not None])
         return HybridContext(query=query, passages=shown, context=context, weights=self._weights)
 
     def _search(self, query: str, session_id: str | None, budget: int, as_of: datetime | None) -> _Found:
@@ -260,7 +265,8 @@ class HybridRetriever:
     def _recalled(self, query: str, session: str | None, limit: int, as_of: datetime | None) -> list[Recollection]:
         if self._memory is None:
             return []
-        options = RecallOptions(top_k=limit, mode=self._mode)
+        # Of the candidates, only what is shown in the end counts as retrieved.
+        options = RecallOptions(top_k=limit, mode=self._mode, counted=self._on_shown is None)
         try:
             return self._memory.recall(
                 query, options, session=session, user=self._user, tenant_id=self._tenant_id, as_of=as_of

@@ -170,7 +170,7 @@ class Memory:
         scores = followed(fused([arm for arm in (similarities, bm25) if arm]), places)
         best = heapq.nsmallest(wanted.top_k, scores.items(), key=lambda item: (-item[1], item[0]))
         found = self._recollections(scope, wanted, best, similarities, bm25)
-        if self._tracker is not None:
+        if self._tracker is not None and wanted.counted:
             self._tracker.record(scope, [recollection.episode.episode_id for recollection in found])
         return found
 

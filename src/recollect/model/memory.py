@@ -99,6 +99,7 @@ class RecallOptions:
         after: How many turns after it, 0 to 50.
         since: Only turns said at this time or later; turns of unknown time are left out.
         until: Only turns said before this time; turns of unknown time are left out.
+        counted: Whether what is found counts as retrieved (`recollect.QueryPatternTracker`).
     """
 
     top_k: int = 10
@@ -107,6 +108,7 @@ class RecallOptions:
     after: int = 1
     since: datetime | None = None
     until: datetime | None = None
+    counted: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

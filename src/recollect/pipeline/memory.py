@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from recollect.model.memory import Episode, RecallOptions, Recollection, Remembered, SessionRecord, Turn
@@ -27,6 +28,8 @@ class _Whole(Protocol):
 
     @property
     def _parts(self) -> Parts: ...
+
+    def _note_shown(self, tenant_id: int | None, episode_ids: Sequence[int]) -> None: ...
 
     def retrieve(
         self,
@@ -206,6 +209,7 @@ class Conversations:
             tenant_id=tenant_id,
             count_tokens=count_tokens or self._parts.count_tokens,
             language=self.config.language,
+            on_shown=partial(self._note_shown, tenant_id),
         )
 
     def context_assembler(
@@ -229,4 +233,8 @@ class Conversations:
             tenant_id=tenant_id,
             count_tokens=count_tokens or self._parts.count_tokens,
             language=self.config.language,
+            on_shown=partial(self._note_shown, tenant_id),
         )
+
+    def _note_shown(self, tenant_id: int | None, episode_ids: Sequence[int]) -> None:
+        self.query_patterns.record(scope_of(tenant_id), episode_ids)
