@@ -198,6 +198,38 @@ class TemporalConfig(_Section):
     indexing: TemporalIndexingConfig = TemporalIndexingConfig()
 
 
+class RolePreferenceConfig(_Section):
+    """What a role prefers: scores of ``departments`` are multiplied by ``factor``."""
+
+    departments: tuple[str, ...] = Field(..., description="Whose documents the role prefers.")
+    factor: float = Field(1.15, gt=0, le=100, description="What their scores are multiplied by.")
+
+
+class AccessConfig(_Section):
+    """``[rag.access]``: what it means that somebody asks, rather than the owner of the store."""
+
+    mode: Literal["off", "preference", "enforce"] = Field(
+        "enforce",
+        description="enforce: nobody finds what he may not read; preference: who asks moves the order; off: neither.",
+    )
+    department_boost: float = Field(
+        1.2, gt=0, le=100, description="In preference mode, for documents of the asker's department."
+    )
+    other_departments: float = Field(
+        0.9, gt=0, le=100, description="In preference mode, for those of other departments."
+    )
+    role_preferences: dict[str, RolePreferenceConfig] = Field(
+        default_factory=lambda: {
+            "SecurityAnalyst": RolePreferenceConfig(departments=("security", "it", "general"), factor=1.15)
+        },
+        description="In preference mode, by role.",
+    )
+    privileged_roles: tuple[str, ...] = Field(
+        ("Manager", "Executive", "Admin", "SysAdmin", "Auditor"),
+        description="In preference mode, roles for which nothing is moved.",
+    )
+
+
 class RAGConfig(BaseSettings):
     """Every setting of recollect.
 
@@ -221,6 +253,7 @@ class RAGConfig(BaseSettings):
     context: ContextConfig = ContextConfig()
     answer: AnswerConfig = AnswerConfig()
     temporal: TemporalConfig = TemporalConfig()
+    access: AccessConfig = Field(default_factory=AccessConfig)
 
     @classmethod
     def settings_customise_sources(

@@ -6,6 +6,7 @@
     ├── UsageError            the caller must change something
     │   └── ConfigurationError
     ├── NotFoundError         a collection, document or file that does not exist
+    ├── PermissionDeniedError the caller may see it, but not change it
     ├── ConflictError         what should be created exists already
     ├── ParseError            a file that cannot be read (path, reason)
     ├── StoreError            the database
@@ -35,6 +36,10 @@ class ConfigurationError(UsageError):
 
 class NotFoundError(RecollectError):
     """What was named does not exist in the caller's scope."""
+
+
+class PermissionDeniedError(RecollectError):
+    """The caller may see what was named, but not change it; what he may not see is a `NotFoundError`."""
 
 
 class ConflictError(RecollectError):

@@ -13,7 +13,7 @@ import numpy as np
 import psycopg
 import pytest
 
-from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions, Scope
+from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions, Scope
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, ProviderError
 from recollect.store.verification.report import CHECKS, VerifyProgress, VerifyReport
@@ -79,6 +79,10 @@ def filled(rag: RAGPipeline) -> RAGPipeline:
     rag.ingest(Document(content="Fireworks are on Friday.", source="friday.md", ttl="30d"))
     gone = rag.ingest(Document(content="Parking on Sundays is free: it is Free Parking Day (FPD).", source="sunday.md"))
     rag.store.writer.close(Scope(), [gone.document_id])
+    rag.grant("role:payroll", documents="friday.md", only=True)
+    for document in rag.list_documents(collection="stored"):
+        if document.source == "salaries.md":
+            rag.deny("role:intern", documents=document.document_id)
     for place in rag.list_collections():
         rag.store.collections.refresh_term_stats(Scope(), place)
     return rag
@@ -93,16 +97,17 @@ def damage(dsn: str, *statements: str) -> int:
 
 
 DUMPS = (
-    "SELECT tenant_id, document_id, collection_id, uri FROM documents",
-    "SELECT version_id, document_id, collection_id, uri, version, chunk_count, content_hash, known_from, known_to "
-    "FROM document_versions",
+    "SELECT tenant_id, document_id, collection_id, access_id, uri FROM documents",
+    "SELECT tenant_id, collection_id, access_id, grants, denials FROM access_lists",
+    "SELECT version_id, document_id, collection_id, access_id, uri, version, chunk_count, content_hash, known_from, "
+    "known_to FROM document_versions",
     "SELECT version_id, content FROM document_contents",
     "SELECT version_id, position, start_offset, end_offset, parent_start, parent_end, page, token_count, content_hash, "
     "section, text FROM chunks",
-    "SELECT c.version_id, c.position, x.collection_id, x.version_id, x.known_from, x.known_to, x.embedding::text "
-    "FROM chunk_vectors x LEFT JOIN chunks c USING (tenant_id, chunk_id)",
-    "SELECT c.version_id, c.position, x.collection_id, x.version_id, x.known_from, x.known_to, x.length, x.lexemes, "
-    "x.weights::text FROM chunk_lexical x LEFT JOIN chunks c USING (tenant_id, chunk_id)",
+    "SELECT c.version_id, c.position, x.collection_id, x.version_id, x.known_from, x.known_to, x.access_id, "
+    "x.embedding::text FROM chunk_vectors x LEFT JOIN chunks c USING (tenant_id, chunk_id)",
+    "SELECT c.version_id, c.position, x.collection_id, x.version_id, x.known_from, x.known_to, x.access_id, "
+    "x.length, x.lexemes, x.weights::text FROM chunk_lexical x LEFT JOIN chunks c USING (tenant_id, chunk_id)",
     "SELECT c.version_id, c.position, x.packed FROM chunk_token_vectors x "
     "LEFT JOIN chunks c USING (tenant_id, chunk_id)",
     "SELECT version_id, collection_id, short, long FROM version_acronyms",
@@ -215,6 +220,21 @@ DAMAGES = {
     "versions elsewhere": (
         "UPDATE document_versions SET collection_id = 99, uri = 'x' WHERE version_id % 3 = 0",
         {"version_copies"},
+    ),
+    "versions that others may read": (
+        "UPDATE document_versions SET access_id = 0",
+        {"version_copies", "stale_vector_copies", "stale_lexical_copies"},
+    ),
+    "vectors that others may read": ("UPDATE chunk_vectors SET access_id = 0", {"stale_vector_copies"}),
+    "terms that others may read": ("UPDATE chunk_lexical SET access_id = 0", {"stale_lexical_copies"}),
+    "rows that nobody may read": (
+        "UPDATE chunk_vectors SET access_id = 9999 WHERE chunk_id % 4 = 1; "
+        "UPDATE chunk_lexical SET access_id = 9999 WHERE chunk_id % 4 = 1",
+        {"stale_vector_copies", "stale_lexical_copies"},
+    ),
+    "access lists of nothing": (
+        "INSERT INTO access_lists (tenant_id, collection_id, access_id) VALUES (1, 99, 0), (1, 99, 7)",
+        {"orphaned_access_lists"},
     ),
     "acronyms elsewhere": ("UPDATE version_acronyms SET collection_id = 99", {"version_copies"}),
     "documents elsewhere": (
@@ -369,6 +389,30 @@ def test_documents_without_a_source_or_without_their_row_are_kept(filled: RAGPip
     assert found(filled.verify()) == {}
     assert searched(filled) == answers
     assert len(filled.list_documents(collection="stored")) == len(SUBJECTS)
+
+
+def test_documents_whose_access_list_is_lost_are_for_owners_alone(filled: RAGPipeline, dsn: str):
+    clerk, owner = Principal(roles=("payroll",)), Principal(user_id="ann")
+    filled.set_collection_access(owners=["user:ann"])
+    damage(
+        dsn,
+        "DELETE FROM access_lists WHERE access_id <> 0 "
+        "OR collection_id = (SELECT collection_id FROM collections WHERE name = 'stored')",
+    )
+    # Neither before the repair nor after it is what is lost taken for everybody's.
+    for repair in (False, True):
+        report = filled.verify(repair=repair)
+        assert found(report) == {"missing_access_lists": 3}
+        assert report.clean == repair
+        for collection, sources in (("default", {f"{subject}.md" for subject in SUBJECTS}), ("stored", set())):
+            options = RetrievalOptions(top_k=100, use_cache=repair)
+            told = filled.retrieve("who reads fireworks and rules", options, collection=collection, principal=clerk)
+            assert {one.source for one in told} == sources
+            assert {one.source for one in filled.list_documents(collection=collection, principal=clerk)} == sources
+        assert filled.get_document("friday.md", principal=owner).source == "friday.md"
+    filled.grant("role:payroll", documents="friday.md")
+    assert filled.get_document("friday.md", principal=clerk).source == "friday.md"
+    assert filled.check() == []
 
 
 def test_a_lost_text_is_put_together_from_its_chunks_where_the_hash_proves_it(filled: RAGPipeline, dsn: str):

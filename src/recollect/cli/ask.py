@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recollect.cli._access import AccessOptions
 from recollect.cli._options import CollectionOption, SearchOptions, command
 from recollect.cli._session import Session, argument_text
 from recollect.cli._time import TimeOptions
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from recollect.model import RetrievalOptions
+    from recollect.model import Principal, RetrievalOptions
     from recollect.model.answer import Nearest
     from recollect.pipeline import RAGPipeline
 
@@ -36,21 +37,24 @@ def _ask(
     collection: CollectionOption,  # noqa: ARG001 - the session knows it
     search: SearchOptions,
     times: TimeOptions,
+    access: AccessOptions,
     *,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="A question, in plain words.")],
 ) -> int:
     """Answer a question from the documents, with citations, or say that they hold no answer."""
     from recollect.retrieval.validation import validate
 
+    principal, search = access.asker(search)
     given = search.retrieval(mode=session.config.retrieval.mode, top_k=session.config.answer.passages)
     options, as_of = times.confine(given), times.moment()
     question = argument_text(text)
     validate(question, options)
     with session.pipeline() as rag:
         if session.json:
-            session.emit(as_json(rag.ask(question, options, as_of=as_of), explain=search.explain))
+            answer = rag.ask(question, options, as_of=as_of, principal=principal)
+            session.emit(as_json(answer, explain=search.explain))
         else:
-            answer = _streamed(session, rag, question, options, as_of)
+            answer = _streamed(session, rag, question, options, as_of=as_of, principal=principal)
             show_answer(session, answer)
             if search.explain:
                 timings = ", ".join(f"{stage} {ms:,.0f} ms" for stage, ms in answer.timings_ms.items())
@@ -80,11 +84,17 @@ def as_json(answer: Answer, *, explain: bool = False) -> dict[str, Any]:
 
 
 def _streamed(
-    session: Session, rag: RAGPipeline, question: str, options: RetrievalOptions, as_of: datetime | None
+    session: Session,
+    rag: RAGPipeline,
+    question: str,
+    options: RetrievalOptions,
+    *,
+    as_of: datetime | None,
+    principal: Principal | None,
 ) -> Answer:
     """The answer; a language model's words are shown as they come, until the citations are checked."""
     if rag.config.answer.provider == "extractive" or not session.out.is_terminal:
-        return rag.ask(question, options, as_of=as_of)
+        return rag.ask(question, options, as_of=as_of, principal=principal)
     from rich.live import Live
     from rich.text import Text
 
@@ -92,7 +102,7 @@ def _streamed(
 
     shown = Text()
     with Live(shown, console=session.out, transient=True, vertical_overflow="ellipsis") as live:
-        for piece in rag.ask_stream(question, options, as_of=as_of):
+        for piece in rag.ask_stream(question, options, as_of=as_of, principal=principal):
             if isinstance(piece, Answer):
                 return piece
             shown.append(plain(piece))

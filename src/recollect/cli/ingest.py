@@ -10,6 +10,7 @@ import typer
 from recollect.cli._options import ChunkingOptions, CollectionOption, command
 from recollect.cli._session import Session
 from recollect.errors import ConflictError, UsageError
+from recollect.model.principal import read_permissions
 
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport
@@ -34,6 +35,13 @@ def _ingest(
     sync: Annotated[bool, typer.Option("--sync", help="Close documents whose files have disappeared.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Store every document anew, changed or not.")] = False,
     tag: Annotated[list[str] | None, typer.Option(help="A tag for every document; repeat for more.")] = None,
+    grant: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GRANT",
+            help="Who may read the documents: role:hr, user:ann, !group:interns for who may not; repeat for more.",
+        ),
+    ] = None,
     max_file_size: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Skip larger files: bytes, or for instance 20MB.")
     ] = None,
@@ -56,11 +64,14 @@ def _ingest(
     if ttl is not None:
         lifetimes = config.temporal.model_copy(update={"default_ttl": ttl})
         config = config.model_copy(update={"temporal": lifetimes})
+    permissions = None if grant is None else read_permissions(grant, name="--grant").as_tokens()
     _require_paths(paths)
     with session.pipeline(config) as rag:
         prepare_collection(rag, session.collection, chunking)
         with WorkBar(session.err, "Ingesting", unit="files") as bar:
-            report = rag.ingest_paths(paths, sync=sync, force=force, tags=tag or (), on_progress=bar.ingest)
+            report = rag.ingest_paths(
+                paths, sync=sync, force=force, tags=tag or (), permissions=permissions, on_progress=bar.ingest
+            )
     if session.json:
         session.emit(as_json(report))
     else:

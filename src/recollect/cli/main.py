@@ -21,6 +21,7 @@ from recollect.cli import (
     diff,
     documents,
     evaluate,
+    grants,
     history,
     ingest,
     models,
@@ -75,6 +76,7 @@ history.register(documents.app)
 for name, group in (
     ("collections", collections.app),
     ("documents", documents.app),
+    ("grants", grants.app),
     ("sessions", sessions.app),
     ("models", models.app),
     ("db", db.app),

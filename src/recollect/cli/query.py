@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recollect.cli._access import AccessOptions
 from recollect.cli._context import ContextOptions, show_context
 from recollect.cli._options import CollectionOption, SearchOptions, command
 from recollect.cli._session import Session, argument_text
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from recollect.cli._terminal import Highlighter
-    from recollect.model import ArmScore, ReplyExplain, RetrievedContext, SearchExplain, SearchReply
+    from recollect.model import ArmScore, Principal, ReplyExplain, RetrievedContext, SearchExplain, SearchReply
     from recollect.pipeline import RAGPipeline
 
 _SNIPPET_LINES = 3
@@ -32,6 +33,7 @@ def _query(
     search: SearchOptions,
     budget: ContextOptions,
     times: TimeOptions,
+    access: AccessOptions,
     *,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for, in plain words.")],
 ) -> int:
@@ -41,6 +43,7 @@ def _query(
     budget.require_consistent()
 
     retrieval = session.config.retrieval
+    principal, search = access.asker(search)
     options = times.confine(search.retrieval(mode=retrieval.mode, top_k=retrieval.top_k))
     as_of = times.moment()
     question = argument_text(text)
@@ -53,14 +56,15 @@ def _query(
                 token_budget=budget.token_budget,
                 max_context_length=budget.max_context_length,
                 as_of=as_of,
+                principal=principal,
             )
             show_context(session, question, shown)
             return 0
-        reply = rag.search(question, options, as_of=as_of)
+        reply = rag.search(question, options, as_of=as_of, principal=principal)
         if session.json:
             session.emit(as_json(reply))
         else:
-            _show(session, rag, reply)
+            _show(session, rag, reply, principal)
     return 0
 
 
@@ -119,7 +123,9 @@ def _explanation(explain: SearchExplain) -> dict[str, Any]:
         return None if score is None else {"rank": score.rank, "score": score.score}
 
     shown = {"dense": arm(explain.dense), "lexical": arm(explain.lexical), "fused_score": explain.fused_score}
-    return shown if explain.rerank_score is None else {**shown, "rerank_score": explain.rerank_score}
+    if explain.rerank_score is not None:
+        shown["rerank_score"] = explain.rerank_score
+    return shown if explain.preference is None else {**shown, "preference": explain.preference}
 
 
 def place(source: str, section: str | None, page: int | None) -> Text:
@@ -137,12 +143,12 @@ def place(source: str, section: str | None, page: int | None) -> Text:
     return shown
 
 
-def _show(session: Session, rag: RAGPipeline, reply: SearchReply) -> None:
+def _show(session: Session, rag: RAGPipeline, reply: SearchReply, principal: Principal | None) -> None:
     from recollect.cli._terminal import Highlighter
     from recollect.retrieval.analysis import Analyzer
 
     if not reply.results:
-        session.out.print(_nothing(session, rag))
+        session.out.print(_nothing(session, rag, principal))
         _show_explanation(session, reply)
         return
     language = next((c.language for c in rag.list_collections() if c.name == reply.collection), "en")
@@ -196,7 +202,9 @@ def _filter_line(explain: ReplyExplain) -> str:
     return f"keeps {kept:,} document{'' if kept == 1 else 's'}, removes {removed:,}{by}"
 
 
-def _nothing(session: Session, rag: RAGPipeline) -> str:
+def _nothing(session: Session, rag: RAGPipeline, principal: Principal | None) -> str:
+    if principal is not None:
+        return "Nothing found in what this user may read. Try other words, or fewer filters."
     found = next((place for place in rag.list_collections() if place.name == session.collection), None)
     if found is None or found.document_count == 0:
         return f"The collection {session.collection!r} is empty. Fill it: recollect ingest FOLDER"
@@ -228,5 +236,6 @@ def _explained(explain: SearchExplain) -> str:
             f"words: rank {lexical.rank}, BM25 {lexical.score:.2f}" if lexical else "words: not found",
             f"fused {explain.fused_score:.3f}",
             *([] if explain.rerank_score is None else [f"reranker {explain.rerank_score:.3f}"]),
+            *([] if explain.preference is None else [f"who asks × {explain.preference:.3g}"]),
         ]
     )

@@ -52,6 +52,30 @@ def front_matter(text: str) -> dict[str, str]:
     return {key: value for key, value in found.items() if value}
 
 
+def front_matter_list(text: str, key: str) -> list[str] | None:
+    """A list in the YAML block at the top of a Markdown text: in brackets, with commas, or a dash a line.
+
+    Returns:
+        None where there is no such key. Values are taken as they are written; to YAML ``*`` and ``!`` mean something.
+    """
+    match = _FRONT_MATTER.match(text)
+    if match is None:
+        return None
+    found: list[str] | None = None
+    for line in match.group().splitlines():
+        name, colon, value = line.partition(":")
+        if found is None:
+            if colon and name.strip().lower() == key and not line[0].isspace():
+                found = [] if not value.strip() else value.strip().strip("[]").split(",")
+                if found:
+                    break
+        elif line.strip().startswith("- "):
+            found.append(line.strip()[2:])
+        elif line.strip():
+            break
+    return None if found is None else [value.strip().strip("\"'") for value in found]
+
+
 def markdown_headings(text: str) -> list[Heading]:
     """ATX and setext headings (CommonMark), none of them inside fenced code or front matter.
 

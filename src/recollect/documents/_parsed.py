@@ -27,6 +27,7 @@ class Parsed:
     title: str | None = None
     event_time: datetime | None = None
     metadata: Mapping[str, Fact] = field(default_factory=dict)
+    permissions: tuple[str, ...] | None = None
 
 
 class TextBuilder:

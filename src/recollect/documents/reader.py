@@ -12,7 +12,14 @@ from recollect.documents._data import parse_json, parse_table
 from recollect.documents._epub import parse_epub
 from recollect.documents._html import parse_html
 from recollect.documents._mail import parse_mail
-from recollect.documents._markup import front_matter, markdown_headings, org_headings, org_keywords, rst_headings
+from recollect.documents._markup import (
+    front_matter,
+    front_matter_list,
+    markdown_headings,
+    org_headings,
+    org_keywords,
+    rst_headings,
+)
 from recollect.documents._naming import choose_title
 from recollect.documents._office import parse_office
 from recollect.documents._parsed import Parsed
@@ -21,8 +28,9 @@ from recollect.documents._text import NotTextError, clean, decode
 from recollect.documents._times import parse_time
 from recollect.documents._titles import title_headings
 from recollect.documents.formats import Format, UnreadableError, detect
-from recollect.errors import ParseError
+from recollect.errors import ParseError, UsageError
 from recollect.model import Document
+from recollect.model.principal import read_permissions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,8 +133,19 @@ def _document(
         headings=tuple(parsed.headings),
         pages=tuple(parsed.pages),
         event_time=parsed.event_time,
+        permissions=parsed.permissions,
         file_hash=hashlib.sha256(data).digest(),
     )
+
+
+def _permissions(given: list[str] | None) -> tuple[str, ...] | None:
+    if given is None:
+        return None
+    try:
+        return read_permissions(given, name="permissions in the front matter").as_tokens()
+    except UsageError as exc:
+        # Read as everybody's, a document that was meant for few would be everybody's.
+        raise UnreadableError(str(exc)) from exc
 
 
 def _format_name(name: str, file_format: Format) -> str:
@@ -165,6 +184,7 @@ def _parse_text(text: str, file_format: Format) -> Parsed:
                 title=matter.get("title"),
                 event_time=parse_time(matter.get("date")),
                 metadata={"author": matter["author"]} if "author" in matter else {},
+                permissions=_permissions(front_matter_list(text, "permissions")),
             )
         case "rst":
             return Parsed(content=text, headings=rst_headings(text))

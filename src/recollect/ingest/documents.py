@@ -137,4 +137,5 @@ def _given(document: Document) -> dict[str, object]:
         "event_time": document.event_time,
         # Only where there is one: documents that never had one keep the fingerprint that they are stored under.
         **({} if document.event_end is None else {"event_end": document.event_end}),
+        **({} if document.permissions is None else {"permissions": document.permissions}),
     }

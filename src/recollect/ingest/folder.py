@@ -95,6 +95,7 @@ class FolderIngest:
         readers: Files parsed at the same time.
         max_file_bytes: Larger files are skipped.
         tags: Every document is given these.
+        permissions: Who may read every document, whatever it says itself; None: whom it names, if any.
         force: Store every document anew, changed or not.
         on_progress: Told after every file.
     """
@@ -111,6 +112,7 @@ class FolderIngest:
         readers: int = 2,
         max_file_bytes: int,
         tags: Sequence[str] = (),
+        permissions: tuple[str, ...] | None = None,
         force: bool = False,
         on_progress: ProgressCallback | None = None,
     ) -> None:
@@ -123,6 +125,7 @@ class FolderIngest:
         self._readers = readers
         self._max_file_bytes = max_file_bytes
         self._tags = tuple(tags)
+        self._permissions = permissions
         self._force = force
         self._on_progress = on_progress
         self._tally = Tally()
@@ -192,14 +195,18 @@ class FolderIngest:
 
     def _read(self, candidate: _Candidate) -> _Read:
         department = department_of(candidate.uri)
-        fingerprint = self._preparer.fingerprint({"department": department, "tags": self._tags})
+        given: dict[str, object] = {"department": department, "tags": self._tags}
+        if self._permissions is not None:
+            given["permissions"] = self._permissions
+        fingerprint = self._preparer.fingerprint(given)
         try:
             if self._unchanged(candidate, fingerprint):
                 return _Read(candidate)
             document = read_file(
                 candidate.found.path, source=candidate.uri, department=department, max_bytes=self._max_file_bytes
             )
-            return _Read(candidate, self._preparer.cut(replace(document, tags=self._tags), fingerprint))
+            document = replace(document, tags=self._tags, permissions=self._permissions or document.permissions)
+            return _Read(candidate, self._preparer.cut(document, fingerprint))
         except ParseError as exc:
             return _Read(candidate, error=exc.reason)
         except UsageError as exc:

@@ -16,6 +16,7 @@ import numpy as np
 from recollect.errors import UsageError
 from recollect.ingest.context import NEIGHBOUR_WEIGHT, searchable_text, with_neighbours
 from recollect.model import Chunk, Document
+from recollect.model.principal import read_permissions
 from recollect.model.time import read_duration, read_time
 from recollect.store.writer import PreparedDocument
 
@@ -239,6 +240,7 @@ def completed(document: Document) -> Document:
         language=_storable(document.language),
         event_time=_with_zone(document.event_time),
         event_end=_with_zone(document.event_end),
+        permissions=_permissions(document),
         headings=tuple(replace(heading, title=_storable(heading.title)) for heading in document.headings),
     )
 
@@ -248,7 +250,7 @@ def require_storable(document: Document) -> None:
 
     Raises:
         UsageError: Its metadata is not JSON, a name is too long for an index, a value is of the wrong type, its
-            event ends before it begins, or its ``ttl`` is no length of time.
+            event ends before it begins, its ``ttl`` is no length of time, or its permissions are none.
     """
     if not isinstance(document.content, str):
         raise UsageError(f"A document's content is a string, not {type(document.content).__name__}: decode it first.")
@@ -265,10 +267,19 @@ def require_storable(document: Document) -> None:
                 f"The document's {name} {value[:60]!r}… is longer than {MAX_NAME_BYTES:,} bytes: shorten it."
             )
     _require_times(document)
+    _permissions(document)
     try:
         json.dumps(dict(document.metadata), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as exc:
         raise UsageError(f"The metadata of {document.source!r} cannot be stored as JSON: {exc}.") from exc
+
+
+def _permissions(document: Document) -> tuple[str, ...] | None:
+    """Who may read it, by itself or by its metadata. What cannot be read is refused: it must not become everybody's."""
+    given = document.metadata.get("permissions") if document.permissions is None else document.permissions
+    if given is None:
+        return None
+    return read_permissions(given, name=f"The permissions of {document.source!r}").as_tokens()
 
 
 def _require_times(document: Document) -> None:

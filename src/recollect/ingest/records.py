@@ -22,8 +22,9 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from recollect.errors import NotFoundError
+from recollect.errors import NotFoundError, UsageError
 from recollect.model import Chunk, Document
+from recollect.model.principal import read_permissions
 
 _MAX_LINE_CHARACTERS = 256 * 1024 * 1024
 
@@ -61,6 +62,7 @@ class DocumentRecord(_Record):
     event_time: datetime | None = None
     event_end: datetime | None = None
     ttl: str | float | None = None
+    permissions: list[str] | str | None = None
     chunks: list[ChunkRecord] | None = None
     embedding: list[float] | None = None
 
@@ -132,6 +134,7 @@ def _imported(record: DocumentRecord, number: int) -> ImportedDocument:
         language=record.language,
         mime_type=record.mime_type,
         event_time=_aware(record.event_time),
+        permissions=_permissions(record.permissions),
         event_end=_aware(record.event_end),
         ttl=record.ttl,
     )
@@ -141,6 +144,15 @@ def _imported(record: DocumentRecord, number: int) -> ImportedDocument:
     if not given:
         return ImportedDocument(number, document, None, None)
     return ImportedDocument(number, document, _chunks(given, content), _embeddings(given))
+
+
+def _permissions(given: list[str] | str | None) -> tuple[str, ...] | None:
+    if given is None:
+        return None
+    try:
+        return read_permissions(given).as_tokens()
+    except UsageError as exc:
+        raise ValueError(str(exc)) from exc
 
 
 def _aware(moment: datetime | None) -> datetime | None:

@@ -12,6 +12,7 @@ from recollect.model.passage import (
     SearchMode,
     SearchReply,
 )
+from recollect.model.principal import Principal
 from recollect.model.scope import DEFAULT_TENANT_ID, Scope
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Document",
     "Heading",
     "PageSpan",
+    "Principal",
     "ReplyExplain",
     "RetrievalOptions",
     "RetrievedContext",

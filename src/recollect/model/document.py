@@ -62,6 +62,9 @@ class Document:
         event_end: When that ended, for what is no instant; not before ``event_time``.
         ttl: How long this version is found after it was stored, for instance ``"30d"``
             (`recollect.model.time.read_duration`); None: as configured. Storing it unchanged begins it anew.
+        permissions: Who may read it, as `recollect.model.principal.read_permissions` takes them:
+            ``("role:hr", "!group:interns")``. They replace the document's grants when it is stored; its denials stay,
+            and what is denied here comes to them. None: what the document has, or the collection's default.
         file_hash: SHA-256 of the original bytes, where there was a file.
     """
 
@@ -78,6 +81,7 @@ class Document:
     event_time: datetime | None = None
     event_end: datetime | None = None
     ttl: Duration | None = None
+    permissions: tuple[str, ...] | None = None
     file_hash: bytes | None = None
 
     @property

@@ -98,12 +98,15 @@ class SearchExplain:
         lexical: Its place in the lexical arm (score: BM25), None where that arm did not find it.
         fused_score: What fusion made of both.
         rerank_score: The reranker's own score; None where it was not asked.
+        preference: What the score was multiplied by in the end because of who asked; None where nobody's preferences
+            counted.
     """
 
     dense: ArmScore | None
     lexical: ArmScore | None
     fused_score: float
     rerank_score: float | None = None
+    preference: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +151,7 @@ class RetrievedContext:
         event_time: When what it tells happened or was written.
         chunk_ids: The chunks that it was merged from, in order of their place; empty: ``chunk_id`` alone.
         duplicates: Chunks that say the same and were left out for it, best first.
+        collection: Where it was found, in a search of several collections; None: where the reply says.
     """
 
     rank: int
@@ -170,6 +174,7 @@ class RetrievedContext:
     event_time: datetime | None = None
     chunk_ids: tuple[int, ...] = ()
     duplicates: tuple[int, ...] = ()
+    collection: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from recollect.model.principal import Principal
+
 DEFAULT_TENANT_ID = 1
 
 
@@ -18,7 +20,11 @@ class Scope:
     Attributes:
         tenant_id: The tenant whose rows exist for this read; no other tenant's do.
         as_of: Known time of the read (time-zone aware); None means the present.
+        principal: Who reads: what he may not read does not exist for this read; None: an unrestricted caller.
+        ranked_for: Whose department and roles move the order of results; it hides nothing.
     """
 
     tenant_id: int = DEFAULT_TENANT_ID
     as_of: datetime | None = None
+    principal: Principal | None = None
+    ranked_for: Principal | None = None

@@ -12,6 +12,7 @@ from recollect.pipeline.status import PipelineStatus, read_status
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
     from recollect.ingest.verify import VerifyCallback
+    from recollect.model import Principal
     from recollect.store.collections import Collection
     from recollect.store.documents import DocumentRecord
     from recollect.store.status import Finding
@@ -85,9 +86,9 @@ class Administration:
             token_vectors=wanted,
         )
 
-    def list_collections(self, tenant_id: int | None = None) -> list[Collection]:
-        """Every collection, by name."""
-        return self._parts.store.collections.list_all(scope_of(tenant_id))
+    def list_collections(self, tenant_id: int | None = None, *, principal: Principal | None = None) -> list[Collection]:
+        """Every collection, by name; with a ``principal`` those that exist for him, counting what he may read."""
+        return self._parts.store.collections.list_all(self._parts.scope(tenant_id, principal=principal))
 
     def delete_collection(self, name: str, *, tenant_id: int | None = None) -> None:
         """Remove a collection with everything in it, physically.
@@ -107,27 +108,32 @@ class Administration:
         after: int = 0,
         limit: int = 100,
         tenant_id: int | None = None,
+        principal: Principal | None = None,
     ) -> list[DocumentRecord]:
         """Documents by id, without their contents; ``after`` is the last id of the page before.
+
+        With a ``principal``, those that he may read.
 
         Raises:
             NotFoundError: There is no such collection.
         """
-        scope = scope_of(tenant_id)
+        scope = self._parts.scope(tenant_id, principal=principal)
         name = collection or self.config.collection
         if name == DEFAULT_COLLECTION and self._parts.store.collections.find(scope, name) is None:
             return []
         place = self._parts.store.collections.get(scope, name)
         return self._parts.store.documents.list_page(scope, place, department=department, after=after, limit=limit)
 
-    def get_document(self, document: int | str, *, tenant_id: int | None = None) -> DocumentRecord:
-        """One document with its content, by id or by source.
+    def get_document(
+        self, document: int | str, *, tenant_id: int | None = None, principal: Principal | None = None
+    ) -> DocumentRecord:
+        """One document with its content, by id or by source; what a ``principal`` may not read does not exist.
 
         Raises:
             NotFoundError: There is none.
             UsageError: Several have that source.
         """
-        scope, documents = scope_of(tenant_id), self._parts.store.documents
+        scope, documents = self._parts.scope(tenant_id, principal=principal), self._parts.store.documents
         return documents.get(scope, documents.resolve(scope, document))
 
     def delete_documents(self, documents: Sequence[int | str], *, tenant_id: int | None = None) -> int:
@@ -144,11 +150,10 @@ class Administration:
 
     # The store as a whole
 
-    def status(self, tenant_id: int | None = None) -> PipelineStatus:
-        """What the store holds."""
-        return read_status(
-            self._parts.store, scope_of(tenant_id), self._parts.embedder, collection=self.config.collection
-        )
+    def status(self, tenant_id: int | None = None, *, principal: Principal | None = None) -> PipelineStatus:
+        """What the store holds; with a ``principal``, what he may read of it."""
+        scope = self._parts.scope(tenant_id, principal=principal)
+        return read_status(self._parts.store, scope, self._parts.embedder, collection=self.config.collection)
 
     def check(self, tenant_id: int | None = None) -> list[Finding]:
         """Everything in the store that contradicts itself; an empty list for a sound one."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from recollect.errors import UsageError
-from recollect.model import DEFAULT_TENANT_ID, Scope
+from recollect.model import DEFAULT_TENANT_ID, Principal, Scope
 from recollect.model.time import Moment, read_duration, read_time
 from recollect.model.time_to_live import ExpiryPolicy
 
@@ -71,6 +72,23 @@ class Parts:
                 self._store.close()
             self._searcher = self._store = self._patterns = None
             self._memories = {}
+
+    def scope(self, tenant_id: int | None, as_of: Moment | None = None, *, principal: Principal | None = None) -> Scope:
+        """A tenant's knowledge as of a time, as somebody sees it; what that means is configured (``[rag.access]``).
+
+        Raises:
+            UsageError: ``as_of`` is no time, or ``principal`` no `Principal`.
+        """
+        scope = scope_of(tenant_id, as_of)
+        if principal is not None and not isinstance(principal, Principal):
+            raise UsageError(f"principal must be a recollect.Principal, not {principal!r}.")
+        match self._config.access.mode:
+            case "enforce":
+                return replace(scope, principal=principal)
+            case "preference":
+                return replace(scope, ranked_for=principal)
+            case _:
+                return scope
 
     @property
     def store(self) -> Store:

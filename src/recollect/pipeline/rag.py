@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from recollect.config import DEFAULT_COLLECTION, RAGConfig
 from recollect.errors import NotFoundError
-from recollect.model import Answer, Document, RetrievalOptions, RetrievedContext, Scope, SearchReply
+from recollect.model import Answer, Document, Principal, RetrievalOptions, RetrievedContext, Scope, SearchReply
+from recollect.model.principal import read_permissions
 from recollect.pipeline.administration import Administration
 from recollect.pipeline.history import History
 from recollect.pipeline.memory import Conversations
 from recollect.pipeline.parts import DownloadProgress, Parts, scope_of
+from recollect.pipeline.permissions import Permitting
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from recollect.store.store import Store
 
 
-class RAGPipeline(Administration, Conversations, History):
+class RAGPipeline(Administration, Permitting, Conversations, History):
     """Ingests documents, searches them and answers from them.
 
     A context manager, safe to share between threads. Nothing is opened before it is needed: the store at the first
@@ -100,6 +102,7 @@ class RAGPipeline(Administration, Conversations, History):
         *,
         collection: str | None = None,
         force: bool = False,
+        principal: Principal | None = None,
     ) -> IngestResult:
         """Store a document: cut, embedded, indexed, and findable when this returns.
 
@@ -110,12 +113,14 @@ class RAGPipeline(Administration, Conversations, History):
             tenant_id: Whose it is; None: the default tenant's.
             collection: Where it goes, made where it is missing; None: the configured one.
             force: Store it anew even if it is unchanged.
+            principal: Who stores it: a writer or an owner of the collection; None: the owner of the store.
 
         Raises:
             UsageError: The document holds no text.
+            PermissionDeniedError: The principal may not write there.
             ProviderError: The embedding model failed.
         """
-        return self.ingest_many([document], tenant_id, collection=collection, force=force)[0]
+        return self.ingest_many([document], tenant_id, collection=collection, force=force, principal=principal)[0]
 
     def ingest_many(
         self,
@@ -124,13 +129,14 @@ class RAGPipeline(Administration, Conversations, History):
         *,
         collection: str | None = None,
         force: bool = False,
+        principal: Principal | None = None,
     ) -> list[IngestResult]:
         """Store documents, as `ingest` does each, in batches that are transactions; any number, from any iterable."""
         from recollect.ingest.documents import ingest_documents
 
         scope = scope_of(tenant_id)
         complete = (Document(content=item) if isinstance(item, str) else item for item in documents)
-        place = self.ensure_collection(collection, tenant_id)
+        place = self._writable(collection, tenant_id, principal)
         preparer = self._parts.preparer(scope, place)
         results = ingest_documents(
             complete,
@@ -153,7 +159,9 @@ class RAGPipeline(Administration, Conversations, History):
         sync: bool = False,
         force: bool = False,
         tags: Sequence[str] = (),
+        permissions: Sequence[str] | None = None,
         on_progress: ProgressCallback | None = None,
+        principal: Principal | None = None,
     ) -> IngestReport:
         """Ingest files and folders, recursively and incrementally.
 
@@ -167,7 +175,10 @@ class RAGPipeline(Administration, Conversations, History):
             sync: Close the documents whose files have disappeared from the folders.
             force: Store every document anew, changed or not.
             tags: Given to every document.
+            permissions: Who may read every document, for instance ``("role:hr", "!group:interns")``, whatever the
+                files' front matter says. None: what that says, or what a document has, or the collection's default.
             on_progress: Told after every batch.
+            principal: Who stores them; None: the owner of the store.
 
         Raises:
             NotFoundError: A path does not exist.
@@ -176,7 +187,7 @@ class RAGPipeline(Administration, Conversations, History):
         from recollect.ingest.folder import FolderIngest
 
         scope = scope_of(tenant_id)
-        place = self.ensure_collection(collection, tenant_id)
+        place = self._writable(collection, tenant_id, principal)
         preparer = self._parts.preparer(scope, place)
         run = FolderIngest(
             scope=scope,
@@ -188,6 +199,7 @@ class RAGPipeline(Administration, Conversations, History):
             readers=self.config.ingest.readers,
             max_file_bytes=self.config.ingest.max_file_bytes,
             tags=tags,
+            permissions=None if permissions is None else read_permissions(permissions).as_tokens(),
             force=force,
             on_progress=on_progress,
         )
@@ -203,6 +215,7 @@ class RAGPipeline(Administration, Conversations, History):
         collection: str | None = None,
         force: bool = False,
         on_progress: ProgressCallback | None = None,
+        principal: Principal | None = None,
     ) -> IngestReport:
         """Import documents from JSON Lines, with chunks and vectors where they are given; any size, bounded memory.
 
@@ -213,6 +226,7 @@ class RAGPipeline(Administration, Conversations, History):
                 of its model.
             force: Store every document anew, changed or not.
             on_progress: Told after every batch.
+            principal: Who stores them; None: the owner of the store.
 
         Returns:
             What became of the lines; a bad one is an error that names it and does not stop the others.
@@ -223,7 +237,7 @@ class RAGPipeline(Administration, Conversations, History):
         from recollect.ingest.transfer import Importer
 
         scope = scope_of(tenant_id)
-        place = self.ensure_collection(collection, tenant_id)
+        place = self._writable(collection, tenant_id, principal)
         preparer = self._parts.preparer(scope, place)
         importer = Importer(
             scope=scope,
@@ -237,17 +251,30 @@ class RAGPipeline(Administration, Conversations, History):
         self._index_if_due(scope, place, on_progress)
         return report
 
-    def export_lines(self, *, collection: str | None = None, tenant_id: int | None = None) -> Iterator[str]:
+    def export_lines(
+        self, *, collection: str | None = None, tenant_id: int | None = None, principal: Principal | None = None
+    ) -> Iterator[str]:
         """A collection as JSON Lines, one document with its chunks and vectors a line, in the form of `import_file`.
+
+        With a ``principal``, what he may read of it.
 
         Raises:
             NotFoundError: There is no such collection.
         """
         from recollect.ingest.records import to_line
 
-        scope = scope_of(tenant_id)
+        scope = self._parts.scope(tenant_id, principal=principal)
         place = self.store.collections.get(scope, collection or self.config.collection)
         return map(to_line, self.store.exports.documents(scope, place))
+
+    def _writable(self, collection: str | None, tenant_id: int | None, principal: Principal | None) -> Collection:
+        """The collection that somebody stores documents in, made where it is missing."""
+        scope = self._parts.scope(tenant_id, principal=principal)
+        if scope.principal is None:
+            return self.ensure_collection(collection, tenant_id)
+        place = self.store.collections.get(scope, collection or self.config.collection)
+        self.store.collections.require_writer(scope, place)
+        return self.ensure_collection(place.name, tenant_id)
 
     def _index_if_due(self, scope: Scope, place: Collection, on_progress: ProgressCallback | None) -> None:
         if not self.store.dense_indexer.due(scope, place.name):
@@ -268,6 +295,7 @@ class RAGPipeline(Administration, Conversations, History):
         collection: str | None = None,
         tenant_id: int | None = None,
         as_of: datetime | None = None,
+        principal: Principal | None = None,
     ) -> SearchReply:
         """Find the passages that answer a query, with timings and the paths taken.
 
@@ -277,6 +305,7 @@ class RAGPipeline(Administration, Conversations, History):
             collection: Where to search; None: the configured one.
             tenant_id: Whose knowledge; None: the default tenant's.
             as_of: Search what was known at this time (without a zone: UTC); None: now.
+            principal: Who asks: what he may not read does not exist for him; None: the owner of the store.
 
         Raises:
             UsageError: The query or an option is not valid.
@@ -285,7 +314,9 @@ class RAGPipeline(Administration, Conversations, History):
         name = collection or self.config.collection
         given = options or self.default_options()
         try:
-            return self._parts.searcher.search(scope_of(tenant_id, as_of), query, given, collection=name)
+            return self._parts.searcher.search(
+                self._parts.scope(tenant_id, as_of, principal=principal), query, given, collection=name
+            )
         except NotFoundError:
             if name != DEFAULT_COLLECTION:
                 raise
@@ -299,9 +330,12 @@ class RAGPipeline(Administration, Conversations, History):
         collection: str | None = None,
         tenant_id: int | None = None,
         as_of: datetime | None = None,
+        principal: Principal | None = None,
     ) -> list[RetrievedContext]:
         """The passages that answer a query, best first: `search` without what stands around them."""
-        reply = self.search(query, options, collection=collection, tenant_id=tenant_id, as_of=as_of)
+        reply = self.search(
+            query, options, collection=collection, tenant_id=tenant_id, as_of=as_of, principal=principal
+        )
         return list(reply.results)
 
     def context(
@@ -315,6 +349,7 @@ class RAGPipeline(Administration, Conversations, History):
         collection: str | None = None,
         tenant_id: int | None = None,
         as_of: datetime | None = None,
+        principal: Principal | None = None,
     ) -> AssembledContext:
         """What a language model should read to answer a query: the passages found, numbered, within a budget.
 
@@ -330,6 +365,7 @@ class RAGPipeline(Administration, Conversations, History):
             collection: Where to search; None: the configured one.
             tenant_id: Whose knowledge; None: the default tenant's.
             as_of: Search what was known at this time (without a zone: UTC); None: now.
+            principal: Who asks: what he may not read does not exist for him; None: the owner of the store.
 
         Raises:
             UsageError: The query, an option or a limit is not valid.
@@ -338,8 +374,8 @@ class RAGPipeline(Administration, Conversations, History):
         from recollect.context import assemble
 
         name = collection or self.config.collection
-        reply = self.search(query, options, collection=name, tenant_id=tenant_id, as_of=as_of)
-        place = self.store.collections.find(scope_of(tenant_id), name)
+        reply = self.search(query, options, collection=name, tenant_id=tenant_id, as_of=as_of, principal=principal)
+        place = self.store.collections.find(self._parts.scope(tenant_id, principal=principal), name)
         limits = self.config.context
         return assemble(
             reply.results,
@@ -357,6 +393,7 @@ class RAGPipeline(Administration, Conversations, History):
         *,
         collection: str | None = None,
         tenant_id: int | None = None,
+        principal: Principal | None = None,
     ) -> WhyNot:
         """Where a document stands at every stage of a search, what kept it out, and what to change.
 
@@ -368,6 +405,7 @@ class RAGPipeline(Administration, Conversations, History):
             options: As they were searched with; None: the configured defaults.
             collection: Where was searched; None: the configured one.
             tenant_id: Whose knowledge; None: the default tenant's.
+            principal: Who asks: what he may not read does not exist for him; None: the owner of the store.
 
         Raises:
             UsageError: The query or an option is not valid, or several documents are meant.
@@ -375,11 +413,9 @@ class RAGPipeline(Administration, Conversations, History):
         """
         name = collection or self.config.collection
         given = options or self.default_options()
-        return self._parts.why_not().ask(scope_of(tenant_id), query, document, given, collection=name)
-
-    def default_options(self) -> RetrievalOptions:
-        """The configured options of a search."""
-        return RetrievalOptions(top_k=self.config.retrieval.top_k, mode=self.config.retrieval.mode)
+        return self._parts.why_not().ask(
+            self._parts.scope(tenant_id, principal=principal), query, document, given, collection=name
+        )
 
     def ask(
         self,
@@ -389,6 +425,7 @@ class RAGPipeline(Administration, Conversations, History):
         collection: str | None = None,
         tenant_id: int | None = None,
         as_of: datetime | None = None,
+        principal: Principal | None = None,
     ) -> Answer:
         """Answer a question from the knowledge base, with citations, or refuse.
 
@@ -398,13 +435,16 @@ class RAGPipeline(Administration, Conversations, History):
             collection: Where to search; None: the configured one.
             tenant_id: Whose knowledge; None: the default tenant's.
             as_of: Search what was known at this time (without a zone: UTC); None: now.
+            principal: Who asks: what he may not read does not exist for him; None: the owner of the store.
 
         Raises:
             UsageError: The question or an option is not valid.
             NotFoundError: There is no such collection.
             ProviderError: The language model failed.
         """
-        *_, answer = self.ask_stream(question, options, collection=collection, tenant_id=tenant_id, as_of=as_of)
+        *_, answer = self.ask_stream(
+            question, options, collection=collection, tenant_id=tenant_id, as_of=as_of, principal=principal
+        )
         assert isinstance(answer, Answer), "a stream ends with the answer"
         return answer
 
@@ -416,6 +456,7 @@ class RAGPipeline(Administration, Conversations, History):
         collection: str | None = None,
         tenant_id: int | None = None,
         as_of: datetime | None = None,
+        principal: Principal | None = None,
     ) -> Iterator[str | Answer]:
         """As `ask`, but yields the answer's pieces as they come, and the whole `Answer` at the end."""
         from recollect.answer.service import stream_answer_sync
@@ -423,8 +464,8 @@ class RAGPipeline(Administration, Conversations, History):
 
         name = collection or self.config.collection
         given = options or replace(self.default_options(), top_k=self.config.answer.passages)
-        reply = self.search(question, given, collection=name, tenant_id=tenant_id, as_of=as_of)
-        place = self.store.collections.find(scope_of(tenant_id), name)
+        reply = self.search(question, given, collection=name, tenant_id=tenant_id, as_of=as_of, principal=principal)
+        place = self.store.collections.find(self._parts.scope(tenant_id, principal=principal), name)
         for piece in stream_answer_sync(
             question,
             reply.results,

@@ -11,6 +11,7 @@ from recollect.errors import ConfigurationError
 from recollect.model import Scope
 from recollect.retrieval.arms import analyzer_of
 from recollect.retrieval.health import SearchMonitor
+from recollect.retrieval.preference import Preferences, RolePreference
 from recollect.retrieval.probe import RecallProbe
 from recollect.retrieval.ranking import RankingSettings
 from recollect.retrieval.search import Searcher, SearchSettings
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from recollect.retrieval.why_not import WhyNotInquiry
     from recollect.store.collections import Collection
     from recollect.store.store import Store
+
+
+# Collections, and sets of rights in them, whose acronyms are kept.
+_ACRONYM_SETS = 256
 
 
 def make_searcher(
@@ -118,17 +123,20 @@ def _enhancers_by_collection(
     def enhancers(name: str, language: str) -> tuple[QueryEnhancer, ...]:
         return tuple(_enhancers(settings, name, language, chat_model))
 
-    # Of one revision of each collection: a change of the collection replaces it, an erasure too.
-    acronyms: dict[tuple[int, int], tuple[int, tuple[QueryEnhancer, ...]]] = {}
+    # Of one revision of each collection, by what may be read of it: a change of the collection replaces it, an erasure
+    # too.
+    acronyms: dict[tuple[int, int, tuple[int, ...] | None], tuple[int, tuple[QueryEnhancer, ...]]] = {}
 
     def of(place: Collection) -> tuple[QueryEnhancer, ...]:
         configured = enhancers(place.name, place.language)
         if not settings.acronyms:
             return configured
-        key = (place.tenant_id, place.collection_id)
+        key = (place.tenant_id, place.collection_id, place.access_ids)
         revision, own = acronyms.get(key, (None, ()))
         if revision != place.revision:
             own = _acronyms(store, place)
+            if len(acronyms) >= _ACRONYM_SETS:
+                acronyms.clear()
             acronyms[key] = (place.revision, own)
         return (*own, *configured)
 
@@ -136,7 +144,7 @@ def _enhancers_by_collection(
 
 
 def _acronyms(store: Store, place: Collection) -> tuple[QueryEnhancer, ...]:
-    found = store.acronyms.frequent(Scope(tenant_id=place.tenant_id), place.collection_id)
+    found = store.acronyms.frequent(Scope(tenant_id=place.tenant_id), place.collection_id, access_ids=place.access_ids)
     if not found:
         return ()
     from recollect.retrieval.enhance.acronyms import acronym_enhancer
@@ -155,6 +163,15 @@ def _settings(config: RAGConfig) -> SearchSettings:
             rerank_weight=retrieval.rerank_weight,
             rerank_timeout_seconds=retrieval.rerank_timeout_seconds,
             feedback=retrieval.feedback,
+            preferences=Preferences(
+                department_boost=config.access.department_boost,
+                other_departments=config.access.other_departments,
+                roles={
+                    role: RolePreference(departments=one.departments, factor=one.factor)
+                    for role, one in config.access.role_preferences.items()
+                },
+                privileged_roles=config.access.privileged_roles,
+            ),
         ),
         candidates=retrieval.candidates,
         similarity_threshold=retrieval.similarity_threshold,

@@ -213,14 +213,18 @@ class Arms:
 
     def _attempts(self, scope: Scope, request: ArmRequest) -> tuple[bool, ...]:
         """Whether to go through the approximate index, and what to do where it gives up too early."""
-        # The index holds the present, and under a rare filter it would return too little.
-        selective = request.versions is not None and request.versions.chunk_count <= EXACT_FILTER_CHUNKS
+        # The index holds the present, and under a rare filter it would return too little; to somebody who may read
+        # little of the collection, too.
+        confined = request.versions is not None or request.place.access_ids is not None
+        selective = confined and self._there_are(request) <= EXACT_FILTER_CHUNKS
         indexed = request.place.indexed and scope.as_of is None and not selective
         return (True, False) if indexed else (False,)
 
     def _filled(self, request: ArmRequest, found: int) -> bool:
-        there_are = request.versions.chunk_count if request.versions else request.place.chunk_count
-        return found >= min(request.limit, there_are)
+        return found >= min(request.limit, self._there_are(request))
+
+    def _there_are(self, request: ArmRequest) -> int:
+        return request.versions.chunk_count if request.versions else request.place.chunk_count
 
     def _take_dense_path(self, indexed: bool, results: ArmResults) -> None:
         results.paths["dense"] = "index" if indexed else "exact"

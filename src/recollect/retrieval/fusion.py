@@ -112,3 +112,8 @@ def _standardised(candidates: Sequence[int], scores: Mapping[int, float], *, mis
 
 def _ordered(scored: Iterable[Scored]) -> list[Scored]:
     return sorted(scored, key=lambda item: (-item[1], item[0]))
+
+
+def presented(score: float) -> float:
+    """A standard score, which lies around 0, as people and thresholds expect one: from 0 to 1, in the same order."""
+    return 1 / (1 + math.exp(-score))

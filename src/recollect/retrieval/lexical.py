@@ -30,6 +30,9 @@ SCANNED_COLLECTION_CHUNKS = 2_000
 _WIDEN = 4
 _WIDEST = 16
 
+# A caller who may read little has the budget of candidates raised so many times at most.
+_MOST_RARE = 10
+
 # The database adds up weights in single precision.
 _ROUNDING = 1 + 1e-5
 
@@ -114,7 +117,8 @@ class LexicalArm:
         if not weights:
             return LexicalQuery(collection, {})
         small = collection.chunk_count <= SMALL_COLLECTION_CHUNKS or version_ids is not None
-        choice = bm25.choose_terms(frequencies, budget=sum(frequencies.values()) if small else self._budget)
+        budget = sum(frequencies.values()) if small else self._budget * _rarity(collection)
+        choice = bm25.choose_terms(frequencies, budget=budget)
         scanned = collection.chunk_count <= SCANNED_COLLECTION_CHUNKS and version_ids is None
         conditions = () if scanned else (choice.chosen,)
         return LexicalQuery(collection, weights, choice.remaining, conditions, len(terms) <= MAX_QUERY_TERMS)
@@ -205,6 +209,13 @@ class LexicalArm:
             if limit >= _WIDEST * wanted.limit:
                 return found, False
             limit *= _WIDEN
+
+
+def _rarity(collection: Collection) -> int:
+    """How many candidates have to be looked at for one that the caller may read, within bounds."""
+    if collection.access_ids is None:
+        return 1
+    return min(_MOST_RARE, max(1, collection.stats_chunks // max(1, collection.chunk_count)))
 
 
 def rescored(query: LexicalQuery, rows: LexicalRows) -> dict[int, float]:

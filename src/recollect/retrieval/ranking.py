@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from recollect.model import RetrievalOptions, Scope
 from recollect.retrieval import fusion
 from recollect.retrieval.enhance.feedback import PseudoRelevanceFeedback
 from recollect.retrieval.enhance.plan import fuse_alternatives
+from recollect.retrieval.preference import Preferences, scaled
 from recollect.retrieval.rerank.apply import apply
 from recollect.retrieval.rerank.base import Candidate, Reranker
 from recollect.retrieval.rerank.registry import DEFAULTS, RerankDefaults
@@ -41,6 +41,7 @@ class RankingSettings:
     rerank_weight: float | None = None
     rerank_timeout_seconds: float = 10.0
     feedback: bool = False
+    preferences: Preferences = field(default_factory=Preferences)
 
 
 @dataclass(slots=True)
@@ -54,6 +55,7 @@ class Ranking:
         reranker: Its name, None where none was asked.
         reranked: Whether it had a say.
         reason: Why not.
+        preferences: What scores were multiplied by for the sake of who asks.
     """
 
     ranked: list[Scored]
@@ -62,6 +64,7 @@ class Ranking:
     reranker: str | None = None
     reranked: bool = False
     reason: str = ""
+    preferences: Mapping[int, float] = field(default_factory=dict)
 
 
 class Ranker:
@@ -119,6 +122,17 @@ class Ranker:
             return first
         with watch.stage("rerank"):
             return self._rerank(scope, query, options, arms, fused, replace(first, reranker=name))
+
+    def preferred(self, scope: Scope, ranking: Ranking) -> Ranking:
+        """The ranking as whoever it is made for prefers it; see `recollect.retrieval.preference`."""
+        principal, preferences = scope.ranked_for, self._settings.preferences
+        if principal is None or not preferences.concern(principal) or not ranking.ranked:
+            return ranking
+        departments = self._repository.departments(scope, [chunk_id for chunk_id, _ in ranking.ranked])
+        factors = {chunk_id: preferences.factor(principal, departments.get(chunk_id)) for chunk_id, _ in ranking.ranked}
+        moved = [(chunk_id, scaled(score, factors[chunk_id])) for chunk_id, score in ranking.ranked]
+        moved.sort(key=lambda item: -item[1])
+        return replace(ranking, ranked=moved, preferences=factors)
 
     def _fuse(self, options: RetrievalOptions, arms: ArmResults) -> list[Scored]:
         if options.mode == "dense":
@@ -219,5 +233,4 @@ def _standardised(options: RetrievalOptions, settings: RankingSettings) -> bool:
 
 
 def _presented(ranking: Sequence[Scored]) -> list[Scored]:
-    """Standard scores lie around 0; people and thresholds expect 0 to 1. The order stays."""
-    return [(chunk_id, 1 / (1 + math.exp(-score))) for chunk_id, score in ranking]
+    return [(chunk_id, fusion.presented(score)) for chunk_id, score in ranking]

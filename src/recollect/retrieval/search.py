@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
-from recollect.errors import UsageError
+from recollect.errors import StoreError, UsageError
 from recollect.model import (
     ArmScore,
     ReplyExplain,
@@ -17,8 +17,9 @@ from recollect.model import (
     SearchReply,
 )
 from recollect.model.time import at_moment
-from recollect.retrieval.analysis import lexeme
+from recollect.retrieval.analysis import lexeme, term_frequencies
 from recollect.retrieval.arms import ArmRequest, ArmResults, Arms, analyzer_of
+from recollect.retrieval.bm25 import query_weights
 from recollect.retrieval.cache import ResultCache, ResultCacheCounts, cache_key, fingerprint
 from recollect.retrieval.enhance.plan import QueryEnhancer, QueryPlan, enhance
 from recollect.retrieval.ranking import Ranker, Ranking, RankingSettings
@@ -49,6 +50,16 @@ class SearchSettings:
     cache_entries: int = 1_000
     cache_seconds: float = 3_600.0
     auto_expire: bool = True
+
+
+# How often a search is tried whose caller's rights change meanwhile, before he is told so.
+_ATTEMPTS = 6
+
+_rights_key = lru_cache(maxsize=1_024)(fingerprint)
+
+
+class _RightsChangedError(Exception):
+    """The reply that was computed must neither be kept nor shown."""
 
 
 class Searcher:
@@ -117,6 +128,7 @@ class Searcher:
         Raises:
             UsageError: The query or an option is not valid, or the collection was embedded with another model.
             NotFoundError: The collection does not exist.
+            StoreError: What the principal may read changed again and again while he searched.
         """
         validate(query, options)
         options = at_moment(options, scope.as_of)
@@ -126,18 +138,31 @@ class Searcher:
         if self._hides_expired(scope, place):
             # The collection's revision does not tell when the next of them goes.
             options = replace(options, use_cache=False)
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._reply(scope, place, query, options, watch)
+            except _RightsChangedError:
+                # Each looks for himself: whoever waited for the reply of another may have other rights now.
+                place = self._collections.changed_rights(scope, place) or place
+        raise StoreError(f"Who may read the collection {place.name!r} changes all the time: try again in a moment.")
+
+    def _reply(
+        self, scope: Scope, place: Collection, query: str, options: RetrievalOptions, watch: Stopwatch
+    ) -> SearchReply:
         if not options.use_cache:
-            return self._compute(scope, place, query, options, watch)
+            return self._answer(scope, place, query, options, watch)
+        rights = None if scope.principal is None else _rights_key(place.access_ids)
         key = cache_key(
-            scope,
+            # What somebody finds depends on what he may read, not on who he is: equal rights share replies.
+            scope if scope.principal is None else replace(scope, principal=None),
             query,
             options,
             collection_id=place.collection_id,
             revision=place.revision,
-            settings=self._fingerprint,
+            settings=self._fingerprint if rights is None else (self._fingerprint, rights),
         )
         reply, hit = self._cache.get_or_compute(
-            key, lambda: self._compute(scope, place, query, options, watch), keep_seconds=_keep_seconds
+            key, lambda: self._answer(scope, place, query, options, watch), keep_seconds=_keep_seconds
         )
         if self._monitor is not None:
             self._monitor.replied(scope, place, cached=hit)
@@ -154,6 +179,15 @@ class Searcher:
 
     def _hides_expired(self, scope: Scope, place: Collection) -> bool:
         return place.expiry_due and scope.as_of is None and self._settings.auto_expire
+
+    def _answer(
+        self, scope: Scope, place: Collection, query: str, options: RetrievalOptions, watch: Stopwatch
+    ) -> SearchReply:
+        """The reply, unless the principal's rights changed while it was computed: then it is nobody's."""
+        reply = self._compute(scope, place, query, options, watch)
+        if scope.principal is not None and self._collections.changed_rights(scope, place) is not None:
+            raise _RightsChangedError
+        return reply
 
     def _compute(
         self, scope: Scope, place: Collection, query: str, options: RetrievalOptions, watch: Stopwatch
@@ -182,6 +216,8 @@ class Searcher:
         ]
         self._join_similarities(scope, arms, others)
         ranking = self._ranker.rank(scope, query, options, arms, watch, alternatives=others)
+        if scope.ranked_for is not None:
+            ranking = self._ranker.preferred(scope, ranking)
         dropped: dict[str, int] = {}
         ranked = self._above_thresholds(options, arms, ranking, dropped)
         with watch.stage("fetch"):
@@ -203,7 +239,7 @@ class Searcher:
             exact=arms.exact,
             reranked=None if ranking.reranker is None else ranking.reranked,
             explain=replace(
-                _explain_reply(place, plan, arms, ranking, versions, dropped),
+                _explain_reply(place, plan, self._weights(scope, place, plan, arms), ranking, versions, dropped),
                 removed_by=self._removed_by(scope, place, options),
             )
             if options.explain
@@ -212,7 +248,25 @@ class Searcher:
 
     def _removed_by(self, scope: Scope, place: Collection, options: RetrievalOptions) -> tuple[tuple[str, int], ...]:
         """What each condition removes: a pass over the documents, so only explanations ask."""
-        return tuple(removed_by_condition(self._database, scope, place.collection_id, document_filter_of(options)))
+        return tuple(
+            removed_by_condition(
+                self._database,
+                scope,
+                place.collection_id,
+                document_filter_of(options),
+                access_ids=place.access_ids,
+            )
+        )
+
+    def _weights(self, scope: Scope, place: Collection, plan: QueryPlan, arms: ArmResults) -> Mapping[int, float]:
+        """The weights of the query's lexemes; for whoever may not read everything, by what he may read."""
+        if place.access_ids is None:
+            return arms.weights
+        terms = analyzer_of(place.language).query_terms(plan.query)
+        counts = term_frequencies(terms, salt=place.collection_id)
+        found = self._repository.readable_frequencies(scope, place, list(counts))
+        known = {lexeme: df for lexeme, df in found.items() if df}
+        return query_weights(counts, document_frequencies=known, chunks=max(1, place.chunk_count))
 
     def _require_same_model(self, place: Collection, options: RetrievalOptions) -> None:
         if options.mode == "lexical" and options.similarity_threshold is None:
@@ -230,7 +284,14 @@ class Searcher:
         # What was known at a moment in the past is found by its versions too: the indexes hold the present.
         if not document_filter and scope.as_of is None and not unexpired:
             return None
-        return matching_versions(self._database, scope, place.collection_id, document_filter, unexpired=unexpired)
+        return matching_versions(
+            self._database,
+            scope,
+            place.collection_id,
+            document_filter,
+            access_ids=place.access_ids,
+            unexpired=unexpired,
+        )
 
     def _join_similarities(self, scope: Scope, arms: ArmResults, others: Sequence[ArmResults]) -> None:
         """What only another wording found is measured against the query as asked."""
@@ -275,6 +336,7 @@ def _explainer(arms: ArmResults, ranking: Ranking) -> Callable[[int, float], Sea
             lexical=ArmScore(lexical, arms.bm25[chunk_id]) if lexical else None,
             fused_score=ranking.fused.get(chunk_id, score),
             rerank_score=ranking.rerank_scores.get(chunk_id),
+            preference=ranking.preferences.get(chunk_id),
         )
 
     return explain
@@ -283,13 +345,13 @@ def _explainer(arms: ArmResults, ranking: Ranking) -> Callable[[int, float], Sea
 def _explain_reply(
     place: Collection,
     plan: QueryPlan,
-    arms: ArmResults,
+    weights: Mapping[int, float],
     ranking: Ranking,
     versions: MatchingVersions | None,
     dropped: dict[str, int],
 ) -> ReplyExplain:
     terms = dict.fromkeys(analyzer_of(place.language).query_terms(plan.query))
-    weighed = ((term, arms.weights.get(lexeme(term, place.collection_id), 0.0)) for term in terms)
+    weighed = ((term, weights.get(lexeme(term, place.collection_id), 0.0)) for term in terms)
     kept = len(versions.version_ids) if versions else None
     return ReplyExplain(
         terms=tuple(sorted(weighed, key=lambda item: (-item[1], item[0]))),

@@ -155,7 +155,9 @@ class WhyNotInquiry:
         asked_filter = document_filter_of(options, scope.as_of)
         versions = None
         if asked_filter or scope.as_of is not None:
-            versions = matching_versions(self._database, scope, place.collection_id, asked_filter)
+            versions = matching_versions(
+                self._database, scope, place.collection_id, asked_filter, access_ids=place.access_ids
+            )
         ids = versions.version_ids if versions else None
         threshold = options.similarity_threshold
         threshold = settings.similarity_threshold if threshold is None else threshold

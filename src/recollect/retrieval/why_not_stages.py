@@ -134,11 +134,11 @@ def document_stage(standing: Standing, collection: str) -> WhyNotStage:
 
 
 def access_stages(standing: Standing, now: datetime) -> list[WhyNotStage]:
-    """Permissions and expiry, by the rules that searches go by: neither keeps anything out yet."""
+    """Permissions and expiry, by the rules that searches go by; whoever may not read it was not told of it at all."""
     everyone = list(standing.permissions) == ["*"]
     who = "everyone of the tenant may read it"
     if not everyone:
-        who = f"it carries the permissions {', '.join(standing.permissions)}, which searches do not ask for"
+        who = f"its permissions are {', '.join(standing.permissions) or 'for nobody'}: others do not find it"
     if standing.expires_at is None:
         until = "it does not expire"
     elif standing.expires_at > now:

@@ -24,9 +24,28 @@ class AcronymRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def frequent(self, scope: Scope, collection_id: int, *, limit: int = MAX_ACRONYMS) -> list[tuple[str, str, int]]:
-        """(acronym, long form, how often current documents explain it so), the most frequent first."""
-        params = {"tenant_id": scope.tenant_id, "collection_id": collection_id, "limit": limit}
+    def frequent(
+        self,
+        scope: Scope,
+        collection_id: int,
+        *,
+        access_ids: Sequence[int] | None = None,
+        limit: int = MAX_ACRONYMS,
+    ) -> list[tuple[str, str, int]]:
+        """(acronym, long form, how often current documents explain it so), the most frequent first.
+
+        Args:
+            scope: Whose documents.
+            collection_id: Where they are.
+            access_ids: Only documents of these access lists (`Collection.access_ids`); None: all.
+            limit: How many at most.
+        """
+        params = {
+            "tenant_id": scope.tenant_id,
+            "collection_id": collection_id,
+            "access_ids": None if access_ids is None else list(access_ids),
+            "limit": limit,
+        }
         with self._database.single_reads(scope) as connection:
             return [(row[0], row[1], row[2]) for row in rows(connection, _SQL["frequent"], params)]
 

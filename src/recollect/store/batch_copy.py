@@ -36,13 +36,14 @@ _CHUNK_FIELDS = 14
 
 @dataclass(frozen=True, slots=True)
 class NewVersion:
-    """A prepared document with the numbers that it is stored under."""
+    """A prepared document with the numbers that it is stored under, that of its access list among them."""
 
     prepared: PreparedDocument
     document_id: int
     version_id: int
     version: int
     chunk_ids: Sequence[int]
+    access_id: int = 0
 
 
 def copy_all(
@@ -54,7 +55,7 @@ def copy_all(
         connection,
         _SQL["copy_versions"],
         "int4 int8 int8 int4 int4 text text text text text jsonb text[] int4 bytea bytea text "
-        "timestamptz timestamptz timestamptz",
+        "timestamptz timestamptz timestamptz int4",
         (_version_row(tenant, place, new, now) for new in versions),
     )
     _copy_values(
@@ -65,6 +66,7 @@ def copy_all(
     )
     chunk_ids = [chunk_id for new in versions for chunk_id in new.chunk_ids]
     version_ids = [new.version_id for new in versions for _ in new.chunk_ids]
+    access_ids = [new.access_id for new in versions for _ in new.chunk_ids]
     head = (tenant, place, now)
     _copy_bytes(connection, _SQL["copy_chunks"], _chunk_rows(tenant, versions))
     arrays = [new.prepared.embeddings for new in versions]
@@ -72,14 +74,19 @@ def copy_all(
     _copy_bytes(
         connection,
         _SQL["copy_vectors"],
-        (wire_out.vector_rows(head, chunk_ids[at], version_ids[at], embeddings[at]) for at in _slices(len(chunk_ids))),
+        (
+            wire_out.vector_rows(head, chunk_ids[at], version_ids[at], access_ids[at], embeddings[at])
+            for at in _slices(len(chunk_ids))
+        ),
     )
     terms = [(row.length, row.lexemes, row.weights) for new in versions for row in new.prepared.lexical]
     _copy_bytes(
         connection,
         _SQL["copy_lexical"],
         (
-            wire_out.lexical_rows(head, chunk_ids[at], version_ids[at], terms[at], dimension=LEXEME_SPACE)
+            wire_out.lexical_rows(
+                head, chunk_ids[at], version_ids[at], access_ids[at], terms[at], dimension=LEXEME_SPACE
+            )
             for at in _slices(len(chunk_ids))
         ),
     )
@@ -139,6 +146,7 @@ def _version_row(tenant_id: int, collection_id: int, new: NewVersion, now: datet
         document.event_time,
         document.event_end,
         now,
+        new.access_id,
     )
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
-from recollect.errors import ConflictError, NotFoundError, UsageError
+from recollect.errors import ConflictError, NotFoundError, PermissionDeniedError, UsageError
 from recollect.model import DEFAULT_TENANT_ID, Scope
 from recollect.store.database import Database, rows
 from recollect.store.dense_index import drop_index
+from recollect.store.rights import RightsResolver
 from recollect.store.sql import queries
 
 _SQL = queries("collections")
@@ -38,6 +39,8 @@ class Collection:
         token_vectors: Whether ingest stores token vectors, which late interaction reads.
         tenant_id: Whose it is.
         expiry_due: Whether a current version may have expired: `recollect.store.expiry` closes it.
+        access_ids: The access lists of what the caller may read of it, by which both arms are confined; None: he may
+            read all of it. Where it is not None, ``document_count`` and ``chunk_count`` count what he may read.
     """
 
     collection_id: int
@@ -60,6 +63,7 @@ class Collection:
     token_vectors: bool = False
     tenant_id: int = DEFAULT_TENANT_ID
     expiry_due: bool = False
+    access_ids: tuple[int, ...] | None = None
 
     @property
     def average_length(self) -> float:
@@ -69,8 +73,12 @@ class Collection:
         return self.reference_length or 1.0
 
 
+# The last one is the caller's, not the collection's.
+_STORED = tuple(Collection.__dataclass_fields__)[:-1]
+
+
 def _collection(row: TupleRow) -> Collection:
-    return Collection(**dict(zip(Collection.__dataclass_fields__, row, strict=True)))
+    return Collection(**dict(zip(_STORED, row, strict=True)))
 
 
 class CollectionRepository:
@@ -82,12 +90,13 @@ class CollectionRepository:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._rights = RightsResolver(database)
 
     def get(self, scope: Scope, name: str) -> Collection:
-        """One collection.
+        """One collection, as the scope's principal sees it.
 
         Raises:
-            NotFoundError: The scope's tenant has no collection of that name.
+            NotFoundError: The scope's tenant has no collection of that name, or none that the principal may read.
         """
         found = self.find(scope, name)
         if found is None:
@@ -98,15 +107,70 @@ class CollectionRepository:
         return found
 
     def find(self, scope: Scope, name: str) -> Collection | None:
-        """One collection, or None."""
+        """One collection, as the scope's principal sees it; None where it does not exist for him."""
         with self._database.single_reads(scope) as connection:
             found = rows(connection, _SQL["get"], {"tenant_id": scope.tenant_id, "name": name})
-        return _collection(found[0]) if found else None
+        return self._seen(scope, _collection(found[0])) if found else None
 
     def list_all(self, scope: Scope) -> list[Collection]:
-        """Every collection of the tenant, by name."""
+        """Every collection of the tenant that exists for the scope's principal, by name."""
         with self._database.transaction(scope) as connection:
-            return [_collection(row) for row in rows(connection, _SQL["list_all"], {"tenant_id": scope.tenant_id})]
+            found = [_collection(row) for row in rows(connection, _SQL["list_all"], {"tenant_id": scope.tenant_id})]
+        seen = [place for place in (self._seen(scope, one) for one in found) if place is not None]
+        # Statistics count what is not his to read as well.
+        return [
+            place
+            if place.access_ids is None
+            else replace(place, stats_chunks=0, stats_terms=0, stats_pending=0, reference_length=None)
+            for place in seen
+        ]
+
+    def require_writer(self, scope: Scope, collection: Collection) -> None:
+        """Refuse a principal who may not change what is in a collection.
+
+        Raises:
+            PermissionDeniedError: He is neither an owner nor a writer of it.
+        """
+        if not self._rights.rights(scope, collection.collection_id, collection.revision).writes:
+            raise PermissionDeniedError(
+                f"You may not change what is in the collection {collection.name!r}: ask one of its owners to make you "
+                "a writer of it."
+            )
+
+    def _seen(self, scope: Scope, place: Collection) -> Collection | None:
+        if scope.principal is None:
+            return place
+        rights = self._rights.rights(scope, place.collection_id, place.revision)
+        if not rights.reads:
+            return None
+        return place if rights.everything else self._confined(scope, place, rights.access_ids)
+
+    def _confined(self, scope: Scope, place: Collection, access_ids: tuple[int, ...]) -> Collection:
+        documents, chunks = self._rights.count(scope, place.collection_id, place.revision, access_ids)
+        return replace(place, access_ids=access_ids, document_count=documents, chunk_count=chunks)
+
+    def changed_rights(self, scope: Scope, place: Collection) -> Collection | None:
+        """What a principal has to search again, because what he may read of it changed while he searched.
+
+        Args:
+            scope: With a principal.
+            place: As he saw it before the search.
+
+        Returns:
+            None: all that the search could find was his to read. Otherwise the collection as he sees it now, confined
+            to lists that he may read, so that nothing that is stored meanwhile comes between.
+
+        Raises:
+            NotFoundError: It does not exist for him any more.
+        """
+        if self._rights.revision(scope, place.collection_id) == place.revision:
+            return None
+        now = self.get(scope, place.name)
+        rights = self._rights.rights(scope, now.collection_id, now.revision)
+        same = now.collection_id == place.collection_id and place.access_ids is not None
+        if same and set(place.access_ids or ()) <= set(rights.access_ids):
+            return None
+        return self._confined(scope, now, rights.access_ids)
 
     def create(
         self,

@@ -11,6 +11,7 @@ from recollect.errors import NotFoundError, UsageError
 from recollect.model import Scope
 from recollect.store.collections import Collection
 from recollect.store.database import Database, rows
+from recollect.store.rights import access_params, may_read
 from recollect.store.sql import queries
 
 _SQL = queries("documents")
@@ -167,18 +168,24 @@ class DocumentRepository:
         Raises:
             NotFoundError: No such document, or none that is known in the scope.
         """
-        params = {"tenant_id": scope.tenant_id, "document_id": document_id, "as_of": scope.as_of}
+        params = {
+            "tenant_id": scope.tenant_id,
+            "document_id": document_id,
+            "as_of": scope.as_of,
+            **access_params(scope),
+        }
         with self._database.transaction(scope) as connection:
-            found = rows(connection, f"{_SQL['get']} AND {_known(scope)}", params)
+            found = rows(connection, f"{_SQL['get']} AND {_known(scope)} AND {may_read(scope)}", params)
         if not found:
             raise NotFoundError(f"There is no document {document_id}. `recollect documents list` shows what there is.")
         return _record(found[0])
 
     def ids_by_uri(self, scope: Scope, uri: str) -> list[int]:
         """Ids of the documents whose source reads ``uri``, in every collection."""
-        params = {"tenant_id": scope.tenant_id, "uri": uri, "as_of": scope.as_of}
+        params = {"tenant_id": scope.tenant_id, "uri": uri, "as_of": scope.as_of, **access_params(scope)}
+        query: LiteralString = f"{_SQL['ids_by_uri']} AND {_known(scope)} AND {may_read(scope)}"
         with self._database.transaction(scope) as connection:
-            return [row[0] for row in rows(connection, f"{_SQL['ids_by_uri']} AND {_known(scope)}", params)]
+            return [row[0] for row in rows(connection, query, params)]
 
     def resolve(self, scope: Scope, document: int | str) -> int:
         """The id of a document that is named by its id or by its source; a closed one has its name still.
@@ -200,8 +207,9 @@ class DocumentRepository:
         return ids[0]
 
     def _ever(self, scope: Scope, query: str, **params: int | str) -> list[int]:
+        given = {"tenant_id": scope.tenant_id, **params, **access_params(scope)}
         with self._database.transaction(scope) as connection:
-            return [row[0] for row in rows(connection, _SQL[query], {"tenant_id": scope.tenant_id, **params})]
+            return [row[0] for row in rows(connection, f"{_SQL[query]} AND {may_read(scope)}", given)]
 
     def list_page(
         self,
@@ -220,8 +228,9 @@ class DocumentRepository:
             "after": after,
             "limit": limit,
             "as_of": scope.as_of,
+            **access_params(scope),
         }
-        query: LiteralString = f"{_SQL['list_page']} AND {_known(scope)} {_SQL['list_order']}"
+        query: LiteralString = f"{_SQL['list_page']} AND {_known(scope)} AND {may_read(scope)} {_SQL['list_order']}"
         with self._database.transaction(scope) as connection:
             return [_record(row) for row in rows(connection, query, params)]
 

@@ -10,6 +10,7 @@ from psycopg.rows import TupleRow
 from recollect.model import Scope
 from recollect.store.collections import Collection
 from recollect.store.database import Connection, Database, rows
+from recollect.store.rights import access_params, may_read
 from recollect.store.sql import queries
 
 _SQL = queries("export")
@@ -32,7 +33,7 @@ class ExportRepository:
         """
         after = 0
         known = _SQL["known_now"] if scope.as_of is None else _SQL["known_as_of"]
-        query = f"{_SQL['documents']} AND {known} {_SQL['page']}"
+        query = f"{_SQL['documents']} AND {known} AND {may_read(scope)} {_SQL['page']}"
         while True:
             params = {
                 "tenant_id": scope.tenant_id,
@@ -40,6 +41,7 @@ class ExportRepository:
                 "after": after,
                 "as_of": scope.as_of,
                 "limit": _PAGE_DOCUMENTS,
+                **access_params(scope),
             }
             with self._database.transaction(scope) as connection:
                 page = rows(connection, query, params)
@@ -70,7 +72,8 @@ def _chunks(connection: Connection, scope: Scope, version_ids: list[int]) -> dic
 
 
 def _document(row: TupleRow, chunks: list[dict[str, Any]]) -> dict[str, Any]:
-    _, _, source, content, title, metadata, tags, department, language, mime_type, event_time, event_end = row
+    _, _, source, content, title, metadata, tags, department, language, mime_type, *times, permissions = row
+    event_time, event_end = times
     return {
         "source": source,
         "content": content,
@@ -82,5 +85,6 @@ def _document(row: TupleRow, chunks: list[dict[str, Any]]) -> dict[str, Any]:
         "mime_type": mime_type,
         "event_time": event_time.isoformat() if event_time else None,
         "event_end": event_end.isoformat() if event_end else None,
+        "permissions": permissions,
         "chunks": chunks,
     }

@@ -117,7 +117,13 @@ _CONDITIONS: dict[str, LiteralString] = {
 
 
 def matching_versions(
-    database: Database, scope: Scope, collection_id: int, document_filter: DocumentFilter, *, unexpired: bool = False
+    database: Database,
+    scope: Scope,
+    collection_id: int,
+    document_filter: DocumentFilter,
+    *,
+    access_ids: Sequence[int] | None = None,
+    unexpired: bool = False,
 ) -> MatchingVersions:
     """Resolve a filter to document versions, in SQL, before either arm runs.
 
@@ -129,6 +135,7 @@ def matching_versions(
         scope: Whose documents, and as of when.
         collection_id: Where they are.
         document_filter: What they must meet.
+        access_ids: Only versions of these access lists (`Collection.access_ids`); None: all.
         unexpired: Leave out what has expired and could not be closed; of the past that goes without saying.
     """
     params: dict[str, Any] = {
@@ -144,6 +151,9 @@ def matching_versions(
     known = _SQL["known_now"] if scope.as_of is None else _SQL["known_as_of"]
     if unexpired and scope.as_of is None:
         given.append(_SQL["unexpired"])
+    if access_ids is not None:
+        given.append(_SQL["readable"])
+        params["access_ids"] = list(access_ids)
     builder = ConditionBuilder()
     if document_filter.where is not None:
         given.append(builder.build(document_filter.where))
@@ -156,7 +166,12 @@ def matching_versions(
 
 
 def removed_by_condition(
-    database: Database, scope: Scope, collection_id: int, document_filter: DocumentFilter
+    database: Database,
+    scope: Scope,
+    collection_id: int,
+    document_filter: DocumentFilter,
+    *,
+    access_ids: Sequence[int] | None = None,
 ) -> list[tuple[str, int]]:
     """Each condition of a filter in words, and how many documents it would remove by itself.
 
@@ -165,6 +180,7 @@ def removed_by_condition(
         scope: Whose documents, and as of when.
         collection_id: Where they are.
         document_filter: Taken apart into what must hold: each simple option, and each part of an ``and``.
+        access_ids: Count only documents of these access lists (`Collection.access_ids`); None: all.
 
     Returns:
         In the order given. A document may fail several conditions, so the counts can add up to more than the filter
@@ -173,7 +189,9 @@ def removed_by_condition(
     return [
         (describe(condition), removed)
         for condition, (removed, _) in zip(
-            document_filter.conditions(), _judged(database, scope, collection_id, document_filter, None), strict=True
+            document_filter.conditions(),
+            _judged(database, scope, collection_id, document_filter, None, access_ids),
+            strict=True,
         )
     ]
 
@@ -191,7 +209,12 @@ def failed_conditions(
 
 
 def _judged(
-    database: Database, scope: Scope, collection_id: int, document_filter: DocumentFilter, version_id: int | None
+    database: Database,
+    scope: Scope,
+    collection_id: int,
+    document_filter: DocumentFilter,
+    version_id: int | None,
+    access_ids: Sequence[int] | None = None,
 ) -> list[tuple[int, int]]:
     """For each condition, how many documents fail it, and of how many."""
     conditions = document_filter.conditions()
@@ -207,7 +230,10 @@ def _judged(
     counts: list[LiteralString] = [f"count(*) FILTER (WHERE ({condition}) IS NOT TRUE)" for condition in built]
     known = _SQL["known_now"] if scope.as_of is None else _SQL["known_as_of"]
     query = f"SELECT count(*), {', '.join(counts)} {_SQL['documents']} AND {known}"
+    if access_ids is not None:
+        query = f"{query} AND {_SQL['readable']}"
     params = {
+        "access_ids": None if access_ids is None else list(access_ids),
         "tenant_id": scope.tenant_id,
         "collection_id": collection_id,
         "as_of": scope.as_of,

@@ -14,6 +14,7 @@ from recollect.store.audit import record
 from recollect.store.closing import close_versions, lock_documents, moment_of_change
 from recollect.store.database import Connection, Database, rows
 from recollect.store.expiry import store_lifetimes
+from recollect.store.rights import access_params, may_read
 from recollect.store.sql import queries
 from recollect.store.writer import WrittenDocument
 
@@ -39,9 +40,14 @@ class HistoryRepository:
         Raises:
             NotFoundError: There is no such document.
         """
-        params = {"tenant_id": scope.tenant_id, "document_id": document_id, "as_of": scope.as_of}
+        params = {
+            "tenant_id": scope.tenant_id,
+            "document_id": document_id,
+            "as_of": scope.as_of,
+            **access_params(scope),
+        }
         with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["document"], params)
+            found = rows(connection, f"{_SQL['document']} AND {may_read(scope)}", params)
             versions = rows(connection, _SQL["versions"], params)
         if not found or not versions:
             raise NotFoundError(f"There is no document {document_id}. `recollect documents list` shows what there is.")

@@ -244,6 +244,12 @@ class SearchRepository:
         with self._database.single_reads(scope) as connection:
             return dict(rows(connection, _SQL["document_frequencies"], params))
 
+    def readable_frequencies(self, scope: Scope, collection: Collection, lexemes: Sequence[int]) -> dict[int, int]:
+        """In how many of the current chunks that the caller may read each lexeme stands; counted, so not for free."""
+        params = {**_base(scope, collection), "lexemes": list(lexemes)}
+        with self._database.single_reads(scope) as connection:
+            return dict(rows(connection, _SQL["readable_frequencies"], params))
+
     def similarities(self, scope: Scope, embedding: Floats, chunk_ids: Sequence[int]) -> dict[int, float]:
         """Cosine similarities of given chunks."""
         params = {"tenant_id": scope.tenant_id, "embedding": HalfVector(embedding), "chunk_ids": list(chunk_ids)}
@@ -255,6 +261,12 @@ class SearchRepository:
         params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
         with self._database.single_reads(scope) as connection:
             return LexicalRows.read(rows(connection, _SQL["lexical_rows"], params))
+
+    def departments(self, scope: Scope, chunk_ids: Sequence[int]) -> dict[int, str | None]:
+        """The departments of given chunks' documents; None for a document of none."""
+        params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
+        with self._database.single_reads(scope) as connection:
+            return dict(rows(connection, _SQL["departments"], params))
 
     def vectors(self, scope: Scope, chunk_ids: Sequence[int]) -> dict[int, Floats]:
         """Stored vectors of given chunks: float32 arrays of shape (dimension,), of unit length."""
@@ -364,4 +376,5 @@ def _vectors(found: Sequence[TupleRow]) -> dict[int, Floats]:
 
 
 def _base(scope: Scope, collection: Collection) -> dict[str, Any]:
-    return {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id}
+    allowed = None if collection.access_ids is None else list(collection.access_ids)
+    return {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id, "access_ids": allowed}

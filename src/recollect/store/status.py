@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, LiteralString
 
 from recollect.model import Scope
 from recollect.store.database import Database, rows
+from recollect.store.rights import access_params, may_read
 from recollect.store.sql import queries
 
 _SQL = queries("status")
@@ -46,11 +47,16 @@ class StatusRepository:
         self._database = database
 
     def status(self, scope: Scope) -> StoreStatus:
-        """Totals of the scope's tenant, and the store's size."""
-        params = {"tenant_id": scope.tenant_id}
+        """Totals of what the scope's tenant, or its principal, may read, and the store's size."""
+        params = {"tenant_id": scope.tenant_id, **access_params(scope)}
+        totals: LiteralString = _SQL["totals"]
+        by_department: LiteralString = _SQL["departments"]
+        if scope.principal is not None:
+            totals = f"{_SQL['readable_totals']} AND {may_read(scope)}"
+            by_department = f"{by_department} AND {_SQL['readable']} AND {may_read(scope)})"
         with self._database.transaction(scope) as connection:
-            documents, chunks = rows(connection, _SQL["totals"], params)[0]
-            departments: dict[str, int] = dict(rows(connection, _SQL["departments"], params))
+            documents, chunks = rows(connection, totals, params)[0]
+            departments: dict[str, int] = dict(rows(connection, f"{by_department} {_SQL['departments_order']}", params))
             schema_version, database_bytes = rows(connection, _SQL["store"])[0]
         return StoreStatus(
             total_documents=documents,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from recollect.model.time_to_live import ExpiryPolicy
+from recollect.store.access import AccessRepository
 from recollect.store.acronyms import AcronymRepository
 from recollect.store.audit import AuditRepository
 from recollect.store.collections import CollectionRepository
@@ -67,6 +68,7 @@ class Store:
         self.history = HistoryRepository(self.database, expiry=expiry)
         self.audit = AuditRepository(self.database)
         self.erasure = ErasureRepository(self.database, self.audit)
+        self.access = AccessRepository(self.database)
         self.acronyms = AcronymRepository(self.database)
         self.token_vectors = TokenVectorRepository(self.database)
         self.search = SearchRepository(self.database)

@@ -14,6 +14,7 @@ from recollect.errors import NotFoundError, UsageError
 from recollect.model import Scope
 from recollect.store.collections import Collection
 from recollect.store.database import Database, rows
+from recollect.store.rights import access_params, may_read
 from recollect.store.search import Floats, to_sparse
 from recollect.store.sql import queries
 
@@ -31,6 +32,7 @@ class Standing:
         known: Whether this version is known in the scope.
         known_to: When it was closed, None where it is current.
         expires_at: None for never.
+        permissions: The document's grants, and its denials with a ``!`` before each.
         vectors: Chunks that the dense arm can find.
         lexical_rows: Chunks that the lexical arm can find.
     """
@@ -95,9 +97,11 @@ class StandingRepository:
             "name": name.removeprefix("./"),
             "document_id": number,
             "as_of": scope.as_of,
+            **access_params(scope),
         }
+        named, alike = (f"{_SQL[query]} AND {may_read(scope)} {_SQL['named_order']}" for query in ("named", "alike"))
         with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["named"], params) or (rows(connection, _SQL["alike"], params) if name else [])
+            found = rows(connection, named, params) or (rows(connection, alike, params) if name else [])
             params["document_id"] = _meant(found, document, number)
             (row,) = rows(connection, _SQL["standing"], params)
         return Standing(**dict(zip(Standing.__dataclass_fields__, row, strict=True)))
@@ -182,4 +186,5 @@ def _counted(scope: Scope, collection: Collection, version_id: int, version_ids:
         "as_of": scope.as_of,
         "version_id": version_id,
         "version_ids": version_ids,
+        "access_ids": None if collection.access_ids is None else list(collection.access_ids),
     }

@@ -29,8 +29,8 @@ _INT4 = Struct(">ii")  # its length, the value
 _ARRAY = Struct(">iiiiii")  # length, dimensions, whether it holds nulls, element type, elements, lower bound
 _EMPTY_ARRAY = Struct(">iiii")
 _SPARSEVEC = Struct(">iiii")  # length, dimension, elements, unused
-_LEXICAL_HEAD = Struct(">hiiiqiiiqiqii")
-_LEXICAL_FIELDS = 8
+_LEXICAL_HEAD = Struct(">hiiiqiiiqiqiiii")
+_LEXICAL_FIELDS = 9
 
 Integers = Sequence[int] | npt.NDArray[np.integer[Any]]
 
@@ -41,14 +41,19 @@ def microseconds(moment: datetime) -> int:
 
 
 def vector_rows(
-    head: tuple[int, int, datetime], chunk_ids: Integers, version_ids: Integers, embeddings: npt.NDArray[Any]
+    head: tuple[int, int, datetime],
+    chunk_ids: Integers,
+    version_ids: Integers,
+    access_ids: Integers,
+    embeddings: npt.NDArray[Any],
 ) -> bytes:
-    """Rows (tenant, chunk, collection, version, known from, halfvec).
+    """Rows (tenant, chunk, collection, version, known from, access list, halfvec).
 
     Args:
         head: Tenant, collection and known from, the same for all rows.
         chunk_ids: One a row.
         version_ids: One a row.
+        access_ids: One a row.
         embeddings: Shape (rows, dimension), of any float type.
     """
     tenant_id, collection_id, known_from = head
@@ -60,6 +65,7 @@ def vector_rows(
         "collection": (">i4", collection_id),
         "version": (">i8", version_ids),
         "known_from": (">i8", microseconds(known_from)),
+        "access": (">i4", access_ids),
     }
     for name, (kind, _) in values.items():
         layout += [(f"{name}_length", ">i4"), (name, kind)]
@@ -80,16 +86,18 @@ def lexical_rows(
     head: tuple[int, int, datetime],
     chunk_ids: Integers,
     version_ids: Integers,
+    access_ids: Integers,
     terms: Sequence[tuple[int, npt.NDArray[np.int32], npt.NDArray[np.float32]]],
     *,
     dimension: int,
 ) -> bytes:
-    """Rows (tenant, chunk, collection, version, known from, length, lexemes int[], weights sparsevec).
+    """Rows (tenant, chunk, collection, version, known from, access list, length, lexemes int[], weights sparsevec).
 
     Args:
         head: Tenant, collection and known from, the same for all rows.
         chunk_ids: One a row.
         version_ids: One a row.
+        access_ids: One a row.
         terms: For each row its length, its lexemes (ascending, from 1) and their weights.
         dimension: Of the sparse vectors.
     """
@@ -105,12 +113,12 @@ def lexical_rows(
     ends = list(accumulate(len(one[1]) for one in terms))
     parts: list[bytes] = []
     start = 0
-    for chunk_id, version_id, (length, _, _), end in zip(chunk_ids, version_ids, terms, ends, strict=True):
+    numbers = zip(chunk_ids, version_ids, access_ids, terms, ends, strict=True)
+    for chunk_id, version_id, access_id, (length, _, _), end in numbers:
         count = end - start
+        place = (4, tenant_id, 8, chunk_id, 4, collection_id, 8, version_id, 8, moment, 4, access_id)
         parts += (
-            _LEXICAL_HEAD.pack(
-                _LEXICAL_FIELDS, 4, tenant_id, 8, chunk_id, 4, collection_id, 8, version_id, 8, moment, 4, length
-            ),
+            _LEXICAL_HEAD.pack(_LEXICAL_FIELDS, *place, 4, length),
             _ARRAY.pack(20 + 8 * count, 1, 0, _INT4_OID, count, 1) if count else _EMPTY_ARRAY.pack(12, 0, 0, _INT4_OID),
             as_array[8 * start : 8 * end],
             _SPARSEVEC.pack(12 + 8 * count, dimension, count, 0),

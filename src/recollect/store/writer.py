@@ -9,6 +9,7 @@ from typing import Any, Literal
 from recollect.errors import NotFoundError
 from recollect.model import Chunk, Document, Scope
 from recollect.model.time_to_live import ExpiryPolicy
+from recollect.store.access import assign_lists
 from recollect.store.batch_copy import NewVersion, copy_all
 from recollect.store.closing import close_documents, close_versions, count_closed, moment_of_change
 from recollect.store.collections import Collection
@@ -214,9 +215,19 @@ class DocumentWriter:
         now = moment_of_change(connection, scope, [document_id for _, document_id, _ in fresh])
         version_ids, chunk_ids = rows(connection, _SQL["allocate"], allocation)[0]
         closed = close_versions(connection, scope, closing, now)
+        access_ids = assign_lists(
+            connection, scope, collection, {document_id: item.document.permissions for item, document_id, _ in fresh}
+        )
         numbers = iter(chunk_ids)
         versions = [
-            NewVersion(item, document_id, version_id, version, [next(numbers) for _ in item.chunks])
+            NewVersion(
+                item,
+                document_id,
+                version_id,
+                version,
+                [next(numbers) for _ in item.chunks],
+                access_ids[document_id],
+            )
             for (item, document_id, version), version_id in zip(fresh, version_ids, strict=True)
         ]
         copy_all(connection, scope, collection, versions, now)

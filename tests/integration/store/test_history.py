@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from recollect import Document, RAGPipeline, RetrievalOptions
+from recollect import Document, Principal, RAGPipeline, RetrievalOptions
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import Heading, Scope
 
@@ -95,11 +95,13 @@ def test_an_old_version_comes_back_as_a_new_one(filled: RAGPipeline):
 
 
 def test_restoring_does_not_bring_old_grants_back(filled: RAGPipeline):
-    rows_before = "UPDATE document_versions SET permissions = %s WHERE version = 3 RETURNING version"
-    with filled.store.database.transaction(Scope()) as connection:
-        connection.execute(rows_before, [["group:board"]])
+    filled.grant("group:board", documents="leave.md", only=True)
     filled.restore_document("leave.md", 1)
-    assert rows(filled, "SELECT permissions FROM document_versions WHERE version = 4") == [(["group:board"],)]
+    assert filled.permissions_of("leave.md")[0].permissions.grants == ("group:board",)
+    others, board = Principal(user_id="ann"), Principal(groups=("board",))
+    assert filled.retrieve("annual leave", principal=others) == []
+    assert filled.retrieve("annual leave", principal=board)
+    assert filled.check() == []
 
 
 def test_a_deleted_document_comes_back(filled: RAGPipeline):

@@ -31,9 +31,10 @@ def sent(connection, table: str, *blocks: bytes):
 def connection(dsn: str):
     with psycopg.connect(dsn, autocommit=True) as opened:
         opened.execute(
-            "CREATE TEMP TABLE v (tenant int, chunk int8, place int, version int8, moment timestamptz, x halfvec);"
-            "CREATE TEMP TABLE l (tenant int, chunk int8, place int, version int8, moment timestamptz, length int,"
-            " lexemes int[], weights sparsevec);"
+            "CREATE TEMP TABLE v (tenant int, chunk int8, place int, version int8, moment timestamptz, access int,"
+            " x halfvec);"
+            "CREATE TEMP TABLE l (tenant int, chunk int8, place int, version int8, moment timestamptz, access int,"
+            " length int, lexemes int[], weights sparsevec);"
             "CREATE TEMP TABLE t (number int, place int, bytes bytea, words text[], said text, facts jsonb)"
         )
         yield opened
@@ -50,10 +51,10 @@ def test_vectors(connection, count: int, dimension: int, kind, seed: int):
     connection.execute("TRUNCATE v")
     vectors = np.random.default_rng(seed).normal(size=(count, dimension)).astype(kind)
     ids = [BIG + number for number in range(count)]
-    found = sent(connection, "v", wire_out.vector_rows((7, 8, MOMENT), ids, ids, vectors))
-    assert [row[:5] for row in found] == [(7, number, 8, number, MOMENT) for number in ids]
+    found = sent(connection, "v", wire_out.vector_rows((7, 8, MOMENT), ids, ids, range(count), vectors))
+    assert [row[:6] for row in found] == [(7, one, 8, one, MOMENT, number) for number, one in enumerate(ids)]
     if found:
-        assert (halfvecs([row[5] for row in found]) == vectors.astype(np.float16).astype(np.float32)).all()
+        assert (halfvecs([row[6] for row in found]) == vectors.astype(np.float16).astype(np.float32)).all()
 
 
 TERMS = st.lists(
@@ -77,13 +78,13 @@ def test_lexical_rows(connection, terms: list[tuple[int, dict[int, float]]]):
     head = (1, 2, MOMENT)
     half = len(rows) // 2
     blocks = [
-        wire_out.lexical_rows(head, ids[at], ids[at], rows[at], dimension=LEXEME_SPACE)
+        wire_out.lexical_rows(head, ids[at], ids[at], [9] * len(ids[at]), rows[at], dimension=LEXEME_SPACE)
         for at in (slice(half), slice(half, None))
     ]
     found = sent(connection, "l", *blocks)
-    assert [row[:6] for row in found] == [(1, i, 2, i, MOMENT, row[0]) for i, row in zip(ids, rows, strict=True)]
-    for row, (indices, values), given_row in zip(found, sparsevecs([row[7] for row in found]), rows, strict=True):
-        assert row[6] == given_row[1].tolist() == (indices + 1).tolist()
+    assert [row[:7] for row in found] == [(1, i, 2, i, MOMENT, 9, row[0]) for i, row in zip(ids, rows, strict=True)]
+    for row, (indices, values), given_row in zip(found, sparsevecs([row[8] for row in found]), rows, strict=True):
+        assert row[7] == given_row[1].tolist() == (indices + 1).tolist()
         assert values.tolist() == given_row[2].tolist()
 
 
@@ -117,9 +118,9 @@ def test_single_values(connection, number, data, words, said, facts):
 def test_numbers_that_are_none_are_refused_by_the_database(connection):
     bad = np.array([[1.0, 1e9]])
     with pytest.raises(psycopg.errors.DataException, match=r"infinite|range"):
-        sent(connection, "v", wire_out.vector_rows((1, 1, MOMENT), [1], [1], bad))
+        sent(connection, "v", wire_out.vector_rows((1, 1, MOMENT), [1], [1], [0], bad))
 
 
 def test_no_rows_are_no_bytes():
-    assert wire_out.lexical_rows((1, 1, MOMENT), [], [], [], dimension=9) == b""
-    assert wire_out.vector_rows((1, 1, MOMENT), [], [], np.zeros((0, 3))) == b""
+    assert wire_out.lexical_rows((1, 1, MOMENT), [], [], [], [], dimension=9) == b""
+    assert wire_out.vector_rows((1, 1, MOMENT), [], [], [], np.zeros((0, 3))) == b""

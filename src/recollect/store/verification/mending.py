@@ -31,7 +31,7 @@ _PAGE_DOCUMENTS = 500
 _PAGE_CHUNKS = 10_000
 
 # Rows of these are mended, not deleted.
-_KEPT = {"stateless_collections", "sourceless_documents", "misfiled_documents"}
+_KEPT = {"stateless_collections", "sourceless_documents", "misfiled_documents", "missing_access_lists"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,9 @@ class Mender:
             self._lock_documents_of(connection, "sourceless_documents", "misfiled_documents")
             for statement in ("recover_source", "recover_documents", "adopt_sourceless", "file_documents"):
                 connection.execute(_SQL[statement], self._tenant)
+            # Last, because documents may have come from another collection.
+            connection.execute(_SQL["add_access_lists"] + " " + _FOUND["missing_access_lists"], self._tenant)
+            connection.execute(_SQL["touch_collections"], self._tenant)
         # One transaction each: none of them depends on another, and together they could be long.
         for _, condition, _, _ in ORPHANS:
             if condition not in _KEPT:

@@ -39,6 +39,8 @@ ORPHANS: tuple[tuple[str, str, LiteralString, str], ...] = (
     ("misfiled_documents", "misfiled_documents", "d.document_id", "document"),
     ("orphaned_documents", "orphaned_documents", "d.document_id", "document"),
     ("orphaned_sources", "orphaned_sources", "s.source_id", "source"),
+    ("missing_access_lists", "missing_access_lists", "u.collection_id", "collection"),
+    ("orphaned_access_lists", "orphaned_access_lists", "a.collection_id", "collection"),
     ("orphaned_contents", "orphaned_contents", "t.version_id", "version"),
     ("orphaned_contents", "orphaned_acronyms", "a.version_id", "version"),
     ("orphaned_chunks", "orphaned_chunks", "c.chunk_id", "chunk"),
@@ -46,6 +48,9 @@ ORPHANS: tuple[tuple[str, str, LiteralString, str], ...] = (
     ("orphaned_lexical_rows", "orphaned_lexical_rows", "l.chunk_id", "chunk"),
     ("orphaned_token_vectors", "orphaned_token_vectors", "t.chunk_id", "chunk"),
 )
+
+# What has no number of its own that would mean anything to anybody.
+_OF_COLLECTIONS = {"orphaned_statistics", "missing_access_lists", "orphaned_access_lists"}
 
 #: Checks of what stands beside the chunks of a collection; each is a condition in ``verify.sql``.
 BESIDE_CHUNKS = (
@@ -137,7 +142,7 @@ def orphans(database: Database, scope: Scope) -> Findings:
         for name, condition, number, noun in ORPHANS:
             query = "SELECT count(*), min(" + number + ") " + _SQL[condition]
             count, first = rows(connection, query, params)[0]
-            found.add(name, count, f"of {noun} {first}" if name == "orphaned_statistics" else f"{noun} {first}")
+            found.add(name, count, f"{'of ' if name in _OF_COLLECTIONS else ''}{noun} {first}")
         wrong = rows(connection, "SELECT count(*) " + _SQL["wrong_cached_embeddings"], params)[0][0]
         found.add("embedding_cache", wrong)
         unused = rows(connection, _SQL["cached_only"], params)[0][0]

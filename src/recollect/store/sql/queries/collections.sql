@@ -9,7 +9,9 @@ VALUES (%(tenant_id)s, %(name)s, %(description)s, %(embedding_model)s, %(embeddi
 ON CONFLICT (tenant_id, name) DO NOTHING
 RETURNING collection_id
 
--- create_state: the counters of a new collection
+-- create_state: the counters of a new collection, and who may read what has no access list of its own
+WITH list AS (
+    INSERT INTO access_lists (tenant_id, collection_id, access_id) VALUES (%(tenant_id)s, %(collection_id)s, 0))
 INSERT INTO collection_state (tenant_id, collection_id) VALUES (%(tenant_id)s, %(collection_id)s)
 
 -- get: one collection by name, with its counters
@@ -53,8 +55,8 @@ FROM collection_state WHERE tenant_id = %(tenant_id)s
 -- analyze: tell the planner how large the tables are; of the large columns it needs to know nothing
 ANALYZE (SKIP_LOCKED) documents, document_versions, document_contents (tenant_id, version_id),
     chunks (tenant_id, chunk_id, version_id, position), term_stats,
-    chunk_vectors (tenant_id, chunk_id, collection_id, version_id, known_from, known_to),
-    chunk_lexical (tenant_id, chunk_id, collection_id, version_id, known_from, known_to)
+    chunk_vectors (tenant_id, chunk_id, collection_id, version_id, known_from, known_to, access_id),
+    chunk_lexical (tenant_id, chunk_id, collection_id, version_id, known_from, known_to, access_id)
 
 -- set_refusal: when answers are refused; NULL for the built-in rule
 UPDATE collections SET refusal = %(refusal)s WHERE tenant_id = %(tenant_id)s AND name = %(name)s

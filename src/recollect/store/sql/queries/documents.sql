@@ -67,10 +67,10 @@ SELECT d.document_id FROM documents d JOIN document_versions v USING (tenant_id,
 WHERE d.tenant_id = %(tenant_id)s AND d.uri = %(uri)s
 
 -- by_id: whether there is such a document, current or closed
-SELECT document_id FROM documents WHERE tenant_id = %(tenant_id)s AND document_id = %(document_id)s
+SELECT d.document_id FROM documents d WHERE d.tenant_id = %(tenant_id)s AND d.document_id = %(document_id)s
 
 -- ever_by_uri: documents of a given URI, in every source, current or closed
-SELECT document_id FROM documents WHERE tenant_id = %(tenant_id)s AND uri = %(uri)s
+SELECT d.document_id FROM documents d WHERE d.tenant_id = %(tenant_id)s AND d.uri = %(uri)s
 
 -- known_now: the current version
 v.known_to = 'infinity'

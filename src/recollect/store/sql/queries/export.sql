@@ -1,7 +1,11 @@
 -- documents: the current documents of a collection, one page at a time
 SELECT v.document_id, v.version_id, v.uri, t.content, v.title, v.metadata, v.tags, v.department, v.language,
-       v.mime_type, v.event_from, v.event_to
+       v.mime_type, v.event_from, v.event_to,
+       (SELECT a.grants || ARRAY(SELECT '!' || unnest(a.denials)) FROM access_lists a
+        WHERE a.tenant_id = d.tenant_id AND a.collection_id = d.collection_id AND a.access_id = d.access_id
+          AND a.access_id <> 0)
 FROM document_versions v JOIN document_contents t USING (tenant_id, version_id)
+JOIN documents d ON d.tenant_id = v.tenant_id AND d.document_id = v.document_id
 WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s AND v.document_id > %(after)s
 
 -- known_now: the current version

@@ -16,3 +16,6 @@ v.expires_at > now()
 FROM document_versions v
 WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s
   AND (%(version_id)s::bigint IS NULL OR v.version_id = %(version_id)s)
+
+-- readable: the versions that the caller may read
+v.access_id = ANY (%(access_ids)s::int[])

@@ -26,10 +26,10 @@ WHERE o.tenant_id = %(tenant_id)s AND o.document_id = %(document_id)s AND o.vers
 -- restore_version: what the document said then; whose it is, and the stamp of the file that was read last, as of today,
 -- so that neither old grants come back nor the next ingest of an unchanged file undoes it
 INSERT INTO document_versions (tenant_id, version_id, document_id, collection_id, version, uri, title, department,
-    language, mime_type, metadata, tags, permissions, chunk_count, content_hash, file_hash, fingerprint, event_from,
+    language, mime_type, metadata, tags, access_id, chunk_count, content_hash, file_hash, fingerprint, event_from,
     event_to, known_from)
 SELECT o.tenant_id, %(version_id)s, o.document_id, o.collection_id, n.version + 1, n.uri, o.title, n.department,
-    o.language, o.mime_type, o.metadata, n.tags, n.permissions, o.chunk_count, o.content_hash, n.file_hash,
+    o.language, o.mime_type, o.metadata, n.tags, n.access_id, o.chunk_count, o.content_hash, n.file_hash,
     n.fingerprint, o.event_from, o.event_to, %(now)s
 FROM document_versions o JOIN document_versions n ON n.tenant_id = o.tenant_id AND n.version_id = %(latest_id)s
 WHERE o.tenant_id = %(tenant_id)s AND o.version_id = %(old_id)s
@@ -50,12 +50,13 @@ restored AS (
         c.page, c.token_count, c.content_hash, c.section, c.text, c.metadata
     FROM old o JOIN chunks c ON c.tenant_id = %(tenant_id)s AND c.chunk_id = o.chunk_id),
 vectors AS (
-    INSERT INTO chunk_vectors (tenant_id, chunk_id, collection_id, version_id, known_from, embedding)
-    SELECT x.tenant_id, o.fresh, x.collection_id, %(version_id)s, %(now)s, x.embedding
+    INSERT INTO chunk_vectors (tenant_id, chunk_id, collection_id, version_id, known_from, access_id, embedding)
+    SELECT x.tenant_id, o.fresh, x.collection_id, %(version_id)s, %(now)s, x.access_id, x.embedding
     FROM old o JOIN chunk_vectors x ON x.tenant_id = %(tenant_id)s AND x.chunk_id = o.chunk_id),
 words AS (
-    INSERT INTO chunk_lexical (tenant_id, chunk_id, collection_id, version_id, known_from, length, lexemes, weights)
-    SELECT l.tenant_id, o.fresh, l.collection_id, %(version_id)s, %(now)s, l.length, l.lexemes, l.weights
+    INSERT INTO chunk_lexical (tenant_id, chunk_id, collection_id, version_id, known_from, access_id, length, lexemes,
+        weights)
+    SELECT l.tenant_id, o.fresh, l.collection_id, %(version_id)s, %(now)s, l.access_id, l.length, l.lexemes, l.weights
     FROM old o JOIN chunk_lexical l ON l.tenant_id = %(tenant_id)s AND l.chunk_id = o.chunk_id),
 tokens AS (
     INSERT INTO chunk_token_vectors (tenant_id, chunk_id, packed)

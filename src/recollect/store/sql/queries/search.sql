@@ -1,20 +1,28 @@
 -- dense: the arm that compares embeddings
 SELECT chunk_id, score FROM search_dense(%(tenant_id)s, %(collection_id)s, %(embedding)s, %(limit)s,
-                                         %(version_ids)s, %(as_of)s, %(indexed)s, %(ef_search)s)
+                                         %(version_ids)s, %(as_of)s, %(indexed)s, %(ef_search)s, %(access_ids)s)
 
 -- lexical: the arm that compares words; scored again by the caller
 SELECT chunk_id, length, sparsevec_send(weights) FROM search_lexical(%(tenant_id)s, %(collection_id)s, %(conditions)s::text[], %(query)s,
-                                                     %(limit)s, %(version_ids)s, %(as_of)s)
+                                                     %(limit)s, %(version_ids)s, %(as_of)s, %(access_ids)s)
 
 -- hybrid_dense: the dense arm of a hybrid search, its chunks with their lexical rows
 SELECT chunk_id, length, sparsevec_send(weights), similarity, halfvec_send(embedding)
 FROM hybrid_dense(%(tenant_id)s, %(collection_id)s, %(embedding)s, %(limit)s,
-                  %(version_ids)s, %(as_of)s, %(indexed)s, %(ef_search)s, %(vectors)s)
+                  %(version_ids)s, %(as_of)s, %(indexed)s, %(ef_search)s, %(vectors)s,
+                  %(access_ids)s)
 
 -- hybrid_lexical: the lexical arm of a hybrid search, its chunks with their similarities
 SELECT chunk_id, length, sparsevec_send(weights), similarity, halfvec_send(embedding)
 FROM hybrid_lexical(%(tenant_id)s, %(collection_id)s, %(embedding)s, %(conditions)s::text[], %(query)s, %(limit)s,
-                    %(version_ids)s, %(as_of)s, %(vectors)s)
+                    %(version_ids)s, %(as_of)s, %(vectors)s, %(access_ids)s)
+
+-- readable_frequencies: in how many of the chunks that a caller may read each lexeme stands; explanations ask
+SELECT l.lexeme, (SELECT count(*) FROM chunk_lexical c
+                  WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s
+                    AND c.known_to = 'infinity' AND c.access_id = ANY (%(access_ids)s::int[])
+                    AND c.lexemes && ARRAY[l.lexeme])
+FROM unnest(%(lexemes)s::int[]) AS l (lexeme)
 
 -- document_frequencies: in how many chunks each lexeme stands, by the last refresh
 SELECT lexeme, document_frequency FROM term_stats
@@ -36,6 +44,11 @@ SELECT c.chunk_id, v.document_id, v.title, v.uri, c.section, c.page,
                   FROM document_contents t WHERE t.tenant_id = c.tenant_id AND t.version_id = c.version_id) END,
        v.metadata || c.metadata, v.department, v.tags, c.version_id, v.event_from
 -- The chunks first, whatever the planner believes: before a store is analysed it would begin with every version.
+FROM (SELECT * FROM chunks WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s) OFFSET 0) c
+JOIN document_versions v USING (tenant_id, version_id)
+
+-- departments: of given chunks
+SELECT c.chunk_id, v.department
 FROM (SELECT * FROM chunks WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s) OFFSET 0) c
 JOIN document_versions v USING (tenant_id, version_id)
 

@@ -3,9 +3,19 @@ SELECT coalesce(sum(document_count), 0)::bigint, coalesce(sum(chunk_count), 0)::
 FROM collection_state WHERE tenant_id = %(tenant_id)s
 
 -- departments: current chunks by department
-SELECT coalesce(department, ''), sum(chunk_count)::bigint FROM document_versions
-WHERE tenant_id = %(tenant_id)s AND known_to = 'infinity'
+SELECT coalesce(v.department, ''), sum(v.chunk_count)::bigint FROM document_versions v
+WHERE v.tenant_id = %(tenant_id)s AND v.known_to = 'infinity'
+
+-- readable: of documents that somebody may read; the condition and a parenthesis follow
+v.document_id IN (SELECT d.document_id FROM documents d WHERE d.tenant_id = %(tenant_id)s
+
+-- departments_order: the end of departments
 GROUP BY 1 ORDER BY 1
+
+-- readable_totals: what somebody may read
+SELECT count(*), coalesce(sum(v.chunk_count), 0)::bigint
+FROM document_versions v JOIN documents d USING (tenant_id, document_id)
+WHERE v.tenant_id = %(tenant_id)s AND v.known_to = 'infinity'
 
 -- store: the schema and its size
 SELECT (SELECT max(version) FROM schema_migrations), pg_database_size(current_database())
@@ -36,6 +46,15 @@ FROM document_versions v JOIN chunk_vectors x USING (tenant_id, version_id)
 JOIN chunk_lexical l ON l.tenant_id = x.tenant_id AND l.chunk_id = x.chunk_id
 WHERE v.tenant_id = %(tenant_id)s AND (x.known_from, x.known_to, l.known_from, l.known_to)
     IS DISTINCT FROM (v.known_from, v.known_to, v.known_from, v.known_to)
+
+-- check_access: versions or chunks that others may read than their document
+SELECT 'document whose versions or chunks others may read than the document', count(*) FROM documents d
+WHERE d.tenant_id = %(tenant_id)s AND EXISTS (
+    SELECT FROM document_versions v
+    LEFT JOIN chunk_vectors x ON x.tenant_id = v.tenant_id AND x.version_id = v.version_id
+    LEFT JOIN chunk_lexical l ON l.tenant_id = x.tenant_id AND l.chunk_id = x.chunk_id
+    WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id
+      AND (v.access_id <> d.access_id OR x.access_id <> d.access_id OR l.access_id <> d.access_id))
 
 -- contents_page: the text of some versions; comparing in the database would cut it anew for every chunk
 SELECT version_id, content FROM document_contents

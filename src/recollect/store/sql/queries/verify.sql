@@ -23,6 +23,20 @@ FROM term_stats s WHERE s.tenant_id = %(tenant_id)s AND NOT EXISTS (
 FROM search_health s WHERE s.tenant_id = %(tenant_id)s AND NOT EXISTS (
     SELECT FROM collections p WHERE p.tenant_id = s.tenant_id AND p.collection_id = s.collection_id)
 
+-- missing_access_lists: lists that documents have, or the default of a collection, and that do not exist
+FROM (
+    SELECT p.collection_id, 0 AS access_id FROM collections p WHERE p.tenant_id = %(tenant_id)s
+    UNION
+    SELECT d.collection_id, d.access_id FROM documents d WHERE d.tenant_id = %(tenant_id)s AND EXISTS (
+        SELECT FROM collections p WHERE p.tenant_id = d.tenant_id AND p.collection_id = d.collection_id)) u
+WHERE NOT EXISTS (
+    SELECT FROM access_lists a
+    WHERE a.tenant_id = %(tenant_id)s AND a.collection_id = u.collection_id AND a.access_id = u.access_id)
+
+-- orphaned_access_lists: lists of no collection
+FROM access_lists a WHERE a.tenant_id = %(tenant_id)s AND NOT EXISTS (
+    SELECT FROM collections p WHERE p.tenant_id = a.tenant_id AND p.collection_id = a.collection_id)
+
 -- orphaned_sources: sources of no collection; documents that still name them are looked after first
 FROM sources s WHERE s.tenant_id = %(tenant_id)s AND NOT EXISTS (
     SELECT FROM collections p WHERE p.tenant_id = s.tenant_id AND p.collection_id = s.collection_id)
@@ -94,10 +108,10 @@ SELECT substring(c.relname FROM '[0-9]+$')::int, i.indisvalid,
 FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
 WHERE i.indrelid = 'chunk_vectors'::regclass AND c.relname ~ '^chunk_vectors_hnsw_[0-9]{1,9}$'
 
--- wrong_version_copies: versions that name another collection or path than their document
+-- wrong_version_copies: versions that name another collection, path or access list than their document
 FROM document_versions v JOIN documents d ON d.tenant_id = v.tenant_id AND d.document_id = v.document_id
 WHERE v.tenant_id = %(tenant_id)s AND d.collection_id = %(collection_id)s
-AND (v.collection_id, v.uri) IS DISTINCT FROM (d.collection_id, d.uri)
+AND (v.collection_id, v.uri, v.access_id) IS DISTINCT FROM (d.collection_id, d.uri, d.access_id)
 
 -- overlapping_versions: versions that were not closed when the next one began; a document has one current at most
 FROM (
@@ -125,15 +139,15 @@ x.chunk_id IS NULL
 vector_dims(x.embedding) <> p.embedding_dimension OR abs(l2_norm(x.embedding) - 1) > 0.01
 
 -- stale_vector_copies: what stands beside the vector is not what its version says
-(x.collection_id, x.version_id, x.known_from, x.known_to)
-    IS DISTINCT FROM (v.collection_id, v.version_id, v.known_from, v.known_to) AND x.chunk_id IS NOT NULL
+(x.collection_id, x.version_id, x.known_from, x.known_to, x.access_id)
+    IS DISTINCT FROM (v.collection_id, v.version_id, v.known_from, v.known_to, v.access_id) AND x.chunk_id IS NOT NULL
 
 -- missing_lexical_rows: the lexical arm cannot find these chunks
 l.chunk_id IS NULL
 
 -- stale_lexical_copies: what stands beside the terms is not what its version says
-(l.collection_id, l.version_id, l.known_from, l.known_to)
-    IS DISTINCT FROM (v.collection_id, v.version_id, v.known_from, v.known_to) AND l.chunk_id IS NOT NULL
+(l.collection_id, l.version_id, l.known_from, l.known_to, l.access_id)
+    IS DISTINCT FROM (v.collection_id, v.version_id, v.known_from, v.known_to, v.access_id) AND l.chunk_id IS NOT NULL
 
 -- missing_token_vectors: the collection stores them, but not of these chunks
 p.token_vectors AND NOT EXISTS (

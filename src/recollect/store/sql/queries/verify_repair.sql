@@ -14,12 +14,13 @@ WHERE p.tenant_id = %(tenant_id)s AND (
 ON CONFLICT DO NOTHING
 
 -- recover_documents: documents for versions that have none; their number tells apart what has one path
-INSERT INTO documents (tenant_id, document_id, collection_id, source_id, uri)
-SELECT v.tenant_id, v.document_id, s.collection_id, s.source_id,
+INSERT INTO documents (tenant_id, document_id, collection_id, source_id, access_id, uri)
+SELECT v.tenant_id, v.document_id, s.collection_id, s.source_id, v.access_id,
        CASE WHEN row_number() OVER (PARTITION BY s.source_id, v.uri ORDER BY v.document_id) = 1 AND NOT EXISTS (
                 SELECT FROM documents d WHERE d.tenant_id = s.tenant_id AND d.source_id = s.source_id AND d.uri = v.uri)
             THEN v.uri ELSE v.uri || ' (document ' || v.document_id || ')' END
-FROM (SELECT DISTINCT ON (w.document_id) w.tenant_id, w.document_id, w.collection_id, w.uri FROM document_versions w
+FROM (SELECT DISTINCT ON (w.document_id) w.tenant_id, w.document_id, w.collection_id, w.access_id, w.uri
+      FROM document_versions w
       WHERE w.tenant_id = %(tenant_id)s AND NOT EXISTS (
           SELECT FROM documents d WHERE d.tenant_id = w.tenant_id AND d.document_id = w.document_id)
       ORDER BY w.document_id, w.version DESC) v
@@ -44,6 +45,17 @@ WHERE d.tenant_id = %(tenant_id)s AND s.tenant_id = d.tenant_id AND s.source_id 
 AND s.collection_id <> d.collection_id
 AND EXISTS (SELECT FROM collections p WHERE p.tenant_id = s.tenant_id AND p.collection_id = s.collection_id)
 
+-- add_access_lists: lists that are gone: as the one of that number is in another collection, or else with nobody on it
+INSERT INTO access_lists (tenant_id, collection_id, access_id, grants, denials)
+SELECT %(tenant_id)s, u.collection_id, u.access_id,
+       coalesce((SELECT o.grants FROM access_lists o WHERE o.tenant_id = %(tenant_id)s AND o.access_id = u.access_id
+                 AND u.access_id <> 0 ORDER BY o.collection_id LIMIT 1), '{}'),
+       coalesce((SELECT o.denials FROM access_lists o WHERE o.tenant_id = %(tenant_id)s AND o.access_id = u.access_id
+                 AND u.access_id <> 0 ORDER BY o.collection_id LIMIT 1), '{}')
+
+-- touch_collections: replies that are cached were made by other rights
+UPDATE collection_state SET revision = revision + 1 WHERE tenant_id = %(tenant_id)s
+
 -- documents_to_mend: a page of the documents that a condition finds
 SELECT DISTINCT v.document_id
 
@@ -53,11 +65,11 @@ AND v.document_id > %(after)s ORDER BY v.document_id LIMIT %(limit)s
 -- chunks_page: the end of a statement that lists chunks
 AND c.chunk_id > %(after)s ORDER BY c.chunk_id LIMIT %(limit)s
 
--- copy_to_versions: versions are named as their document is
-UPDATE document_versions v SET collection_id = d.collection_id, uri = d.uri FROM documents d
+-- copy_to_versions: versions are named, and may be read, as their document
+UPDATE document_versions v SET collection_id = d.collection_id, uri = d.uri, access_id = d.access_id FROM documents d
 WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s)
 AND d.tenant_id = v.tenant_id AND d.document_id = v.document_id
-AND (v.collection_id, v.uri) IS DISTINCT FROM (d.collection_id, d.uri)
+AND (v.collection_id, v.uri, v.access_id) IS DISTINCT FROM (d.collection_id, d.uri, d.access_id)
 
 -- copy_to_acronyms: acronyms are where their version is
 UPDATE version_acronyms a SET collection_id = v.collection_id FROM document_versions v
@@ -73,21 +85,21 @@ AND v.known_to > greatest(n.next_from, v.known_from) AND n.next_from IS NOT NULL
 
 -- copy_to_vectors: vectors are where and when their version is
 UPDATE chunk_vectors x SET collection_id = v.collection_id, version_id = v.version_id, known_from = v.known_from,
-    known_to = v.known_to
+    known_to = v.known_to, access_id = v.access_id
 FROM document_versions v JOIN chunks c ON c.tenant_id = v.tenant_id AND c.version_id = v.version_id
 WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s)
 AND x.tenant_id = c.tenant_id AND x.chunk_id = c.chunk_id
-AND (x.collection_id, x.version_id, x.known_from, x.known_to)
-    IS DISTINCT FROM (v.collection_id, v.version_id, v.known_from, v.known_to)
+AND (x.collection_id, x.version_id, x.known_from, x.known_to, x.access_id)
+    IS DISTINCT FROM (v.collection_id, v.version_id, v.known_from, v.known_to, v.access_id)
 
 -- copy_to_lexical: lexical rows are where and when their version is
 UPDATE chunk_lexical l SET collection_id = v.collection_id, version_id = v.version_id, known_from = v.known_from,
-    known_to = v.known_to
+    known_to = v.known_to, access_id = v.access_id
 FROM document_versions v JOIN chunks c ON c.tenant_id = v.tenant_id AND c.version_id = v.version_id
 WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s)
 AND l.tenant_id = c.tenant_id AND l.chunk_id = c.chunk_id
-AND (l.collection_id, l.version_id, l.known_from, l.known_to)
-    IS DISTINCT FROM (v.collection_id, v.version_id, v.known_from, v.known_to)
+AND (l.collection_id, l.version_id, l.known_from, l.known_to, l.access_id)
+    IS DISTINCT FROM (v.collection_id, v.version_id, v.known_from, v.known_to, v.access_id)
 
 -- set_content: the text that a version was proven to have
 INSERT INTO document_contents (tenant_id, version_id, content)
@@ -123,23 +135,24 @@ SELECT nextval('chunks_chunk_id_seq') FROM generate_series(1, %(count)s)
 UPDATE chunks SET content_hash = %(key)s WHERE tenant_id = %(tenant_id)s AND chunk_id = %(chunk_id)s
 
 -- set_vector: a chunk's vector, with what its version says
-INSERT INTO chunk_vectors (tenant_id, chunk_id, collection_id, version_id, known_from, known_to, embedding)
-SELECT c.tenant_id, c.chunk_id, v.collection_id, v.version_id, v.known_from, v.known_to, %(embedding)s
+INSERT INTO chunk_vectors (tenant_id, chunk_id, collection_id, version_id, known_from, known_to, access_id, embedding)
+SELECT c.tenant_id, c.chunk_id, v.collection_id, v.version_id, v.known_from, v.known_to, v.access_id, %(embedding)s
 FROM chunks c JOIN document_versions v ON v.tenant_id = c.tenant_id AND v.version_id = c.version_id
 WHERE c.tenant_id = %(tenant_id)s AND c.chunk_id = %(chunk_id)s
 ON CONFLICT (tenant_id, chunk_id) DO UPDATE SET collection_id = excluded.collection_id,
     version_id = excluded.version_id, known_from = excluded.known_from, known_to = excluded.known_to,
-    embedding = excluded.embedding
+    access_id = excluded.access_id, embedding = excluded.embedding
 
 -- set_lexical: a chunk's terms, with what its version says
-INSERT INTO chunk_lexical (tenant_id, chunk_id, collection_id, version_id, known_from, known_to, length, lexemes, weights)
-SELECT c.tenant_id, c.chunk_id, v.collection_id, v.version_id, v.known_from, v.known_to, %(length)s, %(lexemes)s,
-    %(weights)s
+INSERT INTO chunk_lexical (tenant_id, chunk_id, collection_id, version_id, known_from, known_to, access_id, length,
+    lexemes, weights)
+SELECT c.tenant_id, c.chunk_id, v.collection_id, v.version_id, v.known_from, v.known_to, v.access_id, %(length)s,
+    %(lexemes)s, %(weights)s
 FROM chunks c JOIN document_versions v ON v.tenant_id = c.tenant_id AND v.version_id = c.version_id
 WHERE c.tenant_id = %(tenant_id)s AND c.chunk_id = %(chunk_id)s
 ON CONFLICT (tenant_id, chunk_id) DO UPDATE SET collection_id = excluded.collection_id,
     version_id = excluded.version_id, known_from = excluded.known_from, known_to = excluded.known_to,
-    length = excluded.length, lexemes = excluded.lexemes, weights = excluded.weights
+    access_id = excluded.access_id, length = excluded.length, lexemes = excluded.lexemes, weights = excluded.weights
 
 -- set_tokens: a chunk's token vectors
 INSERT INTO chunk_token_vectors (tenant_id, chunk_id, packed)

@@ -4,7 +4,6 @@ SELECT d.document_id, c.name, d.collection_id = %(collection_id)s,
                WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id AND v.known_to = 'infinity')
 FROM documents d JOIN collections c USING (tenant_id, collection_id)
 WHERE d.tenant_id = %(tenant_id)s AND (d.document_id = %(document_id)s OR d.uri = %(name)s)
-ORDER BY d.document_id LIMIT 100
 
 -- alike: documents that a name may mean: a title, the end of a source, or a path that ends with a source
 SELECT d.document_id, c.name, d.collection_id = %(collection_id)s, v.known_to = 'infinity'
@@ -16,13 +15,18 @@ CROSS JOIN LATERAL (
 WHERE d.tenant_id = %(tenant_id)s
   AND (lower(v.title) = lower(%(name)s) OR right(d.uri, length(%(name)s) + 1) = '/' || %(name)s
        OR right(%(name)s, length(d.uri) + 1) = '/' || d.uri)
+
+-- named_order: the end of both
 ORDER BY d.document_id LIMIT 100
 
 -- standing: a document with the version that is known at a moment, or else its last one
 SELECT d.document_id, v.title, d.uri, c.name, s.name, s.type, v.version_id, v.version,
        CASE WHEN %(as_of)s::timestamptz IS NULL THEN v.known_to = 'infinity'
             ELSE v.known_from <= %(as_of)s AND v.known_to > %(as_of)s END,
-       v.known_from, nullif(v.known_to, 'infinity'), nullif(v.expires_at, 'infinity'), v.permissions, v.status, v.error,
+       v.known_from, nullif(v.known_to, 'infinity'), nullif(v.expires_at, 'infinity'),
+       coalesce((SELECT a.grants || ARRAY(SELECT '!' || unnest(a.denials)) FROM access_lists a
+                 WHERE a.tenant_id = d.tenant_id AND a.collection_id = d.collection_id AND a.access_id = d.access_id), '{}'),
+       v.status, v.error,
        v.department, v.tags, coalesce(v.language, c.language) AS language, v.metadata, v.event_from, v.chunk_count,
        (SELECT count(*) FROM chunk_vectors e WHERE e.tenant_id = v.tenant_id AND e.version_id = v.version_id),
        (SELECT count(*) FROM chunk_lexical l WHERE l.tenant_id = v.tenant_id AND l.version_id = v.version_id)
@@ -47,6 +51,7 @@ SELECT mine.chunk_id, mine.score, (
       AND CASE WHEN %(as_of)s::timestamptz IS NULL THEN o.known_to = 'infinity'
                ELSE o.known_from <= %(as_of)s AND o.known_to > %(as_of)s END
       AND (%(version_ids)s::bigint[] IS NULL OR o.version_id = ANY (%(version_ids)s))
+  AND (%(access_ids)s::int[] IS NULL OR o.access_id = ANY (%(access_ids)s::int[]))
       AND ((-(o.embedding <#> %(embedding)s))::real, -o.chunk_id) > (mine.score, -mine.chunk_id))
 FROM mine
 
@@ -59,6 +64,7 @@ WHERE o.tenant_id = %(tenant_id)s AND o.collection_id = %(collection_id)s
   AND CASE WHEN %(as_of)s::timestamptz IS NULL THEN o.known_to = 'infinity'
            ELSE o.known_from <= %(as_of)s AND o.known_to > %(as_of)s END
   AND (%(version_ids)s::bigint[] IS NULL OR o.version_id = ANY (%(version_ids)s))
+  AND (%(access_ids)s::int[] IS NULL OR o.access_id = ANY (%(access_ids)s::int[]))
   AND -(o.weights <#> %(query)s) > mine.score
 
 -- lexemes: which of some lexemes stand in a version

@@ -60,7 +60,8 @@ WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s) AND known
 
 -- copy_versions: one row a version
 COPY document_versions (tenant_id, version_id, document_id, collection_id, version, uri, title, department, language,
-    mime_type, metadata, tags, chunk_count, content_hash, file_hash, fingerprint, event_from, event_to, known_from)
+    mime_type, metadata, tags, chunk_count, content_hash, file_hash, fingerprint, event_from, event_to, known_from,
+    access_id)
 FROM STDIN (FORMAT BINARY)
 
 -- copy_contents: one row a version
@@ -72,10 +73,11 @@ COPY chunks (tenant_id, chunk_id, version_id, position, start_offset, end_offset
 FROM STDIN (FORMAT BINARY)
 
 -- copy_vectors: one row a chunk
-COPY chunk_vectors (tenant_id, chunk_id, collection_id, version_id, known_from, embedding) FROM STDIN (FORMAT BINARY)
+COPY chunk_vectors (tenant_id, chunk_id, collection_id, version_id, known_from, access_id, embedding)
+FROM STDIN (FORMAT BINARY)
 
 -- copy_lexical: one row a chunk
-COPY chunk_lexical (tenant_id, chunk_id, collection_id, version_id, known_from, length, lexemes, weights)
+COPY chunk_lexical (tenant_id, chunk_id, collection_id, version_id, known_from, access_id, length, lexemes, weights)
 FROM STDIN (FORMAT BINARY)
 
 -- count: what a batch changed

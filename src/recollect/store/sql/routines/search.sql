@@ -5,6 +5,10 @@
 
 -- Forms of earlier versions, which would stay beside the present ones.
 DROP FUNCTION IF EXISTS search_dense(int, int, halfvec, int, bigint[], timestamptz, boolean);
+DROP FUNCTION IF EXISTS search_dense(int, int, halfvec, int, bigint[], timestamptz, boolean, int);
+DROP FUNCTION IF EXISTS search_lexical(int, int, text[], sparsevec, int, bigint[], timestamptz);
+DROP FUNCTION IF EXISTS hybrid_dense(int, int, halfvec, int, bigint[], timestamptz, boolean, int, boolean);
+DROP FUNCTION IF EXISTS hybrid_lexical(int, int, halfvec, text[], sparsevec, int, bigint[], timestamptz, boolean);
 DROP FUNCTION IF EXISTS search_hybrid(
     int, int, halfvec, text[], sparsevec, int, bigint[], timestamptz, boolean, boolean);
 
@@ -12,6 +16,14 @@ CREATE OR REPLACE FUNCTION known_condition(p_as_of timestamptz) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN p_as_of IS NULL THEN 'known_to = ''infinity'''
                 ELSE format('known_from <= %1$L::timestamptz AND known_to > %1$L::timestamptz', p_as_of) END
+$$;
+
+-- Which rows an arm may give out: of some document versions, and of some access lists; NULL for all of either. They stand
+-- at $2 and $3 of what an arm executes. A caller who may read everything has no condition, and no cost.
+CREATE OR REPLACE FUNCTION allowed_condition(p_versions bigint[], p_access int[]) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN p_versions IS NULL THEN '' ELSE 'AND version_id = ANY ($2) ' END
+        || CASE WHEN p_access IS NULL THEN '' ELSE 'AND access_id = ANY ($3)' END
 $$;
 
 -- How the dense arm compares: as the expression that the collection's HNSW index is on, or plainly.
@@ -23,12 +35,13 @@ $$;
 
 -- Nearest chunks by inner product (of unit vectors: cosine similarity), best first.
 -- p_versions: only chunks of these document versions; NULL for all.
+-- p_access: only chunks of documents with these access lists; NULL for all.
 -- p_indexed: through the collection's HNSW index (approximate), otherwise every row is compared (exact).
 -- p_ef_search: how many candidates the index keeps; NULL: the session's setting.
 CREATE OR REPLACE FUNCTION search_dense(
     p_tenant int, p_collection int, p_embedding halfvec, p_limit int,
     p_versions bigint[] DEFAULT NULL, p_as_of timestamptz DEFAULT NULL, p_indexed boolean DEFAULT false,
-    p_ef_search int DEFAULT NULL
+    p_ef_search int DEFAULT NULL, p_access int[] DEFAULT NULL
 ) RETURNS TABLE (chunk_id bigint, version_id bigint, score real)
 LANGUAGE plpgsql STABLE SET enable_seqscan = on AS $$
 BEGIN
@@ -43,9 +56,9 @@ BEGIN
              ORDER BY %1$s %6$s LIMIT %7$s)
          SELECT n.chunk_id, n.version_id, n.score FROM nearest n ORDER BY n.score DESC, n.chunk_id',
         dense_distance(vector_dims(p_embedding), p_indexed), p_tenant, p_collection, known_condition(p_as_of),
-        CASE WHEN p_versions IS NULL THEN '' ELSE 'AND version_id = ANY ($2)' END,
+        allowed_condition(p_versions, p_access),
         CASE WHEN p_indexed THEN '' ELSE ', chunk_id' END, p_limit)
-    USING p_embedding, p_versions;
+    USING p_embedding, p_versions, p_access;
 END
 $$;
 
@@ -62,7 +75,7 @@ $$;
 -- than looking the lexemes up.
 CREATE OR REPLACE FUNCTION search_lexical(
     p_tenant int, p_collection int, p_conditions text[], p_query sparsevec, p_limit int,
-    p_versions bigint[] DEFAULT NULL, p_as_of timestamptz DEFAULT NULL
+    p_versions bigint[] DEFAULT NULL, p_as_of timestamptz DEFAULT NULL, p_access int[] DEFAULT NULL
 ) RETURNS TABLE (chunk_id bigint, version_id bigint, length int, weights sparsevec)
 LANGUAGE plpgsql STABLE SET enable_seqscan = on AS $$
 BEGIN
@@ -72,8 +85,8 @@ BEGIN
          ORDER BY weights <#> $1, chunk_id LIMIT %6$s',
         p_tenant, p_collection, known_condition(p_as_of),
         lexical_condition(p_conditions, '$1'),
-        CASE WHEN p_versions IS NULL THEN '' ELSE 'AND version_id = ANY ($2)' END, p_limit)
-    USING p_query, p_versions;
+        allowed_condition(p_versions, p_access), p_limit)
+    USING p_query, p_versions, p_access;
 END
 $$;
 
@@ -84,7 +97,7 @@ $$;
 CREATE OR REPLACE FUNCTION hybrid_dense(
     p_tenant int, p_collection int, p_embedding halfvec, p_limit int,
     p_versions bigint[] DEFAULT NULL, p_as_of timestamptz DEFAULT NULL, p_indexed boolean DEFAULT false,
-    p_ef_search int DEFAULT NULL, p_vectors boolean DEFAULT false
+    p_ef_search int DEFAULT NULL, p_vectors boolean DEFAULT false, p_access int[] DEFAULT NULL
 ) RETURNS TABLE (chunk_id bigint, length int, weights sparsevec, similarity real, embedding halfvec)
 LANGUAGE plpgsql STABLE SET enable_seqscan = on SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
@@ -99,16 +112,17 @@ BEGIN
          LEFT JOIN chunk_lexical x ON x.tenant_id = %2$s AND x.chunk_id = d.chunk_id
          ORDER BY d.similarity DESC, d.chunk_id',
         dense_distance(vector_dims(p_embedding), p_indexed), p_tenant, p_collection, known_condition(p_as_of),
-        CASE WHEN p_versions IS NULL THEN '' ELSE 'AND version_id = ANY ($2)' END,
+        allowed_condition(p_versions, p_access),
         CASE WHEN p_indexed THEN '' ELSE ', chunk_id' END, p_limit,
         CASE WHEN p_vectors THEN 'embedding' ELSE 'NULL::halfvec' END)
-    USING p_embedding, p_versions;
+    USING p_embedding, p_versions, p_access;
 END
 $$;
 
 CREATE OR REPLACE FUNCTION hybrid_lexical(
     p_tenant int, p_collection int, p_embedding halfvec, p_conditions text[], p_query sparsevec, p_limit int,
-    p_versions bigint[] DEFAULT NULL, p_as_of timestamptz DEFAULT NULL, p_vectors boolean DEFAULT false
+    p_versions bigint[] DEFAULT NULL, p_as_of timestamptz DEFAULT NULL, p_vectors boolean DEFAULT false,
+    p_access int[] DEFAULT NULL
 ) RETURNS TABLE (chunk_id bigint, length int, weights sparsevec, similarity real, embedding halfvec)
 LANGUAGE plpgsql STABLE SET enable_seqscan = on SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
@@ -116,12 +130,12 @@ BEGIN
         'SELECT l.chunk_id, l.length, l.weights, (-(v.embedding <#> $1))::real, %6$s
          FROM (SELECT chunk_id, length, weights FROM chunk_lexical
                WHERE tenant_id = %1$s AND collection_id = %2$s AND %3$s AND %4$s %5$s
-               ORDER BY weights <#> $3, chunk_id LIMIT %7$s) l
+               ORDER BY weights <#> $4, chunk_id LIMIT %7$s) l
          LEFT JOIN chunk_vectors v ON v.tenant_id = %1$s AND v.chunk_id = l.chunk_id',
-        p_tenant, p_collection, known_condition(p_as_of), lexical_condition(p_conditions, '$3'),
-        CASE WHEN p_versions IS NULL THEN '' ELSE 'AND version_id = ANY ($2)' END,
+        p_tenant, p_collection, known_condition(p_as_of), lexical_condition(p_conditions, '$4'),
+        allowed_condition(p_versions, p_access),
         CASE WHEN p_vectors THEN 'v.embedding' ELSE 'NULL::halfvec' END, p_limit)
-    USING p_embedding, p_versions, p_query;
+    USING p_embedding, p_versions, p_access, p_query;
 END
 $$;
 

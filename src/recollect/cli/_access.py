@@ -1,0 +1,68 @@
+"""The options of a command that concern who asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recollect.cli._session import argument_text
+from recollect.errors import UsageError
+
+if TYPE_CHECKING:
+    from recollect.cli._options import SearchOptions
+    from recollect.model import Principal
+
+_PANEL = "Who asks"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccessOptions:
+    """Whose eyes a command searches with; without any, those of the store's owner, who sees everything."""
+
+    as_: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="USER",
+            help="Find what this user finds, by his permissions; --department is his department then.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+    roles: Annotated[
+        str | None, typer.Option(metavar="A,B", help="His roles, with commas between.", rich_help_panel=_PANEL)
+    ] = None
+    groups: Annotated[
+        str | None, typer.Option(metavar="A,B", help="His groups, with commas between.", rich_help_panel=_PANEL)
+    ] = None
+
+    def asker(self, search: SearchOptions) -> tuple[Principal | None, SearchOptions]:
+        """Who asks, and the options of his search: with ``--as``, ``--department`` filters nothing.
+
+        Raises:
+            UsageError: Roles or groups without anybody who has them, several departments, or a name that is none.
+        """
+        from recollect.model import Principal
+
+        if self.as_ is None:
+            if self.roles is not None or self.groups is not None:
+                raise UsageError("--roles and --groups belong to somebody: say to whom with --as USER.")
+            return None, search
+        departments = search.department or []
+        if len(departments) > 1:
+            raise UsageError(
+                "With --as, --department is the department of the one who asks, and he has one. To filter by "
+                'departments, give --filter \'{"department": {"in": ["hr", "it"]}}\'.'
+            )
+        principal = Principal(
+            user_id=argument_text(self.as_),
+            roles=_names(self.roles),
+            department=departments[0] if departments else None,
+            groups=_names(self.groups),
+        )
+        return principal, replace(search, department=None)
+
+
+def _names(given: str | None) -> tuple[str, ...]:
+    return tuple(name for name in argument_text(given or "").split(",") if name.strip())

@@ -1,0 +1,219 @@
+"""``recollect grants``: who may read what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.cli._options import CollectionOption, command
+from recollect.cli._session import Session, argument_text
+from recollect.errors import UsageError
+
+if TYPE_CHECKING:
+    from recollect.pipeline import RAGPipeline
+    from recollect.store.access import CollectionAccess, DocumentPermissions
+
+app = typer.Typer(
+    help="Say who may read documents: user:NAME, role:NAME, department:NAME, group:NAME, or * for everybody.",
+    no_args_is_help=True,
+)
+
+_Documents = Annotated[
+    list[str] | None, typer.Argument(metavar="[DOCUMENT]…", help="Documents, by id or by source.", show_default=False)
+]
+_Who = Annotated[
+    list[str], typer.Option("--who", "--grant", metavar="GRANT", help="Whom: role:hr, user:ann, *; repeat for more.")
+]
+_Source = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Every document that came from there: a folder, a domain.")
+]
+_Default = Annotated[
+    bool, typer.Option("--default", help="The collection's documents that have no permissions of their own.")
+]
+_DOCUMENTS_SHOWN = 20
+
+
+def _list(
+    session: Session,
+    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    *,
+    documents: _Documents = None,
+) -> int:
+    """Show who may read documents; without documents, who may do what in the collection."""
+    with session.pipeline() as rag:
+        if documents:
+            _show_documents(session, rag.permissions_of([argument_text(one) for one in documents]))
+        else:
+            _show_collection(session, rag.collection_access())
+    return 0
+
+
+def _add(
+    session: Session,
+    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    *,
+    documents: _Documents = None,
+    who: _Who,
+    source: _Source = None,
+    default: _Default = False,
+    only: Annotated[bool, typer.Option("--only", help="Take away every other grant; denials stay.")] = False,
+) -> int:
+    """Let somebody read documents, past versions included; it counts from the next search on."""
+    with session.pipeline() as rag:
+        target = _target(session, documents, source, default=default)
+        changed = rag.grant([argument_text(one) for one in who], only=only, **target)
+        _report(session, rag, target, changed)
+    return 0
+
+
+def _remove(
+    session: Session,
+    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    *,
+    documents: _Documents = None,
+    who: _Who,
+    source: _Source = None,
+    default: _Default = False,
+) -> int:
+    """Take grants away; with a ! before it ('!user:bob'), a denial."""
+    with session.pipeline() as rag:
+        target = _target(session, documents, source, default=default)
+        changed = rag.revoke([argument_text(one) for one in who], **target)
+        _report(session, rag, target, changed)
+    return 0
+
+
+def _deny(
+    session: Session,
+    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    *,
+    documents: _Documents = None,
+    who: _Who,
+    source: _Source = None,
+    default: _Default = False,
+) -> int:
+    """Keep somebody from documents, whatever grants include him; owners of the collection still read them."""
+    with session.pipeline() as rag:
+        target = _target(session, documents, source, default=default)
+        changed = rag.deny([argument_text(one) for one in who], **target)
+        _report(session, rag, target, changed)
+    return 0
+
+
+def _collection(
+    session: Session,
+    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    *,
+    owner: Annotated[
+        list[str] | None, typer.Option(metavar="GRANT", help="Reads everything in it, and writes; repeat for more.")
+    ] = None,
+    reader: Annotated[
+        list[str] | None, typer.Option(metavar="GRANT", help="For anybody else it does not exist; repeat for more.")
+    ] = None,
+    writer: Annotated[
+        list[str] | None, typer.Option(metavar="GRANT", help="Puts documents into it; repeat for more.")
+    ] = None,
+) -> int:
+    """Say who owns, reads and writes a collection. What is given replaces what was; the rest stays."""
+    with session.pipeline() as rag:
+        _show_collection(session, rag.set_collection_access(owners=owner, readers=reader, writers=writer))
+    return 0
+
+
+def _target(session: Session, documents: list[str] | None, source: str | None, *, default: bool) -> dict[str, Any]:
+    """What a change is about, as the library takes it."""
+    if sum((bool(documents), source is not None, default)) != 1:
+        raise UsageError("Name documents, or --source NAME, or --default for the collection: one of them.")
+    if documents:
+        return {"documents": [argument_text(one) for one in documents]}
+    if source is not None:
+        return {"source": argument_text(source), "collection": session.collection}
+    return {"collection": session.collection}
+
+
+def _report(session: Session, rag: RAGPipeline, target: dict[str, Any], changed: int) -> None:
+    if "documents" in target:
+        _show_documents(session, rag.permissions_of(target["documents"]), changed=changed)
+    elif "source" in target:
+        if session.json:
+            session.emit({"changed": changed})
+        else:
+            session.out.print(f"Changed who may read {changed:,} document{'' if changed == 1 else 's'}.")
+    else:
+        _show_collection(session, rag.collection_access(), changed=changed)
+
+
+def _document_json(one: DocumentPermissions) -> dict[str, Any]:
+    return {
+        "document_id": one.document_id,
+        "source": one.source,
+        "collection": one.collection,
+        "grants": list(one.permissions.grants),
+        "denials": list(one.permissions.denials),
+        "inherited": one.inherited,
+    }
+
+
+def _show_documents(session: Session, found: list[DocumentPermissions], *, changed: int | None = None) -> None:
+    if session.json:
+        counted = {} if changed is None else {"changed": changed}
+        session.emit({**counted, "documents": [_document_json(one) for one in found]})
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    from recollect.cli._terminal import one_line
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("Id", justify="right")
+    table.add_column("Source", overflow="fold")
+    table.add_column("May read", overflow="fold")
+    table.add_column("May not", overflow="fold")
+    for one in found[:_DOCUMENTS_SHOWN]:
+        readers = ", ".join(one.permissions.grants) or "nobody but owners"
+        inherited = " (default)" if one.inherited else ""
+        table.add_row(
+            str(one.document_id),
+            Text(one_line(one.source), style="cyan"),
+            Text(one_line(readers)).append(inherited, "dim"),
+            Text(one_line(", ".join(one.permissions.denials)), style="red"),
+        )
+    session.out.print(table)
+    if len(found) > _DOCUMENTS_SHOWN:
+        session.note(f"… and {len(found) - _DOCUMENTS_SHOWN:,} more; --json lists all of them")
+    if changed is not None:
+        session.out.print(f"{changed:,} changed.", style="dim")
+
+
+def _show_collection(session: Session, access: CollectionAccess, *, changed: int | None = None) -> None:
+    if session.json:
+        counted = {} if changed is None else {"changed": changed}
+        session.emit(
+            {
+                **counted,
+                "collection": session.collection,
+                "owners": list(access.owners),
+                "readers": list(access.readers),
+                "writers": list(access.writers),
+                "default": {"grants": list(access.default.grants), "denials": list(access.default.denials)},
+            }
+        )
+        return
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    table.add_row("owners", ", ".join(access.owners) or "none")
+    table.add_row("readers", ", ".join(access.readers) or "nobody but owners")
+    table.add_row("writers", ", ".join(access.writers) or "nobody but owners")
+    table.add_row("documents, by default", ", ".join(access.default.as_tokens()) or "nobody but owners")
+    session.out.print(table)
+
+
+command(app, "list")(_list)
+command(app, "add")(_add)
+command(app, "remove")(_remove)
+command(app, "deny")(_deny)
+command(app, "collection")(_collection)

@@ -1,0 +1,293 @@
+"""Who may read documents and collections: kept as few lists that many documents share.
+
+Everyone takes locks in one order: documents by URI, then lists by number, then the collection's counters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recollect.errors import NotFoundError
+from recollect.model import Scope
+from recollect.model.principal import Permissions, read_permissions
+from recollect.store.closing import lock_documents
+from recollect.store.collections import Collection
+from recollect.store.database import Connection, Database, rows
+from recollect.store.sql import queries
+
+_SQL = queries("access")
+
+#: Neither grants nor denials.
+NOTHING = Permissions(grants=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionAccess:
+    """Who may do what in a collection; tokens, sorted.
+
+    Attributes:
+        owners: Read everything in it, whatever is denied there, and write.
+        readers: For anybody else but its owners it does not exist.
+        writers: Put documents into it and take them out.
+        default: Who may read the documents that have no permissions of their own.
+    """
+
+    owners: tuple[str, ...]
+    readers: tuple[str, ...]
+    writers: tuple[str, ...]
+    default: Permissions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentPermissions:
+    """Who may read a document.
+
+    Attributes:
+        source: Its URI.
+        collection: By name.
+        inherited: Whether they are the collection's default, and change with it.
+    """
+
+    document_id: int
+    source: str
+    collection: str
+    permissions: Permissions
+    inherited: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionChange:
+    """What becomes of permissions.
+
+    Attributes:
+        add: Grants and denials that come to them.
+        remove: Grants and denials that go.
+        only: Whether the grants added are the only ones from now on; denials stay.
+    """
+
+    add: Permissions = NOTHING
+    remove: Permissions = NOTHING
+    only: bool = False
+
+    def of(self, old: Permissions) -> Permissions:
+        """The permissions after the change."""
+        grants = set() if self.only else set(old.grants) - set(self.remove.grants)
+        denials = set(old.denials) - set(self.remove.denials)
+        return Permissions(
+            grants=tuple(sorted(grants | set(self.add.grants))),
+            denials=tuple(sorted(denials | set(self.add.denials))),
+        )
+
+
+class AccessRepository:
+    """Reads and changes who may read what. Each change is a transaction, and counts from the next search on.
+
+    Args:
+        database: The store's connections.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of_collection(self, scope: Scope, collection: Collection) -> CollectionAccess:
+        """Who may do what in a collection.
+
+        Raises:
+            NotFoundError: It was deleted meanwhile.
+        """
+        with self._database.transaction(scope) as connection:
+            found = rows(connection, _SQL["of_collection"], _of(scope, collection))
+        if not found:
+            raise _deleted(collection)
+        owners, readers, writers, grants, denials = map(tuple, found[0])
+        return CollectionAccess(
+            owners=owners, readers=readers, writers=writers, default=Permissions(grants=grants, denials=denials)
+        )
+
+    def set_collection(
+        self,
+        scope: Scope,
+        collection: Collection,
+        *,
+        owners: Sequence[str] | None = None,
+        readers: Sequence[str] | None = None,
+        writers: Sequence[str] | None = None,
+    ) -> None:
+        """Say who owns, reads and writes a collection.
+
+        Args:
+            scope: Whose collection.
+            collection: It.
+            owners: Checked tokens; None: as they are.
+            readers: Likewise.
+            writers: Likewise.
+
+        Raises:
+            NotFoundError: It was deleted meanwhile.
+        """
+        params = _of(scope, collection)
+        for name, tokens in (("owners", owners), ("readers", readers), ("writers", writers)):
+            params[name] = None if tokens is None else sorted(set(tokens))
+        with self._database.transaction(scope) as connection:
+            self._hold(connection, scope, collection)
+            connection.execute(_SQL["set_collection"], params)
+            connection.execute(_SQL["touch"], params)
+
+    def change_default(self, scope: Scope, collection: Collection, change: PermissionChange) -> Permissions:
+        """Change who may read the documents of a collection that have no permissions of their own.
+
+        Raises:
+            NotFoundError: It was deleted meanwhile.
+        """
+        params = _of(scope, collection)
+        with self._database.transaction(scope) as connection:
+            self._hold(connection, scope, collection)
+            found = rows(connection, _SQL["lock_default"], params)
+            if not found:
+                raise _deleted(collection)
+            after = change.of(_permissions(*found[0]))
+            connection.execute(_SQL["set_list"], {**params, "access_id": 0, **_values(after)})
+            connection.execute(_SQL["touch"], params)
+        return after
+
+    def of_documents(self, scope: Scope, document_ids: Sequence[int]) -> list[DocumentPermissions]:
+        """Who may read documents, by their id; those that do not exist are left out."""
+        params = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
+        with self._database.transaction(scope) as connection:
+            found = rows(connection, _SQL["of_documents"], params)
+        return [
+            DocumentPermissions(
+                document_id=document_id,
+                source=source,
+                collection=collection,
+                permissions=_permissions(grants, denials),
+                inherited=access_id == 0,
+            )
+            for document_id, source, collection, access_id, grants, denials in found
+        ]
+
+    def documents_of_source(self, scope: Scope, collection: Collection, name: str) -> list[int]:
+        """Every document, current or closed, that came from a source of that name: a folder, a domain."""
+        params = {**_of(scope, collection), "name": name.replace("\0", "")}
+        with self._database.transaction(scope) as connection:
+            return [row[0] for row in rows(connection, _SQL["documents_of_source"], params)]
+
+    def change(self, scope: Scope, document_ids: Sequence[int], change: PermissionChange) -> int:
+        """Change who may read documents, their past included.
+
+        A list that only these documents have is changed where it is, which costs the same for any number of them.
+        Otherwise they move to another list, with every chunk.
+
+        Returns:
+            How many documents have other permissions now.
+        """
+        changed = 0
+        with self._database.transaction(scope) as connection:
+            lock_documents(connection, scope, document_ids)
+            params = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
+            before = {
+                (place, access_id): _permissions(grants, denials)
+                for place, access_id, grants, denials in rows(connection, _SQL["lock_lists"], params)
+            }
+            places: set[int] = set()
+            for place, access_id, members in rows(connection, _SQL["members"], params):
+                old = before.get((place, access_id), NOTHING)
+                new = change.of(old)
+                if new != old:
+                    _give(connection, scope, _Held(place, access_id, members), new)
+                    places.add(place)
+                    changed += len(members)
+            for place in sorted(places):
+                connection.execute(_SQL["touch"], {"tenant_id": scope.tenant_id, "collection_id": place})
+        return changed
+
+    @staticmethod
+    def _hold(connection: Connection, scope: Scope, collection: Collection) -> None:
+        if not rows(connection, _SQL["hold_collection"], _of(scope, collection)):
+            raise _deleted(collection)
+
+
+def assign_lists(
+    connection: Connection, scope: Scope, collection: Collection, given: Mapping[int, Sequence[str] | None]
+) -> dict[int, int]:
+    """The access lists of documents that are stored anew, in the transaction that stores and has locked them.
+
+    Args:
+        connection: In that transaction.
+        scope: Whose documents.
+        collection: Where they are.
+        given: By document id what it is given (`recollect.model.Document.permissions`); None: what it has.
+
+    Returns:
+        The number of its list by document id.
+    """
+    params = {"tenant_id": scope.tenant_id, "document_ids": list(given)}
+    assigned: dict[int, int] = {}
+    for document_id, access_id, grants, denials in rows(connection, _SQL["lists_of_documents"], params):
+        assigned[document_id] = access_id
+        wanted = given[document_id]
+        if wanted is None:
+            continue
+        told, old = read_permissions(wanted), _permissions(grants or (), denials or ())
+        # Who was shut out by hand stays out, whatever a new file says.
+        denials = tuple(sorted({*told.denials, *old.denials}))
+        new = Permissions(grants=told.grants or old.grants, denials=denials)
+        if access_id == 0 or new != old:
+            assigned[document_id] = _list_of(connection, scope, collection.collection_id, new)
+            _move(connection, scope, [document_id], assigned[document_id])
+    return assigned
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Locked documents that have one list."""
+
+    collection_id: int
+    access_id: int
+    document_ids: Sequence[int]
+
+
+def _give(connection: Connection, scope: Scope, held: _Held, permissions: Permissions) -> None:
+    params: dict[str, Any] = {
+        "tenant_id": scope.tenant_id,
+        "collection_id": held.collection_id,
+        "access_id": held.access_id,
+        "document_ids": list(held.document_ids),
+    }
+    shared = held.access_id == 0 or bool(rows(connection, _SQL["has_others"], params)[0][0])
+    if not shared:
+        connection.execute(_SQL["set_list"], {**params, **_values(permissions)})
+        return
+    access_id = _list_of(connection, scope, held.collection_id, permissions)
+    _move(connection, scope, held.document_ids, access_id)
+    connection.execute(_SQL["drop_unused"], params)
+
+
+def _list_of(connection: Connection, scope: Scope, collection_id: int, permissions: Permissions) -> int:
+    params = {"tenant_id": scope.tenant_id, "collection_id": collection_id, **_values(permissions)}
+    found = rows(connection, _SQL["find_list"], params) or rows(connection, _SQL["make_list"], params)
+    return int(found[0][0])
+
+
+def _move(connection: Connection, scope: Scope, document_ids: Sequence[int], access_id: int) -> None:
+    params = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids), "access_id": access_id}
+    for statement in ("move_documents", "move_versions", "move_vectors", "move_lexical"):
+        connection.execute(_SQL[statement], params)
+
+
+def _permissions(grants: Sequence[str], denials: Sequence[str]) -> Permissions:
+    return Permissions(grants=tuple(grants), denials=tuple(denials))
+
+
+def _values(permissions: Permissions) -> dict[str, list[str]]:
+    return {"grants": list(permissions.grants), "denials": list(permissions.denials)}
+
+
+def _of(scope: Scope, collection: Collection) -> dict[str, Any]:
+    return {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id}
+
+
+def _deleted(collection: Collection) -> NotFoundError:
+    return NotFoundError(f"The collection {collection.name!r} was deleted meanwhile.")

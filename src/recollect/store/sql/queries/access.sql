@@ -1,0 +1,139 @@
+-- rights: what somebody may do in a collection, and which of its lists he may read; a denial beats every grant
+-- The lists that documents have, one look into the index each; one that is lost may be read by owners alone.
+WITH RECURSIVE used AS (
+    (SELECT d.access_id FROM documents d
+     WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = %(collection_id)s ORDER BY d.access_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT d.access_id FROM documents d
+            WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = %(collection_id)s AND d.access_id > u.access_id
+            ORDER BY d.access_id LIMIT 1)
+    FROM used u WHERE u.access_id IS NOT NULL)
+SELECT c.owners && t.tokens OR c.readers && t.tokens, c.owners && t.tokens OR c.writers && t.tokens,
+       coalesce(bool_and(l.readable), true),
+       coalesce(array_agg(l.access_id ORDER BY l.access_id) FILTER (WHERE l.readable), '{}')
+FROM collections c
+CROSS JOIN (SELECT %(tokens)s::text[] AS tokens) t
+LEFT JOIN LATERAL (
+    SELECT u.access_id,
+           coalesce(c.owners && t.tokens OR (a.grants && t.tokens AND NOT a.denials && t.tokens), false) AS readable
+    FROM used u LEFT JOIN access_lists a ON a.tenant_id = c.tenant_id AND a.collection_id = c.collection_id
+        AND a.access_id = u.access_id
+    WHERE u.access_id IS NOT NULL) l ON true
+WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s
+GROUP BY c.owners, c.readers, c.writers, t.tokens
+
+-- revision: of a collection
+SELECT revision FROM collection_state WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
+
+-- counts: current documents and their chunks by list
+SELECT access_id, count(*), sum(chunk_count)::bigint FROM document_versions
+WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND known_to = 'infinity'
+GROUP BY access_id
+
+-- may_read: whether somebody may read a document `d`, in whatever collection it is
+EXISTS (SELECT FROM collections a LEFT JOIN access_lists l ON l.tenant_id = a.tenant_id
+            AND l.collection_id = a.collection_id AND l.access_id = d.access_id
+        WHERE a.tenant_id = d.tenant_id AND a.collection_id = d.collection_id
+          AND (a.owners && %(tokens)s::text[]
+               OR (a.readers && %(tokens)s::text[] AND l.grants && %(tokens)s::text[]
+                   AND NOT l.denials && %(tokens)s::text[])))
+
+-- of_collection: who owns, reads and writes a collection, and who reads what has no list of its own
+SELECT c.owners, c.readers, c.writers, a.grants, a.denials
+FROM collections c JOIN access_lists a USING (tenant_id, collection_id)
+WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s AND a.access_id = 0
+
+-- of_documents: who may read given documents, by their id
+SELECT d.document_id, d.uri, c.name, d.access_id, a.grants, a.denials
+FROM documents d
+JOIN collections c USING (tenant_id, collection_id)
+JOIN access_lists a ON a.tenant_id = d.tenant_id AND a.collection_id = d.collection_id AND a.access_id = d.access_id
+WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s::bigint[])
+ORDER BY d.document_id
+
+-- lists_of_documents: the lists of locked documents
+SELECT d.document_id, d.access_id, a.grants, a.denials
+FROM documents d
+LEFT JOIN access_lists a ON a.tenant_id = d.tenant_id AND a.collection_id = d.collection_id AND a.access_id = d.access_id
+WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s::bigint[])
+
+-- documents_of_source: every document that came from a folder, a domain or another source of that name
+SELECT d.document_id FROM documents d JOIN sources s USING (tenant_id, source_id)
+WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = %(collection_id)s AND s.name = %(name)s
+ORDER BY d.document_id
+
+-- hold_collection: keeps it from being deleted until the end of the transaction; taken before any document
+SELECT collection_id FROM collections
+WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
+FOR KEY SHARE
+
+-- set_collection: who owns, reads and writes it; NULL for no change
+UPDATE collections SET owners = coalesce(%(owners)s, owners), readers = coalesce(%(readers)s, readers),
+    writers = coalesce(%(writers)s, writers)
+WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
+
+-- lock_lists: of locked documents; whoever adds a document to one of them waits, and then finds it as it is
+SELECT a.collection_id, a.access_id, a.grants, a.denials FROM access_lists a
+WHERE a.tenant_id = %(tenant_id)s AND (a.collection_id, a.access_id) IN (
+    SELECT d.collection_id, d.access_id FROM documents d
+    WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s::bigint[]))
+ORDER BY a.collection_id, a.access_id FOR UPDATE
+
+-- lock_default: the list of what has none of its own
+SELECT grants, denials FROM access_lists
+WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND access_id = 0
+FOR UPDATE
+
+-- members: locked documents by their list
+SELECT collection_id, access_id, array_agg(document_id ORDER BY document_id) FROM documents
+WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s::bigint[])
+GROUP BY collection_id, access_id ORDER BY collection_id, access_id
+
+-- has_others: whether other documents share a list
+SELECT EXISTS (SELECT FROM documents
+               WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND access_id = %(access_id)s
+                 AND document_id <> ALL (%(document_ids)s::bigint[]))
+
+-- set_list: of nobody else's documents
+UPDATE access_lists SET grants = %(grants)s, denials = %(denials)s
+WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND access_id = %(access_id)s
+
+-- find_list: a list of that content, which then stays what it is until the end of the transaction
+SELECT access_id FROM access_lists
+WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND access_id <> 0
+  AND grants = %(grants)s::text[] AND denials = %(denials)s::text[]
+ORDER BY access_id LIMIT 1 FOR KEY SHARE
+
+-- make_list: a list of its own number
+INSERT INTO access_lists (tenant_id, collection_id, grants, denials)
+VALUES (%(tenant_id)s, %(collection_id)s, %(grants)s, %(denials)s)
+RETURNING access_id
+
+-- move_documents: locked documents to another list
+UPDATE documents SET access_id = %(access_id)s
+WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s::bigint[])
+
+-- move_versions: with every version
+UPDATE document_versions SET access_id = %(access_id)s
+WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s::bigint[]) AND access_id <> %(access_id)s
+
+-- move_vectors: with every vector
+UPDATE chunk_vectors x SET access_id = %(access_id)s FROM document_versions v
+WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s::bigint[])
+  AND x.tenant_id = v.tenant_id AND x.version_id = v.version_id AND x.access_id <> %(access_id)s
+
+-- move_lexical: with every lexical row
+UPDATE chunk_lexical x SET access_id = %(access_id)s FROM document_versions v
+WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s::bigint[])
+  AND x.tenant_id = v.tenant_id AND x.version_id = v.version_id AND x.access_id <> %(access_id)s
+
+-- drop_unused: locked lists that no document has any more
+DELETE FROM access_lists a
+WHERE a.tenant_id = %(tenant_id)s AND a.collection_id = %(collection_id)s AND a.access_id = %(access_id)s
+  AND a.access_id <> 0 AND NOT EXISTS (
+    SELECT FROM documents d
+    WHERE d.tenant_id = a.tenant_id AND d.collection_id = a.collection_id AND d.access_id = a.access_id)
+
+-- touch: cached replies and rights are of the past now; the last statement of a change
+UPDATE collection_state SET revision = revision + 1
+WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
