@@ -173,6 +173,16 @@ class AnswerConfig(_Section):
     passages: int = Field(10, ge=1, le=100, description="Passages that an answer may rest on.")
 
 
+class MemoryConfig(_Section):
+    """``[rag.memory]``: how conversations become facts, and what of them a context shows."""
+
+    min_retrievals: int = Field(3, ge=1, description="How often searches find a turn before facts are drawn from it.")
+    facts_by_model: bool = Field(
+        True, description="Whether the language model writes facts, where one is configured; else sentences are taken."
+    )
+    timeout_seconds: float = Field(60.0, gt=0, description="How long consolidation waits for the language model.")
+
+
 class TemporalIndexingConfig(_Section):
     """``[rag.temporal.indexing]``: what grows without end is kept in partitions by time."""
 
@@ -252,6 +262,7 @@ class RAGConfig(BaseSettings):
     retrieval: RetrievalConfig = RetrievalConfig()
     context: ContextConfig = ContextConfig()
     answer: AnswerConfig = AnswerConfig()
+    memory: MemoryConfig = MemoryConfig()
     temporal: TemporalConfig = TemporalConfig()
     access: AccessConfig = Field(default_factory=AccessConfig)
 

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from recollect.ingest.prepare import Preparer, TokenPacker
     from recollect.llm.base import ChatModel
     from recollect.memory import QueryPatternTracker
+    from recollect.memory.consolidation import Consolidator
+    from recollect.memory.facts import FactMemory
     from recollect.memory.service import Memory
     from recollect.retrieval.search import Searcher
+    from recollect.retrieval.turns import TurnTerms
     from recollect.retrieval.why_not import WhyNotInquiry
     from recollect.store.collections import Collection
     from recollect.store.store import Store
@@ -59,6 +62,8 @@ class Parts:
         self._store: Store | None = None
         self._searcher: Searcher | None = None
         self._memories: dict[int, Memory] = {}
+        self._terms: dict[int, TurnTerms] = {}
+        self._questions: dict[int, EmbeddingProvider] = {}
         self._patterns: QueryPatternTracker | None = None
 
     def close(self) -> None:
@@ -72,6 +77,7 @@ class Parts:
                 self._store.close()
             self._searcher = self._store = self._patterns = None
             self._memories = {}
+            self._questions = {}
 
     def scope(self, tenant_id: int | None, as_of: Moment | None = None, *, principal: Principal | None = None) -> Scope:
         """A tenant's knowledge as of a time, as somebody sees it; what that means is configured (``[rag.access]``).
@@ -203,21 +209,68 @@ class Parts:
         with self._lock:
             found = self._memories.get(scope.tenant_id)
             if found is None:
-                from recollect.embedding.cached import CachedEmbedder
                 from recollect.memory.service import Memory
-                from recollect.retrieval.turns import TurnTerms
 
-                # Only questions are kept: turns are seldom said twice, and what is deleted must leave nothing behind.
-                cached = CachedEmbedder(
-                    self.embedder, None, query_cache_size=self._config.retrieval.query_cache_entries
-                )
                 found = self._memories[scope.tenant_id] = Memory(
                     self.store.memory,
                     self.store.recalls,
-                    cached,
-                    TurnTerms(self._config.language, salt=scope.tenant_id),
+                    self._question_embedder(scope),
+                    self._turn_terms(scope),
                     tracker=self.query_patterns,
                 )
+            return found
+
+    def fact_memory(self, scope: Scope) -> FactMemory:
+        """Searches the facts of a tenant."""
+        from recollect.memory.facts import FactMemory
+
+        return FactMemory(
+            self.store.memory,
+            self.store.recalls,
+            self.store.facts,
+            self.store.fact_search,
+            embedder=self._question_embedder(scope),
+            lexicon=self._turn_terms(scope),
+        )
+
+    def consolidator(self, scope: Scope) -> Consolidator:
+        """Draws facts from the conversations of a tenant."""
+        from recollect.memory.consolidation import Consolidator
+        from recollect.memory.writing import FactWriter
+
+        settings = self._config.memory
+        lexicon = self._turn_terms(scope)
+        model = self.chat_model if settings.facts_by_model else None
+        return Consolidator(
+            self.query_patterns,
+            self.store.facts,
+            self.store.recalls,
+            embedder=self.embedder,
+            lexicon=lexicon,
+            language=self._config.language,
+            writer=None if model is None else FactWriter(model, lexicon, timeout_seconds=settings.timeout_seconds),
+        )
+
+    def _question_embedder(self, scope: Scope) -> EmbeddingProvider:
+        """The embedding model with a tenant's latest questions, which turns and facts are both searched for."""
+        with self._lock:
+            found = self._questions.get(scope.tenant_id)
+            if found is None:
+                from recollect.embedding.cached import CachedEmbedder
+
+                # Only questions are kept: turns are seldom said twice, and what is deleted must leave nothing behind.
+                found = self._questions[scope.tenant_id] = CachedEmbedder(
+                    self.embedder, None, query_cache_size=self._config.retrieval.query_cache_entries
+                )
+            return found
+
+    def _turn_terms(self, scope: Scope) -> TurnTerms:
+        with self._lock:
+            found = self._terms.get(scope.tenant_id)
+            if found is None:
+                from recollect.retrieval.turns import TurnTerms
+
+                found = self._terms[scope.tenant_id] = TurnTerms(self._config.language, salt=scope.tenant_id)
             return found
 
     def why_not(self) -> WhyNotInquiry:

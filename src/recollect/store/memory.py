@@ -19,6 +19,7 @@ from recollect.store.search import Floats, Ints, to_sparse
 from recollect.store.sql import queries
 
 _SQL = queries("memory")
+_FACTS = queries("facts")
 
 _EPISODE_TYPES = "int4 int8 int8 int4 text text text timestamptz timestamptz jsonb"
 _VECTOR_TYPES = "int4 int8 int8 int4 timestamptz timestamptz halfvec"
@@ -166,8 +167,10 @@ class MemoryRepository:
         Raises:
             NotFoundError: There is none of that name.
         """
+        params = {"tenant_id": scope.tenant_id, "name": name}
         with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["delete_session"], {"tenant_id": scope.tenant_id, "name": name})
+            connection.execute(_FACTS["delete_drawn_from_session"], params)
+            found = rows(connection, _SQL["delete_session"], params)
         if not found:
             raise NotFoundError(f"There is no session {name!r}. `recollect sessions list` shows them.")
         return int(found[0][0])

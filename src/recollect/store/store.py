@@ -16,6 +16,8 @@ from recollect.store.embedded import EmbeddedServer
 from recollect.store.erasure import ErasureRepository
 from recollect.store.expiry import ExpiryRepository
 from recollect.store.export import ExportRepository
+from recollect.store.fact_search import FactSearchRepository
+from recollect.store.facts import FactRepository
 from recollect.store.history import HistoryRepository
 from recollect.store.memory import MemoryRepository
 from recollect.store.migrate import migrate
@@ -78,6 +80,8 @@ class Store:
         self.exports = ExportRepository(self.database)
         self.memory = MemoryRepository(self.database)
         self.recalls = RecallRepository(self.database)
+        self.facts = FactRepository(self.database)
+        self.fact_search = FactSearchRepository(self.database)
         self.dense_indexer = DenseIndexer(
             self.database,
             self.collections,

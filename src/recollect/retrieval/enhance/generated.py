@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
 from recollect.llm.base import ChatMessage
-from recollect.retrieval.enhance._completion import complete
+from recollect.llm.completion import complete
 from recollect.retrieval.enhance.plan import EnhancementNote, QueryPlan
 
 if TYPE_CHECKING:

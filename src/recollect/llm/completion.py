@@ -51,7 +51,7 @@ def complete(model: ChatModel, messages: Sequence[ChatMessage], *, timeout_secon
         except BaseException as exc:  # noqa: BLE001  # handed to the caller, who raises it
             done.put(exc)
 
-    threading.Thread(target=run, name="recollect-enhance", daemon=True).start()
+    threading.Thread(target=run, name="recollect-completion", daemon=True).start()
     try:
         result = done.get(timeout=timeout_seconds + _GRACE_SECONDS)
     except queue.Empty:

@@ -1,0 +1,208 @@
+"""``recollect facts``: what memory holds as facts, and the words that they rest on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.cli._options import Mode, command
+from recollect.cli._session import Session, argument_text
+from recollect.cli._turns import moment_json, moment_words
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from recollect.model.facts import Fact, RecalledFact
+
+app = typer.Typer(help="List, search, show, follow and delete facts drawn from conversations.", no_args_is_help=True)
+
+_Number = Annotated[int, typer.Argument(metavar="FACT", help="Its number.")]
+_User = Annotated[str | None, typer.Option(help="Only facts from this user's conversations.")]
+_Conversation = Annotated[str | None, typer.Option("--session", help="Only facts from this conversation.")]
+_AsOf = Annotated[
+    str | None, typer.Option(metavar="TIME", help="As they were known at this time (without a zone: UTC).")
+]
+
+
+def _list(
+    session: Session,
+    *,
+    user: _User = None,
+    conversation: _Conversation = None,
+    superseded: Annotated[bool, typer.Option("--all", help="Also those that others have taken the place of.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most, the latest first.")] = 100,
+    as_of: _AsOf = None,
+) -> int:
+    """List the facts that are current, what was said last first."""
+    with session.pipeline() as rag:
+        found = rag.list_facts(
+            user=_text(user), session=_text(conversation), superseded=superseded, limit=limit, as_of=_moment(as_of)
+        )
+    if session.json:
+        session.emit({"facts": [fact_json(fact) for fact in found]})
+        return 0
+    if not found:
+        session.out.print("There are no facts yet. They come from what is asked for: recollect consolidate")
+    for fact in found:
+        _show_one(session, fact)
+    return 0
+
+
+def _search(
+    session: Session,
+    *,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for, in plain words.")],
+    user: _User = None,
+    conversation: _Conversation = None,
+    top_k: Annotated[int, typer.Option("--top-k", "-k", help="Facts to find, 1 to 1,000.")] = 10,
+    mode: Annotated[Mode, typer.Option(help="Words and meaning, meaning only, or words only.")] = Mode.HYBRID,
+    as_of: _AsOf = None,
+) -> int:
+    """Find the facts that answer a question."""
+    from recollect.model.memory import RecallOptions
+
+    query = argument_text(text)
+    with session.pipeline() as rag:
+        found = rag.recall_facts(
+            query,
+            RecallOptions(top_k=top_k, mode=mode.value),
+            session=_text(conversation),
+            user=_text(user),
+            as_of=_moment(as_of),
+        )
+    if session.json:
+        session.emit({"query": query, "mode": mode.value, "results": [_result(one) for one in found]})
+        return 0
+    if not found:
+        session.out.print("No fact is like it.")
+    for one in found:
+        _show_one(session, one.fact)
+    return 0
+
+
+def _show(session: Session, *, number: _Number, as_of: _AsOf = None) -> int:
+    """Show a fact with the words that it rests on."""
+    with session.pipeline() as rag:
+        fact = rag.get_fact(number, as_of=_moment(as_of))
+    if session.json:
+        session.emit(fact_json(fact))
+        return 0
+    _show_one(session, fact)
+    _show_evidence(session, fact)
+    return 0
+
+
+def _history(session: Session, *, number: _Number, as_of: _AsOf = None) -> int:
+    """Show what was said of the same before and after, the earliest first."""
+    with session.pipeline() as rag:
+        thread = rag.fact_history(number, as_of=_moment(as_of))
+    if session.json:
+        session.emit({"fact": number, "history": [fact_json(fact) for fact in thread]})
+        return 0
+    for fact in thread:
+        _show_one(session, fact)
+        _show_evidence(session, fact)
+    return 0
+
+
+def _delete(
+    session: Session, *, number: _Number, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
+) -> int:
+    """Remove a fact; the turns that it rests on stay, and what it superseded is current again."""
+    with session.pipeline() as rag:
+        fact = rag.get_fact(number)
+        session.confirm(f"Remove the fact {fact.statement!r}?", yes=yes)
+        rag.delete_fact(number)
+    if session.json:
+        session.emit({"deleted": number})
+    else:
+        session.out.print(f"Removed the fact {number}.")
+    return 0
+
+
+def fact_json(fact: Fact) -> dict[str, Any]:
+    """A fact as ``--json`` prints it."""
+    return {
+        "fact": fact.fact_id,
+        "source": fact.source,
+        "statement": fact.statement,
+        "subject": fact.subject,
+        "attribute": fact.attribute,
+        "value": fact.value,
+        "role": fact.role,
+        "session": fact.session,
+        "user": fact.user,
+        "at": moment_json(fact.at),
+        "said_at": moment_json(fact.said_at),
+        "known_from": moment_json(fact.known_from),
+        "made_by": fact.made_by,
+        "superseded_by": fact.superseded_by,
+        "superseded_at": moment_json(fact.superseded_at),
+        "evidence": [
+            {
+                "kind": one.kind,
+                "session": one.session,
+                "position": one.position,
+                "role": one.role,
+                "at": moment_json(one.at),
+                "start_offset": one.start_offset,
+                "end_offset": one.end_offset,
+                "quote": one.quote,
+            }
+            for one in fact.evidence
+        ],
+    }
+
+
+def _result(one: RecalledFact) -> dict[str, Any]:
+    return {
+        "rank": one.rank,
+        "score": one.score,
+        **fact_json(one.fact),
+        "similarity": one.similarity,
+        "bm25": one.bm25,
+    }
+
+
+def _show_one(session: Session, fact: Fact) -> None:
+    from rich.text import Text
+
+    from recollect.cli._terminal import one_line, print_indented
+
+    line = Text(f"{fact.fact_id:>4} ", style="bold cyan")
+    line.append(f"{one_line(fact.role)}: ", style="bold").append(one_line(fact.statement), style="not dim not bold")
+    print_indented(session.out, line, by=0)
+    until = "" if fact.superseded_by is None else f" until {moment_words(fact.superseded_at)} ({fact.superseded_by})"
+    written = "" if fact.made_by == "extractive" else f", written by {one_line(fact.made_by)}"
+    where = f"{moment_words(fact.at or fact.said_at)}{until}, {one_line(fact.session)}{written}"
+    print_indented(session.out, Text(where, style="dim"), by=5)
+
+
+def _show_evidence(session: Session, fact: Fact) -> None:
+    from rich.text import Text
+
+    from recollect.cli._terminal import one_line, print_indented
+
+    for one in fact.evidence:
+        again = "again: " if one.kind == "repeat" else ""
+        place = f"{again}{one_line(one.session)}, turn {one.position}, characters {one.start_offset}-{one.end_offset}: "
+        line = Text(place, style="dim").append(f'"{one_line(one.quote)}"', style="not dim")
+        print_indented(session.out, line, by=5)
+
+
+def _text(value: str | None) -> str | None:
+    return None if value is None else argument_text(value)
+
+
+def _moment(as_of: str | None) -> datetime | None:
+    from recollect.model.time import read_time
+
+    return None if as_of is None else read_time(as_of, name="--as-of")
+
+
+command(app, "list")(_list)
+command(app, "search")(_search)
+command(app, "show")(_show)
+command(app, "history")(_history)
+command(app, "delete")(_delete)

@@ -1,0 +1,128 @@
+"""Facts: what conversations said often enough to be asked for, with the exact words that it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+#: What a fact is made by where no language model is.
+EXTRACTIVE = "extractive"
+
+EvidenceKind = Literal["source", "repeat"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactEvidence:
+    """Words of a turn that a fact rests on.
+
+    Attributes:
+        kind: ``source``: the fact was drawn from them; ``repeat``: they say it again.
+        episode_id: The turn.
+        session: Its conversation.
+        position: Its place there, from 1.
+        role: Who said it.
+        at: When it was said; None: not known.
+        start_offset: Where the words begin in the turn's content.
+        end_offset: Just behind their last character.
+        quote: The words: ``content[start_offset:end_offset]``.
+    """
+
+    kind: EvidenceKind
+    episode_id: int
+    session: str
+    position: int
+    role: str
+    at: datetime | None
+    start_offset: int
+    end_offset: int
+    quote: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """Something that was said, kept beside the conversation. It is superseded by a later one, never changed or lost.
+
+    Attributes:
+        fact_id: Unique for its tenant.
+        thread_id: Facts of one thread say the same about the same, one after the other in time.
+        statement: What is so, in words: the turn's own where no language model wrote it.
+        subject: Of whom or what; None: not made out.
+        attribute: What of it; None: not made out.
+        value: What it is; None: not made out, or the statement says that it is no more.
+        session: The conversation that it was drawn from.
+        user: Whose that is.
+        role: Who said it.
+        at: When it was said; None: not known.
+        said_at: What facts of one thread are ordered by: ``at``, or when the turn was remembered.
+        known_from: Since when memory has held it as a fact.
+        made_by: ``extractive``, or the language model that wrote it.
+        superseded_by: The fact that took its place, of what was known at the moment of the read; None: it is current.
+        superseded_at: When that was said; None: it is current.
+        evidence: The words that it rests on, in the order of their turns.
+    """
+
+    fact_id: int
+    thread_id: int
+    statement: str
+    subject: str | None
+    attribute: str | None
+    value: str | None
+    session: str
+    user: str | None
+    role: str
+    at: datetime | None
+    said_at: datetime
+    known_from: datetime
+    made_by: str
+    superseded_by: int | None = None
+    superseded_at: datetime | None = None
+    evidence: tuple[FactEvidence, ...] = ()
+
+    @property
+    def source(self) -> str:
+        """Its name among the sources of a context."""
+        return f"fact:{self.fact_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecalledFact:
+    """A fact that a search found.
+
+    Attributes:
+        rank: From 1.
+        score: What the results are ordered by, best first; comparable within one search only.
+        fact: The fact with its evidence.
+        similarity: Cosine similarity of the question to it; None where that was not computed.
+        bm25: Its score by words; None where that was not computed.
+    """
+
+    rank: int
+    score: float
+    fact: Fact
+    similarity: float | None = None
+    bm25: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsolidationReport:
+    """What became of the turns that were asked for often enough.
+
+    Attributes:
+        examined: How many were looked at; each is once.
+        added: Facts that are new.
+        repeated: Facts that were said again, and have one more piece of evidence.
+        superseded: Facts that another took the place of.
+        without_facts: Turns that say nothing worth keeping.
+        made_by: Facts by what made them.
+        failures: Why the language model was passed over, where it was.
+    """
+
+    examined: int = 0
+    added: int = 0
+    repeated: int = 0
+    superseded: int = 0
+    without_facts: int = 0
+    made_by: Mapping[str, int] = field(default_factory=dict)
+    failures: tuple[str, ...] = ()
