@@ -53,6 +53,52 @@ def necessary_terms(
     return found
 
 
+def narrowing_terms(frequencies: Mapping[int, int], *, chunks: int, budget: int) -> list[tuple[int, ...]]:
+    """Conditions that about as many chunks meet as a budget allows, where too many hold the rarest term alone.
+
+    They hold the rarest term, and of what is left of the terms some as well: as many, the rarest first, as are expected
+    to stay within the budget. Chunks that score well hold several of a query's terms, so that little is lost; how much
+    may be lost, the bound on what a chunk outside a condition can score tells. Terms are taken to occur independently
+    of one another. They do not, mostly they occur together: more chunks remain than are expected.
+
+    Args:
+        frequencies: How many chunks hold each term.
+        chunks: Of the collection.
+        budget: How many chunks are to meet all conditions.
+
+    Returns:
+        The conditions; none where the rarest term stays within the budget by itself.
+
+    Example:
+        >>> narrowing_terms({1: 500, 2: 1_000, 3: 4_000}, chunks=10_000, budget=100)
+        [(1,), (2,)]
+        >>> narrowing_terms({1: 500, 2: 1_000, 3: 4_000}, chunks=10_000, budget=240)
+        [(1,), (2, 3)]
+    """
+    rarest_first = deque(sorted((frequency, term) for term, frequency in frequencies.items()))
+    if not rarest_first or rarest_first[0][0] <= budget:
+        return []
+    frequency, rarest = rarest_first.popleft()
+    expected = float(frequency)
+    conditions: list[tuple[int, ...]] = [(rarest,)]
+    while rarest_first and expected > budget:
+        taken: list[int] = []
+        without = 1.0
+        while rarest_first and (
+            not taken or expected * (1 - without * _share_without(rarest_first[0][0], chunks)) <= budget
+        ):
+            frequency, term = rarest_first.popleft()
+            without *= _share_without(frequency, chunks)
+            taken.append(term)
+        conditions.append(tuple(taken))
+        expected *= 1 - without
+    return conditions
+
+
+def _share_without(frequency: int, chunks: int) -> float:
+    return 1 - min(frequency / chunks, 1.0)
+
+
 def _condition(
     terms: Sequence[int], bounds: Mapping[int, float], threshold: float, *, beside: tuple[int, ...] = ()
 ) -> tuple[int, ...] | None:
