@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -26,6 +27,7 @@ from recollect.retrieval.analysis import lexeme
 from recollect.retrieval.arms import ArmRequest, Arms, analyzer_of
 from recollect.retrieval.enhance.plan import QueryPlan
 from recollect.retrieval.health import SearchMonitor
+from recollect.retrieval.lexical import LexicalArm
 from recollect.retrieval.probe import RecallProbe, Sample, sample_of
 from recollect.retrieval.stopwatch import Stopwatch
 from recollect.store import search_health
@@ -224,6 +226,34 @@ def test_an_index_that_gives_up_has_not_the_last_word(filled: Shelf, module_dsn:
     assert [result.similarity for result in reply.results] == pytest.approx(expected.tolist(), abs=SAME)
     assert reply.exact and reply.paths == {"dense": "exact"}
     assert both.paths["dense"] == "exact" and len(both.results) == TOP_K
+
+
+@pytest.mark.parametrize("limit", [3, 50])
+def test_words_that_too_many_chunks_hold_are_narrowed_and_never_to_too_few(
+    filled: Shelf, monkeypatch: pytest.MonkeyPatch, limit: int
+):
+    monkeypatch.setattr("recollect.retrieval.lexical.SMALL_COLLECTION_CHUNKS", 0)
+    monkeypatch.setattr("recollect.retrieval.lexical.SCANNED_COLLECTION_CHUNKS", 0)
+    store, analyzer = filled.rag.store, analyzer_of("en")
+    (place,) = filled.rag.list_collections()
+    arms, arm, every = Arms(store.search, EMBEDDER, lexical_budget=6), LexicalArm(store.search, budget=6), sys.maxsize
+    stayed = 0
+    for question in QUESTIONS:
+        plan = QueryPlan(query=question)
+        query = arm.prepare(Scope(), place, analyzer, plan, eligible=place.chunk_count)
+        holding = [[held for held in filled.lexemes if held & set(condition)] for condition in query.conditions]
+        meeting = sum(all(held & set(condition) for condition in query.conditions) for held in filled.lexemes)
+        assert query.narrowed and meeting < len(holding[0]) > 6
+        request = ArmRequest(
+            place=place, plan=plan, mode="hybrid", top_k=3, limit=limit, versions=None, needs_similarity=False
+        )
+        found = arms.run(Scope(), request, Stopwatch())
+        assert len(found.lexical) == min(limit, len(holding[0]))
+        best = LexicalArm(store.search, budget=every).search(Scope(), place, analyzer, question, top_k=3, limit=3)
+        if found.lexical_exact:
+            assert [score for _, score in found.lexical[:3]] == pytest.approx([score for _, score in best.scores])
+        stayed += meeting >= limit
+    assert (stayed > 0) == (limit == 3)
 
 
 # The probe

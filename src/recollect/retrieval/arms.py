@@ -158,7 +158,12 @@ class Arms:
             return
         with watch.stage("terms"):
             query = self._lexical.prepare(
-                scope, request.place, analyzer_of(request.place.language), request.plan, version_ids=request.version_ids
+                scope,
+                request.place,
+                analyzer_of(request.place.language),
+                request.plan,
+                version_ids=request.version_ids,
+                eligible=self._there_are(request),
             )
         first, *others = self._attempts(scope, request)
         with self._dense_ahead(scope, request, results.embedding, indexed=first) as nearest:
@@ -196,20 +201,26 @@ class Arms:
         if results.embedding is None or not query.weights:
             self._take_lexical(LexicalHits([], {}, exact=True), results)
             return
-        found = self._repository.hybrid_lexical(
+        found = self._rows_of_words(scope, request, query, results.embedding)
+        if query.narrowed and len(found.lexical) < request.limit:
+            query = query.widened()
+            found = self._rows_of_words(scope, request, query, results.embedding)
+        # Fusion reads far beyond the first ten: what a proof would add hardly moves it, and costs twice.
+        hits = self._lexical.judge(query, found.lexical, top_k=request.top_k, limit=request.limit)
+        self._take_lexical(hits, results)
+        results.similarities, results.vectors = found.similarities, found.vectors
+
+    def _rows_of_words(self, scope: Scope, request: ArmRequest, query: LexicalQuery, embedding: Vectors) -> ArmRows:
+        return self._repository.hybrid_lexical(
             scope,
             request.place,
-            results.embedding,
+            embedding,
             conditions=query.conditions,
             query=query.weights,
             limit=request.limit,
             version_ids=request.version_ids,
             vectors=request.needs_vectors,
         )
-        # Fusion reads far beyond the first ten: what a proof would add hardly moves it, and costs twice.
-        hits = self._lexical.judge(query, found.lexical, top_k=request.top_k, limit=request.limit)
-        self._take_lexical(hits, results)
-        results.similarities, results.vectors = found.similarities, found.vectors
 
     def _attempts(self, scope: Scope, request: ArmRequest) -> tuple[bool, ...]:
         """Whether to go through the approximate index, and what to do where it gives up too early."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 
 from recollect.model import Scope
 from recollect.retrieval import bm25
 from recollect.retrieval.analysis import Analyzer, term_frequencies
 from recollect.retrieval.enhance.plan import QueryPlan, expanded_weights, expansion_terms
-from recollect.retrieval.pruning import necessary_terms
+from recollect.retrieval.pruning import narrowing_terms, necessary_terms
 from recollect.store.collections import Collection
 from recollect.store.search import LexicalRows, SearchRepository
 
@@ -30,9 +30,6 @@ SCANNED_COLLECTION_CHUNKS = 2_000
 _WIDEN = 4
 _WIDEST = 16
 
-# A caller who may read little has the budget of candidates raised so many times at most.
-_MOST_RARE = 10
-
 # The database adds up weights in single precision.
 _ROUNDING = 1 + 1e-5
 
@@ -47,6 +44,7 @@ class LexicalQuery:
         remaining: Lexemes that candidates are not taken by.
         conditions: Sets of lexemes: a candidate holds at least one of each. None: every chunk is a candidate.
         whole: Whether every word of the query takes part.
+        narrowed: Whether the conditions leave out chunks that hold the rarest term, because too many do.
     """
 
     collection: Collection
@@ -54,6 +52,12 @@ class LexicalQuery:
     remaining: tuple[int, ...] = ()
     conditions: tuple[tuple[int, ...], ...] = ()
     whole: bool = True
+    narrowed: bool = False
+
+    def widened(self) -> LexicalQuery:
+        """The same query with every chunk that holds a term other than the remaining ones for a candidate."""
+        chosen = tuple(term for term in self.weights if term not in self.remaining)
+        return replace(self, conditions=(chosen,), narrowed=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,25 +114,45 @@ class LexicalArm:
         plan: QueryPlan,
         *,
         version_ids: list[int] | None = None,
+        eligible: int | None = None,
     ) -> LexicalQuery:
-        """Weigh a query's words and those that its plan adds, and choose the ones that candidates are taken by."""
+        """Weigh a query's words and those that its plan adds, and choose the ones that candidates are taken by.
+
+        Args:
+            scope: Whose, and as of when.
+            collection: Where.
+            analyzer: Of the collection's language.
+            plan: The query, and what is added to it.
+            version_ids: Only these document versions; None for all.
+            eligible: How many chunks a candidate is one of, where it need not be proven that none was left out: then
+                no more of them than the budget are scored, whatever the query. None: a proof is wanted.
+        """
         terms = term_frequencies(analyzer.query_terms(plan.query), salt=collection.collection_id)
         weights, frequencies = self._weigh(scope, collection, terms, analyzer, plan)
         if not weights:
             return LexicalQuery(collection, {})
-        small = collection.chunk_count <= SMALL_COLLECTION_CHUNKS or version_ids is not None
-        budget = sum(frequencies.values()) if small else self._budget * _rarity(collection)
+        whole = len(terms) <= MAX_QUERY_TERMS
+        everything = version_ids is None and collection.access_ids is None
+        if everything and collection.chunk_count <= SCANNED_COLLECTION_CHUNKS:
+            return LexicalQuery(collection, weights, whole=whole)
+        found_among = collection.chunk_count if eligible is None else eligible
+        proof_within = eligible is None and version_ids is not None
+        if found_among <= SMALL_COLLECTION_CHUNKS or proof_within or scope.as_of is not None:
+            return LexicalQuery(collection, weights, conditions=(tuple(frequencies),), whole=whole)
+        # Of what the index gives out, only the eligible part counts.
+        chunks = max(collection.stats_chunks, 1)
+        budget = self._budget * max(1, chunks // found_among)
         choice = bm25.choose_terms(frequencies, budget=budget)
-        scanned = collection.chunk_count <= SCANNED_COLLECTION_CHUNKS and version_ids is None
-        conditions = () if scanned else (choice.chosen,)
-        return LexicalQuery(collection, weights, choice.remaining, conditions, len(terms) <= MAX_QUERY_TERMS)
+        narrower = () if eligible is None else tuple(narrowing_terms(frequencies, chunks=chunks, budget=budget))
+        conditions = narrower or (choice.chosen,)
+        return LexicalQuery(collection, weights, choice.remaining, conditions, whole, narrowed=bool(narrower))
 
     def judge(self, query: LexicalQuery, rows: LexicalRows, *, top_k: int, limit: int) -> LexicalHits:
         """The hits among a first round's candidates, as they are: nothing more is fetched to prove them."""
         found = rescored(query, rows)
         proven = len(rows) < limit or _cut_off(query, rows) <= _kth(found, top_k)
-        needed = necessary_terms(query.remaining, _bounds(query), _kth(found, top_k))
-        return LexicalHits(_best(found, limit), query.weights, exact=proven and not needed and query.whole)
+        missed = _best_outside(query) <= _kth(found, top_k)
+        return LexicalHits(_best(found, limit), query.weights, exact=proven and missed and query.whole)
 
     def search(
         self,
@@ -211,13 +235,6 @@ class LexicalArm:
             limit *= _WIDEN
 
 
-def _rarity(collection: Collection) -> int:
-    """How many candidates have to be looked at for one that the caller may read, within bounds."""
-    if collection.access_ids is None:
-        return 1
-    return min(_MOST_RARE, max(1, collection.stats_chunks // max(1, collection.chunk_count)))
-
-
 def rescored(query: LexicalQuery, rows: LexicalRows) -> dict[int, float]:
     """Scores under today's average length, recovered from the stored weights, by chunk id."""
     scores = bm25.rescore(
@@ -249,12 +266,21 @@ def _kth(found: Mapping[int, float], top_k: int) -> float:
 
 
 def _bounds(query: LexicalQuery) -> dict[int, float]:
-    """The most that each remaining term can add to a chunk's score."""
+    """The most that each term can add to a chunk's score."""
     return {
         term: bm25.upper_bound(
-            [query.weights[term]],
+            [weight],
             reference_length=query.collection.reference_length or 1.0,
             average_length=query.collection.average_length,
         )
-        for term in query.remaining
+        for term, weight in query.weights.items()
     }
+
+
+def _best_outside(query: LexicalQuery) -> float:
+    """The most that a chunk can score which is no candidate: it holds none of the terms of one of the conditions."""
+    bounds = _bounds(query)
+    return max(
+        (math.fsum(bound for term, bound in bounds.items() if term not in condition) for condition in query.conditions),
+        default=0.0,
+    )
