@@ -176,6 +176,8 @@ class AnswerConfig(_Section):
 class MemoryConfig(_Section):
     """``[rag.memory]``: how conversations become facts, and what of them a context shows."""
 
+    facts: bool = Field(True, description="Whether contexts show facts beside documents and conversations.")
+
     min_retrievals: int = Field(3, ge=1, description="How often searches find a turn before facts are drawn from it.")
     facts_by_model: bool = Field(
         True, description="Whether the language model writes facts, where one is configured; else sentences are taken."

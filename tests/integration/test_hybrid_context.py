@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from recollect import ContextAssembler, Document, HybridRetriever, RAGPipeline, RetrievalWeights, Turn
+from recollect import (
+    ContextAssembler,
+    Document,
+    HybridRetriever,
+    RAGPipeline,
+    RecallOptions,
+    RetrievalWeights,
+    Turn,
+)
 
 
 def test_one_context_of_documents_and_memory(pipeline: RAGPipeline):
@@ -41,3 +49,21 @@ def test_without_documents_rag_is_memory(pipeline: RAGPipeline):
 def test_an_empty_store_gives_an_empty_context(pipeline: RAGPipeline):
     found = pipeline.hybrid_retriever().retrieve_hybrid("anything", "chat")
     assert (found.text, found.passages, found.token_count) == ("", (), 0)
+
+
+def test_facts_of_conversations_are_shown_beside_them(pipeline: RAGPipeline):
+    pipeline.ingest(Document(content="The locker hall opens at six.", source="lockers.md"))
+    pipeline.remember("old", [Turn(role="Ada", content="My locker number is 17. So much snow today!")], user="ada")
+    pipeline.remember("old", [Turn(role="Ben", content="Good to know.")], user="ada")
+    pipeline.recall("locker number", RecallOptions(top_k=1))
+    pipeline.consolidate(min_retrievals=1)
+    assembler = pipeline.context_assembler(user="ada")
+    semantic = assembler.assemble("Which locker number is it?", "semantic", 500, "new chat")
+    assert "fact:1" in semantic.sources
+    assert "Ada: My locker number is 17. (old, turn 1)" in semantic.text
+    assert semantic.text.count("My locker number is 17.") == 1
+    for strategy in ("hybrid", "bm25"):
+        assert "fact:1" in assembler.assemble("locker number 17", strategy, 500).sources
+    assert "fact:1" not in assembler.assemble("locker number 17", "episodic", 500).sources
+    before = pipeline.get_fact(1).evidence[0].at or pipeline.session_turns("old")[0].known_from
+    assert "fact:1" not in assembler.assemble("locker number 17", "semantic", 500, as_of=before).sources

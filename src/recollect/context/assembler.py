@@ -20,7 +20,7 @@ from recollect.errors import UsageError
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from recollect.model import SearchMode
+    from recollect.model import Principal, SearchMode
 
 ContextStrategy = Literal["rag", "hybrid", "episodic", "semantic", "bm25"]
 
@@ -70,11 +70,13 @@ class ContextAssembler:
 
     Args:
         documents: Where documents are searched; None: there are none.
-        memory: Where conversations are searched; None: there are none.
+        memory: Where conversations are searched, and facts drawn from them where it knows any; None: there are none.
         weights: What each weighs where both are searched; None: `RetrievalWeights.memory_focused`.
         collection: Of the documents; None: the configured one.
         user: Whose conversations are searched beside the session that is named.
         tenant_id: Whose knowledge; None: the default tenant's.
+        principal: Who asks: what he may not read does not exist for him; None: the owner of the store.
+        facts: Whether facts are searched as well.
         count_tokens: Counts tokens as the model does that will read the context.
         language: ISO 639-1, of documents and conversations.
         on_shown: Told which episodes a context shows, which then count as retrieved; None: every candidate does.
@@ -89,6 +91,8 @@ class ContextAssembler:
         collection: str | None = None,
         user: str | None = None,
         tenant_id: int | None = None,
+        principal: Principal | None = None,
+        facts: bool = True,
         count_tokens: Callable[[str], int] = estimate_tokens,
         language: str = "en",
         on_shown: Callable[[Sequence[int]], None] | None = None,
@@ -99,6 +103,8 @@ class ContextAssembler:
         self._collection = collection
         self._user = user
         self._tenant_id = tenant_id
+        self._principal = principal
+        self._facts = facts
         self._count_tokens = count_tokens
         self._language = language
         self._on_shown = on_shown
@@ -116,8 +122,9 @@ class ContextAssembler:
 
         Args:
             query: In plain words.
-            strategy: ``rag``: documents, or memory where there are none; ``episodic``: memory; ``hybrid``: both, by
-                words and by meaning; ``semantic``: both, by meaning alone; ``bm25``: both, by words alone.
+            strategy: ``rag``: documents, or conversations where there are none; ``episodic``: conversations;
+                ``hybrid``: both and facts, by words and by meaning; ``semantic``: the same by meaning alone, facts
+                before turns; ``bm25``: the same by words alone.
             token_budget: Tokens at most, headers included; never exceeded.
             session_id: The conversation at hand; one that has not begun yet is empty. None: the user's, or all.
             as_of: What was known at this time; None: now.
@@ -137,6 +144,9 @@ class ContextAssembler:
 
     def _retriever(self, strategy: ContextStrategy) -> HybridRetriever:
         weights = {"rag": _DOCUMENTS_ALONE, "episodic": _MEMORY_ALONE}.get(strategy, self._weights)
+        # Semantic memory is facts; an episodic context is made of turns as they were said.
+        kinds: dict[ContextStrategy, bool | Literal["first"]] = {"semantic": "first", "episodic": False}
+        facts = kinds.get(strategy, True)
         modes: dict[ContextStrategy, SearchMode] = {"semantic": "dense", "bm25": "lexical"}
         return HybridRetriever(
             None if strategy == "episodic" else self._documents,
@@ -146,6 +156,8 @@ class ContextAssembler:
             collection=self._collection,
             user=self._user,
             tenant_id=self._tenant_id,
+            principal=self._principal,
+            facts=facts if self._facts else False,
             count_tokens=self._count_tokens,
             language=self._language,
             on_shown=self._on_shown,

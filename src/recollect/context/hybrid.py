@@ -1,27 +1,37 @@
-"""Documents and memory in one context: searched at the same time, ranked together, fitted into one budget."""
+"""Documents, conversations and facts in one context: searched at the same time, ranked together, in one budget."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, runtime_checkable
 
 from recollect.context.assembly import SEPARATOR, AssembledContext, assemble
 from recollect.context.blocks import context_block
 from recollect.context.budget import estimate_tokens
-from recollect.context.merging import HybridPassage, merged, passage_of_document, passages_of_memory
+from recollect.context.merging import (
+    HybridPassage,
+    merged,
+    passage_of_document,
+    passage_of_fact,
+    passages_of_memory,
+    without_echoes,
+)
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import RetrievalOptions, RetrievedContext
+from recollect.model.facts import RecalledFact
 from recollect.model.memory import RecallOptions, Recollection
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from recollect.model import SearchMode
+    from recollect.model import Principal, SearchMode
 
 #: Tokens of the budget for which one passage is asked for.
 TOKENS_A_PASSAGE = 100
+
+_Answer = TypeVar("_Answer")
 
 _MAX_PASSAGES = 1_000
 _SPARE = 2
@@ -39,6 +49,7 @@ class DocumentSearch(Protocol):
         collection: str | None = None,
         tenant_id: int | None = None,
         as_of: datetime | None = None,
+        principal: Principal | None = None,
     ) -> list[RetrievedContext]:
         """The passages that answer a query, best first."""
         ...
@@ -56,8 +67,28 @@ class MemorySearch(Protocol):
         user: str | None = None,
         tenant_id: int | None = None,
         as_of: datetime | None = None,
+        principal: Principal | None = None,
     ) -> list[Recollection]:
         """The turns that answer a question, best first."""
+        ...
+
+
+@runtime_checkable
+class FactSearch(Protocol):
+    """Finds facts drawn from conversations; `recollect.RAGPipeline` does."""
+
+    def recall_facts(
+        self,
+        query: str,
+        options: RecallOptions | None = None,
+        *,
+        session: str | None = None,
+        user: str | None = None,
+        tenant_id: int | None = None,
+        as_of: datetime | None = None,
+        principal: Principal | None = None,
+    ) -> list[RecalledFact]:
+        """The facts that answer a question, best first."""
         ...
 
 
@@ -152,12 +183,15 @@ class HybridRetriever:
 
     Args:
         documents: Where documents are searched; None: there are none.
-        memory: Where conversations are searched; None: there are none.
-        weights: What each weighs; None: `RetrievalWeights.memory_focused`.
-        mode: How both are searched.
+        memory: Where conversations are searched, and the facts drawn from them where it knows any (`FactSearch`); None:
+            there are none.
+        weights: What each weighs; None: `RetrievalWeights.memory_focused`. Facts are memory.
+        mode: How all are searched.
+        facts: Whether facts are searched as well; ``"first"``: and fill memory's share before turns do.
         collection: Of the documents; None: the configured one.
         user: Whose conversations are searched beside the session that is named.
         tenant_id: Whose knowledge; None: the default tenant's.
+        principal: Who asks: what he may not read does not exist for him; None: the owner of the store.
         count_tokens: Counts tokens as the model does that will read the context.
         language: ISO 639-1, of the words that both are reranked by.
         on_shown: Told which episodes a context shows, which then count as retrieved; None: every candidate does.
@@ -175,9 +209,11 @@ class HybridRetriever:
         *,
         weights: RetrievalWeights | None = None,
         mode: SearchMode = "hybrid",
+        facts: bool | Literal["first"] = True,
         collection: str | None = None,
         user: str | None = None,
         tenant_id: int | None = None,
+        principal: Principal | None = None,
         count_tokens: Callable[[str], int] = estimate_tokens,
         language: str = "en",
         on_shown: Callable[[Sequence[int]], None] | None = None,
@@ -189,6 +225,10 @@ class HybridRetriever:
         self._collection = collection
         self._user = user
         self._tenant_id = tenant_id
+        self._principal = principal
+        informed: object = memory
+        self._facts = informed if facts and isinstance(informed, FactSearch) else None
+        self._facts_first = facts == "first"
         self._count_tokens = count_tokens
         self._language = language
         self._on_shown = on_shown
@@ -239,27 +279,30 @@ class HybridRetriever:
     def _search(self, query: str, session_id: str | None, budget: int, as_of: datetime | None) -> _Found:
         # Enough of each side to fill the whole budget, should the other have nothing and passages be short.
         most = min(_MAX_PASSAGES, max(1, _SPARE * budget // TOKENS_A_PASSAGE))
-        with ThreadPoolExecutor(1, thread_name_prefix="recollect-memory") as executor:
+        with ThreadPoolExecutor(2, thread_name_prefix="recollect-memory") as executor:
             remembered = executor.submit(self._recalled, query, session_id, most, as_of)
+            known = executor.submit(self._known, query, session_id, most, as_of)
             passages = self._retrieved(query, most, as_of)
-            turns = remembered.result()
+            turns, facts = remembered.result(), known.result()
         documents = [passage_of_document(passage) for passage in passages if passage.content.strip()]
         memory = passages_of_memory(turns, query)
         shares = {"document": self._weights.rag, "memory": self._weights.memory}
-        reserve = frozenset(
-            item.passage.chunk_id
-            for side in (documents, memory)
-            for place, item in enumerate(side)
-            if place >= _own(budget, shares[item.kind])
-        )
-        return _Found(tuple(merged(query, [*documents, *memory], shares, language=self._language)), reserve)
+        everything = [*documents, *memory, *(passage_of_fact(one) for one in facts)]
+        order = merged(query, everything, shares, language=self._language)
+        passages_shown = without_echoes(order, facts_first=self._facts_first)
+        return _Found(tuple(passages_shown), _reserve(passages_shown, budget, shares))
 
     def _retrieved(self, query: str, limit: int, as_of: datetime | None) -> list[RetrievedContext]:
         if self._documents is None:
             return []
         options = RetrievalOptions(top_k=limit, mode=self._mode)
         return self._documents.retrieve(
-            query, options, collection=self._collection, tenant_id=self._tenant_id, as_of=as_of
+            query,
+            options,
+            collection=self._collection,
+            tenant_id=self._tenant_id,
+            as_of=as_of,
+            principal=self._principal,
         )
 
     def _recalled(self, query: str, session: str | None, limit: int, as_of: datetime | None) -> list[Recollection]:
@@ -267,14 +310,27 @@ class HybridRetriever:
             return []
         # Of the candidates, only what is shown in the end counts as retrieved.
         options = RecallOptions(top_k=limit, mode=self._mode, counted=self._on_shown is None)
+        return self._asked(self._memory.recall, query, options, session, as_of)
+
+    def _known(self, query: str, session: str | None, limit: int, as_of: datetime | None) -> list[RecalledFact]:
+        if self._facts is None:
+            return []
+        options = RecallOptions(top_k=limit, mode=self._mode)
+        return self._asked(self._facts.recall_facts, query, options, session, as_of)
+
+    def _asked(
+        self,
+        search: Callable[..., list[_Answer]],
+        query: str,
+        options: RecallOptions,
+        session: str | None,
+        as_of: datetime | None,
+    ) -> list[_Answer]:
+        whose = {"user": self._user, "tenant_id": self._tenant_id, "as_of": as_of, "principal": self._principal}
         try:
-            return self._memory.recall(
-                query, options, session=session, user=self._user, tenant_id=self._tenant_id, as_of=as_of
-            )
+            return search(query, options, session=session, **whose)
         except NotFoundError:  # a conversation that begins with this question
-            if self._user is None:
-                return []
-            return self._memory.recall(query, options, user=self._user, tenant_id=self._tenant_id, as_of=as_of)
+            return [] if self._user is None else search(query, options, **whose)
 
     def _fitting(self, found: _Found, budget: int) -> list[HybridPassage]:
         """What is shown, best first: each side within its share, then the best of the rest while there is room."""
@@ -283,13 +339,14 @@ class HybridRetriever:
         chosen: set[int] = set()
         left = float(budget)
         own = [item for item in found.passages if item.passage.chunk_id not in found.reserve]
+        first = [item for item in own if self._facts_first and item.kind == "fact"]
         # The best of each side within its share, then more of each within it, then whatever there is room for.
-        for items, shared in ((own, True), (found.passages, True), (found.passages, False)):
+        for items, shared in ((first, True), (own, True), (found.passages, True), (found.passages, False)):
             for item in items:
                 key = item.passage.chunk_id
-                limit = min(room[item.kind], left) if shared else left
+                limit = min(room[item.side], left) if shared else left
                 if key not in chosen and costs[key] <= limit:
-                    room[item.kind] -= costs[key]
+                    room[item.side] -= costs[key]
                     left -= costs[key]
                     chosen.add(key)
         kept = [item for item in found.passages if item.passage.chunk_id in chosen]
@@ -299,6 +356,15 @@ class HybridRetriever:
 
     def _cost(self, item: HybridPassage) -> int:
         return self._count_tokens(context_block(item.passage, number=10) + SEPARATOR)
+
+
+def _reserve(items: Sequence[HybridPassage], budget: int, shares: Mapping[str, float]) -> frozenset[int]:
+    """What of each kind comes, in its own search, after the best for each 100 tokens of its side's share."""
+    reserve: set[int] = set()
+    for kind in {item.kind for item in items}:
+        found = sorted((item for item in items if item.kind == kind), key=lambda item: item.passage.rank)
+        reserve.update(item.passage.chunk_id for item in found[_own(budget, shares[found[0].side]) :])
+    return frozenset(reserve)
 
 
 def _own(budget: int, share: float) -> int:

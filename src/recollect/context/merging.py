@@ -1,4 +1,4 @@
-"""Passages of documents and of conversations in one order. Pure: no I/O, no clock, no chance."""
+"""Passages of documents, of conversations, and facts in one order. Pure: no I/O, no clock, no chance."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from recollect.model import RetrievedContext
+from recollect.model.facts import EXTRACTIVE, RecalledFact
 from recollect.model.memory import Episode, Recollection
 
-Kind = Literal["document", "memory"]
+Kind = Literal["document", "memory", "fact"]
+
+# Below every episode's number with its sign turned: of one context, all numbers differ.
+_FACTS_FROM = -(1 << 61)
 
 # The part that words, counted over documents and memory alike, have in the final order.
 _WORDS_SHARE = 0.5
@@ -18,16 +22,17 @@ _WORDS_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HybridPassage:
-    """A passage of a document or of a conversation, as it is shown.
+    """A passage of a document or of a conversation, or a fact, as it is shown.
 
     Attributes:
-        kind: Which of the two.
-        source: The document's name, or ``memory:`` and the session's.
+        kind: Which of the three; facts are memory, and share its part of the budget.
+        source: The document's name, ``memory:`` and the session's, or ``fact:`` and the fact's number.
         content: What is shown of it.
         score: What the passages are ordered by, best first; comparable within one search only.
-        passage: The passage; of a conversation it has no document (``document_id`` 0), and ``metadata`` names the
-            session and the position.
+        passage: The passage; of memory it has no document (``document_id`` 0), and ``metadata`` names the session and
+            the position, of a fact also the ``fact`` and its ``evidence``, the exact characters of turns.
         recollection: The turn it came from, of a conversation.
+        fact: The fact, of one.
     """
 
     kind: Kind
@@ -36,6 +41,12 @@ class HybridPassage:
     score: float
     passage: RetrievedContext
     recollection: Recollection | None = None
+    fact: RecalledFact | None = None
+
+    @property
+    def side(self) -> Literal["document", "memory"]:
+        """Whose part of the budget it takes."""
+        return "document" if self.kind == "document" else "memory"
 
 
 def merged(
@@ -49,7 +60,7 @@ def merged(
     Args:
         query: As asked.
         items: Of both sides, in any order.
-        weights: By kind.
+        weights: By side.
         language: ISO 639-1, of the words.
     """
     if not items:
@@ -57,7 +68,7 @@ def merged(
     from recollect.retrieval.rerank.base import Candidate
     from recollect.retrieval.rerank.bm25 import Bm25Reranker
 
-    meant = [weights[item.kind] * score for item, score in zip(items, _comparable(items), strict=True)]
+    meant = [weights[item.side] * score for item, score in zip(items, _comparable(items), strict=True)]
     candidates = [Candidate(chunk_id=item.passage.chunk_id, text=item.content, score=0.0) for item in items]
     said = Bm25Reranker(language).rerank(query, candidates)
     scores = [
@@ -77,7 +88,8 @@ def _comparable(items: Sequence[HybridPassage]) -> list[float]:
 
 
 def _similarity(item: HybridPassage) -> float | None:
-    return item.recollection.similarity if item.recollection is not None else item.passage.similarity
+    found = item.recollection or item.fact
+    return item.passage.similarity if found is None else found.similarity
 
 
 def _scaled(values: Sequence[float]) -> list[float]:
@@ -136,3 +148,73 @@ def _memory_passage(one: Recollection, turns: Sequence[Episode]) -> HybridPassag
     return HybridPassage(
         kind="memory", source=source, content=content, score=one.score, passage=passage, recollection=one
     )
+
+
+def passage_of_fact(found: RecalledFact) -> HybridPassage:
+    """A fact among the passages of both sides, with the turns that it rests on."""
+    fact = found.fact
+    said = fact.statement if fact.made_by != EXTRACTIVE else f"{fact.role}: {fact.statement}"
+    turns = dict.fromkeys(f"{one.session}, turn {one.position}" for one in fact.evidence)
+    content = f"{said} ({'; '.join(turns)})" if turns else said
+    evidence = [
+        {
+            "session": one.session,
+            "position": one.position,
+            "start_offset": one.start_offset,
+            "end_offset": one.end_offset,
+            "quote": one.quote,
+        }
+        for one in fact.evidence
+    ]
+    latest = max((one for one in fact.evidence if one.kind == "source"), key=lambda one: one.episode_id, default=None)
+    passage = RetrievedContext(
+        rank=found.rank,
+        score=found.score,
+        content=content,
+        chunk_id=_FACTS_FROM - fact.fact_id,
+        document_id=0,
+        title=fact.session,
+        source=fact.source,
+        section=None,
+        page=None,
+        start_offset=0,
+        end_offset=len(content),
+        metadata={
+            "fact": fact.fact_id,
+            "session": fact.session,
+            "position": None if latest is None else latest.position,
+            "role": fact.role,
+            "evidence": evidence,
+        },
+        similarity=found.similarity,
+        event_time=fact.at,
+    )
+    return HybridPassage(
+        kind="fact", source=fact.source, content=content, score=found.score, passage=passage, fact=found
+    )
+
+
+def without_echoes(items: Sequence[HybridPassage], *, facts_first: bool = False) -> list[HybridPassage]:
+    """Of a fact and a turn that it was drawn from, the better one alone.
+
+    Args:
+        items: Best first.
+        facts_first: Whether the fact stays in any case.
+    """
+    order = sorted(items, key=lambda item: item.kind != "fact") if facts_first else list(items)
+    told: set[int] = set()
+    kept: set[int] = set()
+    for item in order:
+        episodes = _rests_on(item)
+        # Of a turn's neighbours, the fact says nothing.
+        if episodes and told.issuperset(episodes):
+            continue
+        told.update(episodes)
+        kept.add(item.passage.chunk_id)
+    return [item for item in items if item.passage.chunk_id in kept]
+
+
+def _rests_on(item: HybridPassage) -> set[int]:
+    if item.fact is not None:
+        return {one.episode_id for one in item.fact.fact.evidence if one.kind == "source"}
+    return set() if item.recollection is None else {item.recollection.episode.episode_id}

@@ -15,6 +15,7 @@ from recollect.memory.validation import (
     checked_options,
     checked_question,
     checked_turns,
+    own_user,
 )
 from recollect.model.memory import RecallOptions, Recollection, Remembered, SessionRecord, Turn
 from recollect.store.recall import Place, SearchedSessions, TurnWords, Window
@@ -91,10 +92,11 @@ class Memory:
         Raises:
             UsageError: A name or a turn is not valid; then nothing is stored.
             ConflictError: The session is another user's, or a turn's id is stored with other words.
+            PermissionDeniedError: The scope's principal would write another's conversation.
             ProviderError: The embedding model failed.
         """
         name = checked_name("The session id", session)
-        owner = None if user is None else checked_name("The user id", user)
+        owner = own_user(scope, None if user is None else checked_name("The user id", user))
         checked = checked_turns(turns)
         facts = checked_metadata("The session's metadata", dict(metadata or {}))
         place = self._repository.ensure_session(

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from recollect.errors import UsageError
+from recollect.errors import PermissionDeniedError, UsageError
+from recollect.model import Scope
 from recollect.model.memory import RecallOptions, Turn
 
 MAX_TURN_CHARACTERS = 100_000
@@ -36,6 +37,22 @@ def checked_name(what: str, name: str) -> str:
     if _UNSTORABLE.search(stripped):
         raise UsageError(f"{what} {stripped!r} holds characters that cannot be stored (NUL or half a surrogate pair).")
     return stripped
+
+
+def own_user(scope: Scope, user: str | None) -> str | None:
+    """Whose conversation is written: a restricted caller's are his own.
+
+    Raises:
+        PermissionDeniedError: He is nobody in particular, or names somebody else.
+    """
+    if scope.principal is None:
+        return user
+    own = scope.principal.user_id
+    if own is None:
+        raise PermissionDeniedError("Conversations belong to users: name the user (--as USER, Principal(user_id=…)).")
+    if user is not None and user != own:
+        raise PermissionDeniedError(f"{own!r} may not write conversations of {user!r}.")
+    return own
 
 
 def checked_turns(turns: Sequence[Turn]) -> list[Turn]:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from recollect.config import RAGConfig
     from recollect.context import ContextAssembler, HybridRetriever, RetrievalWeights
     from recollect.memory import QueryPatternTracker
-    from recollect.model import RetrievalOptions, RetrievedContext
+    from recollect.model import Principal, RetrievalOptions, RetrievedContext
+    from recollect.model.facts import RecalledFact
 
 _PAGE_TURNS = 1_000
 
@@ -39,6 +40,7 @@ class _Whole(Protocol):
         collection: str | None = None,
         tenant_id: int | None = None,
         as_of: datetime | None = None,
+        principal: Principal | None = None,
     ) -> list[RetrievedContext]: ...
 
     def recall(
@@ -50,7 +52,20 @@ class _Whole(Protocol):
         user: str | None = None,
         tenant_id: int | None = None,
         as_of: datetime | None = None,
+        principal: Principal | None = None,
     ) -> list[Recollection]: ...
+
+    def recall_facts(
+        self,
+        query: str,
+        options: RecallOptions | None = None,
+        *,
+        session: str | None = None,
+        user: str | None = None,
+        tenant_id: int | None = None,
+        as_of: datetime | None = None,
+        principal: Principal | None = None,
+    ) -> list[RecalledFact]: ...
 
 
 class Conversations:
@@ -73,6 +88,7 @@ class Conversations:
         user: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         tenant_id: int | None = None,
+        principal: Principal | None = None,
     ) -> Remembered:
         """Append turns to a conversation; they can be recalled when this returns.
 
@@ -84,6 +100,8 @@ class Conversations:
             user: Whose conversation it is, so that `recall` can search all of theirs.
             metadata: Of the session, where it is made.
             tenant_id: Whose memory; None: the default tenant's.
+            principal: Who remembers: where permissions are enforced, a user in conversations of his own alone; None:
+                the owner of the store.
 
         Returns:
             Where each turn stands in its session.
@@ -91,6 +109,7 @@ class Conversations:
         Raises:
             UsageError: A name or a turn is not valid; then nothing is stored.
             ConflictError: The session is another user's, or a turn's id is stored with other words.
+            PermissionDeniedError: The principal would write another's conversation.
             ProviderError: The embedding model failed.
 
         Example:
@@ -102,7 +121,7 @@ class Conversations:
         """
         given = [turns] if isinstance(turns, Turn | str) else turns
         complete = [Turn(content=turn, role=role, at=at) if isinstance(turn, str) else turn for turn in given]
-        scope = scope_of(tenant_id)
+        scope = self._parts.scope(tenant_id, principal=principal)
         return self._parts.memory(scope).remember(scope, session, complete, user=user, metadata=metadata)
 
     def recall(
@@ -114,6 +133,7 @@ class Conversations:
         user: str | None = None,
         tenant_id: int | None = None,
         as_of: datetime | None = None,
+        principal: Principal | None = None,
     ) -> list[Recollection]:
         """The turns that answer a question, best first, each with those around it.
 
@@ -124,27 +144,38 @@ class Conversations:
             user: Search all conversations of this user, beside the one named; without either, every one of the tenant.
             tenant_id: Whose memory; None: the default tenant's.
             as_of: What was known at this time (without a zone: UTC); None: now.
+            principal: Who asks: where permissions are enforced, others' conversations do not exist for him; None: the
+                owner of the store.
 
         Raises:
             UsageError: The query or an option is not valid.
             NotFoundError: There is no such session.
         """
-        scope = scope_of(tenant_id, as_of)
+        scope = self._parts.scope(tenant_id, as_of, principal=principal)
         return self._parts.memory(scope).recall(scope, query, options, session=session, user=user)
 
     def list_sessions(
-        self, *, user: str | None = None, limit: int = 100, offset: int = 0, tenant_id: int | None = None
+        self,
+        *,
+        user: str | None = None,
+        limit: int = 100,
+        offset: int = 0,
+        tenant_id: int | None = None,
+        principal: Principal | None = None,
     ) -> list[SessionRecord]:
         """Conversations, the one with the latest turn first; ``user``: only this user's."""
-        return self._parts.store.memory.list_sessions(scope_of(tenant_id), user=user, limit=limit, offset=offset)
+        scope = self._parts.scope(tenant_id, principal=principal)
+        return self._parts.store.memory.list_sessions(scope, user=user, limit=limit, offset=offset)
 
-    def get_session(self, session: str, *, tenant_id: int | None = None) -> SessionRecord:
+    def get_session(
+        self, session: str, *, tenant_id: int | None = None, principal: Principal | None = None
+    ) -> SessionRecord:
         """One conversation by its id.
 
         Raises:
             NotFoundError: There is none.
         """
-        return self._parts.store.memory.get_session(scope_of(tenant_id), session)
+        return self._parts.store.memory.get_session(self._parts.scope(tenant_id, principal=principal), session)
 
     def session_turns(
         self,
@@ -154,18 +185,19 @@ class Conversations:
         limit: int = _PAGE_TURNS,
         tenant_id: int | None = None,
         as_of: datetime | None = None,
+        principal: Principal | None = None,
     ) -> list[Episode]:
         """A conversation's turns in their order; ``after`` is the last position of the page before.
 
         Raises:
             NotFoundError: There is no such session.
         """
-        scope = scope_of(tenant_id, as_of)
+        scope = self._parts.scope(tenant_id, as_of, principal=principal)
         name = self._parts.store.memory.get_session(scope, session).name
         return self._parts.store.memory.turns(scope, name, after=after, limit=limit)
 
-    def delete_session(self, session: str, *, tenant_id: int | None = None) -> int:
-        """Remove a conversation with everything that was made of it, physically.
+    def delete_session(self, session: str, *, tenant_id: int | None = None, principal: Principal | None = None) -> int:
+        """Remove a conversation with everything that was made of it, facts among it, physically.
 
         Returns:
             How many turns it had.
@@ -173,7 +205,7 @@ class Conversations:
         Raises:
             NotFoundError: There is none of that name.
         """
-        return self._parts.store.memory.delete_session(scope_of(tenant_id), session)
+        return self._parts.store.memory.delete_session(self._parts.scope(tenant_id, principal=principal), session)
 
     @property
     def query_patterns(self) -> QueryPatternTracker:
@@ -187,15 +219,17 @@ class Conversations:
         collection: str | None = None,
         user: str | None = None,
         tenant_id: int | None = None,
+        principal: Principal | None = None,
         count_tokens: Callable[[str], int] | None = None,
     ) -> HybridRetriever:
-        """Searches documents and memory together.
+        """Searches documents, conversations and facts together.
 
         Args:
             weights: What each weighs; None: memory 60 %, documents 40 %.
             collection: Of the documents; None: the configured one.
             user: Whose conversations are searched beside the session that is named.
             tenant_id: Whose knowledge; None: the default tenant's.
+            principal: Who asks: what he may not read does not exist for him; None: the owner of the store.
             count_tokens: Counts tokens as the model does that will read the context; None: as `context` counts them.
         """
         from recollect.context import HybridRetriever
@@ -207,6 +241,8 @@ class Conversations:
             collection=collection,
             user=user,
             tenant_id=tenant_id,
+            principal=principal,
+            facts=self.config.memory.facts,
             count_tokens=count_tokens or self._parts.count_tokens,
             language=self.config.language,
             on_shown=partial(self._note_shown, tenant_id),
@@ -219,6 +255,7 @@ class Conversations:
         collection: str | None = None,
         user: str | None = None,
         tenant_id: int | None = None,
+        principal: Principal | None = None,
         count_tokens: Callable[[str], int] | None = None,
     ) -> ContextAssembler:
         """Assembles contexts of documents, of memory, or of both; the arguments are `hybrid_retriever`'s."""
@@ -231,6 +268,8 @@ class Conversations:
             collection=collection,
             user=user,
             tenant_id=tenant_id,
+            principal=principal,
+            facts=self.config.memory.facts,
             count_tokens=count_tokens or self._parts.count_tokens,
             language=self.config.language,
             on_shown=partial(self._note_shown, tenant_id),

@@ -15,7 +15,7 @@ from recollect.model import Scope
 from recollect.model.facts import Fact, FactEvidence
 from recollect.model.memory import Episode
 from recollect.store.database import Connection, Database, rows
-from recollect.store.memory import episode_of
+from recollect.store.memory import episode_of, reader
 from recollect.store.search import Floats, Ints, to_sparse
 from recollect.store.sql import queries
 
@@ -133,7 +133,7 @@ class FactRepository:
         self, scope: Scope, *, min_retrievals: int, user: str | None = None, limit: int = 100
     ) -> list[FactSource]:
         """Turns that were found so often or more and were not looked at yet; ``user``: of this user's only."""
-        params = {"tenant_id": scope.tenant_id, "least": min_retrievals, "user_id": user, "limit": limit}
+        params = {**reader(scope), "least": min_retrievals, "user_id": user, "limit": limit}
         with self._database.single_reads(scope) as connection:
             found = rows(connection, _SQL["candidates"], params)
         return [FactSource(episode_of(row[:-2]), row[-2], row[-1]) for row in found]
@@ -277,7 +277,7 @@ class FactRepository:
         Raises:
             NotFoundError: There is no such fact.
         """
-        params = {"tenant_id": scope.tenant_id, "fact_id": fact_id}
+        params = {**reader(scope), "fact_id": fact_id}
         with self._database.transaction(scope) as connection:
             if not connection.execute(_SQL["delete_fact"], params).rowcount:
                 raise _missing(fact_id)
@@ -322,7 +322,7 @@ def _owner(scope: Scope, owner: Owner) -> dict[str, Any]:
 
 
 def _moment(scope: Scope) -> dict[str, Any]:
-    return {"tenant_id": scope.tenant_id, "as_of": scope.as_of}
+    return {**reader(scope), "as_of": scope.as_of}
 
 
 def _known(row: TupleRow) -> KnownFact:

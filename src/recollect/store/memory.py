@@ -116,7 +116,7 @@ class MemoryRepository:
             ConflictError: The session is another user's.
         """
         params = {
-            "tenant_id": scope.tenant_id,
+            **reader(scope),
             "name": name,
             "user_id": user,
             "embedding_model": embedding_model,
@@ -127,6 +127,8 @@ class MemoryRepository:
             if not found:
                 connection.execute(_SQL["ensure_session"], params)
                 found = rows(connection, _SQL["session"], params)
+        if not found:  # somebody else's, of whom a restricted caller learns no more than that the id is taken
+            raise ConflictError(f"The session id {name!r} is taken: give another one.")
         session = _session(found[0])
         if user is not None and session.user != user:
             owner = "nobody's in particular" if session.user is None else f"the user {session.user!r}'s"
@@ -136,7 +138,7 @@ class MemoryRepository:
     def find_session(self, scope: Scope, name: str) -> SessionRecord | None:
         """The session of that name, None where there is none."""
         with self._database.single_reads(scope) as connection:
-            found = rows(connection, _SQL["session"], {"tenant_id": scope.tenant_id, "name": name})
+            found = rows(connection, _SQL["session"], {**reader(scope), "name": name})
         return _session(found[0]) if found else None
 
     def get_session(self, scope: Scope, name: str) -> SessionRecord:
@@ -154,7 +156,7 @@ class MemoryRepository:
         self, scope: Scope, *, user: str | None = None, limit: int = 100, offset: int = 0
     ) -> list[SessionRecord]:
         """Sessions, the one with the latest turn first; ``user``: only this user's."""
-        params = {"tenant_id": scope.tenant_id, "user_id": user, "limit": limit, "offset": offset}
+        params = {**reader(scope), "user_id": user, "limit": limit, "offset": offset}
         with self._database.single_reads(scope) as connection:
             return [_session(row) for row in rows(connection, _SQL["sessions_page"], params)]
 
@@ -167,7 +169,7 @@ class MemoryRepository:
         Raises:
             NotFoundError: There is none of that name.
         """
-        params = {"tenant_id": scope.tenant_id, "name": name}
+        params = {**reader(scope), "name": name}
         with self._database.transaction(scope) as connection:
             connection.execute(_FACTS["delete_drawn_from_session"], params)
             found = rows(connection, _SQL["delete_session"], params)
@@ -180,7 +182,7 @@ class MemoryRepository:
     def turns(self, scope: Scope, name: str, *, after: int = 0, limit: int = 1_000) -> list[Episode]:
         """A session's turns in their order; ``after`` is the last position of the page before."""
         params = {
-            "tenant_id": scope.tenant_id,
+            **reader(scope),
             "name": name,
             "after": after,
             "limit": limit,
@@ -311,13 +313,23 @@ class MemoryRepository:
 
     def frequently_retrieved(self, scope: Scope, *, min_retrievals: int, limit: int = 100) -> list[RetrievedEpisode]:
         """Episodes that were found so often or more, most often first."""
-        params = {"tenant_id": scope.tenant_id, "least": min_retrievals, "limit": limit}
+        params = {**reader(scope), "least": min_retrievals, "limit": limit}
         with self._database.single_reads(scope) as connection:
             found = rows(connection, _SQL["frequent"], params)
         return [
             RetrievedEpisode(episode=episode_of(row[:-3]), retrievals=row[-3], first_at=row[-2], last_at=row[-1])
             for row in found
         ]
+
+
+def reader(scope: Scope) -> dict[str, Any]:
+    """The parameters that say whose conversations a scope may read: a principal his own, anybody else all."""
+    principal = scope.principal
+    return {
+        "tenant_id": scope.tenant_id,
+        "restricted": principal is not None,
+        "reader": None if principal is None else principal.user_id,
+    }
 
 
 def episode_of(row: Sequence[Any]) -> Episode:

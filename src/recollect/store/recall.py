@@ -13,7 +13,7 @@ from pgvector import HalfVector
 from recollect.model import Scope
 from recollect.model.memory import Episode
 from recollect.store.database import Database, rows
-from recollect.store.memory import episode_of
+from recollect.store.memory import episode_of, reader
 from recollect.store.search import Floats, Ints, to_sparse
 from recollect.store.sql import queries
 from recollect.store.wire import sparsevec_batch
@@ -29,7 +29,7 @@ class SearchedSessions:
     """The sessions that a recall looks into.
 
     Attributes:
-        session_ids: None: every session of the tenant.
+        session_ids: None: every session of the tenant, for a caller who may read them all.
         turns: How many turns they have.
         terms: How long those are together, in terms.
         models: The embedding models that their vectors are of.
@@ -99,13 +99,13 @@ class RecallRepository:
         self._database = database
 
     def searched(self, scope: Scope, *, names: Sequence[str] = (), user: str | None = None) -> SearchedSessions:
-        """The named sessions together with all of a user's; without either, every session of the tenant."""
+        """The named sessions together with all of a user's; without either, every session that the scope may read."""
         everything = not names and user is None
-        params = {"tenant_id": scope.tenant_id, "everything": everything, "names": list(names), "user_id": user}
+        params = {**reader(scope), "everything": everything, "names": list(names), "user_id": user}
         with self._database.single_reads(scope) as connection:
             found = rows(connection, _SQL["searched"], params, prepare=False)
         return SearchedSessions(
-            None if everything else tuple(row[0] for row in found),
+            None if everything and scope.principal is None else tuple(row[0] for row in found),
             sum(row[1] for row in found),
             sum(row[2] for row in found),
             frozenset(row[3] for row in found),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from recollect.context import ContextAssembler, HybridRetriever, RetrievalWeights, estimate_tokens
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import RetrievedContext
+from recollect.model.facts import Fact, FactEvidence, RecalledFact
 from recollect.model.memory import Episode, Recollection
 
 KNOWN = datetime(2024, 1, 1, tzinfo=UTC)
@@ -59,15 +60,59 @@ class Knowledge:
         self.documents, self.turns, self.missing = list(documents), list(turns), missing
         self.asked: dict[str, object] = {}
 
-    def retrieve(self, query, options=None, *, collection=None, tenant_id=None, as_of=None):
+    def retrieve(self, query, options=None, *, collection=None, tenant_id=None, as_of=None, principal=None):
         self.asked["documents"] = (options.top_k, options.mode)
         return self.documents[: options.top_k]
 
-    def recall(self, query, options=None, *, session=None, user=None, tenant_id=None, as_of=None):
+    def recall(self, query, options=None, *, session=None, user=None, tenant_id=None, as_of=None, principal=None):
         self.asked["memory"] = (options.top_k, options.mode, session, user)
         if self.missing and session is not None:
             raise NotFoundError("no session")
         return self.turns[: options.top_k]
+
+
+class Informed(Knowledge):
+    """Knows facts as well."""
+
+    def __init__(self, documents=(), turns=(), facts=()) -> None:
+        super().__init__(documents, turns)
+        self.facts = list(facts)
+
+    def recall_facts(self, query, options=None, *, session=None, user=None, tenant_id=None, as_of=None, principal=None):
+        self.asked["facts"] = (options.top_k, options.mode, session, user)
+        return self.facts[: options.top_k]
+
+
+def fact(number: int, statement: str, *, of: int, rank: int = 1, similarity: float | None = 0.5) -> RecalledFact:
+    """A fact drawn from the turn with the number ``of``."""
+    evidence = FactEvidence(
+        kind="source",
+        episode_id=of,
+        session="chat",
+        position=of,
+        role="Ada",
+        at=KNOWN,
+        start_offset=0,
+        end_offset=len(statement),
+        quote=statement,
+    )
+    known = Fact(
+        fact_id=number,
+        thread_id=number,
+        statement=statement,
+        subject=None,
+        attribute=None,
+        value=None,
+        session="chat",
+        user=None,
+        role="Ada",
+        at=KNOWN,
+        said_at=KNOWN,
+        known_from=KNOWN,
+        made_by="extractive",
+        evidence=(evidence,),
+    )
+    return RecalledFact(rank=rank, score=1 / rank, fact=known, similarity=similarity)
 
 
 def sentences(word: str, count: int) -> str:
@@ -179,17 +224,19 @@ similarities = st.none() | st.floats(-1, 1)
 @given(
     st.lists(st.tuples(texts, similarities), max_size=8),
     st.lists(st.tuples(texts.filter(str.strip), similarities), max_size=8),
+    st.lists(st.tuples(texts.filter(str.strip), similarities, st.integers(1, 10)), max_size=8),
     st.integers(1, 500),
     st.sampled_from([estimate_tokens, len, lambda text: len(text.split()) + 3]),
     st.sampled_from(["rag", "hybrid", "episodic", "semantic", "bm25"]),
     st.floats(0, 1),
 )
-def test_the_budget_is_never_exceeded(documents, turns, budget, count_tokens, strategy, share):
+def test_the_budget_is_never_exceeded(documents, turns, facts, budget, count_tokens, strategy, share):
     passages = [document(n, text, similarity=similarity) for n, (text, similarity) in enumerate(documents, 1)]
     found = [turn(n, text, similarity=similarity) for n, (text, similarity) in enumerate(turns, 1)]
+    known = [fact(n, text, of=of, rank=n, similarity=one) for n, (text, one, of) in enumerate(facts, 1)]
     assembler = ContextAssembler(
         Knowledge(passages),
-        Knowledge((), found),
+        Informed((), found, known),
         weights=RetrievalWeights(share, 1 - share),
         count_tokens=count_tokens,
     )
@@ -197,7 +244,7 @@ def test_the_budget_is_never_exceeded(documents, turns, budget, count_tokens, st
     assert count_tokens(assembly.text) <= budget or not assembly.text
     assert assembly.token_count <= budget
     kinds = {passage.kind for passage in assembly.passages}
-    assert kinds <= {"rag": {"document"}, "episodic": {"memory"}}.get(strategy, {"document", "memory"})
+    assert kinds <= {"rag": {"document"}, "episodic": {"memory"}}.get(strategy, {"document", "memory", "fact"})
     assert len({passage.passage.chunk_id for passage in assembly.passages}) == len(assembly.passages)
 
 
@@ -229,3 +276,39 @@ def test_without_documents_rag_is_memory():
 def test_mistakes_are_explained(query: str, strategy: str, budget: int, message: str):
     with pytest.raises(UsageError, match=message):
         ContextAssembler(Knowledge(), Knowledge()).assemble(query, strategy, budget)
+
+
+def test_facts_are_a_third_source_that_cites_its_turns():
+    knowledge = Informed(
+        [document(1, "Rent is due monthly.")], [turn(1, "Rain again.")], [fact(7, "Rent is 400.", of=9)]
+    )
+    found = HybridRetriever(knowledge, knowledge).retrieve_hybrid("rent", "chat", 2_000)
+    assert set(found.sources) == {"doc1.md", "memory:chat", "fact:7"}
+    assert "Ada: Rent is 400. (chat, turn 9)" in found.text
+    shown = next(passage for passage in found.passages if passage.kind == "fact")
+    assert shown.passage.metadata["evidence"] == [
+        {"session": "chat", "position": 9, "start_offset": 0, "end_offset": 12, "quote": "Rent is 400."}
+    ]
+    without = HybridRetriever(knowledge, knowledge, facts=False).retrieve_hybrid("rent", "chat", 2_000)
+    assert "fact:7" not in without.sources
+
+
+def test_a_turn_and_the_fact_drawn_from_it_are_one():
+    """What ranks better is shown; where semantic memory is asked for, the fact."""
+    said = turn(1, "Rent is 400. It is due monthly, by the way, and rent includes water.", similarity=0.9)
+    knowledge = Informed((), [said], [fact(7, "Rent is 400.", of=1, similarity=0.1)])
+    assembler = ContextAssembler(knowledge, knowledge)
+    assert assembler.assemble("rent due monthly water", "hybrid").sources == ("memory:chat",)
+    assert assembler.assemble("rent due monthly water", "semantic").sources == ("fact:7",)
+    assert assembler.assemble("rent due monthly water", "episodic").sources == ("memory:chat",)
+    knowledge.facts = [fact(7, "Rent is 400.", of=1, similarity=0.99)]
+    assert assembler.assemble("rent is 400", "hybrid").sources == ("fact:7",)
+
+
+def test_semantic_memory_is_facts_before_turns():
+    turns = [turn(number, sentences("rent", 8), similarity=0.9) for number in range(1, 20)]
+    facts = [fact(n, f"Rent number {n} is due.", of=100 + n, rank=n, similarity=0.2) for n in range(1, 5)]
+    knowledge = Informed((), turns, facts)
+    shown = ContextAssembler(None, knowledge).assemble("rent", "semantic", 400).sources
+    assert {f"fact:{n}" for n in range(1, 4)} <= set(shown)
+    assert knowledge.asked["facts"][1] == "dense"

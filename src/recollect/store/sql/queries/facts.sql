@@ -4,6 +4,7 @@ SELECT e.episode_id, s.name, e.position, e.role, e.content, e.event_time, e.exte
 FROM episode_retrievals r JOIN episodes e USING (tenant_id, episode_id) JOIN sessions s USING (tenant_id, session_id)
 WHERE r.tenant_id = %(tenant_id)s AND r.retrievals >= %(least)s AND e.known_to > clock_timestamp()
   AND (%(user_id)s::text IS NULL OR s.user_id = %(user_id)s)
+  AND (NOT %(restricted)s OR s.user_id = %(reader)s)
   AND NOT EXISTS (
       SELECT FROM consolidated_episodes c WHERE c.tenant_id = r.tenant_id AND c.episode_id = r.episode_id)
 ORDER BY r.retrievals DESC, e.episode_id LIMIT %(limit)s
@@ -55,20 +56,23 @@ VALUES (%(tenant_id)s, %(fact_id)s, %(session_id)s, %(embedding)s, %(length)s, %
 INSERT INTO consolidated_episodes (tenant_id, episode_id, at, made_by)
 SELECT %(tenant_id)s, e.episode_id, %(now)s, %(made_by)s FROM unnest(%(episode_ids)s::bigint[]) AS e (episode_id)
 
--- facts_page: what was said last comes first
+-- facts_page: what was said last comes first; whoever is restricted has those of his own conversations alone
 SELECT * FROM facts_as_of(%(tenant_id)s, %(as_of)s) AS f
 WHERE (%(user_id)s::text IS NULL OR f.user_id = %(user_id)s)
   AND (%(session)s::text IS NULL OR f.session = %(session)s)
   AND (%(superseded)s OR f.superseded_by IS NULL)
+  AND (NOT %(restricted)s OR f.user_id = %(reader)s)
 ORDER BY f.said_at DESC, f.fact_id DESC LIMIT %(limit)s OFFSET %(offset)s
 
 -- facts_by_id: given ones
-SELECT * FROM facts_as_of(%(tenant_id)s, %(as_of)s) AS f WHERE f.fact_id = ANY (%(fact_ids)s)
+SELECT * FROM facts_as_of(%(tenant_id)s, %(as_of)s) AS f
+WHERE f.fact_id = ANY (%(fact_ids)s) AND (NOT %(restricted)s OR f.user_id = %(reader)s)
 
 -- thread: every fact of a fact's thread, the one said first before the others
 SELECT f.* FROM facts_as_of(%(tenant_id)s, %(as_of)s) AS f
 JOIN facts o ON o.tenant_id = %(tenant_id)s AND o.fact_id = f.fact_id
 WHERE f.thread_id = (SELECT thread_id FROM facts WHERE tenant_id = %(tenant_id)s AND fact_id = %(fact_id)s)
+  AND (NOT %(restricted)s OR f.user_id = %(reader)s)
 ORDER BY o.said_at, o.episode_id, o.fact_id
 
 -- evidence: the words that given facts rest on
@@ -79,13 +83,16 @@ WHERE v.tenant_id = %(tenant_id)s AND v.fact_id = ANY (%(fact_ids)s)
 ORDER BY v.fact_id, coalesce(e.event_time, e.known_from), e.episode_id, v.start_offset
 
 -- delete_fact: one, with its evidence; the turns stay
-DELETE FROM facts WHERE tenant_id = %(tenant_id)s AND fact_id = %(fact_id)s
+DELETE FROM facts f USING sessions s
+WHERE f.tenant_id = %(tenant_id)s AND f.fact_id = %(fact_id)s
+  AND s.tenant_id = f.tenant_id AND s.session_id = f.session_id AND (NOT %(restricted)s OR s.user_id = %(reader)s)
 
 -- delete_drawn_from_session: facts that one of several turns of theirs is lost to
 DELETE FROM facts f USING fact_evidence v, episodes e, sessions s
 WHERE f.tenant_id = %(tenant_id)s AND v.tenant_id = f.tenant_id AND v.fact_id = f.fact_id AND v.kind = 'source'
   AND e.tenant_id = f.tenant_id AND e.episode_id = v.episode_id
   AND s.tenant_id = f.tenant_id AND s.session_id = e.session_id AND s.name = %(name)s
+  AND (NOT %(restricted)s OR s.user_id = %(reader)s)
 
 -- delete_drawn_from_turns: the same, for given turns
 DELETE FROM facts f USING fact_evidence v

@@ -3,9 +3,9 @@ INSERT INTO sessions (tenant_id, name, user_id, embedding_model, metadata)
 VALUES (%(tenant_id)s, %(name)s, %(user_id)s, %(embedding_model)s, %(metadata)s)
 ON CONFLICT (tenant_id, name) DO NOTHING
 
--- session: one by its name
+-- session: one by its name; whoever is restricted has his own alone
 SELECT session_id, name, user_id, turn_count, created_at, updated_at, embedding_model, metadata FROM sessions
-WHERE tenant_id = %(tenant_id)s AND name = %(name)s
+WHERE tenant_id = %(tenant_id)s AND name = %(name)s AND (NOT %(restricted)s OR user_id = %(reader)s)
 
 -- lock_session: whoever appends to it does so alone
 SELECT session_id, name, user_id, turn_count, created_at, updated_at, embedding_model, metadata FROM sessions
@@ -14,10 +14,13 @@ WHERE tenant_id = %(tenant_id)s AND name = %(name)s FOR UPDATE
 -- sessions_page: the latest first
 SELECT session_id, name, user_id, turn_count, created_at, updated_at, embedding_model, metadata FROM sessions
 WHERE tenant_id = %(tenant_id)s AND (%(user_id)s::text IS NULL OR user_id = %(user_id)s)
+  AND (NOT %(restricted)s OR user_id = %(reader)s)
 ORDER BY updated_at DESC, session_id DESC LIMIT %(limit)s OFFSET %(offset)s
 
 -- delete_session: with its episodes and everything that was made of them, by cascade
-DELETE FROM sessions WHERE tenant_id = %(tenant_id)s AND name = %(name)s RETURNING turn_count
+DELETE FROM sessions
+WHERE tenant_id = %(tenant_id)s AND name = %(name)s AND (NOT %(restricted)s OR user_id = %(reader)s)
+RETURNING turn_count
 
 -- last_position: where a session ends
 SELECT coalesce(max(position), 0) FROM episodes WHERE tenant_id = %(tenant_id)s AND session_id = %(session_id)s
@@ -63,6 +66,7 @@ WHERE tenant_id = %(tenant_id)s AND session_id = %(session_id)s
 SELECT session_id, turn_count, term_count, embedding_model FROM sessions
 WHERE tenant_id = %(tenant_id)s AND turn_count > 0
   AND (%(everything)s OR name = ANY (%(names)s) OR user_id = %(user_id)s)
+  AND (NOT %(restricted)s OR user_id = %(reader)s)
 
 -- document_frequencies: in how many turns of given sessions each lexeme stands; looked up one by one, whatever the
 -- planner believes of sessions that have just begun
@@ -122,6 +126,7 @@ ORDER BY e.session_id, e.position
 SELECT e.episode_id, s.name, e.position, e.role, e.content, e.event_time, e.external_id, e.known_from, e.metadata
 FROM sessions s JOIN episodes e USING (tenant_id, session_id)
 WHERE s.tenant_id = %(tenant_id)s AND s.name = %(name)s AND e.position > %(after)s
+  AND (NOT %(restricted)s OR s.user_id = %(reader)s)
   AND e.known_from <= coalesce(%(as_of)s::timestamptz, 'infinity')
   AND e.known_to > coalesce(%(as_of)s::timestamptz, clock_timestamp())
 ORDER BY e.position LIMIT %(limit)s
@@ -141,4 +146,5 @@ SELECT e.episode_id, s.name, e.position, e.role, e.content, e.event_time, e.exte
        r.retrievals, r.first_at, r.last_at
 FROM episode_retrievals r JOIN episodes e USING (tenant_id, episode_id) JOIN sessions s USING (tenant_id, session_id)
 WHERE r.tenant_id = %(tenant_id)s AND r.retrievals >= %(least)s AND e.known_to > clock_timestamp()
+  AND (NOT %(restricted)s OR s.user_id = %(reader)s)
 ORDER BY r.retrievals DESC, e.episode_id LIMIT %(limit)s
