@@ -34,6 +34,19 @@ def test_the_readmes_python_runs(recollect_with_model):
     assert "1 leeds.txt 0 35 The office in Leeds closes at 6 pm." in done.stdout
 
 
+def test_the_python_of_the_page_on_memory_runs(recollect):
+    (code,) = blocks("docs/how-to/memory.md", "python")
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=recollect.folder,
+        env=recollect.environment,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_readme_gives_one_line_to_run_and_one_to_test():
     lines = [line for block in blocks("README.md", "console") for line in block.splitlines()]
     setups = [line for line in lines if line.startswith("python3 -m venv")]
