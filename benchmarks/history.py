@@ -5,9 +5,16 @@ the moment after each time is kept. Beside the collection with a history stands 
 Then real questions are asked of the present of both, and of moments of the past. Run from the repository root::
 
     python benchmarks/history.py build --work ../history-bench --chunks 100000 --versions 10
+    python benchmarks/history.py index --work ../history-bench      # vector indexes, and segments of the history
     python benchmarks/history.py measure --work ../history-bench
     python benchmarks/history.py plans --work ../history-bench      # EXPLAIN ANALYZE of what a search of the past runs
-    python benchmarks/history.py indexes --work ../history-bench    # what an index over closed rows would give
+
+With ``--made`` the texts come from a folder that ``growth.py`` has made, of at least so many chunks as there are
+versions of chunks: making them takes ten times as long as storing them.
+
+Indexes are built when everything is stored. A store in use keeps the one of current vectors up to date with every write
+and makes a segment of its history whenever as much as half of it has been replaced; here each segment holds one
+version of everything.
 
 Wanted: the present costs the same however much history there is, the past at most three times that.
 """
@@ -19,6 +26,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -37,19 +45,31 @@ from recollect.store.filters import DocumentFilter, matching_versions
 HISTORY, ALONE = "history", "alone"
 
 
+class KnownTexts(KnownVectors):
+    """As `KnownVectors`, where a text may come twice: two documents may have a paragraph in common."""
+
+    def embed_documents(self, texts: Sequence[str]) -> np.ndarray:
+        return np.stack([self.embed_query(text.rpartition("\n")[2]) for text in texts])
+
+    def forget(self) -> None:
+        self._vectors.clear()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Searches of the present and of the past.")
-    parser.add_argument("step", choices=("build", "measure", "plans", "indexes"))
+    parser.add_argument("step", choices=("build", "index", "measure", "plans"))
     parser.add_argument("--work", type=Path, required=True, help="a folder for the store and the vectors")
     parser.add_argument("--chunks", type=int, default=100_000)
     parser.add_argument("--versions", type=int, default=10)
+    parser.add_argument("--made", type=Path, help="texts and vectors made by growth.py")
+    parser.add_argument("--mode", default="hybrid,dense,lexical", help="modes to measure")
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=2, help="how often every question is asked")
     parser.add_argument("--sources", type=int, help="source texts to draw sentences from; all by default")
     parser.add_argument("--index-threshold", type=int, default=10_000, help="chunks from which on there is an index")
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)
-    known = KnownVectors()
+    known = KnownTexts()
     # Questions are asked repeatedly, and a reply that was kept is no search; nor is one repeated exactly meanwhile.
     config = RAGConfig.model_validate(
         {
@@ -62,12 +82,18 @@ def main() -> None:
         }
     )
     with RAGPipeline(config, embedder=known) as rag:
-        steps = {"build": build, "measure": measure, "plans": plans, "indexes": indexes}
+        steps = {"build": build, "index": index, "measure": measure, "plans": plans}
         steps[arguments.step](arguments, rag, known)
 
 
-def build(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownVectors) -> None:
-    sentences = synthetic.load_sentences(arguments.work, sample=arguments.sources)
+def build(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownTexts) -> None:
+    sentences = None if arguments.made else synthetic.load_sentences(arguments.work, sample=arguments.sources)
+
+    def made(version: int) -> Iterator[synthetic.MadeDocument]:
+        if sentences is None:
+            return _made_before(arguments.made, arguments.chunks, version)
+        return synthetic.documents(sentences, chunks=arguments.chunks, seed=version)
+
     for name in (HISTORY, ALONE):
         if any(place.name == name for place in rag.list_collections()):
             rag.delete_collection(name)
@@ -75,28 +101,52 @@ def build(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownVectors) 
     moments, rows = [], []
     for version in range(arguments.versions):
         with Clock() as clock:
-            fill(rag, known, HISTORY, synthetic.documents(sentences, chunks=arguments.chunks, seed=version))
+            fill(rag, known, HISTORY, made(version))
+        known.forget()
         moments.append(_now(rag))
         rows.append([HISTORY, version + 1, f"{clock.seconds:.1f}"])
         say(*rows[-1])
-        if not version:
-            build_index(rag, HISTORY)
+        (arguments.work / "moments.json").write_text(json.dumps([one.isoformat() for one in moments]), encoding="utf-8")
     with Clock() as clock:
-        last = synthetic.documents(sentences, chunks=arguments.chunks, seed=arguments.versions - 1)
-        fill(rag, known, ALONE, last)
-        build_index(rag, ALONE)
+        fill(rag, known, ALONE, made(arguments.versions - 1))
     rows.append([ALONE, 1, f"{clock.seconds:.1f}"])
-    (arguments.work / "moments.json").write_text(json.dumps([one.isoformat() for one in moments]), encoding="utf-8")
     save_questions(arguments)
     print(f"{machine()}\n\n{table(['collection', 'version', 'stored, s'], rows)}")
 
 
-def build_index(rag: RAGPipeline, name: str) -> None:
-    if rag.store.dense_indexer.due(Scope(), name):
-        rag.store.dense_indexer.build(Scope(), name)
+def _made_before(folder: Path, chunks: int, version: int) -> Iterator[synthetic.MadeDocument]:
+    vectors = np.load(folder / "vectors.npy", mmap_mode="r")
+    size = synthetic.CHUNKS_A_DOCUMENT
+    with (folder / "chunks.jsonl").open(encoding="utf-8") as lines:
+        texts = (json.loads(line)["text"] for line in islice(lines, version * chunks, (version + 1) * chunks))
+        for number, start in enumerate(range(version * chunks, (version + 1) * chunks, size)):
+            paragraphs = list(islice(texts, size))
+            yield synthetic.MadeDocument(
+                f"made/{number % 12:02}/{number:06}.txt", paragraphs, vectors[start : start + len(paragraphs)]
+            )
 
 
-def fill(rag: RAGPipeline, known: KnownVectors, name: str, made: Iterator[synthetic.MadeDocument]) -> None:
+def index(arguments: argparse.Namespace, rag: RAGPipeline, _: KnownTexts) -> None:
+    """What a store in use would have: statistics, vector indexes, and segments of the history."""
+    rows, scope = [], Scope()
+    for name in (HISTORY, ALONE):
+        with Clock() as clock:
+            rag.store.collections.refresh_term_stats(scope, rag.store.collections.get(scope, name))
+            rag.store.dense_indexer.build(scope, name)
+        rows.append([f"statistics and vector index, {name}", f"{clock.seconds:.1f}"])
+        say(*rows[-1])
+    for number, moment in enumerate(_moments(arguments)[1:], 1):
+        with Clock() as clock:
+            rag.store.history_indexer.build(scope, HISTORY, until=moment)
+        rows.append([f"segment of version {number}", f"{clock.seconds:.1f}"])
+        say(*rows[-1])
+    with rag.store.database.autocommit() as connection, Clock() as clock:
+        connection.execute("VACUUM (ANALYZE) document_versions, chunk_vectors, chunk_lexical, chunks")
+    rows.append(["vacuum", f"{clock.seconds:.1f}"])
+    print(f"{machine()}\n\n{table(['built', 's'], rows)}")
+
+
+def fill(rag: RAGPipeline, known: KnownTexts, name: str, made: Iterator[synthetic.MadeDocument]) -> None:
     def stream() -> Iterator[Document]:
         for document in made:
             known.learn(document.paragraphs, document.vectors)
@@ -120,7 +170,7 @@ def _moments(arguments: argparse.Namespace) -> list[datetime]:
     return [datetime.fromisoformat(one) for one in json.loads((arguments.work / "moments.json").read_text("utf-8"))]
 
 
-def measure(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownVectors) -> None:
+def measure(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownTexts) -> None:
     questions = load_questions(arguments, known)[: arguments.questions]
     moments = _moments(arguments)
     asked = [("present, without history", ALONE, None), (f"present, {len(moments)} versions", HISTORY, None)]
@@ -157,7 +207,7 @@ def ask(
     return times, stages
 
 
-def plans(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownVectors) -> None:
+def plans(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownTexts) -> None:
     """What a search of the past runs, as the server explains it."""
     moments = _moments(arguments)
     moment = moments[len(moments) // 2]
@@ -190,56 +240,6 @@ EXPLAINED = {
           AND version_id = ANY (%(versions)s)
         ORDER BY embedding <#> %(vector)s, chunk_id LIMIT 50""",
 }
-
-
-def indexes(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownVectors) -> None:
-    """What an index over the closed rows of the collection would give: build it, and compare with the exact search."""
-    moments = _moments(arguments)
-    questions = load_questions(arguments, known)[: arguments.questions]
-    place = rag.store.collections.get(Scope(), HISTORY)
-    name = f"proposed_history_{place.collection_id}"
-    dimension = place.embedding_dimension
-    with rag.store.database.autocommit() as connection, Clock() as clock:
-        connection.execute("SET maintenance_work_mem = '1GB'")
-        connection.execute(
-            f"CREATE INDEX IF NOT EXISTS {name} ON chunk_vectors USING hnsw "
-            f"((embedding::halfvec({dimension})) halfvec_ip_ops) "
-            f"WHERE collection_id = {place.collection_id} AND known_to < 'infinity'"
-        )
-    print(f"{machine()}\n\nAn HNSW index over the closed rows was built in {clock.seconds:.0f} s.\n")
-    rows = []
-    for number in sorted({0, len(moments) // 2, len(moments) - 2}):
-        for ef_search in (100, 200, 400):
-            recall, exact_ms, index_ms = _compared(rag, known, questions, moments[number], place, ef_search)
-            rows.append([number + 1, ef_search, f"{exact_ms:.1f}", f"{index_ms:.1f}", f"{recall:.3f}"])
-    print(table(["as of version", "ef_search", "exact, ms", "both indexes, ms", "recall of the top 50"], rows))
-
-
-def _compared(rag, known, questions, moment, place, ef_search) -> tuple[float, float, float]:
-    dimension = place.embedding_dimension
-    distance = f"embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension})"
-    half = (
-        f"(SELECT chunk_id, {distance} AS d FROM chunk_vectors WHERE tenant_id = 1 AND "
-        f"collection_id = {place.collection_id} AND known_from <= %(at)s AND known_to {{end}} ORDER BY d LIMIT 50)"
-    )
-    closed = half.format(end="< 'infinity' AND known_to > %(at)s")
-    current = half.format(end="= 'infinity'")
-    joined = f"SELECT chunk_id FROM ({current} UNION ALL {closed}) AS both_halves ORDER BY d LIMIT 50"
-    found = matching_versions(rag.store.database, Scope(as_of=moment), place.collection_id, DocumentFilter())
-    hits, times = [], {"exact": [], "index": []}
-    with rag.store.database.autocommit() as connection:
-        connection.execute(f"SET hnsw.ef_search = {ef_search}")
-        for question in questions:
-            params = {"vector": HalfVector(known.embed_query(question)), "at": moment}
-            versions_too = {**params, "c": place.collection_id, "versions": found.version_ids}
-            ids = {}
-            for kind, statement in (("exact", EXPLAINED["the dense arm, by these versions"]), ("index", joined)):
-                started = time.perf_counter()
-                ids[kind] = {row[0] for row in connection.execute(statement, versions_too, prepare=False)}
-                times[kind].append((time.perf_counter() - started) * 1000)
-            hits.append(len(ids["exact"] & ids["index"]) / max(1, len(ids["exact"])))
-        connection.execute("RESET hnsw.ef_search")
-    return float(np.mean(hits)), percentile(times["exact"], 50), percentile(times["index"], 50)
 
 
 if __name__ == "__main__":

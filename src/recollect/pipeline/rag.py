@@ -278,13 +278,14 @@ class RAGPipeline(Administration, Permitting, Conversations, SemanticMemory, His
         return self.ensure_collection(place.name, tenant_id)
 
     def _index_if_due(self, scope: Scope, place: Collection, on_progress: ProgressCallback | None) -> None:
-        if not self.store.dense_indexer.due(scope, place.name):
-            return
-        if on_progress:
-            from recollect.ingest.report import IngestProgress
+        for indexer in (self.store.dense_indexer, self.store.history_indexer):
+            if not indexer.due(scope, place.name):
+                continue
+            if on_progress:
+                from recollect.ingest.report import IngestProgress
 
-            on_progress(IngestProgress(done=0, total=0, chunks=0, stage="index"))
-        self.store.dense_indexer.build(scope, place.name)
+                on_progress(IngestProgress(done=0, total=0, chunks=0, stage="index"))
+            indexer.build(scope, place.name)
 
     # Search and answers
 

@@ -52,6 +52,7 @@ def make_searcher(
         enhancers=_enhancers_by_collection(store, config, chat_model),
         settings=_settings(config),
         close_due=store.expiry.close_due,
+        plan_past=store.past.plan,
         monitor=SearchMonitor(
             store.search_health,
             RecallProbe(store.database),
@@ -80,6 +81,7 @@ def make_why_not(
             enhancers=lambda _: enhancers,
             settings=settings,
             close_due=store.expiry.close_due,
+            plan_past=store.past.plan,
         )
 
     return WhyNotInquiry(

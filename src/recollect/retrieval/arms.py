@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from recollect.retrieval.stopwatch import Stopwatch
     from recollect.store.collections import Collection
     from recollect.store.filters import MatchingVersions
+    from recollect.store.past import PastParts
     from recollect.store.search import ArmRows, SearchRepository
 
 #: A filter that keeps fewer chunks than this is searched exactly, by its document versions.
@@ -37,6 +38,8 @@ class ArmRequest:
         versions: The document versions that pass the filter; None: no filter.
         needs_similarity: Whether cosine similarities are wanted even where only the lexical arm runs.
         needs_vectors: Whether every candidate's stored vector is wanted.
+        past: The parts of the history where what was known at the scope's moment is looked for through indexes; None:
+            by ``versions``, or in the present.
     """
 
     place: Collection
@@ -47,6 +50,7 @@ class ArmRequest:
     versions: MatchingVersions | None
     needs_similarity: bool
     needs_vectors: bool = False
+    past: PastParts | None = None
 
     @property
     def version_ids(self) -> list[int] | None:
@@ -105,7 +109,9 @@ class Arms:
     def run(self, scope: Scope, request: ArmRequest, watch: Stopwatch) -> ArmResults:
         """Run the arms that the request asks for."""
         results = ArmResults()
-        if request.versions is not None and not request.versions.version_ids:
+        if (request.versions is not None and not request.versions.version_ids) or (
+            request.past is not None and not request.past
+        ):
             return results
         if request.mode != "lexical" or request.needs_similarity:
             with watch.stage("embed"):
@@ -130,6 +136,7 @@ class Arms:
                 limit=request.limit,
                 version_ids=request.version_ids,
                 plan=request.plan,
+                past=request.past,
             )
         self._take_lexical(hits, results)
         if results.embedding is not None and results.bm25:
@@ -147,9 +154,10 @@ class Arms:
                 limit=request.limit,
                 version_ids=request.version_ids,
                 indexed=indexed,
+                past=request.past if indexed else None,
             )
             results.similarities = dict(results.dense)
-            self._take_dense_path(indexed, results)
+            self._take_dense_path(request, indexed, results)
             if not indexed or self._filled(request, len(results.dense)):
                 return
 
@@ -164,6 +172,7 @@ class Arms:
                 request.plan,
                 version_ids=request.version_ids,
                 eligible=self._there_are(request),
+                past=request.past,
             )
         first, *others = self._attempts(scope, request)
         with self._dense_ahead(scope, request, results.embedding, indexed=first) as nearest:
@@ -171,13 +180,13 @@ class Arms:
                 self._run_words(scope, request, query, results)
             with watch.stage("dense"):
                 found = nearest()
-        self._take_dense_path(first, results)
+        self._take_dense_path(request, first, results)
         for indexed in others:
             if self._filled(request, len(found.chunk_ids)):
                 break
             with watch.stage("dense"), self._dense_ahead(scope, request, results.embedding, indexed=indexed) as nearest:
                 found = nearest()
-            self._take_dense_path(indexed, results)
+            self._take_dense_path(request, indexed, results)
         results.dense = list(found.similarities.items())
         results.similarities |= found.similarities
         results.vectors |= found.vectors
@@ -194,6 +203,7 @@ class Arms:
             limit=request.limit,
             version_ids=request.version_ids,
             indexed=indexed,
+            past=request.past if indexed else None,
             vectors=request.needs_vectors,
         )
 
@@ -219,25 +229,30 @@ class Arms:
             query=query.weights,
             limit=request.limit,
             version_ids=request.version_ids,
+            past=request.past,
             vectors=request.needs_vectors,
         )
 
     def _attempts(self, scope: Scope, request: ArmRequest) -> tuple[bool, ...]:
         """Whether to go through the approximate index, and what to do where it gives up too early."""
-        # The index holds the present, and under a rare filter it would return too little; to somebody who may read
-        # little of the collection, too.
+        # Its indexes hold the present; under a rare filter one would return too little, to somebody who may read little
+        # of the collection, too.
         confined = request.versions is not None or request.place.access_ids is not None
         selective = confined and self._there_are(request) <= EXACT_FILTER_CHUNKS
-        indexed = request.place.indexed and scope.as_of is None and not selective
+        indexed = request.past is not None or (request.place.indexed and scope.as_of is None and not selective)
         return (True, False) if indexed else (False,)
 
     def _filled(self, request: ArmRequest, found: int) -> bool:
+        if request.past is not None:
+            # How much was known then is not counted; a comparison of so little takes no time.
+            return found >= request.limit or not request.past.indexed
         return found >= min(request.limit, self._there_are(request))
 
     def _there_are(self, request: ArmRequest) -> int:
         return request.versions.chunk_count if request.versions else request.place.chunk_count
 
-    def _take_dense_path(self, indexed: bool, results: ArmResults) -> None:
+    def _take_dense_path(self, request: ArmRequest, attempt: bool, results: ArmResults) -> None:
+        indexed = attempt and (request.past is None or request.past.indexed)
         results.paths["dense"] = "index" if indexed else "exact"
         results.dense_exact = not indexed
 

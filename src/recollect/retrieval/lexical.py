@@ -13,6 +13,7 @@ from recollect.retrieval.analysis import Analyzer, term_frequencies
 from recollect.retrieval.enhance.plan import QueryPlan, expanded_weights, expansion_terms
 from recollect.retrieval.pruning import narrowing_terms, necessary_terms
 from recollect.store.collections import Collection
+from recollect.store.past import PastParts
 from recollect.store.search import LexicalRows, SearchRepository
 
 #: A query of more distinct terms is searched by its rarest ones: the others could hardly change the order.
@@ -70,6 +71,7 @@ class _Wanted:
     top_k: int
     limit: int
     version_ids: list[int] | None
+    past: PastParts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,7 @@ class LexicalArm:
         *,
         version_ids: list[int] | None = None,
         eligible: int | None = None,
+        past: PastParts | None = None,
     ) -> LexicalQuery:
         """Weigh a query's words and those that its plan adds, and choose the ones that candidates are taken by.
 
@@ -126,6 +129,7 @@ class LexicalArm:
             version_ids: Only these document versions; None for all.
             eligible: How many chunks a candidate is one of, where it need not be proven that none was left out: then
                 no more of them than the budget are scored, whatever the query. None: a proof is wanted.
+            past: The parts of the history that are looked through; None in the present, or where everything is.
         """
         terms = term_frequencies(analyzer.query_terms(plan.query), salt=collection.collection_id)
         weights, frequencies = self._weigh(scope, collection, terms, analyzer, plan)
@@ -133,11 +137,12 @@ class LexicalArm:
             return LexicalQuery(collection, {})
         whole = len(terms) <= MAX_QUERY_TERMS
         everything = version_ids is None and collection.access_ids is None
-        if everything and collection.chunk_count <= SCANNED_COLLECTION_CHUNKS:
+        if everything and past is None and collection.chunk_count <= SCANNED_COLLECTION_CHUNKS:
             return LexicalQuery(collection, weights, whole=whole)
         found_among = collection.chunk_count if eligible is None else eligible
         proof_within = eligible is None and version_ids is not None
-        if found_among <= SMALL_COLLECTION_CHUNKS or proof_within or scope.as_of is not None:
+        every_row = scope.as_of is not None and past is None
+        if found_among <= SMALL_COLLECTION_CHUNKS or proof_within or every_row:
             return LexicalQuery(collection, weights, conditions=(tuple(frequencies),), whole=whole)
         # Of what the index gives out, only the eligible part counts.
         chunks = max(collection.stats_chunks, 1)
@@ -165,16 +170,18 @@ class LexicalArm:
         limit: int,
         version_ids: list[int] | None = None,
         plan: QueryPlan | None = None,
+        past: PastParts | None = None,
     ) -> LexicalHits:
         """The best ``limit`` chunks for a query, the words that ``plan`` adds to it included.
 
         Candidates come from the rarest terms first. Where the bound on what the other terms could add does not prove
         the first ``top_k`` exact, chunks that hold enough of the others to come up among them are searched too.
         """
-        prepared = self.prepare(scope, collection, analyzer, plan or QueryPlan(query=query), version_ids=version_ids)
+        asked = plan or QueryPlan(query=query)
+        prepared = self.prepare(scope, collection, analyzer, asked, version_ids=version_ids, past=past)
         if not prepared.weights:
             return LexicalHits([], {}, exact=True)
-        wanted = _Wanted(scope, prepared, top_k=top_k, limit=limit, version_ids=version_ids)
+        wanted = _Wanted(scope, prepared, top_k=top_k, limit=limit, version_ids=version_ids, past=past)
         found, proven = self._round(wanted, prepared.conditions)
         needed = necessary_terms(prepared.remaining, _bounds(prepared), _kth(found, top_k))
         if needed:
@@ -226,6 +233,7 @@ class LexicalArm:
                 query=wanted.query.weights,
                 limit=limit,
                 version_ids=wanted.version_ids,
+                past=wanted.past,
             )
             found = rescored(wanted.query, hits)
             if len(hits) < limit or _cut_off(wanted.query, hits) <= _kth(found, wanted.top_k):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from recollect.retrieval.enhance.plan import QueryPlan
     from recollect.store.collections import Collection
     from recollect.store.database import Database
+    from recollect.store.past import PastParts
 
 #: Results that are compared.
 RECALL_AT = 10
@@ -42,6 +43,7 @@ class Sample:
         place: The collection, as the search saw it.
         plan: The query and what was added to it.
         version_ids: The versions that pass the filter, None for all.
+        past: The parts of the history that were looked through; None in the present.
         at: How many results are compared.
         embedding: The query's vector, where the dense arm ran.
         dense: What that arm found by its index; None where it was exact, or did not run.
@@ -52,6 +54,7 @@ class Sample:
     place: Collection
     plan: QueryPlan
     version_ids: list[int] | None
+    past: PastParts | None
     at: int
     embedding: Vectors | None
     dense: Sequence[Scored] | None
@@ -70,6 +73,7 @@ def sample_of(scope: Scope, request: ArmRequest, arms: ArmResults) -> Sample | N
         place=request.place,
         plan=request.plan,
         version_ids=request.version_ids,
+        past=request.past,
         at=at,
         embedding=arms.embedding,
         dense=dense,
@@ -147,6 +151,7 @@ class RecallProbe:
             limit=_LEXICAL_CANDIDATES,
             version_ids=sample.version_ids,
             plan=sample.plan,
+            past=sample.past,
         )
         return hits.scores if hits.exact else None
 

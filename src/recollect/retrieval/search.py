@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from recollect.retrieval.rerank.base import Reranker
     from recollect.store.collections import Collection, CollectionRepository
     from recollect.store.database import Database
+    from recollect.store.past import PastParts
     from recollect.store.search import SearchRepository
 
 
@@ -75,6 +76,8 @@ class Searcher:
         settings: What the options of a search leave open.
         close_due: Closes what has expired in a collection, by scope and collection id, and says whether nothing is left
             (`recollect.store.expiry`); by default, what has expired is left out of each search instead.
+        plan_past: Says in which parts of a collection's history a moment is looked for (`recollect.store.past`); by
+            default, by the versions that were known then.
         monitor: Counts what the caches answer, and has a sample of searches repeated exactly; `close` closes it.
     """
 
@@ -89,6 +92,7 @@ class Searcher:
         enhancers: Callable[[Collection], Sequence[QueryEnhancer]] = lambda _: (),
         settings: SearchSettings | None = None,
         close_due: Callable[[Scope, int], bool] = lambda *_: False,
+        plan_past: Callable[[Scope, Collection], PastParts | None] = lambda *_: None,
         monitor: SearchMonitor | None = None,
     ) -> None:
         self._database = database
@@ -98,6 +102,7 @@ class Searcher:
         self._enhancers = enhancers
         self._settings = settings or SearchSettings()
         self._close_due = close_due
+        self._plan_past = plan_past
         self._monitor = monitor
         self._arms = Arms(repository, embedder, lexical_budget=self._settings.lexical_budget)
         self._ranker = Ranker(repository, settings=self._settings.ranking, rerankers=rerankers)
@@ -194,7 +199,8 @@ class Searcher:
     ) -> SearchReply:
         self._require_same_model(place, options)
         with watch.stage("filter"):
-            versions = self._resolve_filter(scope, place, options)
+            past = self._past(scope, place, options)
+            versions = self._resolve_filter(scope, place, options) if past is None else None
         with watch.stage("enhance"):
             plan = enhance(query, self._enhancers(place) if options.enhance else ())
         request = ArmRequest(
@@ -206,6 +212,7 @@ class Searcher:
             versions=versions,
             needs_similarity=self._threshold(options) is not None,
             needs_vectors=self._ranker.needs_vectors(options),
+            past=past,
         )
         arms = self._arms.run(scope, request, watch)
         if self._monitor is not None:
@@ -278,10 +285,17 @@ class Searcher:
                 "([rag.embedding]), search with mode lexical, or ingest into a new collection."
             )
 
+    def _past(self, scope: Scope, place: Collection, options: RetrievalOptions) -> PastParts | None:
+        # Below filters, and where comparing everything is fast, the versions of then tell.
+        confined = place.access_ids is not None or document_filter_of(options, scope.as_of)
+        if scope.as_of is None or not place.indexed or confined:
+            return None
+        return self._plan_past(scope, place)
+
     def _resolve_filter(self, scope: Scope, place: Collection, options: RetrievalOptions) -> MatchingVersions | None:
         document_filter = document_filter_of(options, scope.as_of)
         unexpired = self._hides_expired(scope, place)
-        # What was known at a moment in the past is found by its versions too: the indexes hold the present.
+        # What was known at a moment in the past is found by its versions too.
         if not document_filter and scope.as_of is None and not unexpired:
             return None
         return matching_versions(

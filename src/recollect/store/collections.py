@@ -14,6 +14,7 @@ from recollect.errors import ConflictError, NotFoundError, PermissionDeniedError
 from recollect.model import DEFAULT_TENANT_ID, Scope
 from recollect.store.database import Database, rows
 from recollect.store.dense_index import drop_index
+from recollect.store.history_index import drop_history_indexes
 from recollect.store.rights import RightsResolver
 from recollect.store.sql import queries
 
@@ -225,6 +226,7 @@ class CollectionRepository:
                 raise NotFoundError(f"There is no collection {name!r}. `recollect collections list` shows them.")
         # Afterwards: dropped inside, it would keep every reader of every collection waiting.
         drop_index(self._database, gone[0][0])
+        drop_history_indexes(self._database, scope, gone[0][0])
 
     def ensure_reference_length(self, scope: Scope, collection: Collection, estimate: float) -> float:
         """The frozen average length of the collection; ``estimate`` becomes it where there is none yet."""

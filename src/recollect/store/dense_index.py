@@ -30,7 +30,7 @@ _CREATE = sql.SQL(
 
 # Twice pgvector's default: twice the time to build, and of 52,000 real passages' neighbours 0.988 are found instead of
 # 0.969. A greater m does no better, and every search would read more.
-_EF_CONSTRUCTION = 128
+EF_CONSTRUCTION = 128
 
 _NAME = "chunk_vectors_hnsw_%d"
 _MAX_INDEXED_DIMENSION = 4000
@@ -78,7 +78,7 @@ class DenseIndexer:
             NotFoundError: The collection does not exist.
         """
         collection = self._collections.get(scope, name)
-        with self._database.autocommit() as connection, _one_at_a_time(connection, collection.collection_id):
+        with self._database.autocommit() as connection, one_at_a_time(connection, collection.collection_id):
             if _usable(connection, collection.collection_id):
                 return
             # What an interrupted build leaves behind is invalid and in the way.
@@ -111,7 +111,7 @@ def _create(scope: Scope, collection: Collection) -> sql.Composed:
     return _CREATE.format(
         name=sql.Identifier(_NAME % collection.collection_id),
         dimension=sql.Literal(collection.embedding_dimension),
-        ef_construction=sql.Literal(_EF_CONSTRUCTION),
+        ef_construction=sql.Literal(EF_CONSTRUCTION),
         tenant_id=sql.Literal(scope.tenant_id),
         collection_id=sql.Literal(collection.collection_id),
     )
@@ -122,12 +122,13 @@ def drop_index(database: Database, collection_id: int) -> None:
     with database.autocommit() as connection:
         exists = "SELECT to_regclass('recollect.chunk_vectors_hnsw_' || %s::int) IS NOT NULL"
         if _value(connection, exists, collection_id):
-            with _one_at_a_time(connection, collection_id):
+            with one_at_a_time(connection, collection_id):
                 _drop(connection, collection_id)
 
 
 @contextmanager
-def _one_at_a_time(connection: Connection, collection_id: int) -> Iterator[None]:
+def one_at_a_time(connection: Connection, collection_id: int) -> Iterator[None]:
+    """Whoever builds or drops indexes of a collection does so alone."""
     # Asked for again and again: a session that waited inside a statement would hold a snapshot, and the build, which
     # waits for every older snapshot to go, would wait for the one that waits for it.
     while not _value(connection, "SELECT pg_try_advisory_lock(hashtext('recollect.dense_index'), %s)", collection_id):

@@ -18,6 +18,7 @@ from recollect.store.database import Connection, Database, rows
 from recollect.store.sql import queries
 
 _SQL = queries("expiry")
+_PAST = queries("past")
 
 #: Versions that are closed in one transaction: a search does not wait for many more than it would wait for itself.
 BATCH_VERSIONS = 500
@@ -111,6 +112,8 @@ class ExpiryRepository:
                 connection.execute(_SQL["close_lexical"], own)
             # Statements of their own, after the lock: the last one's snapshot holds what the lock waited for.
             connection.execute(_SQL["lock_state"], params)
+            if closed:
+                connection.execute(_PAST["widen"], own)
             count_closed(connection, scope, [(row[0], row[1]) for row in closed])
             settled = rows(connection, _SQL["settle_next_expiry"], params)
         return len(closed), bool(settled and settled[0][0])

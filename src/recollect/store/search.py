@@ -16,10 +16,12 @@ from psycopg.rows import TupleRow
 from recollect.model import Scope
 from recollect.store.collections import Collection
 from recollect.store.database import DEFAULT_EF_SEARCH, Database, rows
+from recollect.store.past import PastParts
 from recollect.store.sql import queries
 from recollect.store.wire import halfvecs, sparsevec_batch
 
 _SQL = queries("search")
+_PAST = queries("past")
 
 #: pgvector's sparse vectors have at most this many dimensions; lexemes are numbers from 1 to it.
 LEXEME_SPACE = 1_000_000_000
@@ -145,6 +147,7 @@ class SearchRepository:
         limit: int,
         version_ids: list[int] | None = None,
         indexed: bool = False,
+        past: PastParts | None = None,
     ) -> list[tuple[int, float]]:
         """Nearest chunks as (chunk_id, cosine similarity), best first.
 
@@ -156,9 +159,14 @@ class SearchRepository:
             version_ids: Only chunks of these document versions; None for all.
             indexed: Go through the collection's approximate index instead of comparing every chunk. Under a filter
                 it may give up early, and return fewer than there are.
+            past: Look in these parts, in each through its index; ``version_ids`` and ``indexed`` mean nothing then.
         """
-        params = _dense_params(scope, collection, embedding, limit=limit, version_ids=version_ids, indexed=indexed)
+        params = _dense_params(
+            scope, collection, embedding, limit=limit, version_ids=version_ids, indexed=indexed, past=past
+        )
         with self._database.single_reads(scope) as connection:
+            if past is not None:
+                return [(row[0], row[3]) for row in rows(connection, _PAST["dense"], params | {"vectors": False})]
             return [(row[0], row[1]) for row in rows(connection, _SQL["dense"], params)]
 
     def lexical(
@@ -170,6 +178,7 @@ class SearchRepository:
         query: Mapping[int, float],
         limit: int,
         version_ids: list[int] | None = None,
+        past: PastParts | None = None,
     ) -> LexicalRows:
         """Chunks by the inner product with ``query`` (lexeme → IDF), best first.
 
@@ -181,11 +190,15 @@ class SearchRepository:
             query: The lexemes' weights.
             limit: How many chunks at most.
             version_ids: Only chunks of these document versions; None for all.
+            past: Look in these parts instead.
         """
         params = _lexical_params(
-            scope, collection, conditions=conditions, query=query, limit=limit, version_ids=version_ids
+            scope, collection, conditions=conditions, query=query, limit=limit, version_ids=version_ids, past=past
         )
         with self._database.single_reads(scope) as connection:
+            if past is not None:
+                nothing = {"embedding": None, "vectors": False}
+                return LexicalRows.read(rows(connection, _PAST["lexical"], params | nothing))
             return LexicalRows.read(rows(connection, _SQL["lexical"], params))
 
     @contextmanager
@@ -198,6 +211,7 @@ class SearchRepository:
         limit: int,
         version_ids: list[int] | None = None,
         indexed: bool = False,
+        past: PastParts | None = None,
         vectors: bool = False,
     ) -> Iterator[Callable[[], ArmRows]]:
         """The dense arm of a hybrid search, under way while the caller looks words up and runs the other arm.
@@ -209,13 +223,17 @@ class SearchRepository:
             limit: How many chunks at most.
             version_ids: Only chunks of these document versions; None for all.
             indexed: As in `dense`.
+            past: As in `dense`.
             vectors: Whether stored vectors are wanted too.
 
         Yields:
             What waits for the rows; to be called once.
         """
-        params = _dense_params(scope, collection, embedding, limit=limit, version_ids=version_ids, indexed=indexed)
-        with self._database.read_ahead(scope, _SQL["hybrid_dense"], params | {"vectors": vectors}) as fetch:
+        params = _dense_params(
+            scope, collection, embedding, limit=limit, version_ids=version_ids, indexed=indexed, past=past
+        )
+        statement = _SQL["hybrid_dense"] if past is None else _PAST["dense"]
+        with self._database.read_ahead(scope, statement, params | {"vectors": vectors}) as fetch:
             yield lambda: _arm_rows(fetch())
 
     def hybrid_lexical(
@@ -228,15 +246,17 @@ class SearchRepository:
         query: Mapping[int, float],
         limit: int,
         version_ids: list[int] | None = None,
+        past: PastParts | None = None,
         vectors: bool = False,
     ) -> ArmRows:
         """The lexical arm of a hybrid search; arguments as in `lexical` and `hybrid_dense`."""
         params = _lexical_params(
-            scope, collection, conditions=conditions, query=query, limit=limit, version_ids=version_ids
+            scope, collection, conditions=conditions, query=query, limit=limit, version_ids=version_ids, past=past
         )
+        statement = _SQL["hybrid_lexical"] if past is None else _PAST["lexical"]
         params |= {"embedding": HalfVector(embedding), "vectors": vectors}
         with self._database.single_reads(scope) as connection:
-            return _arm_rows(rows(connection, _SQL["hybrid_lexical"], params))
+            return _arm_rows(rows(connection, statement, params))
 
     def document_frequencies(self, scope: Scope, collection: Collection, lexemes: Sequence[int]) -> dict[int, int]:
         """In how many chunks each lexeme stands, by the last refresh; lexemes never seen are absent."""
@@ -325,9 +345,11 @@ def _dense_params(
     limit: int,
     version_ids: list[int] | None,
     indexed: bool,
+    past: PastParts | None,
 ) -> dict[str, Any]:
     # The index gives out as many as it keeps candidates, so more have to be kept where more are wanted.
-    wider = min(limit, _MAX_EF_SEARCH) if indexed and limit > DEFAULT_EF_SEARCH else None
+    approximate = indexed if past is None else past.indexed
+    wider = min(limit, _MAX_EF_SEARCH) if approximate and limit > DEFAULT_EF_SEARCH else None
     return {
         **_base(scope, collection),
         "embedding": HalfVector(embedding),
@@ -336,6 +358,7 @@ def _dense_params(
         "as_of": scope.as_of,
         "indexed": indexed,
         "ef_search": wider,
+        **_parts(past),
     }
 
 
@@ -347,6 +370,7 @@ def _lexical_params(
     query: Mapping[int, float],
     limit: int,
     version_ids: list[int] | None,
+    past: PastParts | None,
 ) -> dict[str, Any]:
     return {
         **_base(scope, collection),
@@ -355,7 +379,14 @@ def _lexical_params(
         "limit": limit,
         "version_ids": version_ids,
         "as_of": scope.as_of,
+        **_parts(past),
     }
+
+
+def _parts(past: PastParts | None) -> dict[str, Any]:
+    if past is None:
+        return {}
+    return {"current": past.current, "starts": past.starts, "ends": past.ends, "version_ids": past.version_ids}
 
 
 def _arm_rows(found: Sequence[TupleRow]) -> ArmRows:

@@ -19,8 +19,10 @@ from recollect.store.export import ExportRepository
 from recollect.store.fact_search import FactSearchRepository
 from recollect.store.facts import FactRepository
 from recollect.store.history import HistoryRepository
+from recollect.store.history_index import HistoryIndexer
 from recollect.store.memory import MemoryRepository
 from recollect.store.migrate import migrate
+from recollect.store.past import PastRepository
 from recollect.store.recall import RecallRepository
 from recollect.store.search import SearchRepository
 from recollect.store.search_health import SearchHealthRepository
@@ -82,11 +84,11 @@ class Store:
         self.recalls = RecallRepository(self.database)
         self.facts = FactRepository(self.database)
         self.fact_search = FactSearchRepository(self.database)
-        self.dense_indexer = DenseIndexer(
-            self.database,
-            self.collections,
-            threshold=index_threshold,
-            machine=this_machine() if self._server else None,
+        self.past = PastRepository(self.database)
+        machine = this_machine() if self._server else None
+        self.dense_indexer = DenseIndexer(self.database, self.collections, threshold=index_threshold, machine=machine)
+        self.history_indexer = HistoryIndexer(
+            self.database, self.collections, threshold=index_threshold, machine=machine
         )
 
     def close(self) -> None:

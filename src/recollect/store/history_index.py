@@ -1,0 +1,163 @@
+"""Indexes of a collection's closed rows, made in segments once enough has been closed.
+
+A segment covers the rows that were closed in a stretch of time. It is made when that time is over, so that no writer
+has to keep it up; what is closed later waits for the next one and is compared one by one until then. Small segments are
+replaced by one that covers their time too.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from psycopg import sql
+
+from recollect.model import Scope
+from recollect.store.database import Connection, Database, rows
+from recollect.store.dense_index import EF_CONSTRUCTION, INDEX_THRESHOLD_CHUNKS, one_at_a_time
+from recollect.store.sql import queries
+from recollect.store.tuning import Machine, index_build_settings
+
+if TYPE_CHECKING:
+    from recollect.store.collections import Collection, CollectionRepository
+
+_SQL = queries("past")
+
+_WHERE = sql.SQL(
+    "WHERE tenant_id = {tenant_id} AND collection_id = {collection_id} "
+    "AND known_to >= {first}::timestamptz AND known_to < {past}::timestamptz"
+)
+_VECTORS = sql.SQL(
+    "CREATE INDEX CONCURRENTLY {name} ON chunk_vectors USING hnsw ((embedding::halfvec({dimension})) halfvec_ip_ops) "
+    "WITH (m = 16, ef_construction = {ef_construction}) "
+)
+_LEXICAL = sql.SQL("CREATE INDEX CONCURRENTLY {name} ON chunk_lexical USING gin (lexemes) ")
+
+# The estimate of how many rows were known at a moment is good to one in so many.
+_SHARES = [number / 64 for number in range(65)]
+
+
+class HistoryIndexer:
+    """Makes the segments of a collection's history.
+
+    Args:
+        database: The store's connections.
+        collections: Finds collections.
+        threshold: Chunks from which on a collection's vectors have an approximate index; smaller ones need no segments.
+        machine: The server's, where its memory is known.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        collections: CollectionRepository,
+        *,
+        threshold: int = INDEX_THRESHOLD_CHUNKS,
+        machine: Machine | None = None,
+    ) -> None:
+        self._database = database
+        self._collections = collections
+        self._threshold = threshold
+        self._machine = machine
+
+    def due(self, scope: Scope, name: str) -> bool:
+        """Whether enough of an indexed collection has been closed since its last segment was made.
+
+        That is twice what gets an index, and half of what is current.
+        """
+        place = self._collections.find(scope, name)
+        if place is None or not place.indexed:
+            return False
+        with self._database.single_reads(scope) as connection:
+            waiting = rows(connection, _SQL["uncovered"], _params(scope, place), prepare=False)[0][0]
+        return bool(waiting >= max(2 * self._threshold, place.chunk_count // 2))
+
+    def build(self, scope: Scope, name: str, *, until: datetime | None = None) -> None:
+        """Make a segment of what has been closed since the last one, which it replaces if that one is small.
+
+        Readers and writers go on meanwhile. An interrupted build leaves indexes behind that the next one removes.
+
+        Args:
+            scope: Whose collection.
+            name: The collection's.
+            until: Only of what was closed before this moment; None: of all.
+
+        Raises:
+            NotFoundError: The collection does not exist.
+        """
+        place = self._collections.get(scope, name)
+        params = _params(scope, place)
+        with self._database.autocommit() as connection, one_at_a_time(connection, place.collection_id):
+            _drop_leftovers(connection, params)
+            last = rows(connection, _SQL["last_segment"], params)
+            swallowed = [row for row in last if row[2] < place.chunk_count]
+            first = _first(connection, params, swallowed)
+            segment_id, past, sound = rows(connection, _SQL["number"], {"first": first, "until": until})[0]
+            if not sound:
+                return
+            self._make(connection, scope, place, segment_id, first, past)
+            with self._database.transaction(scope) as writing:
+                if rows(writing, _SQL["hold"], params):
+                    # Statements of their own, after the lock: their snapshots hold what it waited for.
+                    writing.execute(_SQL["lock_state"], params)
+                    writing.execute(_SQL["replace"], {**params, "segment_ids": [row[0] for row in swallowed]})
+                    made = {"segment_id": segment_id, "first": first, "past": past, "shares": _SHARES}
+                    writing.execute(_SQL["add"], {**params, **made})
+            # Afterwards: searches that were planned before may still use them, and find their rows without them too.
+            _drop_leftovers(connection, params)
+
+    def _make(
+        self, connection: Connection, scope: Scope, place: Collection, segment_id: int, first: str, past: str
+    ) -> None:
+        where = _WHERE.format(
+            tenant_id=sql.Literal(scope.tenant_id),
+            collection_id=sql.Literal(place.collection_id),
+            first=sql.Literal(first),
+            past=sql.Literal(past),
+        )
+        vectors = _VECTORS.format(
+            name=sql.Identifier(f"chunk_vectors_past_{place.collection_id}_{segment_id}"),
+            dimension=sql.Literal(place.embedding_dimension),
+            ef_construction=sql.Literal(EF_CONSTRUCTION),
+        )
+        lexical = _LEXICAL.format(name=sql.Identifier(f"chunk_lexical_past_{place.collection_id}_{segment_id}"))
+        for setting, value in self._room(place).items():
+            connection.execute(sql.SQL("SET {} = {}").format(sql.Identifier(setting), sql.Literal(value)))
+        try:
+            connection.execute(vectors + where)
+            connection.execute(lexical + where)
+        finally:
+            if not connection.closed:
+                for setting in self._room(place):
+                    connection.execute(sql.SQL("RESET {}").format(sql.Identifier(setting)))
+
+    def _room(self, place: Collection) -> dict[str, str]:
+        if self._machine is None:
+            return {}
+        # A segment and the small one that it replaces.
+        vectors = 2 * max(place.chunk_count, self._threshold)
+        return index_build_settings(self._machine, vectors=vectors, dimension=place.embedding_dimension)
+
+
+def drop_history_indexes(database: Database, scope: Scope, collection_id: int) -> None:
+    """Remove the indexes of a deleted collection's segments; does nothing where there are none."""
+    params = {"tenant_id": scope.tenant_id, "collection_id": collection_id}
+    with database.autocommit() as connection:
+        if rows(connection, _SQL["leftovers"], params):
+            with one_at_a_time(connection, collection_id):
+                _drop_leftovers(connection, params)
+
+
+def _params(scope: Scope, place: Collection) -> dict[str, Any]:
+    return {"tenant_id": scope.tenant_id, "collection_id": place.collection_id}
+
+
+def _first(connection: Connection, params: dict[str, Any], swallowed: list[Any]) -> str:
+    if swallowed:
+        return str(swallowed[0][1])
+    return str(rows(connection, _SQL["covered_until"], params)[0][0])
+
+
+def _drop_leftovers(connection: Connection, params: dict[str, Any]) -> None:
+    for (name,) in rows(connection, _SQL["leftovers"], params):
+        connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(name)))

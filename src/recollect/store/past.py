@@ -1,0 +1,146 @@
+"""Searches of the past through indexes: which parts of a collection's history a moment is looked for in.
+
+What was known at a moment and is not any more lies in segments by the time when it was closed
+(`recollect.store.history_index`). Segments that the moment meets in many rows are searched through their indexes, as
+what is current still; the few rows elsewhere are compared one by one, by their versions.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg.rows import TupleRow
+
+from recollect.model import Scope
+from recollect.store.collections import Collection
+from recollect.store.database import Database, rows
+from recollect.store.sql import queries
+
+_SQL = queries("past")
+
+#: Up to so many chunks of a part are compared one by one: about what an index takes to find none among many others.
+FEW_CHUNKS = 5_000
+
+#: What no segment holds yet is compared one by one, up to so many chunks.
+MOST_CHUNKS = 60_000
+
+# Below this share of a segment's rows an index goes through too many others; the estimate is good to a sixty-fourth.
+_FEW = 1 / 32
+
+
+@dataclass(frozen=True, slots=True)
+class PastParts:
+    """Where to look for what was known at a moment; the parts have no row in common.
+
+    Attributes:
+        current: Whether to go through the indexes of current rows.
+        starts: The segments to search through their indexes: their rows were closed at these moments or later …
+        ends: … and before these; PostgreSQL's own way of writing them.
+        version_ids: Versions beside these parts, whose chunks are compared one by one.
+    """
+
+    current: bool
+    starts: list[str]
+    ends: list[str]
+    version_ids: list[int]
+
+    def __bool__(self) -> bool:
+        return bool(self.current or self.starts or self.version_ids)
+
+    @property
+    def indexed(self) -> bool:
+        """Whether an approximate index takes part."""
+        return self.current or bool(self.starts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    start: str
+    end: str
+    chunks: float
+    segment: bool
+
+
+class PastRepository:
+    """Plans searches of the past.
+
+    Args:
+        database: The store's connections.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def plan(self, scope: Scope, place: Collection) -> PastParts | None:
+        """The parts in which everything lies that was known in a collection at the scope's moment.
+
+        Returns:
+            None where the versions of then have to be looked up instead: expired ones are among them, or too much was
+            closed since the last segment was made.
+        """
+        if scope.as_of is None:
+            return None
+        params: dict[str, Any] = {
+            "tenant_id": scope.tenant_id,
+            "collection_id": place.collection_id,
+            "as_of": scope.as_of,
+        }
+        with self._database.single_reads(scope) as connection:
+            found = rows(connection, _SQL["segments"], params)
+            if found[0][0]:
+                return None
+            through, beside = _divided(found, scope.as_of.timestamp())
+            params |= {
+                "few": _versions(place, FEW_CHUNKS),
+                "starts": [part.start for part in beside],
+                "ends": [part.end for part in beside],
+                "limits": [_versions(place, FEW_CHUNKS if part.segment else MOST_CHUNKS) for part in beside],
+            }
+            known = rows(connection, _SQL["known_then"], params, prepare=False)
+        return _planned(known, through, beside, params["few"], params["limits"])
+
+
+def _divided(found: Sequence[TupleRow], moment: float) -> tuple[list[_Part], list[_Part]]:
+    """Segments to search through their indexes, and the rest of the closed rows, part by part."""
+    segments = [row[1:] for row in found if row[1] is not None]
+    through: list[_Part] = []
+    beside: list[_Part] = []
+    for start, end, chunks, begins, ends, reaches in segments:
+        # The first of `begins` is never later than what begins first: closing what has expired lowers it.
+        if not reaches or not begins or begins[0] > moment:
+            continue
+        share = (bisect_right(begins, moment) - bisect_right(ends, moment)) / len(begins)
+        part = _Part(start, end, share * chunks, segment=True)
+        (through if share >= _FEW and part.chunks > FEW_CHUNKS else beside).append(part)
+    last = segments[-1][1] if segments else "-infinity"
+    return through, [*beside, _Part(last, "infinity", 0.0, segment=False)]
+
+
+def _planned(
+    known: Sequence[TupleRow], through: list[_Part], beside: list[_Part], few: int, limits: Sequence[int]
+) -> PastParts | None:
+    by_part: dict[int, list[int]] = {}
+    for number, version_id, _ in known:
+        by_part.setdefault(number, []).append(version_id)
+    current = len(by_part.get(0, ())) > few
+    version_ids = [] if current else by_part.get(0, [])
+    through = list(through)
+    for number, (part, limit) in enumerate(zip(beside, limits, strict=True), 1):
+        own = by_part.get(number, [])
+        if len(own) <= limit:
+            version_ids = version_ids + own
+        elif part.segment:
+            through.append(part)
+        else:
+            return None
+    return PastParts(current, [part.start for part in through], [part.end for part in through], sorted(version_ids))
+
+
+def _versions(place: Collection, chunks: int) -> int:
+    """How many versions have so many chunks, by the collection's average."""
+    if not place.chunk_count or not place.document_count:
+        return chunks
+    return max(1, chunks * place.document_count // place.chunk_count)
