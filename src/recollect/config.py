@@ -206,7 +206,11 @@ class TemporalConfig(_Section):
         ("critical", "compliance", "legal"), description="Documents with one of these tags never expire."
     )
     auto_expire: bool = Field(True, description="Whether searches leave out what has expired; otherwise cleanup does.")
-    cleanup_interval_hours: float = Field(24.0, gt=0, description="Hours between two clean-ups by a worker.")
+    cleanup_interval_hours: float = Field(
+        24.0,
+        ge=0,
+        description="Hours between two clean-ups by whichever process is open for a minute or more; 0: none.",
+    )
     indexing: TemporalIndexingConfig = TemporalIndexingConfig()
 
 

@@ -208,19 +208,14 @@ class History:
         return store.expiry.close_all(scope, place)
 
     def cleanup(self, *, tenant_id: int | None = None) -> CleanupReport:
-        """Close what has expired, and keep the audit's partitions: what a worker does every so many hours.
+        """Close what has expired, and keep the audit's partitions: what is done every so many hours anyway.
 
         Args:
             tenant_id: Whose documents; None: the default tenant's. Partitions hold the records of all tenants.
         """
-        settings = self.config.temporal.indexing
-        expired = self.cleanup_expired(tenant_id=tenant_id)
-        dropped = self._parts.store.audit.maintain(
-            scope_of(tenant_id),
-            partitions=settings.time_partitions,
-            retention_days=settings.partition_retention_days,
-        )
-        return CleanupReport(expired=expired, partitions_dropped=dropped)
+        from recollect.pipeline.upkeep import clean_up
+
+        return clean_up(self._parts.store, self.config.temporal, scope_of(tenant_id))
 
     def diff_evidence(
         self,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from recollect.memory.consolidation import Consolidator
     from recollect.memory.facts import FactMemory
     from recollect.memory.service import Memory
+    from recollect.pipeline.upkeep import Upkeep
     from recollect.retrieval.search import Searcher
     from recollect.retrieval.turns import TurnTerms
     from recollect.retrieval.why_not import WhyNotInquiry
@@ -65,17 +66,20 @@ class Parts:
         self._terms: dict[int, TurnTerms] = {}
         self._questions: dict[int, EmbeddingProvider] = {}
         self._patterns: QueryPatternTracker | None = None
+        self._upkeep: Upkeep | None = None
 
     def close(self) -> None:
         """Close the store and let go of its server; the next use opens it again."""
         with self._lock:
+            if self._upkeep is not None:
+                self._upkeep.close()
             if self._searcher is not None:
                 self._searcher.close()
             if self._patterns is not None:
                 self._patterns.close()
             if self._store is not None:
                 self._store.close()
-            self._searcher = self._store = self._patterns = None
+            self._searcher = self._store = self._patterns = self._upkeep = None
             self._memories = {}
             self._questions = {}
 
@@ -116,6 +120,11 @@ class Parts:
                     index_threshold=storage.index_threshold,
                     expiry=_expiry_policy(self._config),
                 )
+                if self._config.temporal.cleanup_interval_hours:
+                    from recollect.pipeline.upkeep import Upkeep
+
+                    self._upkeep = Upkeep(self._store, self._config.temporal)
+                    self._upkeep.start()
             return self._store
 
     @cached_property

@@ -29,6 +29,7 @@ from recollect.store.search_health import SearchHealthRepository
 from recollect.store.status import StatusRepository
 from recollect.store.token_vectors import TokenVectorRepository
 from recollect.store.tuning import this_machine
+from recollect.store.upkeep import UpkeepRepository
 from recollect.store.why_not import StandingRepository
 from recollect.store.writer import DocumentWriter
 
@@ -71,6 +72,7 @@ class Store:
         self.expiry = ExpiryRepository(self.database)
         self.history = HistoryRepository(self.database, expiry=expiry)
         self.audit = AuditRepository(self.database)
+        self.upkeep = UpkeepRepository(self.database)
         self.erasure = ErasureRepository(self.database, self.audit)
         self.access = AccessRepository(self.database)
         self.acronyms = AcronymRepository(self.database)

@@ -1,0 +1,114 @@
+"""The clean-up every so many hours, by whichever process is there."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from recollect.errors import StoreError
+from recollect.model import Scope
+from recollect.model.history import CleanupReport
+
+if TYPE_CHECKING:
+    from recollect.config import TemporalConfig
+    from recollect.store.store import Store
+
+logger = logging.getLogger(__name__)
+
+#: A process that lives shorter than this leaves the clean-up to others.
+FIRST_LOOK_SECONDS = 60.0
+
+#: How often a process looks whether the clean-up is due, at most.
+LOOK_SECONDS = 600.0
+
+# A clean-up under way ends with the batch that it is at.
+_CLOSE_SECONDS = 10.0
+
+_TASK = "cleanup"
+
+
+def clean_up(store: Store, settings: TemporalConfig, scope: Scope) -> CleanupReport:
+    """Close what of a tenant has expired, and keep the audit's partitions.
+
+    Args:
+        store: Open.
+        settings: How long partitions are, and are kept.
+        scope: Whose documents; partitions hold the records of all tenants.
+    """
+    expired = store.expiry.close_all(scope)
+    dropped = store.audit.maintain(
+        scope,
+        partitions=settings.indexing.time_partitions,
+        retention_days=settings.indexing.partition_retention_days,
+    )
+    return CleanupReport(expired=expired, partitions_dropped=dropped)
+
+
+class Upkeep:
+    """Cleans up every so many hours, in a thread of its own; several processes share the work.
+
+    When a tenant was cleaned up last is kept in the store, so it makes no difference how many processes there are, or
+    how often they start. What fails is tried again at the next look.
+
+    Args:
+        store: Open; `close` comes before its own.
+        settings: What to do, and how often.
+        first_look_seconds: Seconds until the first look.
+        look_seconds: Seconds between two looks at most.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        settings: TemporalConfig,
+        *,
+        first_look_seconds: float = FIRST_LOOK_SECONDS,
+        look_seconds: float = LOOK_SECONDS,
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._first_look_seconds = first_look_seconds
+        self._interval_seconds = settings.cleanup_interval_hours * 3600
+        self._look_seconds = min(look_seconds, self._interval_seconds)
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to look; does nothing where the interval is 0."""
+        if self._interval_seconds and self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="recollect-upkeep", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """End the thread, after the batch that it is at; idempotent."""
+        self._closing.set()
+        if self._thread is not None:
+            self._thread.join(_CLOSE_SECONDS)
+
+    def look(self) -> int:
+        """Clean up for the tenants whose time has come; returns how many documents expired."""
+        from recollect.store.upkeep import every_tenant
+
+        expired = 0
+        for scope in every_tenant(self._store.database):
+            if self._closing.is_set():
+                break
+            if self._store.upkeep.claim(scope, _TASK, every_seconds=self._interval_seconds):
+                expired += clean_up(self._store, self._settings, scope).expired
+        return expired
+
+    def _run(self) -> None:
+        wait = self._first_look_seconds
+        while not self._closing.wait(wait):
+            wait = self._look_seconds
+            try:
+                expired = self.look()
+            except StoreError as exc:
+                logger.info("The periodic clean-up failed and is tried again later: %s", exc)
+                continue
+            except Exception:  # nobody waits for this thread: without a word it would just be gone
+                logger.warning("The periodic clean-up failed, and stops.", exc_info=True)
+                return
+            if expired:
+                logger.info("The periodic clean-up closed %d documents that had expired.", expired)
