@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions
+from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions, TemporalRAG, Turn
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
 from recollect.model import Scope
@@ -182,6 +182,97 @@ def test_todays_grants_decide_who_reads_the_past(rag: RAGPipeline):
 def lists_of(rag: RAGPipeline, table: str) -> list[tuple]:
     with rag.store.database.transaction(Scope()) as connection:
         return connection.execute(f"SELECT ctid::text, access_id FROM {table} ORDER BY 1").fetchall()
+
+
+def test_histories_and_evidence_of_what_he_may_not_read_do_not_exist(rag: RAGPipeline):
+    start = rag.get_document(SECRET).known_from
+    rag.ingest(Document(content="Annual salaries changed.", source=SECRET))
+    for ask in (rag.document_history, rag.document_diff):
+        assert ask(SECRET, principal=ANN).source == SECRET
+        with pytest.raises(NotFoundError):
+            ask(SECRET, principal=BOB)
+    told = rag.diff_evidence("annual salaries", from_time=start, principal=BOB)
+    assert (told.came, told.went, told.changed) == ((), (), ()) and {one.source for one in told.stayed} == {OPEN}
+    assert rag.diff_evidence("annual salaries", from_time=start, principal=ANN).came
+    bobs = TemporalRAG(rag, principal=BOB)
+    assert {one.source for one in bobs.search("annual salaries", as_of=start).results} == {OPEN}
+    assert all(citation.source == OPEN for citation in bobs.ask("What about annual salaries?").citations)
+
+
+@pytest.fixture
+def talked(rag: RAGPipeline) -> RAGPipeline:
+    rag.remember("anns", ["I plan my annual leave in May.", "And then I go sailing."], user="ann")
+    rag.remember("bobs", "My annual leave is in June.", user="bob")
+    rag.remember("nobodys", "Annual leave is for everybody.")
+    return rag
+
+
+def test_conversations_are_those_of_his_own_user_id(talked: RAGPipeline):
+    def heard(principal: Principal | None, **where) -> set[str]:
+        found = talked.recall("annual leave", principal=principal, **where)
+        return {one.episode.session for one in found}
+
+    assert heard(None) == {"anns", "bobs", "nobodys"}
+    assert heard(ANN) == heard(ANN, user="ann") == heard(ANN, session="anns") == {"anns"}
+    # Neither the name of somebody else, nor that of his session, nor being nobody in particular gets around it.
+    assert heard(ANN, user="bob") == heard(ANN, session="anns", user="bob") - {"anns"} == set()
+    assert heard(Principal(department="hr")) == heard(Principal(user_id="eve")) == set()
+    assert [one.name for one in talked.list_sessions(principal=BOB)] == ["bobs"]
+    assert talked.list_sessions(user="ann", principal=BOB) == []
+    for ask in (
+        lambda name: talked.recall("annual leave", session=name, principal=BOB),
+        lambda name: talked.get_session(name, principal=BOB),
+        lambda name: talked.session_turns(name, principal=BOB),
+    ):
+        messages = set()
+        for name in ("anns", "nobodys", "never"):
+            with pytest.raises(NotFoundError) as error:
+                ask(name)
+            messages.add(str(error.value).replace(name, "X"))
+        assert len(messages) == 1
+    assert len(talked.session_turns("anns", principal=ANN)) == 2
+
+
+def test_facts_are_those_of_his_own_conversations(pipeline: RAGPipeline):
+    for user, city in (("ann", "Lisbon"), ("bob", "Porto"), (None, "Bremen")):
+        pipeline.remember(f"{user}s", Turn(content=f"I live in {city}.", role=user or "Somebody"), user=user)
+    for episode in pipeline.recall("Who lives where?"):
+        assert episode.episode.session
+    pipeline.consolidate(min_retrievals=1)
+    facts = {fact.statement: fact for fact in pipeline.list_facts()}
+    assert len(facts) == 3
+    mine = pipeline.list_facts(principal=BOB)
+    assert [("Porto" in fact.statement) for fact in mine] == [True]
+    assert pipeline.list_facts(user="ann", principal=BOB) == pipeline.list_facts(session="anns", principal=BOB) == []
+    assert {one.fact.fact_id for one in pipeline.recall_facts("Who lives where?", principal=BOB)} == {mine[0].fact_id}
+    assert pipeline.recall_facts("Who lives where?", user="ann", principal=BOB) == []
+    assert pipeline.recall_facts("Who lives where?", principal=Principal(roles=("clerk",))) == []
+    others = [fact.fact_id for fact in facts.values() if fact.fact_id != mine[0].fact_id]
+    for fact_id in (*others, 987_654):
+        with pytest.raises(NotFoundError):
+            pipeline.get_fact(fact_id, principal=BOB)
+        with pytest.raises(NotFoundError):
+            pipeline.fact_history(fact_id, principal=BOB)
+    assert pipeline.get_fact(mine[0].fact_id, principal=BOB) == mine[0]
+    assert pipeline.fact_history(mine[0].fact_id, principal=BOB) == mine
+
+
+@pytest.mark.parametrize("strategy", ["rag", "hybrid", "episodic", "semantic", "bm25"])
+def test_contexts_of_documents_and_conversations_hold_what_is_his(talked: RAGPipeline, strategy: str):
+    for principal, allowed in (
+        (ANN, {OPEN, SECRET, "memory:anns"}),
+        (BOB, {OPEN, "memory:bobs"}),
+        (Principal(), {OPEN}),
+    ):
+        for user in (None, "ann", "bob"):
+            assembler = talked.context_assembler(user=user, principal=principal)
+            for session in (None, "anns", "bobs", "nobodys", "begins now"):
+                context = assembler.assemble("annual leave and secrets", strategy, 1_000, session)
+                assert set(context.sources) <= allowed
+                if principal is not ANN:
+                    assert "sailing" not in context.text and "Salaries" not in context.text
+    anns = talked.hybrid_retriever(principal=ANN).retrieve_hybrid("annual leave", "anns")
+    assert set(anns.sources) == {OPEN, SECRET, "memory:anns"}
 
 
 def test_a_list_of_these_documents_alone_is_changed_where_it_is(rag: RAGPipeline):

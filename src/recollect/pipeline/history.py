@@ -13,7 +13,7 @@ from recollect.pipeline.parts import Parts, scope_of
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
-    from recollect.model import RetrievalOptions
+    from recollect.model import Principal, RetrievalOptions
     from recollect.model.history import AuditRecord, DocumentHistory, ErasureReceipt, EvidenceDiff
     from recollect.model.time import Duration, Moment
     from recollect.store.writer import WrittenDocument
@@ -32,18 +32,21 @@ class History:
     config: RAGConfig
     _parts: Parts
 
-    def document_history(self, document: int | str, *, tenant_id: int | None = None) -> DocumentHistory:
+    def document_history(
+        self, document: int | str, *, tenant_id: int | None = None, principal: Principal | None = None
+    ) -> DocumentHistory:
         """Every version of a document, oldest first; the document may be deleted.
 
         Args:
             document: By id or by source.
             tenant_id: Whose; None: the default tenant's.
+            principal: Who asks: what he may not read does not exist for him; None: the owner of the store.
 
         Raises:
             NotFoundError: There is none.
             UsageError: Several have that source.
         """
-        scope = scope_of(tenant_id)
+        scope = self._parts.scope(tenant_id, principal=principal)
         return self._parts.store.history.versions(scope, self._parts.store.documents.resolve(scope, document))
 
     def document_diff(
@@ -54,6 +57,7 @@ class History:
         to_version: int | None = None,
         context_lines: int = 3,
         tenant_id: int | None = None,
+        principal: Principal | None = None,
     ) -> VersionDiff:
         """How the text of a document changed from one version to another, as a unified diff.
 
@@ -63,13 +67,14 @@ class History:
             to_version: None: the newest.
             context_lines: Unchanged lines shown around each change.
             tenant_id: Whose; None: the default tenant's.
+            principal: Who asks: what he may not read does not exist for him; None: the owner of the store.
 
         Raises:
             NotFoundError: There is no such document or version.
             UsageError: The document has one version only, and none is named.
         """
-        scope = scope_of(tenant_id)
-        history = self.document_history(document, tenant_id=tenant_id)
+        scope = self._parts.scope(tenant_id, principal=principal)
+        history = self.document_history(document, tenant_id=tenant_id, principal=principal)
         known = [version.version for version in history.versions]
         last = known[-1] if to_version is None else to_version
         first = (
@@ -226,6 +231,7 @@ class History:
         options: RetrievalOptions | None = None,
         collection: str | None = None,
         tenant_id: int | None = None,
+        principal: Principal | None = None,
     ) -> EvidenceDiff:
         """How the evidence for a question changed between two moments: what came, went, stayed and changed.
 
@@ -236,6 +242,7 @@ class History:
             options: How to search; None: as answers are searched for.
             collection: Where; None: the configured one.
             tenant_id: Whose; None: the default tenant's.
+            principal: Who asks: what he may not read does not exist for him; None: the owner of the store.
 
         Raises:
             UsageError: The question, an option or a time is not valid.
@@ -252,6 +259,7 @@ class History:
             options=options,
             collection=collection,
             tenant_id=tenant_id,
+            principal=principal,
         )
 
 

@@ -12,10 +12,11 @@ from recollect.errors import UsageError
 from recollect.model import RetrievalOptions, RetrievedContext
 from recollect.model.history import EvidenceDiff, MovedEvidence
 from recollect.model.time import Moment, read_time
-from recollect.pipeline.parts import Parts, scope_of
+from recollect.pipeline.parts import Parts
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
+    from recollect.model import Principal
 
 # Two passages of one document that have less in common than this are two passages, not one that changed.
 _SAME_PASSAGE = 0.4
@@ -33,6 +34,7 @@ def diff_evidence(
     options: RetrievalOptions | None,
     collection: str | None,
     tenant_id: int | None,
+    principal: Principal | None,
 ) -> EvidenceDiff:
     """See `recollect.pipeline.history.History.diff_evidence`."""
     now = datetime.now(UTC)
@@ -44,12 +46,10 @@ def diff_evidence(
     given = options or RetrievalOptions(top_k=config.answer.passages, mode=config.retrieval.mode)
     # Copies stand in for one another from one moment to the next: what is compared is what is there.
     given = replace(given, collapse_duplicates=False) if given.collapse_duplicates is None else given
-    before, after = (
-        parts.searcher.search(scope_of(tenant_id, moment), question, given, collection=name).results
-        for moment in (start, end)
-    )
+    scopes = [parts.scope(tenant_id, moment, principal=principal) for moment in (start, end)]
+    before, after = (parts.searcher.search(seen, question, given, collection=name).results for seen in scopes)
     pairs = match_passages(before, after)
-    history, scope = parts.store.history, scope_of(tenant_id)
+    history, scope = parts.store.history, parts.scope(tenant_id, principal=principal)
     kept_before = {old.chunk_id for old, _ in pairs}
     kept_after = {new.chunk_id for _, new in pairs}
     went = [one for one in before if one.chunk_id not in kept_before]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from recollect.config import RAGConfig
 from recollect.errors import UsageError
-from recollect.model import Answer, Document, RetrievalOptions, RetrievedContext, SearchReply
+from recollect.model import Answer, Document, Principal, RetrievalOptions, RetrievedContext, SearchReply
 from recollect.model.time import Duration, Moment, MomentRange, read_duration, read_time
 from recollect.pipeline.rag import RAGPipeline
 
@@ -28,6 +28,7 @@ class TemporalRAG:
         pipeline: The pipeline, or the settings of one that this object opens and closes; None: the default settings.
         collection: Where to search and to store; None: the configured collection.
         tenant_id: Whose knowledge; None: the default tenant's.
+        principal: Who asks, and stores: what he may not read does not exist for him; None: the owner of the store.
 
     Example:
         >>> from recollect import TemporalRAG
@@ -42,11 +43,13 @@ class TemporalRAG:
         *,
         collection: str | None = None,
         tenant_id: int | None = None,
+        principal: Principal | None = None,
     ) -> None:
         self._owns = not isinstance(pipeline, RAGPipeline)
         self._rag = pipeline if isinstance(pipeline, RAGPipeline) else RAGPipeline(pipeline)
         self._collection = collection
         self._tenant_id = tenant_id
+        self._principal = principal
 
     def __enter__(self) -> TemporalRAG:
         return self
@@ -87,7 +90,7 @@ class TemporalRAG:
             event_end=given.event_end if event_end is None else read_time(event_end, name="event_end"),
             ttl=given.ttl if ttl is None else ttl,
         )
-        return self._rag.ingest(timed, self._tenant_id, collection=self._collection)
+        return self._rag.ingest(timed, self._tenant_id, collection=self._collection, principal=self._principal)
 
     def search(
         self,
@@ -115,7 +118,14 @@ class TemporalRAG:
         """
         given = self._timed(options, event_window, event_time_range, ingestion_time_range)
         moment = _moment(as_of)
-        return self._rag.search(query, given, collection=self._collection, tenant_id=self._tenant_id, as_of=moment)
+        return self._rag.search(
+            query,
+            given,
+            collection=self._collection,
+            tenant_id=self._tenant_id,
+            as_of=moment,
+            principal=self._principal,
+        )
 
     def ask(
         self,
@@ -131,7 +141,14 @@ class TemporalRAG:
         base = options or replace(self._rag.default_options(), top_k=self._rag.config.answer.passages)
         given = self._timed(base, event_window, event_time_range, ingestion_time_range)
         moment = _moment(as_of)
-        return self._rag.ask(question, given, collection=self._collection, tenant_id=self._tenant_id, as_of=moment)
+        return self._rag.ask(
+            question,
+            given,
+            collection=self._collection,
+            tenant_id=self._tenant_id,
+            as_of=moment,
+            principal=self._principal,
+        )
 
     def find_recent_discoveries(
         self,
@@ -185,6 +202,7 @@ class TemporalRAG:
             options=options,
             collection=self._collection,
             tenant_id=self._tenant_id,
+            principal=self._principal,
         )
 
     def cleanup_expired(self) -> int:
