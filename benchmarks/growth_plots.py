@@ -74,13 +74,15 @@ def _at(*keys: str) -> Figure:
 
 
 def _chart(lines: dict, file: Path, label: str) -> Path:
-    from matplotlib import pyplot
+    from matplotlib import pyplot, ticker
 
     figure, axes = pyplot.subplots()
     for (name, colour, dash), points in lines.items():
         if points:
             axes.plot(*zip(*points, strict=True), label=name, color=colour, linestyle=dash, marker="o", markersize=3.5)
     axes.set(xscale="log", yscale="log", xlabel="chunks", ylabel=label)
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_minor_formatter(ticker.NullFormatter())
     axes.yaxis.set_major_formatter("{x:,.10g}")
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.grid(which="major", color="#d0d7de", linewidth=0.6)
