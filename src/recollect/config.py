@@ -183,6 +183,10 @@ class MemoryConfig(_Section):
         True, description="Whether the language model writes facts, where one is configured; else sentences are taken."
     )
     timeout_seconds: float = Field(60.0, gt=0, description="How long consolidation waits for the language model.")
+    adaptive_weights: bool = Field(
+        False, description="Whether feedback moves the weights of documents and memory in contexts."
+    )
+    max_weight_shift: float = Field(0.2, gt=0, le=0.5, description="How far feedback may move them.")
 
 
 class TemporalIndexingConfig(_Section):

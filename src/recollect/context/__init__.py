@@ -7,8 +7,9 @@ from recollect.context.assembler import ContextAssembler, ContextAssembly
 from recollect.context.assembly import AssembledContext, assemble
 from recollect.context.blocks import ContextBlock, context_block, defused
 from recollect.context.budget import counter_of, estimate_tokens
-from recollect.context.hybrid import HybridContext, HybridRetriever, RetrievalWeights
+from recollect.context.hybrid import HybridContext, HybridRetriever
 from recollect.context.merging import HybridPassage
+from recollect.context.weights import RetrievalWeights, WeightAdaptation
 
 __all__ = [
     "AssembledContext",
@@ -19,6 +20,7 @@ __all__ = [
     "HybridPassage",
     "HybridRetriever",
     "RetrievalWeights",
+    "WeightAdaptation",
     "assemble",
     "context_block",
     "counter_of",

@@ -7,14 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from recollect.context.budget import estimate_tokens
-from recollect.context.hybrid import (
-    DocumentSearch,
-    HybridContext,
-    HybridRetriever,
-    MemorySearch,
-    RetrievalWeights,
-)
+from recollect.context.hybrid import HybridContext, HybridRetriever
 from recollect.context.merging import HybridPassage
+from recollect.context.searches import DocumentSearch, MemorySearch
+from recollect.context.weights import Adapt, RetrievalWeights
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
@@ -80,6 +76,7 @@ class ContextAssembler:
         count_tokens: Counts tokens as the model does that will read the context.
         language: ISO 639-1, of documents and conversations.
         on_shown: Told which episodes a context shows, which then count as retrieved; None: every candidate does.
+        adapt: Says what feedback makes of the weights in a session, where both sides are searched; None: they stay.
     """
 
     def __init__(
@@ -96,6 +93,7 @@ class ContextAssembler:
         count_tokens: Callable[[str], int] = estimate_tokens,
         language: str = "en",
         on_shown: Callable[[Sequence[int]], None] | None = None,
+        adapt: Adapt | None = None,
     ) -> None:
         self._documents = documents
         self._memory = memory
@@ -108,6 +106,7 @@ class ContextAssembler:
         self._count_tokens = count_tokens
         self._language = language
         self._on_shown = on_shown
+        self._adapt = adapt
 
     def assemble(
         self,
@@ -161,4 +160,5 @@ class ContextAssembler:
             count_tokens=self._count_tokens,
             language=self._language,
             on_shown=self._on_shown,
+            adapt=self._adapt,
         )

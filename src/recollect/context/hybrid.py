@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, runtime_checkable
+from itertools import islice
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from recollect.context.assembly import SEPARATOR, AssembledContext, assemble
 from recollect.context.blocks import context_block
 from recollect.context.budget import estimate_tokens
 from recollect.context.merging import (
     HybridPassage,
+    is_echo,
     merged,
     passage_of_document,
     passage_of_fact,
     passages_of_memory,
-    without_echoes,
+    told_by,
 )
+from recollect.context.searches import DocumentSearch, FactSearch, MemorySearch
+from recollect.context.weights import Adapt, RetrievalWeights, WeightAdaptation
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import RetrievalOptions, RetrievedContext
 from recollect.model.facts import RecalledFact
@@ -35,107 +39,6 @@ _Answer = TypeVar("_Answer")
 
 _MAX_PASSAGES = 1_000
 _SPARE = 2
-_TOLERANCE = 0.01
-
-
-class DocumentSearch(Protocol):
-    """Finds passages of documents; `recollect.RAGPipeline` does."""
-
-    def retrieve(
-        self,
-        query: str,
-        options: RetrievalOptions | None = None,
-        *,
-        collection: str | None = None,
-        tenant_id: int | None = None,
-        as_of: datetime | None = None,
-        principal: Principal | None = None,
-    ) -> list[RetrievedContext]:
-        """The passages that answer a query, best first."""
-        ...
-
-
-class MemorySearch(Protocol):
-    """Finds turns of conversations; `recollect.RAGPipeline` does."""
-
-    def recall(
-        self,
-        query: str,
-        options: RecallOptions | None = None,
-        *,
-        session: str | None = None,
-        user: str | None = None,
-        tenant_id: int | None = None,
-        as_of: datetime | None = None,
-        principal: Principal | None = None,
-    ) -> list[Recollection]:
-        """The turns that answer a question, best first."""
-        ...
-
-
-@runtime_checkable
-class FactSearch(Protocol):
-    """Finds facts drawn from conversations; `recollect.RAGPipeline` does."""
-
-    def recall_facts(
-        self,
-        query: str,
-        options: RecallOptions | None = None,
-        *,
-        session: str | None = None,
-        user: str | None = None,
-        tenant_id: int | None = None,
-        as_of: datetime | None = None,
-        principal: Principal | None = None,
-    ) -> list[RecalledFact]:
-        """The facts that answer a question, best first."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class RetrievalWeights:
-    """What documents and memory weigh, which is also their share of the budget.
-
-    Attributes:
-        rag: Of documents, 0 to 1.
-        memory: Of conversations, 0 to 1.
-
-    Raises:
-        UsageError: One of them lies outside 0 to 1, or they do not add up to 1 (within 0.01).
-
-    Example:
-        >>> RetrievalWeights.rag_focused()
-        RetrievalWeights(rag=0.7, memory=0.3)
-    """
-
-    rag: float
-    memory: float
-
-    def __post_init__(self) -> None:
-        for name, weight in (("rag", self.rag), ("memory", self.memory)):
-            if not 0 <= weight <= 1:
-                raise UsageError(f"The weight {name!r} must lie between 0 and 1, not {weight!r}.")
-        # A hair more than the tolerance, for 0.51 + 0.5 is not 1.01 in binary.
-        if abs(self.rag + self.memory - 1) > _TOLERANCE + 1e-9:
-            raise UsageError(
-                f"The weights must add up to 1: rag {self.rag!r} and memory {self.memory!r} are "
-                f"{self.rag + self.memory:g}."
-            )
-
-    @classmethod
-    def balanced(cls) -> RetrievalWeights:
-        """Half and half."""
-        return cls(0.5, 0.5)
-
-    @classmethod
-    def rag_focused(cls) -> RetrievalWeights:
-        """Documents 70 %, memory 30 %."""
-        return cls(0.7, 0.3)
-
-    @classmethod
-    def memory_focused(cls) -> RetrievalWeights:
-        """Documents 40 %, memory 60 %."""
-        return cls(0.4, 0.6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,12 +50,14 @@ class HybridContext:
         passages: What is shown, in order of the numbers.
         context: The same as text, numbered, within the budget.
         weights: As used.
+        adaptation: How feedback has moved the weights; None: it is not asked.
     """
 
     query: str
     passages: tuple[HybridPassage, ...] = ()
     context: AssembledContext = field(default_factory=AssembledContext)
     weights: RetrievalWeights
+    adaptation: WeightAdaptation | None = None
 
     @property
     def text(self) -> str:
@@ -195,6 +100,7 @@ class HybridRetriever:
         count_tokens: Counts tokens as the model does that will read the context.
         language: ISO 639-1, of the words that both are reranked by.
         on_shown: Told which episodes a context shows, which then count as retrieved; None: every candidate does.
+        adapt: Says what feedback makes of the weights in a session; None: they stay.
 
     Example:
         >>> from recollect import RAGPipeline
@@ -217,6 +123,7 @@ class HybridRetriever:
         count_tokens: Callable[[str], int] = estimate_tokens,
         language: str = "en",
         on_shown: Callable[[Sequence[int]], None] | None = None,
+        adapt: Adapt | None = None,
     ) -> None:
         self._documents = documents
         self._memory = memory
@@ -232,6 +139,7 @@ class HybridRetriever:
         self._count_tokens = count_tokens
         self._language = language
         self._on_shown = on_shown
+        self._adapt = adapt
 
     def retrieve_hybrid(
         self,
@@ -260,8 +168,11 @@ class HybridRetriever:
         """
         if token_budget < 1:
             raise UsageError(f"token_budget must be at least 1, not {token_budget!r}.")
-        found = self._search(query, session_id, token_budget, as_of)
-        chosen = self._fitting(found, token_budget)
+        adaptation = None if self._adapt is None else self._adapt(self._weights, session_id)
+        weights = self._weights if adaptation is None else adaptation.weights
+        room = {"document": token_budget * weights.rag, "memory": token_budget * weights.memory}
+        found = self._search(query, session_id, token_budget, as_of, weights)
+        chosen = self._fitting(found, token_budget, room)
         context = assemble(
             [item.passage for item in chosen],
             token_budget=token_budget,
@@ -274,9 +185,11 @@ class HybridRetriever:
         )
         if self._on_shown is not None:
             self._on_shown([item.recollection.episode.episode_id for item in shown if item.recollection is not None])
-        return HybridContext(query=query, passages=shown, context=context, weights=self._weights)
+        return HybridContext(query=query, passages=shown, context=context, weights=weights, adaptation=adaptation)
 
-    def _search(self, query: str, session_id: str | None, budget: int, as_of: datetime | None) -> _Found:
+    def _search(
+        self, query: str, session_id: str | None, budget: int, as_of: datetime | None, weights: RetrievalWeights
+    ) -> _Found:
         # Enough of each side to fill the whole budget, should the other have nothing and passages be short.
         most = min(_MAX_PASSAGES, max(1, _SPARE * budget // TOKENS_A_PASSAGE))
         with ThreadPoolExecutor(2, thread_name_prefix="recollect-memory") as executor:
@@ -286,11 +199,10 @@ class HybridRetriever:
             turns, facts = remembered.result(), known.result()
         documents = [passage_of_document(passage) for passage in passages if passage.content.strip()]
         memory = passages_of_memory(turns, query)
-        shares = {"document": self._weights.rag, "memory": self._weights.memory}
+        shares = {"document": weights.rag, "memory": weights.memory}
         everything = [*documents, *memory, *(passage_of_fact(one) for one in facts)]
         order = merged(query, everything, shares, language=self._language)
-        passages_shown = without_echoes(order, facts_first=self._facts_first)
-        return _Found(tuple(passages_shown), _reserve(passages_shown, budget, shares))
+        return _Found(tuple(order), _reserve(order, budget, shares))
 
     def _retrieved(self, query: str, limit: int, as_of: datetime | None) -> list[RetrievedContext]:
         if self._documents is None:
@@ -332,11 +244,11 @@ class HybridRetriever:
         except NotFoundError:  # a conversation that begins with this question
             return [] if self._user is None else search(query, options, **whose)
 
-    def _fitting(self, found: _Found, budget: int) -> list[HybridPassage]:
-        """What is shown, best first: each side within its share, then the best of the rest while there is room."""
-        room = {"document": budget * self._weights.rag, "memory": budget * self._weights.memory}
+    def _fitting(self, found: _Found, budget: int, room: dict[str, float]) -> list[HybridPassage]:
+        """What is shown, best first: each side within its ``room``, then the best of the rest while there is some."""
         costs = {item.passage.chunk_id: self._cost(item) for item in found.passages}
         chosen: set[int] = set()
+        told: set[int] = set()
         left = float(budget)
         own = [item for item in found.passages if item.passage.chunk_id not in found.reserve]
         first = [item for item in own if self._facts_first and item.kind == "fact"]
@@ -345,14 +257,17 @@ class HybridRetriever:
             for item in items:
                 key = item.passage.chunk_id
                 limit = min(room[item.side], left) if shared else left
-                if key not in chosen and costs[key] <= limit:
-                    room[item.side] -= costs[key]
-                    left -= costs[key]
-                    chosen.add(key)
+                # Of a fact and the turn that it was drawn from, one is enough.
+                if key in chosen or costs[key] > limit or is_echo(item, told):
+                    continue
+                room[item.side] -= costs[key]
+                left -= costs[key]
+                chosen.add(key)
+                told |= told_by(item)
         kept = [item for item in found.passages if item.passage.chunk_id in chosen]
         # The best that is too long for what is left comes last: as many of its sentences are shown as fit.
-        rest = [item for item in found.passages if item.passage.chunk_id not in chosen]
-        return [*kept, *rest[:1]]
+        rest = (item for item in found.passages if item.passage.chunk_id not in chosen and not is_echo(item, told))
+        return [*kept, *islice(rest, 1)]
 
     def _cost(self, item: HybridPassage) -> int:
         return self._count_tokens(context_block(item.passage, number=10) + SEPARATOR)

@@ -194,24 +194,20 @@ def passage_of_fact(found: RecalledFact) -> HybridPassage:
     )
 
 
-def without_echoes(items: Sequence[HybridPassage], *, facts_first: bool = False) -> list[HybridPassage]:
-    """Of a fact and a turn that it was drawn from, the better one alone.
+def told_by(item: HybridPassage) -> set[int]:
+    """The episodes that a passage says, so that a fact drawn from one of them says nothing more."""
+    if item.fact is not None:
+        return _rests_on(item)
+    if item.recollection is None:
+        return set()
+    one = item.recollection
+    return {turn.episode_id for turn in (*one.before, one.episode, *one.after)}
 
-    Args:
-        items: Best first.
-        facts_first: Whether the fact stays in any case.
-    """
-    order = sorted(items, key=lambda item: item.kind != "fact") if facts_first else list(items)
-    told: set[int] = set()
-    kept: set[int] = set()
-    for item in order:
-        episodes = _rests_on(item)
-        # Of a turn's neighbours, the fact says nothing.
-        if episodes and told.issuperset(episodes):
-            continue
-        told.update(episodes)
-        kept.add(item.passage.chunk_id)
-    return [item for item in items if item.passage.chunk_id in kept]
+
+def is_echo(item: HybridPassage, told: set[int]) -> bool:
+    """Whether what is shown says already what a passage would: a fact's turns, or a turn itself or as a fact."""
+    episodes = _rests_on(item)
+    return bool(episodes) and episodes <= told
 
 
 def _rests_on(item: HybridPassage) -> set[int]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from recollect.config import RAGConfig
     from recollect.context import ContextAssembler, HybridRetriever, RetrievalWeights
+    from recollect.context.weights import Adapt
     from recollect.memory import QueryPatternTracker
     from recollect.model import Principal, RetrievalOptions, RetrievedContext
     from recollect.model.facts import RecalledFact
@@ -31,6 +32,8 @@ class _Whole(Protocol):
     def _parts(self) -> Parts: ...
 
     def _note_shown(self, tenant_id: int | None, episode_ids: Sequence[int]) -> None: ...
+
+    def _adapt(self, tenant_id: int | None, principal: Principal | None) -> Adapt | None: ...
 
     def retrieve(
         self,
@@ -246,6 +249,7 @@ class Conversations:
             count_tokens=count_tokens or self._parts.count_tokens,
             language=self.config.language,
             on_shown=partial(self._note_shown, tenant_id),
+            adapt=self._adapt(tenant_id, principal),
         )
 
     def context_assembler(
@@ -273,6 +277,7 @@ class Conversations:
             count_tokens=count_tokens or self._parts.count_tokens,
             language=self.config.language,
             on_shown=partial(self._note_shown, tenant_id),
+            adapt=self._adapt(tenant_id, principal),
         )
 
     def _note_shown(self, tenant_id: int | None, episode_ids: Sequence[int]) -> None:

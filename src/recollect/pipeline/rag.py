@@ -14,6 +14,7 @@ from recollect.model import Answer, Document, Principal, RetrievalOptions, Retri
 from recollect.model.principal import read_permissions
 from recollect.pipeline.administration import Administration
 from recollect.pipeline.facts import SemanticMemory
+from recollect.pipeline.feedback import Feedback
 from recollect.pipeline.history import History
 from recollect.pipeline.memory import Conversations
 from recollect.pipeline.parts import DownloadProgress, Parts, scope_of
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from recollect.store.store import Store
 
 
-class RAGPipeline(Administration, Permitting, Conversations, SemanticMemory, History):
+class RAGPipeline(Administration, Permitting, Conversations, SemanticMemory, Feedback, History):
     """Ingests documents, searches them and answers from them.
 
     A context manager, safe to share between threads. Nothing is opened before it is needed: the store at the first

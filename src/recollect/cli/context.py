@@ -1,0 +1,146 @@
+"""``recollect context``: documents, conversations and facts, as a language model should read them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.cli._options import CollectionOption, command
+from recollect.cli._session import Session, argument_text
+
+if TYPE_CHECKING:
+    from recollect.context import ContextAssembly, HybridPassage
+
+_BUDGET = 2_000
+
+
+class Strategy(StrEnum):
+    """What a context is made of."""
+
+    HYBRID = "hybrid"
+    SEMANTIC = "semantic"
+    EPISODIC = "episodic"
+    RAG = "rag"
+    BM25 = "bm25"
+
+
+class Focus(StrEnum):
+    """What weighs more."""
+
+    BALANCED = "balanced"
+    RAG = "rag"
+    MEMORY = "memory"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "context")(_context)
+
+
+def _context(
+    session: Session,
+    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    *,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What is asked, in plain words.")],
+    conversation: Annotated[
+        str | None, typer.Option("--session", help="The conversation at hand; it may not have begun yet.")
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option(help="Search all of this user's conversations, beside the one named.")
+    ] = None,
+    strategy: Annotated[
+        Strategy,
+        typer.Option(help="Everything; by meaning, facts first; conversations alone; documents alone; by words."),
+    ] = Strategy.HYBRID,
+    focus: Annotated[
+        Focus, typer.Option(help="Documents and memory 50/50, 70/30 (rag), or 40/60 (memory).")
+    ] = Focus.MEMORY,
+    token_budget: Annotated[int, typer.Option(help="Tokens of the context at most.")] = _BUDGET,
+    as_of: Annotated[
+        str | None, typer.Option(metavar="TIME", help="What was known at this time (without a zone: UTC).")
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Say what each side weighs, and why.")] = False,
+) -> int:
+    """Print a context of documents, conversations and facts for a prompt, within a budget of tokens."""
+    from recollect.context import RetrievalWeights
+    from recollect.model.time import read_time
+
+    weights = {
+        Focus.BALANCED: RetrievalWeights.balanced(),
+        Focus.RAG: RetrievalWeights.rag_focused(),
+        Focus.MEMORY: RetrievalWeights.memory_focused(),
+    }[focus]
+    question = argument_text(text)
+    moment = None if as_of is None else read_time(as_of, name="--as-of")
+    with session.pipeline() as rag:
+        assembler = rag.context_assembler(weights=weights, user=None if user is None else argument_text(user))
+        found = assembler.assemble(
+            question,
+            strategy.value,
+            token_budget,
+            None if conversation is None else argument_text(conversation),
+            as_of=moment,
+        )
+    if session.json:
+        session.emit(_as_json(question, found, explain=explain))
+    else:
+        _show(session, found, explain=explain)
+    return 0
+
+
+def _as_json(query: str, found: ContextAssembly, *, explain: bool) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "query": query,
+        "strategy": found.strategy,
+        "used": found.used,
+        "token_count": found.token_count,
+        "text": found.text,
+        "passages": [_passage(number, one) for number, one in enumerate(found.passages, start=1)],
+    }
+    if explain:
+        shown["explain"] = _explanation(found)
+    return shown
+
+
+def _explanation(found: ContextAssembly) -> dict[str, Any]:
+    weights, adaptation = found.found.weights, found.found.adaptation
+    return {
+        "weights": {"rag": weights.rag, "memory": weights.memory},
+        "base": None if adaptation is None else {"rag": adaptation.base.rag, "memory": adaptation.base.memory},
+        "shift": None if adaptation is None else adaptation.shift,
+        "feedback": "not asked: [rag.memory] adaptive_weights is off" if adaptation is None else adaptation.explanation,
+    }
+
+
+def _passage(number: int, one: HybridPassage) -> dict[str, Any]:
+    passage = one.passage
+    return {
+        "number": number,
+        "kind": one.kind,
+        "source": one.source,
+        "score": one.score,
+        "content": one.content,
+        "section": passage.section,
+        "page": passage.page,
+        "start_offset": passage.start_offset if one.kind == "document" else None,
+        "end_offset": passage.end_offset if one.kind == "document" else None,
+        "metadata": dict(passage.metadata),
+    }
+
+
+def _show(session: Session, found: ContextAssembly, *, explain: bool) -> None:
+    from recollect.cli._terminal import plain
+
+    if found.text:
+        # A terminal would obey what a document holds; a file or a pipe gets the text as it is.
+        session.out.out(plain(found.text) if session.out.is_terminal else found.text, highlight=False)
+    kinds = {"document": "from documents", "memory": "from conversations", "fact": "from facts"}
+    counts = {kind: sum(one.kind == kind for one in found.passages) for kind in kinds}
+    parts = ", ".join(f"{count:,} {kinds[kind]}" for kind, count in counts.items() if count) or "nothing found"
+    session.note(f"{found.token_count:,} tokens: {parts}")
+    if explain:
+        told = _explanation(found)
+        used = told["weights"]
+        session.note(f"weights: documents {used['rag']:.2f}, memory {used['memory']:.2f} ({told['feedback']})")

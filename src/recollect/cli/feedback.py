@@ -1,0 +1,97 @@
+"""``recollect feedback``: whether what a context showed has helped."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.cli._options import command
+from recollect.cli._session import Session, argument_text
+
+if TYPE_CHECKING:
+    from recollect.context import WeightAdaptation
+
+app = typer.Typer(
+    help="Say whether passages of a context helped, and see or forget what that makes of the weights.",
+    no_args_is_help=True,
+)
+
+_Sources = Annotated[
+    list[str],
+    typer.Argument(metavar="SOURCE…", help="As the context named them: memory:chat-1, fact:7, hr/leave.md."),
+]
+_Conversation = Annotated[
+    str | None, typer.Option("--session", help="In contexts of this conversation; by default in all.")
+]
+
+
+def _helpful(session: Session, *, sources: _Sources, conversation: _Conversation = None) -> int:
+    """Say that passages helped."""
+    return _give(session, sources, conversation, helpful=True)
+
+
+def _not(session: Session, *, sources: _Sources, conversation: _Conversation = None) -> int:
+    """Say that passages did not help."""
+    return _give(session, sources, conversation, helpful=False)
+
+
+def _give(session: Session, sources: list[str], conversation: str | None, *, helpful: bool) -> int:
+    with session.pipeline() as rag:
+        adaptation = rag.feedback(
+            [argument_text(source) for source in sources], helpful=helpful, session=_name(conversation)
+        )
+        _tell(session, adaptation, on=rag.config.memory.adaptive_weights)
+    return 0
+
+
+def _show(session: Session, *, conversation: _Conversation = None) -> int:
+    """Show what feedback makes of the weights."""
+    with session.pipeline() as rag:
+        adaptation = rag.adapted_weights(session=_name(conversation))
+        _tell(session, adaptation, on=rag.config.memory.adaptive_weights)
+    return 0
+
+
+def _reset(session: Session, *, conversation: _Conversation = None) -> int:
+    """Forget the feedback: the weights are as before it."""
+    with session.pipeline() as rag:
+        count = rag.reset_feedback(session=_name(conversation))
+    if session.json:
+        session.emit({"forgotten": count})
+    else:
+        session.out.print(f"Forgot the feedback on {count:,} {'passage' if count == 1 else 'passages'}.")
+    return 0
+
+
+def _tell(session: Session, adaptation: WeightAdaptation, *, on: bool) -> None:
+    if session.json:
+        session.emit(_as_json(adaptation, on=on))
+        return
+    weights = adaptation.weights
+    session.out.print(f"documents {weights.rag:.2f}, memory {weights.memory:.2f} ({adaptation.explanation})")
+    if not on:
+        session.note("Contexts do not use this: set adaptive_weights = true in [rag.memory].")
+
+
+def _as_json(adaptation: WeightAdaptation, *, on: bool) -> dict[str, Any]:
+    return {
+        "on": on,
+        "weights": {"rag": adaptation.weights.rag, "memory": adaptation.weights.memory},
+        "base": {"rag": adaptation.base.rag, "memory": adaptation.base.memory},
+        "shift": adaptation.shift,
+        "tenant": asdict(adaptation.tenant),
+        "session": asdict(adaptation.session),
+        "explanation": adaptation.explanation,
+    }
+
+
+def _name(conversation: str | None) -> str | None:
+    return None if conversation is None else argument_text(conversation)
+
+
+command(app, "helpful")(_helpful)
+command(app, "not")(_not)
+command(app, "show")(_show)
+command(app, "reset")(_reset)

@@ -1,0 +1,51 @@
+"""Feedback on contexts in the store: counts, by session and in general."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from recollect.model import Scope
+from recollect.model.feedback import FeedbackCounts
+from recollect.model.memory import SessionRecord
+from recollect.store.database import Database, rows
+from recollect.store.memory import reader
+from recollect.store.sql import queries
+
+_SQL = queries("feedback")
+
+
+class FeedbackRepository:
+    """Counts what people say of the passages they were shown."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, scope: Scope, session: SessionRecord | None, counts: FeedbackCounts) -> None:
+        """Add to what was counted for a session; None: in general."""
+        with self._database.transaction(scope) as connection:
+            connection.execute(_SQL["add"], {**_place(scope, session), **asdict(counts)})
+
+    def counts(self, scope: Scope, session: str | None) -> tuple[FeedbackCounts, FeedbackCounts]:
+        """What was counted in general, and for the session of that name."""
+        params = {**reader(scope), "name": session}
+        with self._database.single_reads(scope) as connection:
+            found = {row[0]: _counts(row[1:]) for row in rows(connection, _SQL["counts"], params)}
+        return found.get(False, FeedbackCounts()), found.get(True, FeedbackCounts())
+
+    def reset(self, scope: Scope, session: SessionRecord | None) -> int:
+        """Forget what was counted for a session; None: in general.
+
+        Returns:
+            How many pieces of feedback that were.
+        """
+        with self._database.transaction(scope) as connection:
+            found = rows(connection, _SQL["reset"], _place(scope, session))
+        return int(found[0][0]) if found else 0
+
+
+def _place(scope: Scope, session: SessionRecord | None) -> dict[str, int | None]:
+    return {"tenant_id": scope.tenant_id, "session_id": None if session is None else session.session_id}
+
+
+def _counts(row: tuple[int, ...]) -> FeedbackCounts:
+    return FeedbackCounts(documents_helpful=row[0], documents_not=row[1], memory_helpful=row[2], memory_not=row[3])
