@@ -19,8 +19,10 @@ from recollect.model import (
     Scope,
     SearchReply,
 )
+from recollect.model.document_session import DocumentSession, SessionConfig
 from recollect.model.memory import RecallOptions, Recollection, Turn
 from recollect.pipeline import RAGPipeline
+from recollect.pipeline.sessions import SessionRAG
 from recollect.pipeline.temporal import TemporalRAG
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "Citation",
     "ContextAssembler",
     "Document",
+    "DocumentSession",
     "HybridRetriever",
     "Principal",
     "QueryPatternTracker",
@@ -42,6 +45,8 @@ __all__ = [
     "RetrievedContext",
     "Scope",
     "SearchReply",
+    "SessionConfig",
+    "SessionRAG",
     "TemporalRAG",
     "Turn",
 ]

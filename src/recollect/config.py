@@ -250,6 +250,19 @@ class AccessConfig(_Section):
     )
 
 
+class SessionDefaults(_Section):
+    """``[rag.session]``: how long the documents of a session stay, and how many there may be."""
+
+    ttl: str | float | None = Field(
+        3_600.0, description="How long a session lives: seconds, or 12h, 2d; None: until it is ended."
+    )
+    max_documents: int = Field(100, ge=1, le=1_000_000, description="Documents of a session at most.")
+    auto_cleanup: bool = Field(True, description="Whether whoever comes across an expired session removes it.")
+    when_full: Literal["error", "oldest"] = Field(
+        "error", description="What one document too many does: it is refused, or the oldest one goes."
+    )
+
+
 class RAGConfig(BaseSettings):
     """Every setting of recollect.
 
@@ -274,6 +287,7 @@ class RAGConfig(BaseSettings):
     answer: AnswerConfig = AnswerConfig()
     memory: MemoryConfig = MemoryConfig()
     temporal: TemporalConfig = TemporalConfig()
+    session: SessionDefaults = SessionDefaults()
     access: AccessConfig = Field(default_factory=AccessConfig)
 
     @classmethod

@@ -6,8 +6,10 @@
     ├── UsageError            the caller must change something
     │   └── ConfigurationError
     ├── NotFoundError         a collection, document or file that does not exist
+    │   └── SessionExpiredError     a session whose time is over
     ├── PermissionDeniedError the caller may see it, but not change it
     ├── ConflictError         what should be created exists already
+    │   └── SessionFullError        a session has no room for another document
     ├── ParseError            a file that cannot be read (path, reason)
     ├── StoreError            the database
     │   ├── StoreUnavailableError   it cannot be started or reached
@@ -38,12 +40,20 @@ class NotFoundError(RecollectError):
     """What was named does not exist in the caller's scope."""
 
 
+class SessionExpiredError(NotFoundError):
+    """The time of a session is over: it can be neither searched nor written."""
+
+
 class PermissionDeniedError(RecollectError):
     """The caller may see what was named, but not change it; what he may not see is a `NotFoundError`."""
 
 
 class ConflictError(RecollectError):
     """What should be created exists already."""
+
+
+class SessionFullError(ConflictError):
+    """A session has no room for another document."""
 
 
 class ParseError(RecollectError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from recollect.errors import NotFoundError
@@ -123,7 +123,12 @@ class Verifier:
         found, left = Findings(), Findings()
         if collection is None:
             self._outside(scopes, found, left, repair=repair)
-            places = [(scope, place) for scope in scopes for place in self._collections.list_all(scope)]
+            places = [
+                # A session's collection exists for whoever names it.
+                (replace(scope, session=place.collection_id) if place.hidden else scope, place)
+                for scope in scopes
+                for place in self._collections.list_all(scope, hidden=True)
+            ]
         else:
             places = [(scope, self._collections.get(scope, collection)) for scope in scopes]
         self._done, self._total = 0, sum(place.chunk_count for _, place in places)

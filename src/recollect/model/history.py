@@ -186,7 +186,9 @@ class CleanupReport:
     Attributes:
         expired: Documents that were closed because their time was over.
         partitions_dropped: Names of the audit's partitions that were past their retention.
+        sessions_ended: Sessions with documents that were removed because their time was over.
     """
 
     expired: int
     partitions_dropped: tuple[str, ...]
+    sessions_ended: int = 0

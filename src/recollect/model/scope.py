@@ -22,9 +22,12 @@ class Scope:
         as_of: Known time of the read (time-zone aware); None means the present.
         principal: Who reads: what he may not read does not exist for this read; None: an unrestricted caller.
         ranked_for: Whose department and roles move the order of results; it hides nothing.
+        session: The hidden collection (its id) of the document session that the read belongs to; None: documents of
+            sessions do not exist for this read.
     """
 
     tenant_id: int = DEFAULT_TENANT_ID
     as_of: datetime | None = None
     principal: Principal | None = None
     ranked_for: Principal | None = None
+    session: int | None = None

@@ -69,21 +69,16 @@ class Administration:
             ConflictError: There is one of that name.
             UsageError: The name or the chunking is not valid, or the embedding model gives no token vectors.
         """
-        from recollect.retrieval.analysis import Analyzer
-
-        wanted = self.config.embedding.token_vectors if token_vectors is None else token_vectors
-        if wanted:
-            self._parts.token_packer()
-        configured = {"strategy": self.config.chunking.strategy, **self.config.chunking.parameters}
+        made = self._parts.collection_settings(language=language, chunking=chunking, token_vectors=token_vectors)
         return self._parts.store.collections.create(
             scope_of(tenant_id),
             name,
-            embedding_model=self._parts.embedder.model_name,
-            embedding_dimension=self._parts.embedder.dimension,
-            language=Analyzer(language or self.config.language).language,
-            chunking=self._parts.chunking_description(chunking or configured),
+            embedding_model=made.embedding_model,
+            embedding_dimension=made.embedding_dimension,
+            language=made.language,
+            chunking=made.chunking,
             description=description,
-            token_vectors=wanted,
+            token_vectors=made.token_vectors,
         )
 
     def list_collections(self, tenant_id: int | None = None, *, principal: Principal | None = None) -> list[Collection]:

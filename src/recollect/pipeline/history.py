@@ -216,7 +216,8 @@ class History:
         """Close what has expired, and keep the audit's partitions: what is done every so many hours anyway.
 
         Args:
-            tenant_id: Whose documents; None: the default tenant's. Partitions hold the records of all tenants.
+            tenant_id: Whose documents and sessions; None: the default tenant's. Partitions hold the records of all
+                tenants.
         """
         from recollect.pipeline.upkeep import clean_up
 

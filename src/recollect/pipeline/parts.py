@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -34,6 +34,17 @@ if TYPE_CHECKING:
 
 #: Called with the bytes fetched so far and the expected total, None where it is unknown.
 DownloadProgress: TypeAlias = "Callable[[int, int | None], None]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionSettings:
+    """What a new collection is made with; see `recollect.store.collections.Collection`."""
+
+    embedding_model: str
+    embedding_dimension: int
+    language: str
+    chunking: Mapping[str, Any]
+    token_vectors: bool
 
 
 class Parts:
@@ -303,7 +314,9 @@ class Parts:
                 f"{self.embedder.model_name!r} is configured. Configure that model ([rag.embedding]) or choose another "
                 "collection (--collection)."
             )
-        embedder = self._cached(scope) if self._config.embedding.cache else self.embedder
+        # The cache outlives collections: of a session nothing is to be left.
+        cached = self._config.embedding.cache and not place.hidden
+        embedder = self._cached(scope) if cached else self.embedder
         chunking = dict(place.chunking)
         return Preparer(
             self._chunker(chunking),
@@ -335,6 +348,33 @@ class Parts:
         from recollect.store.embedding_cache import EmbeddingCacheRepository
 
         return CachedEmbedder(self.embedder, EmbeddingCacheRepository(self.store.database, scope))
+
+    def collection_settings(
+        self,
+        *,
+        language: str | None = None,
+        chunking: Mapping[str, Any] | None = None,
+        token_vectors: bool | None = None,
+    ) -> CollectionSettings:
+        """How a new collection is cut, embedded and searched; what is None is as configured.
+
+        Raises:
+            UsageError: The chunking is not valid, or the embedding model gives no token vectors.
+        """
+        from recollect.retrieval.analysis import Analyzer
+
+        settings = self._config
+        wanted = settings.embedding.token_vectors if token_vectors is None else token_vectors
+        if wanted:
+            self.token_packer()
+        configured = {"strategy": settings.chunking.strategy, **settings.chunking.parameters}
+        return CollectionSettings(
+            embedding_model=self.embedder.model_name,
+            embedding_dimension=self.embedder.dimension,
+            language=Analyzer(language or settings.language).language,
+            chunking=self.chunking_description(chunking or configured),
+            token_vectors=wanted,
+        )
 
     def chunking_description(self, chunking: Mapping[str, Any]) -> dict[str, Any]:
         """The canonical description of a chunker: its strategy and every parameter.

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from recollect.config import DEFAULT_COLLECTION, RAGConfig
 from recollect.errors import NotFoundError
-from recollect.model import Answer, Document, Principal, RetrievalOptions, RetrievedContext, Scope, SearchReply
+from recollect.model import Answer, Document, Principal, RetrievalOptions, RetrievedContext, SearchReply
 from recollect.model.principal import read_permissions
 from recollect.pipeline.administration import Administration
 from recollect.pipeline.facts import SemanticMemory
 from recollect.pipeline.feedback import Feedback
 from recollect.pipeline.history import History
+from recollect.pipeline.ingesting import index_if_due, ingest_documents_into, ingest_paths_into
 from recollect.pipeline.memory import Conversations
 from recollect.pipeline.parts import DownloadProgress, Parts, scope_of
 from recollect.pipeline.permissions import Permitting
@@ -134,23 +135,9 @@ class RAGPipeline(Administration, Permitting, Conversations, SemanticMemory, Fee
         principal: Principal | None = None,
     ) -> list[IngestResult]:
         """Store documents, as `ingest` does each, in batches that are transactions; any number, from any iterable."""
-        from recollect.ingest.documents import ingest_documents
-
         scope = scope_of(tenant_id)
-        complete = (Document(content=item) if isinstance(item, str) else item for item in documents)
         place = self._writable(collection, tenant_id, principal)
-        preparer = self._parts.preparer(scope, place)
-        results = ingest_documents(
-            complete,
-            scope=scope,
-            preparer=preparer,
-            batch_writer=self._parts.batch_writer(scope, place, preparer),
-            repository=self.store.documents,
-            collection=place,
-            force=force,
-        )
-        self._index_if_due(scope, place, None)
-        return results
+        return ingest_documents_into(self._parts, scope, place, documents, force=force)
 
     def ingest_paths(
         self,
@@ -186,28 +173,20 @@ class RAGPipeline(Administration, Permitting, Conversations, SemanticMemory, Fee
             NotFoundError: A path does not exist.
             ProviderError: The embedding model failed.
         """
-        from recollect.ingest.folder import FolderIngest
-
         scope = scope_of(tenant_id)
         place = self._writable(collection, tenant_id, principal)
-        preparer = self._parts.preparer(scope, place)
-        run = FolderIngest(
-            scope=scope,
-            collection=place,
-            preparer=preparer,
-            batch_writer=self._parts.batch_writer(scope, place, preparer),
-            repository=self.store.documents,
-            writer=self.store.writer,
-            readers=self.config.ingest.readers,
-            max_file_bytes=self.config.ingest.max_file_bytes,
+        return ingest_paths_into(
+            self._parts,
+            scope,
+            place,
+            paths,
+            settings=self.config.ingest,
+            sync=sync,
+            force=force,
             tags=tags,
             permissions=None if permissions is None else read_permissions(permissions).as_tokens(),
-            force=force,
             on_progress=on_progress,
         )
-        report = run.run([Path(path) for path in paths], sync=sync)
-        self._index_if_due(scope, place, on_progress)
-        return report
 
     def import_file(
         self,
@@ -250,7 +229,7 @@ class RAGPipeline(Administration, Permitting, Conversations, SemanticMemory, Fee
             on_progress=on_progress,
         )
         report = importer.run(Path(path), force=force)
-        self._index_if_due(scope, place, on_progress)
+        index_if_due(self._parts, scope, place, on_progress=on_progress)
         return report
 
     def export_lines(
@@ -277,16 +256,6 @@ class RAGPipeline(Administration, Permitting, Conversations, SemanticMemory, Fee
         place = self.store.collections.get(scope, collection or self.config.collection)
         self.store.collections.require_writer(scope, place)
         return self.ensure_collection(place.name, tenant_id)
-
-    def _index_if_due(self, scope: Scope, place: Collection, on_progress: ProgressCallback | None) -> None:
-        for indexer in (self.store.dense_indexer, self.store.history_indexer):
-            if not indexer.due(scope, place.name):
-                continue
-            if on_progress:
-                from recollect.ingest.report import IngestProgress
-
-                on_progress(IngestProgress(done=0, total=0, chunks=0, stage="index"))
-            indexer.build(scope, place.name)
 
     # Search and answers
 
@@ -374,18 +343,19 @@ class RAGPipeline(Administration, Permitting, Conversations, SemanticMemory, Fee
             UsageError: The query, an option or a limit is not valid.
             NotFoundError: There is no such collection. The default one is empty rather than missing.
         """
-        from recollect.context import assemble
+        from recollect.pipeline.answering import assembled_context
 
         name = collection or self.config.collection
         reply = self.search(query, options, collection=name, tenant_id=tenant_id, as_of=as_of, principal=principal)
         place = self.store.collections.find(self._parts.scope(tenant_id, principal=principal), name)
-        limits = self.config.context
-        return assemble(
-            reply.results,
-            token_budget=limits.token_budget if token_budget is None else token_budget,
-            max_context_length=limits.max_context_length if max_context_length is None else max_context_length,
-            count_tokens=count_tokens or self._parts.count_tokens,
-            language=place.language if place else self.config.language,
+        return assembled_context(
+            self._parts,
+            self.config,
+            reply,
+            place,
+            token_budget=token_budget,
+            max_context_length=max_context_length,
+            count_tokens=count_tokens,
         )
 
     def why_not(
@@ -462,22 +432,10 @@ class RAGPipeline(Administration, Permitting, Conversations, SemanticMemory, Fee
         principal: Principal | None = None,
     ) -> Iterator[str | Answer]:
         """As `ask`, but yields the answer's pieces as they come, and the whole `Answer` at the end."""
-        from recollect.answer.service import stream_answer_sync
-        from recollect.pipeline.answering import answer_options
+        from recollect.pipeline.answering import answer_stream
 
         name = collection or self.config.collection
         given = options or replace(self.default_options(), top_k=self.config.answer.passages)
         reply = self.search(question, given, collection=name, tenant_id=tenant_id, as_of=as_of, principal=principal)
         place = self.store.collections.find(self._parts.scope(tenant_id, principal=principal), name)
-        for piece in stream_answer_sync(
-            question,
-            reply.results,
-            embedder=self.embedder,
-            chat_model=self._parts.chat_model,
-            options=answer_options(self.config, place, self.embedder.model_name, count_tokens=self._parts.count_tokens),
-        ):
-            if isinstance(piece, Answer):
-                search_ms = {f"search_{stage}": ms for stage, ms in reply.timings_ms.items()}
-                yield replace(piece, timings_ms={**search_ms, **piece.timings_ms})
-            else:
-                yield piece
+        yield from answer_stream(self._parts, self.config, question, reply, place)

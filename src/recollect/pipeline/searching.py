@@ -133,6 +133,8 @@ def _enhancers_by_collection(
         configured = enhancers(place.name, place.language)
         if not settings.acronyms:
             return configured
+        if place.hidden:  # of a session nothing is kept, here either
+            return (*_acronyms(store, place), *configured)
         key = (place.tenant_id, place.collection_id, place.access_ids)
         revision, own = acronyms.get(key, (None, ()))
         if revision != place.revision:

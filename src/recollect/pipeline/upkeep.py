@@ -29,20 +29,22 @@ _TASK = "cleanup"
 
 
 def clean_up(store: Store, settings: TemporalConfig, scope: Scope) -> CleanupReport:
-    """Close what of a tenant has expired, and keep the audit's partitions.
+    """Close what of a tenant has expired, remove its expired sessions, and keep the audit's partitions.
 
     Args:
         store: Open.
         settings: How long partitions are, and are kept.
-        scope: Whose documents; partitions hold the records of all tenants.
+        scope: Whose documents and sessions; partitions hold the records of all tenants.
     """
+    # First, because nothing in them needs to be closed any more.
+    sessions = store.document_sessions.end_expired(scope)
     expired = store.expiry.close_all(scope)
     dropped = store.audit.maintain(
         scope,
         partitions=settings.indexing.time_partitions,
         retention_days=settings.indexing.partition_retention_days,
     )
-    return CleanupReport(expired=expired, partitions_dropped=dropped)
+    return CleanupReport(expired=expired, partitions_dropped=dropped, sessions_ended=sessions)
 
 
 class Upkeep:

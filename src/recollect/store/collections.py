@@ -40,6 +40,7 @@ class Collection:
         token_vectors: Whether ingest stores token vectors, which late interaction reads.
         tenant_id: Whose it is.
         expiry_due: Whether a current version may have expired: `recollect.store.expiry` closes it.
+        hidden: Whether it is a session's: listings leave it out.
         access_ids: The access lists of what the caller may read of it, by which both arms are confined; None: he may
             read all of it. Where it is not None, ``document_count`` and ``chunk_count`` count what he may read.
     """
@@ -64,6 +65,7 @@ class Collection:
     token_vectors: bool = False
     tenant_id: int = DEFAULT_TENANT_ID
     expiry_due: bool = False
+    hidden: bool = False
     access_ids: tuple[int, ...] | None = None
 
     @property
@@ -110,13 +112,15 @@ class CollectionRepository:
     def find(self, scope: Scope, name: str) -> Collection | None:
         """One collection, as the scope's principal sees it; None where it does not exist for him."""
         with self._database.single_reads(scope) as connection:
-            found = rows(connection, _SQL["get"], {"tenant_id": scope.tenant_id, "name": name})
+            params = {"tenant_id": scope.tenant_id, "name": name, "session": scope.session}
+            found = rows(connection, _SQL["get"], params)
         return self._seen(scope, _collection(found[0])) if found else None
 
-    def list_all(self, scope: Scope) -> list[Collection]:
-        """Every collection of the tenant that exists for the scope's principal, by name."""
+    def list_all(self, scope: Scope, *, hidden: bool = False) -> list[Collection]:
+        """Every collection of the tenant that exists for the scope's principal, by name; ``hidden``: sessions' too."""
+        params = {"tenant_id": scope.tenant_id, "hidden": hidden}
         with self._database.transaction(scope) as connection:
-            found = [_collection(row) for row in rows(connection, _SQL["list_all"], {"tenant_id": scope.tenant_id})]
+            found = [_collection(row) for row in rows(connection, _SQL["list_all"], params)]
         seen = [place for place in (self._seen(scope, one) for one in found) if place is not None]
         # Statistics count what is not his to read as well.
         return [

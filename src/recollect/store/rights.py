@@ -106,10 +106,14 @@ class RightsResolver:
 
 
 def may_read(scope: Scope) -> LiteralString:
-    """The condition that the scope's principal may read a document ``d``; its parameters are `access_params`."""
-    return "true" if scope.principal is None else _SQL["may_read"]
+    """The condition that a document ``d`` exists for the scope, its session and its principal.
+
+    Its parameters are `access_params`.
+    """
+    return _SQL["in_sight"] if scope.principal is None else f"{_SQL['in_sight']} AND {_SQL['may_read']}"
 
 
 def access_params(scope: Scope) -> dict[str, Any]:
     """The parameters of `may_read`."""
-    return {} if scope.principal is None else {"tokens": list(scope.principal.tokens)}
+    session = {"session": scope.session}
+    return session if scope.principal is None else {**session, "tokens": list(scope.principal.tokens)}

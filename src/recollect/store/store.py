@@ -11,6 +11,7 @@ from recollect.store.audit import AuditRepository
 from recollect.store.collections import CollectionRepository
 from recollect.store.database import Database
 from recollect.store.dense_index import INDEX_THRESHOLD_CHUNKS, DenseIndexer
+from recollect.store.document_sessions import DocumentSessionRepository
 from recollect.store.documents import DocumentRepository
 from recollect.store.embedded import EmbeddedServer
 from recollect.store.erasure import ErasureRepository
@@ -69,6 +70,7 @@ class Store:
             raise
         self.collections = CollectionRepository(self.database)
         self.documents = DocumentRepository(self.database)
+        self.document_sessions = DocumentSessionRepository(self.database)
         self.writer = DocumentWriter(self.database, expiry=expiry)
         self.expiry = ExpiryRepository(self.database)
         self.history = HistoryRepository(self.database, expiry=expiry)

@@ -14,6 +14,7 @@ from recollect.store.batch_copy import NewVersion, copy_all
 from recollect.store.closing import close_documents, close_versions, count_closed, moment_of_change
 from recollect.store.collections import Collection
 from recollect.store.database import Connection, Database, rows
+from recollect.store.document_sessions import Room, hold_session, make_room, require_room
 from recollect.store.documents import Source
 from recollect.store.expiry import lower_next_expiry, store_lifetimes
 from recollect.store.search import Floats, LexicalRow
@@ -106,7 +107,9 @@ class DocumentWriter:
             What became of each document, in the order of ``batch``.
 
         Raises:
-            NotFoundError: The collection was deleted meanwhile.
+            NotFoundError: The collection was deleted meanwhile, or its session ended.
+            SessionExpiredError: The collection is a session's whose time is over.
+            SessionFullError: The session has no room for all of them, and is configured to refuse them.
         """
         while batch:
             try:
@@ -125,6 +128,7 @@ class DocumentWriter:
         force: bool,
     ) -> list[WrittenDocument]:
         with self._database.transaction(scope) as connection:
+            room = self._hold(connection, scope, collection)
             ids = self._lock(connection, scope, collection, source, [_uri(item) for item in batch])
             latest = self._latest(connection, scope, list(ids.values()))
             written: list[WrittenDocument] = []
@@ -142,7 +146,8 @@ class DocumentWriter:
                 written.append(WrittenDocument(document_id, version, status, len(item.chunks)))
             if fresh:
                 closing = [latest[d].version_id for _, d, _ in fresh if d in latest and latest[d].current]
-                self._replace(connection, scope, collection, fresh, closing)
+                require_room(connection, scope, collection.collection_id, room, [number for _, number, _ in fresh])
+                self._replace(connection, scope, collection, fresh, closing, room=room)
         return written
 
     def close(self, scope: Scope, document_ids: Sequence[int]) -> int:
@@ -162,6 +167,15 @@ class DocumentWriter:
             connection.execute(_SQL["settle"])
 
     @staticmethod
+    def _hold(connection: Connection, scope: Scope, collection: Collection) -> Room | None:
+        """Keep the collection until the end of the transaction; of a session's, how much it has room for."""
+        params = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id}
+        held = rows(connection, _SQL["hold_collection"], params)
+        if not held:
+            raise NotFoundError(f"The collection {collection.name!r} was deleted meanwhile: the rest was not stored.")
+        return hold_session(connection, scope, collection) if held[0][1] else None
+
+    @staticmethod
     def _lock(
         connection: Connection, scope: Scope, collection: Collection, source: Source, uris: list[str]
     ) -> dict[str, int]:
@@ -171,8 +185,6 @@ class DocumentWriter:
             "source_id": source.source_id,
             "uris": uris,
         }
-        if not rows(connection, _SQL["hold_collection"], params):
-            raise NotFoundError(f"The collection {collection.name!r} was deleted meanwhile: the rest was not stored.")
         connection.execute(_SQL["ensure_documents"], params)
         ids: dict[str, int] = dict(rows(connection, _SQL["lock_documents"], params))
         if len(ids) < len(uris):
@@ -209,6 +221,8 @@ class DocumentWriter:
         collection: Collection,
         fresh: Sequence[tuple[PreparedDocument, int, int]],
         closing: list[int],
+        *,
+        room: Room | None,
     ) -> None:
         chunk_total = sum(len(item.chunks) for item, _, _ in fresh)
         allocation = {"versions": len(fresh), "chunks": chunk_total}
@@ -233,13 +247,14 @@ class DocumentWriter:
         copy_all(connection, scope, collection, versions, now)
         lifetimes = {new.version_id: self._expiry.lifetime(new.prepared.document) for new in versions}
         expiring = {version_id: lifetime for version_id, lifetime in lifetimes.items() if lifetime is not None}
-        closed_chunks = sum(chunk_count for _, chunk_count in closed)
+        gone = make_room(connection, scope, collection.collection_id, room)
+        left_chunks = sum(chunk_count for _, chunk_count in closed) + sum(gone)
         params: dict[str, Any] = {
             "tenant_id": scope.tenant_id,
             "collection_id": collection.collection_id,
-            "documents": len(fresh) - len(closed),
-            "chunks": chunk_total - closed_chunks,
-            "pending": chunk_total + closed_chunks,
+            "documents": len(fresh) - len(closed) - len(gone),
+            "chunks": chunk_total - left_chunks,
+            "pending": chunk_total + left_chunks,
             "next_expiry": store_lifetimes(connection, scope, expiring, since=now),
         }
         connection.execute(_SQL["count"], params)

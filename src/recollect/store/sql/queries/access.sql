@@ -38,6 +38,11 @@ EXISTS (SELECT FROM collections a LEFT JOIN access_lists l ON l.tenant_id = a.te
                OR (a.readers && %(tokens)s::text[] AND l.grants && %(tokens)s::text[]
                    AND NOT l.denials && %(tokens)s::text[])))
 
+-- in_sight: whether a document `d` is in nobody's session, or in the session that is read
+NOT EXISTS (SELECT FROM collections h
+            WHERE h.tenant_id = d.tenant_id AND h.collection_id = d.collection_id AND h.hidden
+              AND h.collection_id IS DISTINCT FROM %(session)s::int)
+
 -- of_collection: who owns, reads and writes a collection, and who reads what has no list of its own
 SELECT c.owners, c.readers, c.writers, a.grants, a.denials
 FROM collections c JOIN access_lists a USING (tenant_id, collection_id)

@@ -21,9 +21,13 @@ SELECT c.collection_id, c.name, c.description, c.embedding_model, c.embedding_di
        EXISTS (SELECT FROM pg_index i
                WHERE i.indexrelid = to_regclass('recollect.chunk_vectors_hnsw_' || c.collection_id)
                  AND i.indisvalid) AS indexed,
-       c.refusal, c.token_vectors, c.tenant_id, s.next_expiry <= now() AS expiry_due
+       c.refusal, c.token_vectors, c.tenant_id, s.next_expiry <= now() AS expiry_due, c.hidden
 FROM collections c JOIN collection_state s USING (tenant_id, collection_id)
 WHERE c.tenant_id = %(tenant_id)s AND c.name = %(name)s
+  -- A session's collection exists for the session alone, and no longer than the session.
+  AND (NOT c.hidden OR (c.collection_id = %(session)s::int AND EXISTS (
+      SELECT FROM document_sessions d
+      WHERE d.tenant_id = c.tenant_id AND d.collection_id = c.collection_id AND d.expires_at > clock_timestamp())))
 
 -- list_all: every collection by name, with its counters
 SELECT c.collection_id, c.name, c.description, c.embedding_model, c.embedding_dimension, c.language, c.chunking,
@@ -32,13 +36,13 @@ SELECT c.collection_id, c.name, c.description, c.embedding_model, c.embedding_di
        EXISTS (SELECT FROM pg_index i
                WHERE i.indexrelid = to_regclass('recollect.chunk_vectors_hnsw_' || c.collection_id)
                  AND i.indisvalid) AS indexed,
-       c.refusal, c.token_vectors, c.tenant_id, s.next_expiry <= now() AS expiry_due
+       c.refusal, c.token_vectors, c.tenant_id, s.next_expiry <= now() AS expiry_due, c.hidden
 FROM collections c JOIN collection_state s USING (tenant_id, collection_id)
-WHERE c.tenant_id = %(tenant_id)s
+WHERE c.tenant_id = %(tenant_id)s AND (NOT c.hidden OR %(hidden)s)
 ORDER BY c.name
 
 -- delete: a collection and everything in it
-DELETE FROM collections WHERE tenant_id = %(tenant_id)s AND name = %(name)s RETURNING collection_id
+DELETE FROM collections WHERE tenant_id = %(tenant_id)s AND name = %(name)s AND NOT hidden RETURNING collection_id
 
 -- set_reference_length: the first writer's estimate stays
 UPDATE collection_state SET reference_length = coalesce(reference_length, %(reference_length)s)

@@ -1,10 +1,12 @@
 -- totals: what the tenant has
-SELECT coalesce(sum(document_count), 0)::bigint, coalesce(sum(chunk_count), 0)::bigint
-FROM collection_state WHERE tenant_id = %(tenant_id)s
+SELECT coalesce(sum(s.document_count), 0)::bigint, coalesce(sum(s.chunk_count), 0)::bigint
+FROM collections c JOIN collection_state s USING (tenant_id, collection_id)
+WHERE c.tenant_id = %(tenant_id)s AND NOT c.hidden
 
 -- departments: current chunks by department
 SELECT coalesce(v.department, ''), sum(v.chunk_count)::bigint FROM document_versions v
 WHERE v.tenant_id = %(tenant_id)s AND v.known_to = 'infinity'
+  AND v.collection_id NOT IN (SELECT c.collection_id FROM collections c WHERE c.tenant_id = %(tenant_id)s AND c.hidden)
 
 -- readable: of documents that somebody may read; the condition and a parenthesis follow
 v.document_id IN (SELECT d.document_id FROM documents d WHERE d.tenant_id = %(tenant_id)s

@@ -1,5 +1,5 @@
 -- hold_collection: keeps it from being deleted until the end of the transaction; taken before any document
-SELECT collection_id FROM collections
+SELECT collection_id, hidden FROM collections
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
 FOR KEY SHARE
 
