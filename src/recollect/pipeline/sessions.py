@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from recollect.config import RAGConfig
+from recollect.config import DEFAULT_COLLECTION, RAGConfig
 from recollect.errors import NotFoundError, StoreError, StoreUnavailableError
 from recollect.model import Answer, Document, RetrievalOptions, RetrievedContext, SearchReply
 from recollect.model.document_session import DocumentSession, SessionConfig
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from recollect.store.collections import Collection
     from recollect.store.document_sessions import DocumentSessionRepository, SessionPlace
     from recollect.store.documents import DocumentRecord
+
+
+#: Stands for every collection of the tenant that the caller may read.
+EVERY_COLLECTION = "*"
 
 
 class SessionRAG:
@@ -232,22 +236,31 @@ class SessionRAG:
         query: str,
         options: RetrievalOptions | None = None,
         *,
+        collections: Sequence[str] | str = (),
         as_of: Moment | None = None,
     ) -> SearchReply:
-        """Find the passages of a session's documents that answer a query.
+        """Find the passages that answer a query, of a session's documents alone or of collections too.
+
+        Together they are searched as if they were one: words weigh as much as they are rare in all of them.
 
         Args:
             session_id: The session's.
             query: In plain words.
             options: How to search; None: the configured defaults. Replies are not kept for equal searches.
-            as_of: Search what the session held at this time (without a zone: UTC); None: now.
+            collections: Searched together with the session: names, or ``"*"`` for every collection of the tenant that
+                the caller may read and that is embedded with the configured model.
+            as_of: Search what was known at this time (without a zone: UTC); None: now.
+
+        Returns:
+            A reply whose ``collection`` is ``session:`` and the id, then the collections; where there are any, each
+            passage names its own.
 
         Raises:
-            NotFoundError: There is no such session.
+            NotFoundError: There is no such session or collection. The default collection is empty rather than missing.
             SessionExpiredError: Its time is over.
             UsageError: The query or an option is not valid.
         """
-        return self.session(session_id).search(query, options, as_of=as_of)
+        return self.session(session_id, collections=collections).search(query, options, as_of=as_of)
 
     def ask_session(
         self,
@@ -255,18 +268,19 @@ class SessionRAG:
         question: str,
         options: RetrievalOptions | None = None,
         *,
+        collections: Sequence[str] | str = (),
         as_of: Moment | None = None,
     ) -> Answer:
-        """Answer a question from a session's documents, with citations, or refuse; the arguments are those of a search.
+        """Answer a question from what `search_session` finds, with citations, or refuse; the arguments are the same.
 
         Raises:
             ProviderError: The language model failed.
         """
-        return self.session(session_id).ask(question, options, as_of=as_of)
+        return self.session(session_id, collections=collections).ask(question, options, as_of=as_of)
 
-    def session(self, session_id: str) -> SessionSearch:
-        """What searches one session, with the methods that `RAGPipeline` has for it."""
-        return SessionSearch(self, session_id)
+    def session(self, session_id: str, *, collections: Sequence[str] | str = ()) -> SessionSearch:
+        """What searches one session, alone or with collections, by the methods that `RAGPipeline` has for it."""
+        return SessionSearch(self, session_id, collections=collections)
 
     @property
     def _sessions(self) -> DocumentSessionRepository:
@@ -309,11 +323,18 @@ class SessionRAG:
 
 
 class SessionSearch:
-    """Searches one session: what `RAGPipeline` has for its collections. Made by `SessionRAG.session`."""
+    """Searches one session, alone or with collections, as `RAGPipeline` searches one of these.
 
-    def __init__(self, sessions: SessionRAG, session_id: str) -> None:
+    Args:
+        sessions: Finds the session, anew for every search.
+        session_id: The session's.
+        collections: As `SessionRAG.search_session` takes them.
+    """
+
+    def __init__(self, sessions: SessionRAG, session_id: str, *, collections: Sequence[str] | str = ()) -> None:
         self._sessions = sessions
         self._session_id = session_id
+        self._collections = collections
 
     def search(
         self, query: str, options: RetrievalOptions | None = None, *, as_of: Moment | None = None
@@ -374,9 +395,33 @@ class SessionSearch:
     def _found(self, query: str, options: RetrievalOptions, as_of: Moment | None) -> tuple[SearchReply, Collection]:
         # A cached reply would outlive the session in the memory of this process.
         given = replace(options, use_cache=False)
+        searcher = self._rag._parts.searcher
         with self._sessions._read(self._session_id, as_of) as (scope, place):
-            reply = self._rag._parts.searcher.search(scope, query, given, collection=place.name)
-        return replace(reply, collection=_label(self._session_id)), place
+            others = self._others(scope)
+            if not others:
+                reply = searcher.search(scope, query, given, collection=place.name)
+            else:
+                reply = searcher.search_together(scope, query, given, collections=[place.name, *others])
+        return _labelled(reply, place, _label(self._session_id), others), place
+
+    def _others(self, scope: Scope) -> list[str]:
+        """The collections that are searched too."""
+        collections = self._rag.store.collections
+        if self._collections == EVERY_COLLECTION:
+            model = self._rag.embedder.model_name
+            return [place.name for place in collections.list_all(scope) if place.embedding_model == model]
+        names = [self._collections] if isinstance(self._collections, str) else self._collections
+        return [
+            name
+            for name in dict.fromkeys(names)
+            if name != DEFAULT_COLLECTION or collections.find(scope, name) is not None
+        ]
+
+
+def _labelled(reply: SearchReply, place: Collection, label: str, others: Sequence[str]) -> SearchReply:
+    """The reply with the session called by its id, and not by the name of its collection."""
+    results = tuple(replace(one, collection=label) if one.collection == place.name else one for one in reply.results)
+    return replace(reply, collection=", ".join([label, *others]), results=results)
 
 
 def _checked(session_id: str) -> str:

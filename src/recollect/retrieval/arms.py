@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from recollect.model import Scope, SearchMode
 from recollect.retrieval.analysis import Analyzer
 from recollect.retrieval.enhance.plan import QueryPlan, query_vector
-from recollect.retrieval.lexical import LexicalArm, LexicalHits, LexicalQuery, rescored
+from recollect.retrieval.lexical import LexicalArm, LexicalHits, LexicalQuery, PooledStatistics, rescored
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider, Vectors
@@ -40,6 +40,7 @@ class ArmRequest:
         needs_vectors: Whether every candidate's stored vector is wanted.
         past: The parts of the history where what was known at the scope's moment is looked for through indexes; None:
             by ``versions``, or in the present.
+        pooled: Of a search of several collections: the statistics of all; None: this one is searched alone.
     """
 
     place: Collection
@@ -51,6 +52,7 @@ class ArmRequest:
     needs_similarity: bool
     needs_vectors: bool = False
     past: PastParts | None = None
+    pooled: PooledStatistics | None = None
 
     @property
     def version_ids(self) -> list[int] | None:
@@ -125,6 +127,12 @@ class Arms:
             self._run_both(scope, request, results, watch)
         return results
 
+    def frequencies(self, scope: Scope, request: ArmRequest) -> dict[str, int]:
+        """In how many chunks of the request's collection the words of its query stand; none where no words count."""
+        if request.mode == "dense":
+            return {}
+        return self._lexical.frequencies(scope, request.place, analyzer_of(request.place.language), request.plan)
+
     def _run_lexical(self, scope: Scope, request: ArmRequest, results: ArmResults, watch: Stopwatch) -> None:
         with watch.stage("lexical"):
             hits = self._lexical.search(
@@ -137,6 +145,7 @@ class Arms:
                 version_ids=request.version_ids,
                 plan=request.plan,
                 past=request.past,
+                pooled=request.pooled,
             )
         self._take_lexical(hits, results)
         if results.embedding is not None and results.bm25:
@@ -173,6 +182,7 @@ class Arms:
                 version_ids=request.version_ids,
                 eligible=self._there_are(request),
                 past=request.past,
+                pooled=request.pooled,
             )
         first, *others = self._attempts(scope, request)
         with self._dense_ahead(scope, request, results.embedding, indexed=first) as nearest:

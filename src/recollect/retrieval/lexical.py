@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 
 from recollect.model import Scope
 from recollect.retrieval import bm25
-from recollect.retrieval.analysis import Analyzer, term_frequencies
+from recollect.retrieval.analysis import Analyzer, lexeme, term_frequencies
 from recollect.retrieval.enhance.plan import QueryPlan, expanded_weights, expansion_terms
 from recollect.retrieval.pruning import narrowing_terms, necessary_terms
 from recollect.store.collections import Collection
@@ -36,6 +36,21 @@ _ROUNDING = 1 + 1e-5
 
 
 @dataclass(frozen=True, slots=True)
+class PooledStatistics:
+    """What collections that are searched together say of a query's words: BM25 of all can be compared only by these.
+
+    Attributes:
+        elsewhere: Chunks of the other collections that hold a word, by the lexeme that it has here.
+        chunks: Of all collections.
+        average_length: Of all these chunks, in terms.
+    """
+
+    elsewhere: Mapping[int, int]
+    chunks: int
+    average_length: float
+
+
+@dataclass(frozen=True, slots=True)
 class LexicalQuery:
     """A query as the lexical arm asks the store.
 
@@ -46,6 +61,7 @@ class LexicalQuery:
         conditions: Sets of lexemes: a candidate holds at least one of each. None: every chunk is a candidate.
         whole: Whether every word of the query takes part.
         narrowed: Whether the conditions leave out chunks that hold the rarest term, because too many do.
+        pooled_length: The average length of all collections that are searched together; None: this one alone is.
     """
 
     collection: Collection
@@ -54,6 +70,12 @@ class LexicalQuery:
     conditions: tuple[tuple[int, ...], ...] = ()
     whole: bool = True
     narrowed: bool = False
+    pooled_length: float | None = None
+
+    @property
+    def average_length(self) -> float:
+        """The average length that chunks are scored by."""
+        return self.collection.average_length if self.pooled_length is None else self.pooled_length
 
     def widened(self) -> LexicalQuery:
         """The same query with every chunk that holds a term other than the remaining ones for a candidate."""
@@ -118,6 +140,7 @@ class LexicalArm:
         version_ids: list[int] | None = None,
         eligible: int | None = None,
         past: PastParts | None = None,
+        pooled: PooledStatistics | None = None,
     ) -> LexicalQuery:
         """Weigh a query's words and those that its plan adds, and choose the ones that candidates are taken by.
 
@@ -130,27 +153,33 @@ class LexicalArm:
             eligible: How many chunks a candidate is one of, where it need not be proven that none was left out: then
                 no more of them than the budget are scored, whatever the query. None: a proof is wanted.
             past: The parts of the history that are looked through; None in the present, or where everything is.
+            pooled: The statistics of all collections that are searched together; None: this one is searched alone.
         """
         terms = term_frequencies(analyzer.query_terms(plan.query), salt=collection.collection_id)
-        weights, frequencies = self._weigh(scope, collection, terms, analyzer, plan)
+        weights, frequencies = self._weigh(scope, collection, terms, analyzer, plan, pooled)
         if not weights:
             return LexicalQuery(collection, {})
-        whole = len(terms) <= MAX_QUERY_TERMS
+        query = LexicalQuery(
+            collection,
+            weights,
+            whole=len(terms) <= MAX_QUERY_TERMS,
+            pooled_length=None if pooled is None else pooled.average_length,
+        )
         everything = version_ids is None and collection.access_ids is None
         if everything and past is None and collection.chunk_count <= SCANNED_COLLECTION_CHUNKS:
-            return LexicalQuery(collection, weights, whole=whole)
+            return query
         found_among = collection.chunk_count if eligible is None else eligible
         proof_within = eligible is None and version_ids is not None
         every_row = scope.as_of is not None and past is None
         if found_among <= SMALL_COLLECTION_CHUNKS or proof_within or every_row:
-            return LexicalQuery(collection, weights, conditions=(tuple(frequencies),), whole=whole)
+            return replace(query, conditions=(tuple(frequencies),))
         # Of what the index gives out, only the eligible part counts.
         chunks = max(collection.stats_chunks, 1)
         budget = self._budget * max(1, chunks // found_among)
         choice = bm25.choose_terms(frequencies, budget=budget)
         narrower = () if eligible is None else tuple(narrowing_terms(frequencies, chunks=chunks, budget=budget))
         conditions = narrower or (choice.chosen,)
-        return LexicalQuery(collection, weights, choice.remaining, conditions, whole, narrowed=bool(narrower))
+        return replace(query, remaining=choice.remaining, conditions=conditions, narrowed=bool(narrower))
 
     def judge(self, query: LexicalQuery, rows: LexicalRows, *, top_k: int, limit: int) -> LexicalHits:
         """The hits among a first round's candidates, as they are: nothing more is fetched to prove them."""
@@ -171,6 +200,7 @@ class LexicalArm:
         version_ids: list[int] | None = None,
         plan: QueryPlan | None = None,
         past: PastParts | None = None,
+        pooled: PooledStatistics | None = None,
     ) -> LexicalHits:
         """The best ``limit`` chunks for a query, the words that ``plan`` adds to it included.
 
@@ -178,7 +208,7 @@ class LexicalArm:
         the first ``top_k`` exact, chunks that hold enough of the others to come up among them are searched too.
         """
         asked = plan or QueryPlan(query=query)
-        prepared = self.prepare(scope, collection, analyzer, asked, version_ids=version_ids, past=past)
+        prepared = self.prepare(scope, collection, analyzer, asked, version_ids=version_ids, past=past, pooled=pooled)
         if not prepared.weights:
             return LexicalHits([], {}, exact=True)
         wanted = _Wanted(scope, prepared, top_k=top_k, limit=limit, version_ids=version_ids, past=past)
@@ -190,6 +220,15 @@ class LexicalArm:
             proven = proven and proven_too
         return LexicalHits(_best(found, limit), prepared.weights, exact=proven and prepared.whole)
 
+    def frequencies(self, scope: Scope, collection: Collection, analyzer: Analyzer, plan: QueryPlan) -> dict[str, int]:
+        """In how many chunks of a collection each word of a query stands, and each that its plan adds."""
+        words = dict.fromkeys((*analyzer.query_terms(plan.query), *expansion_terms(plan, analyzer)))
+        numbers = {word: lexeme(word, collection.collection_id) for word in words}
+        if not numbers or collection.reference_length is None:
+            return {}
+        known = self._repository.document_frequencies(scope, collection, list(dict.fromkeys(numbers.values())))
+        return {word: known.get(number, 0) for word, number in numbers.items()}
+
     def _weigh(
         self,
         scope: Scope,
@@ -197,6 +236,7 @@ class LexicalArm:
         counts: Mapping[int, int],
         analyzer: Analyzer,
         plan: QueryPlan,
+        pooled: PooledStatistics | None,
     ) -> tuple[dict[int, float], dict[int, int]]:
         added = term_frequencies(expansion_terms(plan, analyzer), salt=collection.collection_id)
         wanted = list(dict.fromkeys((*counts, *added)))
@@ -210,9 +250,14 @@ class LexicalArm:
         rarest = heapq.nsmallest(MAX_QUERY_TERMS, frequencies, key=lambda lexeme: (frequencies[lexeme], lexeme))
         frequencies = {lexeme: frequencies[lexeme] for lexeme in rarest}
         chunks = max(collection.stats_chunks, collection.chunk_count, 1)
-        weights = bm25.query_weights(counts, document_frequencies=frequencies, chunks=chunks)
+        overall = frequencies
+        if pooled is not None:
+            # Candidates are chosen by what is frequent here, and weighed by what is frequent in all that is searched.
+            overall = {lexeme: df + pooled.elsewhere.get(lexeme, 0) for lexeme, df in frequencies.items()}
+            chunks = max(chunks, pooled.chunks)
+        weights = bm25.query_weights(counts, document_frequencies=overall, chunks=chunks)
         if plan.expansions:
-            idf = {lexeme: bm25.idf(df, chunks) for lexeme, df in frequencies.items()}
+            idf = {lexeme: bm25.idf(df, chunks) for lexeme, df in overall.items()}
             weights = expanded_weights(
                 weights, plan.expansions, analyzer=analyzer, salt=collection.collection_id, idf=idf
             )
@@ -252,14 +297,14 @@ def rescored(query: LexicalQuery, rows: LexicalRows) -> dict[int, float]:
         lexemes=rows.lexemes,
         stored=rows.weights,
         reference_length=query.collection.reference_length or 1.0,
-        average_length=query.collection.average_length,
+        average_length=query.average_length,
     )
     return dict(zip(rows.chunk_ids, scores.tolist(), strict=True))
 
 
 def _cut_off(query: LexicalQuery, rows: LexicalRows) -> float:
     """The most that a chunk could score today which the database, in its order, put behind these."""
-    growth = max(1.0, query.collection.average_length / (query.collection.reference_length or 1.0))
+    growth = max(1.0, query.average_length / (query.collection.reference_length or 1.0))
     stored = bm25.stored_scores(query.weights, counts=rows.counts, lexemes=rows.lexemes, stored=rows.weights)
     return float(stored.min(initial=math.inf)) * growth * _ROUNDING
 
@@ -279,7 +324,7 @@ def _bounds(query: LexicalQuery) -> dict[int, float]:
         term: bm25.upper_bound(
             [weight],
             reference_length=query.collection.reference_length or 1.0,
-            average_length=query.collection.average_length,
+            average_length=query.average_length,
         )
         for term, weight in query.weights.items()
     }

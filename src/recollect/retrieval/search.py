@@ -25,6 +25,7 @@ from recollect.retrieval.enhance.plan import QueryEnhancer, QueryPlan, enhance
 from recollect.retrieval.ranking import Ranker, Ranking, RankingSettings
 from recollect.retrieval.shaping import Shaper
 from recollect.retrieval.stopwatch import Stopwatch
+from recollect.retrieval.together import joined_explanation, merged, places_of, pooled
 from recollect.retrieval.validation import validate
 from recollect.store.filters import MatchingVersions, document_filter_of, matching_versions, removed_by_condition
 
@@ -151,6 +152,45 @@ class Searcher:
                 place = self._collections.changed_rights(scope, place) or place
         raise StoreError(f"Who may read the collection {place.name!r} changes all the time: try again in a moment.")
 
+    def search_together(
+        self, scope: Scope, query: str, options: RetrievalOptions, *, collections: Sequence[str]
+    ) -> SearchReply:
+        """Find the passages of several collections that answer a query, as if they were one.
+
+        Words are weighed by how rare they are in all of the collections, and what both arms find in each is fused and
+        reranked together. The reply is not kept for equal searches.
+
+        Args:
+            scope: Whose search.
+            query: In plain words.
+            options: How to search; ``top_k`` passages come from all together.
+            collections: By name; all embedded with the configured model.
+
+        Returns:
+            A reply whose passages name the ``collection`` that they come from.
+
+        Raises:
+            UsageError: The query or an option is not valid, no collection is named, or one was embedded with another
+                model.
+            NotFoundError: A collection does not exist.
+            StoreError: What the principal may read changed again and again while he searched.
+        """
+        validate(query, options)
+        if not collections:
+            raise UsageError("Name at least one collection to search.")
+        options = at_moment(options, scope.as_of)
+        watch = Stopwatch()
+        with watch.stage("prepare"):
+            names = dict.fromkeys(collections)
+            places = [self._unexpired(scope, self._collections.get(scope, name)) for name in names]
+        for _ in range(_ATTEMPTS):
+            reply = self._compute(scope, places, query, options, watch)
+            changed = [None if scope.principal is None else self._collections.changed_rights(scope, p) for p in places]
+            if not any(changed):
+                return reply
+            places = [now or before for now, before in zip(changed, places, strict=True)]
+        raise StoreError("Who may read these collections changes all the time: try again in a moment.")
+
     def _reply(
         self, scope: Scope, place: Collection, query: str, options: RetrievalOptions, watch: Stopwatch
     ) -> SearchReply:
@@ -189,37 +229,20 @@ class Searcher:
         self, scope: Scope, place: Collection, query: str, options: RetrievalOptions, watch: Stopwatch
     ) -> SearchReply:
         """The reply, unless the principal's rights changed while it was computed: then it is nobody's."""
-        reply = self._compute(scope, place, query, options, watch)
+        reply = self._compute(scope, [place], query, options, watch)
         if scope.principal is not None and self._collections.changed_rights(scope, place) is not None:
             raise _RightsChangedError
         return reply
 
     def _compute(
-        self, scope: Scope, place: Collection, query: str, options: RetrievalOptions, watch: Stopwatch
+        self, scope: Scope, places: Sequence[Collection], query: str, options: RetrievalOptions, watch: Stopwatch
     ) -> SearchReply:
-        self._require_same_model(place, options)
-        with watch.stage("filter"):
-            past = self._past(scope, place, options)
-            versions = self._resolve_filter(scope, place, options) if past is None else None
-        with watch.stage("enhance"):
-            plan = enhance(query, self._enhancers(place) if options.enhance else ())
-        request = ArmRequest(
-            place=place,
-            plan=plan,
-            mode=options.mode,
-            top_k=options.top_k,
-            limit=max(options.candidates or self._settings.candidates, options.top_k),
-            versions=versions,
-            needs_similarity=self._threshold(options) is not None,
-            needs_vectors=self._ranker.needs_vectors(options),
-            past=past,
-        )
-        arms = self._arms.run(scope, request, watch)
-        if self._monitor is not None:
-            self._monitor.searched(scope, request, arms)
+        requests = [self._request(scope, place, query, options, watch) for place in places]
+        arms, origins = self._run(scope, requests, watch)
+        wordings = dict.fromkeys(wording for request in requests for wording in request.plan.alternatives)
         others = [
-            self._arms.run(scope, replace(request, plan=QueryPlan(query=wording)), watch)
-            for wording in plan.alternatives
+            self._run(scope, [replace(one, plan=QueryPlan(query=wording)) for one in requests], watch, counted=False)[0]
+            for wording in wordings
         ]
         self._join_similarities(scope, arms, others)
         ranking = self._ranker.rank(scope, query, options, arms, watch, alternatives=others)
@@ -236,22 +259,72 @@ class Searcher:
                 explain=_explainer(arms, ranking) if options.explain else None,
                 dropped=dropped,
             )
+        if len(places) > 1:
+            results = [replace(one, collection=origins.get(one.chunk_id)) for one in results]
         return SearchReply(
             query=query,
-            collection=place.name,
+            collection=", ".join(place.name for place in places),
             mode=options.mode,
             results=tuple(results),
             timings_ms=watch.timings_ms(),
             paths=arms.paths,
             exact=arms.exact,
             reranked=None if ranking.reranker is None else ranking.reranked,
-            explain=replace(
-                _explain_reply(place, plan, self._weights(scope, place, plan, arms), ranking, versions, dropped),
-                removed_by=self._removed_by(scope, place, options),
-            )
-            if options.explain
-            else None,
+            explain=self._explained(scope, requests, options, arms, ranking, dropped) if options.explain else None,
         )
+
+    def _request(
+        self, scope: Scope, place: Collection, query: str, options: RetrievalOptions, watch: Stopwatch
+    ) -> ArmRequest:
+        """What both arms are asked of one collection."""
+        self._require_same_model(place, options)
+        with watch.stage("filter"):
+            past = self._past(scope, place, options)
+            versions = self._resolve_filter(scope, place, options) if past is None else None
+        with watch.stage("enhance"):
+            plan = enhance(query, self._enhancers(place) if options.enhance else ())
+        return ArmRequest(
+            place=place,
+            plan=plan,
+            mode=options.mode,
+            top_k=options.top_k,
+            limit=max(options.candidates or self._settings.candidates, options.top_k),
+            versions=versions,
+            needs_similarity=self._threshold(options) is not None,
+            needs_vectors=self._ranker.needs_vectors(options),
+            past=past,
+        )
+
+    def _run(
+        self, scope: Scope, requests: Sequence[ArmRequest], watch: Stopwatch, *, counted: bool = True
+    ) -> tuple[ArmResults, Mapping[int, str]]:
+        """What both arms find, and of several collections, in which one; ``counted``: for the sample of searches."""
+        if len(requests) == 1:
+            arms = self._arms.run(scope, requests[0], watch)
+            if counted and self._monitor is not None:
+                self._monitor.searched(scope, requests[0], arms)
+            return arms, {}
+        with watch.stage("statistics"):
+            requests = pooled(requests, [self._arms.frequencies(scope, request) for request in requests])
+        found = [self._arms.run(scope, request, watch) for request in requests]
+        origins = places_of([request.place for request in requests], found)
+        return merged(found, limit=requests[0].limit), origins
+
+    def _explained(
+        self,
+        scope: Scope,
+        requests: Sequence[ArmRequest],
+        options: RetrievalOptions,
+        arms: ArmResults,
+        ranking: Ranking,
+        dropped: dict[str, int],
+    ) -> ReplyExplain:
+        parts = []
+        for request in requests:
+            weights = self._weights(scope, request.place, request.plan, arms)
+            part = _explain_reply(request.place, request.plan, weights, ranking, request.versions, dropped)
+            parts.append(replace(part, removed_by=self._removed_by(scope, request.place, options)))
+        return parts[0] if len(parts) == 1 else joined_explanation(parts)
 
     def _removed_by(self, scope: Scope, place: Collection, options: RetrievalOptions) -> tuple[tuple[str, int], ...]:
         """What each condition removes: a pass over the documents, so only explanations ask."""

@@ -1,0 +1,117 @@
+"""Several collections searched as if they were one: their words weighed alike, their candidates in one order.
+
+A word that is rare in a small collection may be frequent in all of them together, and the other way round. BM25 of
+different collections can be compared only where its document frequencies and average length are those of all; cosine
+similarities of one model can be compared as they are. So the statistics are added up before the arms run, and what the
+arms find is joined before it is fused and reranked.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from recollect.model import ReplyExplain
+from recollect.retrieval.analysis import lexeme
+from recollect.retrieval.arms import ArmRequest, ArmResults
+from recollect.retrieval.lexical import PooledStatistics
+
+if TYPE_CHECKING:
+    from recollect.store.collections import Collection
+
+_Value = TypeVar("_Value")
+
+
+def pooled(requests: Sequence[ArmRequest], frequencies: Sequence[Mapping[str, int]]) -> list[ArmRequest]:
+    """The requests with the statistics of all their collections.
+
+    Args:
+        requests: One for each collection.
+        frequencies: In how many chunks of each collection the words of its request stand. Only words of one language
+            are added up: analysed in another one, they are others.
+    """
+    sizes = [max(request.place.stats_chunks, request.place.chunk_count) for request in requests]
+    terms = sum(size * request.place.average_length for size, request in zip(sizes, requests, strict=True))
+    chunks = max(1, sum(sizes))
+    # Of collections that are all empty, any length will do.
+    length = terms / chunks or 1.0
+    joined = []
+    for request, own in zip(requests, frequencies, strict=True):
+        elsewhere = {
+            lexeme(word, request.place.collection_id): sum(
+                other.get(word, 0)
+                for one, other in zip(requests, frequencies, strict=True)
+                if one is not request and one.place.language == request.place.language
+            )
+            for word in own
+        }
+        joined.append(replace(request, pooled=PooledStatistics(elsewhere, chunks, length)))
+    return joined
+
+
+def merged(results: Sequence[ArmResults], *, limit: int) -> ArmResults:
+    """What the arms found in several collections, as if they had searched one.
+
+    Args:
+        results: Of each collection; no chunk is in two of them.
+        limit: Candidates that each arm contributes.
+    """
+    dense = _best((item for one in results for item in one.dense), limit)
+    lexical = _best((item for one in results for item in one.lexical), limit)
+    kept = {chunk_id for chunk_id, _ in (*dense, *lexical)}
+
+    return ArmResults(
+        dense=dense,
+        lexical=lexical,
+        similarities=_of(kept, (one.similarities for one in results)),
+        bm25=_of(kept, (one.bm25 for one in results)),
+        paths={
+            arm: " and ".join(sorted({one.paths[arm] for one in results if arm in one.paths}))
+            for arm in ("dense", "lexical")
+            if any(arm in one.paths for one in results)
+        },
+        embedding=next((one.embedding for one in results if one.embedding is not None), None),
+        vectors=_of(kept, (one.vectors for one in results)),
+        weights={number: weight for one in results for number, weight in one.weights.items()},
+        dense_exact=all(one.dense_exact for one in results),
+        lexical_exact=all(one.lexical_exact for one in results),
+    )
+
+
+def joined_explanation(parts: Sequence[ReplyExplain]) -> ReplyExplain:
+    """What was done with a query in several collections, told as of one."""
+    weights: dict[str, float] = {}
+    removed: dict[str, int] = {}
+    for part in parts:
+        for term, weight in part.terms:
+            weights[term] = max(weight, weights.get(term, 0.0))
+        for condition, count in part.removed_by:
+            removed[condition] = removed.get(condition, 0) + count
+    filtered = [part for part in parts if part.filter_kept is not None]
+    return replace(
+        parts[0],
+        terms=tuple(sorted(weights.items(), key=lambda item: (-item[1], item[0]))),
+        filter_kept=sum(part.filter_kept or 0 for part in filtered) if filtered else None,
+        filter_removed=sum(part.filter_removed or 0 for part in filtered) if filtered else None,
+        removed_by=tuple(removed.items()),
+        enhancements=tuple(dict.fromkeys(note for part in parts for note in part.enhancements)),
+    )
+
+
+def places_of(places: Sequence[Collection], results: Sequence[ArmResults]) -> dict[int, str]:
+    """The name of the collection of each chunk that was found."""
+    return {
+        chunk_id: place.name
+        for place, found in zip(places, results, strict=True)
+        for chunk_id in (*found.similarities, *found.bm25)
+    }
+
+
+def _of(chunk_ids: Set[int], maps: Iterable[Mapping[int, _Value]]) -> dict[int, _Value]:
+    return {chunk_id: value for known in maps for chunk_id, value in known.items() if chunk_id in chunk_ids}
+
+
+def _best(scored: Iterable[tuple[int, float]], limit: int) -> list[tuple[int, float]]:
+    return heapq.nsmallest(limit, scored, key=lambda item: (-item[1], item[0]))
