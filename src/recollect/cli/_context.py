@@ -40,12 +40,12 @@ class ContextOptions:
             raise UsageError(f"{name} limits a context: give --context with it.")
 
 
-def show_context(session: Session, question: str, context: AssembledContext) -> None:
+def show_context(session: Session, question: str, context: AssembledContext, *, collection: str) -> None:
     """Print a context: its text alone on standard output, what is to be known about it beside it."""
     from recollect.cli._terminal import plain
 
     if session.json:
-        session.emit(context_as_json(session, question, context))
+        session.emit(context_as_json(question, context, collection=collection))
         return
     if context.text:
         # A terminal would obey what a document holds; a file or a pipe gets the text as it is.
@@ -56,11 +56,11 @@ def show_context(session: Session, question: str, context: AssembledContext) -> 
     session.note(f"{count:,} passage{'' if count == 1 else 's'}, {context.token_count:,} tokens{omitted}")
 
 
-def context_as_json(session: Session, question: str, context: AssembledContext) -> dict[str, Any]:
+def context_as_json(question: str, context: AssembledContext, *, collection: str) -> dict[str, Any]:
     """The context as ``--json`` prints it."""
     return {
         "query": question,
-        "collection": session.collection,
+        "collection": collection,
         "context": context.text,
         "token_count": context.token_count,
         "omitted": context.omitted,

@@ -122,6 +122,11 @@ class Session:
         """The collection that the command works on."""
         return self.config.collection
 
+    @property
+    def names_collection(self) -> bool:
+        """Whether a collection was named on the command line."""
+        return self._collection is not None
+
     @contextmanager
     def pipeline(self, config: RAGConfig | None = None) -> Iterator[RAGPipeline]:
         """The pipeline, closed at the end. A first download of the model shows its progress.

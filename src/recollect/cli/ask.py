@@ -9,19 +9,21 @@ import typer
 
 from recollect.cli._access import AccessOptions
 from recollect.cli._options import CollectionOption, SearchOptions, command
+from recollect.cli._searching import SessionOptions
 from recollect.cli._session import Session, argument_text
 from recollect.cli._time import TimeOptions
 from recollect.cli.query import place, rounded
 from recollect.model import Answer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
     from rich.text import Text
 
-    from recollect.model import Principal, RetrievalOptions
+    from recollect.cli._searching import Searched
+    from recollect.model import RetrievalOptions
     from recollect.model.answer import Nearest
-    from recollect.pipeline import RAGPipeline
 
 _QUOTE_CHARACTERS = 300
 _MARKER = re.compile(r"\[\d+\]")
@@ -38,6 +40,7 @@ def _ask(
     search: SearchOptions,
     times: TimeOptions,
     access: AccessOptions,
+    where: SessionOptions,
     *,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="A question, in plain words.")],
 ) -> int:
@@ -50,11 +53,11 @@ def _ask(
     question = argument_text(text)
     validate(question, options)
     with session.pipeline() as rag:
+        searched = where.searched(session, rag, principal)
         if session.json:
-            answer = rag.ask(question, options, as_of=as_of, principal=principal)
-            session.emit(as_json(answer, explain=search.explain))
+            session.emit(as_json(_whole(searched.ask_stream(question, options, as_of=as_of)), explain=search.explain))
         else:
-            answer = _streamed(session, rag, question, options, as_of=as_of, principal=principal)
+            answer = _streamed(session, searched, question, options, as_of=as_of)
             show_answer(session, answer)
             if search.explain:
                 timings = ", ".join(f"{stage} {ms:,.0f} ms" for stage, ms in answer.timings_ms.items())
@@ -84,30 +87,31 @@ def as_json(answer: Answer, *, explain: bool = False) -> dict[str, Any]:
 
 
 def _streamed(
-    session: Session,
-    rag: RAGPipeline,
-    question: str,
-    options: RetrievalOptions,
-    *,
-    as_of: datetime | None,
-    principal: Principal | None,
+    session: Session, searched: Searched, question: str, options: RetrievalOptions, *, as_of: datetime | None
 ) -> Answer:
     """The answer; a language model's words are shown as they come, until the citations are checked."""
-    if rag.config.answer.provider == "extractive" or not session.out.is_terminal:
-        return rag.ask(question, options, as_of=as_of, principal=principal)
     from rich.live import Live
     from rich.text import Text
 
     from recollect.cli._terminal import plain
 
+    pieces = searched.ask_stream(question, options, as_of=as_of)
+    if session.config.answer.provider == "extractive" or not session.out.is_terminal:
+        return _whole(pieces)
     shown = Text()
     with Live(shown, console=session.out, transient=True, vertical_overflow="ellipsis") as live:
-        for piece in rag.ask_stream(question, options, as_of=as_of, principal=principal):
+        for piece in pieces:
             if isinstance(piece, Answer):
                 return piece
             shown.append(plain(piece))
             live.update(shown)
     raise AssertionError("a stream ends with the answer")
+
+
+def _whole(pieces: Iterator[str | Answer]) -> Answer:
+    *_, answer = pieces
+    assert isinstance(answer, Answer), "a stream ends with the answer"
+    return answer
 
 
 def show_answer(session: Session, answer: Answer) -> None:

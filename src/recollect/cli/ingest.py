@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli._options import ChunkingOptions, CollectionOption, command
-from recollect.cli._session import Session
+from recollect.cli._session import Session, argument_text
 from recollect.errors import ConflictError, UsageError
 from recollect.model.principal import read_permissions
 
 if TYPE_CHECKING:
+    from recollect.config import RAGConfig
     from recollect.ingest.report import IngestReport
     from recollect.pipeline import RAGPipeline
     from recollect.store.collections import Collection
@@ -49,34 +50,56 @@ def _ingest(
         str | None,
         typer.Option(metavar="DURATION", help="How long what is stored now is found: 12h, 30d; tags may preserve it."),
     ] = None,
+    in_session: Annotated[
+        str | None,
+        typer.Option(
+            "--session", metavar="SESSION", help="Into this session, which alone finds them."
+        ),
+    ] = None,
 ) -> int:
-    """Read files and folders into a collection.
+    """Read files and folders into a collection, or into a session.
 
     Unchanged files cost next to nothing, changed ones become new versions. It can be interrupted at any moment: run
     the same command again to complete it. Exit status 1 if some files could not be read.
     """
     from recollect.cli._progress import WorkBar
+    from recollect.pipeline.sessions import SessionRAG
 
-    config = session.config
+    if in_session is not None and (session.names_collection or chunking.given or sync or grant):
+        raise UsageError(
+            "With --session, leave out --collection, --grant, --sync and how documents are cut: a session's documents "
+            "are its own, and go with it."
+        )
+    config = _configured(session.config, max_file_size=max_file_size, ttl=ttl)
+    permissions = None if grant is None else read_permissions(grant, name="--grant").as_tokens()
+    _require_paths(paths)
+    with session.pipeline(config) as rag:
+        if in_session is None:
+            prepare_collection(rag, session.collection, chunking)
+        with WorkBar(session.err, "Ingesting", unit="files") as bar:
+            if in_session is not None:
+                report = SessionRAG(rag).ingest_paths_to_session(
+                    argument_text(in_session), paths, force=force, tags=tag or (), on_progress=bar.ingest
+                )
+            else:
+                report = rag.ingest_paths(
+                    paths, sync=sync, force=force, tags=tag or (), permissions=permissions, on_progress=bar.ingest
+                )
+    if session.json:
+        session.emit(as_json(report))
+    else:
+        show_report(session, report)
+    return 1 if report.failed else 0
+
+
+def _configured(config: RAGConfig, *, max_file_size: str | None, ttl: str | None) -> RAGConfig:
     if max_file_size is not None:
         limits = config.ingest.model_copy(update={"max_file_bytes": parse_size(max_file_size)})
         config = config.model_copy(update={"ingest": limits})
     if ttl is not None:
         lifetimes = config.temporal.model_copy(update={"default_ttl": ttl})
         config = config.model_copy(update={"temporal": lifetimes})
-    permissions = None if grant is None else read_permissions(grant, name="--grant").as_tokens()
-    _require_paths(paths)
-    with session.pipeline(config) as rag:
-        prepare_collection(rag, session.collection, chunking)
-        with WorkBar(session.err, "Ingesting", unit="files") as bar:
-            report = rag.ingest_paths(
-                paths, sync=sync, force=force, tags=tag or (), permissions=permissions, on_progress=bar.ingest
-            )
-    if session.json:
-        session.emit(as_json(report))
-    else:
-        show_report(session, report)
-    return 1 if report.failed else 0
+    return config
 
 
 def _require_paths(paths: list[Path]) -> None:

@@ -9,15 +9,16 @@ import typer
 from recollect.cli._access import AccessOptions
 from recollect.cli._context import ContextOptions, show_context
 from recollect.cli._options import CollectionOption, SearchOptions, command
+from recollect.cli._searching import SessionOptions
 from recollect.cli._session import Session, argument_text
 from recollect.cli._time import TimeOptions
 
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from recollect.cli._searching import Searched
     from recollect.cli._terminal import Highlighter
-    from recollect.model import ArmScore, Principal, ReplyExplain, RetrievedContext, SearchExplain, SearchReply
-    from recollect.pipeline import RAGPipeline
+    from recollect.model import ArmScore, ReplyExplain, RetrievedContext, SearchExplain, SearchReply
 
 _SNIPPET_LINES = 3
 
@@ -34,6 +35,7 @@ def _query(
     budget: ContextOptions,
     times: TimeOptions,
     access: AccessOptions,
+    where: SessionOptions,
     *,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for, in plain words.")],
 ) -> int:
@@ -49,22 +51,22 @@ def _query(
     question = argument_text(text)
     validate(question, options)
     with session.pipeline() as rag:
+        searched = where.searched(session, rag, principal)
         if budget.context:
-            shown = rag.context(
+            shown = searched.context(
                 question,
                 options,
                 token_budget=budget.token_budget,
                 max_context_length=budget.max_context_length,
                 as_of=as_of,
-                principal=principal,
             )
-            show_context(session, question, shown)
+            show_context(session, question, shown, collection=searched.name)
             return 0
-        reply = rag.search(question, options, as_of=as_of, principal=principal)
+        reply = searched.search(question, options, as_of=as_of)
         if session.json:
             session.emit(as_json(reply))
         else:
-            _show(session, rag, reply, principal)
+            _show(session, searched, reply)
     return 0
 
 
@@ -113,6 +115,8 @@ def _result(result: RetrievedContext) -> dict[str, Any]:
     )
     values: dict[str, Any] = {name: getattr(result, name) for name in names}
     values["metadata"] = dict(result.metadata)
+    if result.collection is not None:
+        values["collection"] = result.collection
     if result.explain is not None:
         values["explain"] = _explanation(result.explain)
     return values
@@ -143,16 +147,15 @@ def place(source: str, section: str | None, page: int | None) -> Text:
     return shown
 
 
-def _show(session: Session, rag: RAGPipeline, reply: SearchReply, principal: Principal | None) -> None:
+def _show(session: Session, searched: Searched, reply: SearchReply) -> None:
     from recollect.cli._terminal import Highlighter
     from recollect.retrieval.analysis import Analyzer
 
     if not reply.results:
-        session.out.print(_nothing(session, rag, principal))
+        session.out.print(searched.nothing(), soft_wrap=True)
         _show_explanation(session, reply)
         return
-    language = next((c.language for c in rag.list_collections() if c.name == reply.collection), "en")
-    highlighter = Highlighter(reply.query, Analyzer(language))
+    highlighter = Highlighter(reply.query, Analyzer(searched.language()))
     for result in reply.results:
         _show_result(session, result, highlighter)
     total = reply.timings_ms.get("total", 0.0)
@@ -202,22 +205,15 @@ def _filter_line(explain: ReplyExplain) -> str:
     return f"keeps {kept:,} document{'' if kept == 1 else 's'}, removes {removed:,}{by}"
 
 
-def _nothing(session: Session, rag: RAGPipeline, principal: Principal | None) -> str:
-    if principal is not None:
-        return "Nothing found in what this user may read. Try other words, or fewer filters."
-    found = next((place for place in rag.list_collections() if place.name == session.collection), None)
-    if found is None or found.document_count == 0:
-        return f"The collection {session.collection!r} is empty. Fill it: recollect ingest FOLDER"
-    return "Nothing found. Try other words, fewer filters, or a lower --min-similarity."
-
-
 def _show_result(session: Session, result: RetrievedContext, highlighter: Highlighter) -> None:
     from rich.text import Text
 
-    from recollect.cli._terminal import print_indented
+    from recollect.cli._terminal import one_line, print_indented
 
     head = Text(f"{result.rank:>2}  ", style="bold")
     head.append_text(place(result.source, result.section, result.page))
+    if result.collection is not None:
+        head.append(f"  {one_line(result.collection)}", "magenta not bold")
     head.append(f"  {result.score:.3f}", "green not bold")
     session.out.print(head, soft_wrap=not session.out.is_terminal)
     width = max(40, session.out.width - 6)

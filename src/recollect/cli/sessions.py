@@ -1,4 +1,7 @@
-"""``recollect sessions``: the conversations that are remembered."""
+"""``recollect sessions``: the conversations that are remembered, and the sessions that have documents of their own.
+
+The two are independent: one id may name a conversation, a session with documents, or both.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recollect.cli import _document_sessions
 from recollect.cli._options import command
 from recollect.cli._session import Session, argument_text
 from recollect.cli._turns import moment_json, moment_words, turn_json
+from recollect.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from recollect.model.memory import SessionRecord
+    from recollect.model.document_session import DocumentSession
+    from recollect.model.memory import Episode, SessionRecord
+    from recollect.pipeline import RAGPipeline
+    from recollect.store.documents import DocumentRecord
 
-app = typer.Typer(help="List, show and delete remembered conversations.", no_args_is_help=True)
+app = typer.Typer(
+    help="Remembered conversations: list, show, delete. Sessions with documents: create, list, show, renew, end.",
+    no_args_is_help=True,
+)
 
 _Name = Annotated[str, typer.Argument(metavar="SESSION", help="Its id.")]
 
@@ -24,15 +35,28 @@ def _list(
     user: Annotated[str | None, typer.Option(help="Only this user's.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most, the latest first.")] = 100,
 ) -> int:
-    """List the conversations, the one with the latest turn first."""
+    """List the conversations, the one with the latest turn first, and the sessions that have documents."""
+    from recollect.pipeline.sessions import SessionRAG
+
+    wanted = None if user is None else argument_text(user)
     with session.pipeline() as rag:
-        found = rag.list_sessions(user=None if user is None else argument_text(user), limit=limit)
+        found = rag.list_sessions(user=wanted, limit=limit)
+        sessions = [one for one in SessionRAG(rag).list_sessions(limit=limit) if wanted is None or one.owner == wanted]
     if session.json:
-        session.emit({"sessions": [_session_json(one) for one in found]})
-    elif found:
+        session.emit(
+            {
+                "sessions": [_session_json(one) for one in found],
+                "document_sessions": [_document_sessions.session_json(one) for one in sessions],
+            }
+        )
+        return 0
+    if found:
         _show_list(session, found)
     else:
         session.out.print('No conversation is remembered yet. Try: recollect remember SESSION "…"')
+    if sessions:
+        session.out.print("\nWith documents:", style="dim")
+        _document_sessions.show_sessions(session, sessions)
     return 0
 
 
@@ -43,18 +67,50 @@ def _show(
     after: Annotated[int, typer.Option(min=0, help="Begin behind this turn.")] = 0,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many turns at most.")] = 100,
 ) -> int:
-    """Show what was said in a conversation."""
+    """Show what was said in a conversation, and the documents of a session."""
+    wanted = argument_text(name)
+    with session.pipeline() as rag:
+        documents = _documents(rag, wanted, limit)
+        try:
+            record = rag.get_session(wanted)
+        except NotFoundError:
+            if documents is None:
+                raise
+            record = None
+        turns = rag.session_turns(wanted, after=after, limit=limit) if record else []
+    if session.json:
+        shown: dict[str, Any] = {}
+        if record is not None:
+            shown |= {"session": _session_json(record), "turns": [turn_json(turn) for turn in turns]}
+        if documents is not None:
+            shown["document_session"] = _document_sessions.session_json(documents[0])
+            shown["documents"] = [_document_sessions.document_json(one) for one in documents[1]]
+        session.emit(shown)
+        return 0
+    if record is not None:
+        _show_turns(session, record, turns, after=after)
+    if documents is not None:
+        _document_sessions.show_documents(session, *documents)
+    return 0
+
+
+def _documents(rag: RAGPipeline, name: str, limit: int) -> tuple[DocumentSession, list[DocumentRecord]] | None:
+    """The session of that id and what it holds, nothing where it has expired; None: there is none."""
+    from recollect.pipeline.sessions import SessionRAG
+
+    sessions = SessionRAG(rag)
+    try:
+        found = sessions.get_session(name)
+    except NotFoundError:
+        return None
+    return found, [] if found.expired else sessions.session_documents(name, limit=limit)
+
+
+def _show_turns(session: Session, record: SessionRecord, turns: list[Episode], *, after: int) -> None:
     from rich.text import Text
 
     from recollect.cli._terminal import one_line, plain, print_indented
 
-    wanted = argument_text(name)
-    with session.pipeline() as rag:
-        record = rag.get_session(wanted)
-        turns = rag.session_turns(wanted, after=after, limit=limit)
-    if session.json:
-        session.emit({"session": _session_json(record), "turns": [turn_json(turn) for turn in turns]})
-        return 0
     day = None
     for turn in turns:
         stamp = moment_words(turn.at)
@@ -67,8 +123,7 @@ def _show(
         print_indented(session.out, said, by=0)
     last = turns[-1].position if turns else after
     if last < record.turn_count:
-        session.out.print(f"{record.turn_count - last:,} more: recollect sessions show {wanted} --after {last}")
-    return 0
+        session.out.print(f"{record.turn_count - last:,} more: recollect sessions show {record.name} --after {last}")
 
 
 def _delete(
@@ -122,3 +177,4 @@ def _show_list(session: Session, found: list[SessionRecord]) -> None:
 command(app, "list")(_list)
 command(app, "show")(_show)
 command(app, "delete")(_delete)
+_document_sessions.register(app)

@@ -1,0 +1,196 @@
+"""``recollect sessions create``, ``renew`` and ``end``: the sessions that have documents of their own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.cli._options import command
+from recollect.cli._session import Session, argument_text
+from recollect.cli._turns import moment_json, moment_words
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from recollect.model.document_session import DocumentSession
+    from recollect.store.documents import DocumentRecord
+
+_Name = Annotated[str, typer.Argument(metavar="SESSION", help="Your id of it.")]
+_WITHOUT_END = "never"
+
+
+class WhenFull(StrEnum):
+    """What one document too many does."""
+
+    ERROR = "error"
+    OLDEST = "oldest"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the group."""
+    command(app, "create")(_create)
+    command(app, "renew")(_renew)
+    command(app, "end")(_end)
+
+
+def _create(
+    session: Session,
+    *,
+    name: _Name,
+    ttl: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="How long it lives: 30m, 2h, 1d; never: until it is ended.")
+    ] = None,
+    max_documents: Annotated[int | None, typer.Option(min=1, help="Documents at most.")] = None,
+    when_full: Annotated[
+        WhenFull | None, typer.Option(help="One document too many is refused, or the oldest one goes.")
+    ] = None,
+    auto_cleanup: Annotated[
+        bool | None,
+        typer.Option("--auto-cleanup/--no-auto-cleanup", help="Remove it once it has expired and is come across."),
+    ] = None,
+) -> int:
+    """Begin a session with documents of its own, which are found in it alone and vanish with it.
+
+    What is not given is as configured ([rag.session]).
+    """
+    from recollect.pipeline.sessions import SessionRAG
+
+    with session.pipeline() as rag:
+        sessions = SessionRAG(rag)
+        given: dict[str, Any] = {
+            "max_documents": max_documents,
+            "when_full": when_full.value if when_full else None,
+            "auto_cleanup": auto_cleanup,
+        }
+        config = replace(
+            sessions.default_config(), **{field: value for field, value in given.items() if value is not None}
+        )
+        if ttl is not None:
+            config = replace(config, ttl=None if ttl == _WITHOUT_END else ttl)
+        made = sessions.create_session(argument_text(name), config)
+    if session.json:
+        session.emit({"session": session_json(made)})
+    else:
+        until = f"until {moment_words(made.expires_at)} UTC" if made.expires_at else "until it is ended"
+        room = f"room for {made.max_documents:,} document{'' if made.max_documents == 1 else 's'}"
+        session.out.print(f"Began the session {made.session_id!r}, {until}, with {room}.")
+    return 0
+
+
+def _renew(session: Session, *, name: _Name) -> int:
+    """Begin the time of a session anew, before it is over."""
+    from recollect.pipeline.sessions import SessionRAG
+
+    with session.pipeline() as rag:
+        renewed = SessionRAG(rag).renew_session(argument_text(name))
+    if session.json:
+        session.emit({"session": session_json(renewed)})
+    else:
+        until = f"{moment_words(renewed.expires_at)} UTC" if renewed.expires_at else "it is ended"
+        session.out.print(f"The session {renewed.session_id!r} lives until {until}.")
+    return 0
+
+
+def _end(
+    session: Session, *, name: _Name, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
+) -> int:
+    """End a session and remove its documents, for good."""
+    from recollect.pipeline.sessions import SessionRAG
+
+    with session.pipeline() as rag:
+        sessions = SessionRAG(rag)
+        found = sessions.get_session(argument_text(name))
+        count = f"{found.document_count:,} document{'' if found.document_count == 1 else 's'}"
+        session.confirm(f"Remove the session {found.session_id!r} with its {count} for good?", yes=yes)
+        documents = sessions.end_session(found.session_id)
+    if session.json:
+        session.emit({"ended": found.session_id, "documents": documents})
+    else:
+        session.out.print(f"Ended the session {found.session_id!r} and removed its {count}.")
+    return 0
+
+
+def session_json(one: DocumentSession) -> dict[str, Any]:
+    """A session as ``--json`` prints it."""
+    return {
+        "session": one.session_id,
+        "owner": one.owner,
+        "ttl_seconds": None if one.ttl is None else one.ttl.total_seconds(),
+        "created_at": moment_json(one.created_at),
+        "expires_at": moment_json(one.expires_at),
+        "expired": one.expired,
+        "documents": one.document_count,
+        "chunks": one.chunk_count,
+        "max_documents": one.max_documents,
+        "when_full": one.when_full,
+        "auto_cleanup": one.auto_cleanup,
+        "language": one.language,
+        "embedding_model": one.embedding_model,
+    }
+
+
+def document_json(record: DocumentRecord) -> dict[str, Any]:
+    """A document of a session as ``--json`` prints it."""
+    return {
+        "document_id": record.document_id,
+        "source": record.source,
+        "title": record.title,
+        "version": record.version,
+        "chunks": record.chunk_count,
+        "known_from": moment_json(record.known_from),
+    }
+
+
+def show_sessions(session: Session, found: list[DocumentSession]) -> None:
+    """The sessions as a table."""
+    from rich.table import Table
+
+    from recollect.cli._terminal import one_line
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("Session", style="bold cyan")
+    table.add_column("Owner")
+    table.add_column("Documents", justify="right")
+    table.add_column("Expires")
+    for one in found:
+        table.add_row(
+            one_line(one.session_id),
+            one_line(one.owner or ""),
+            f"{one.document_count:,} of {one.max_documents:,}",
+            _expiry(one),
+        )
+    session.out.print(table)
+
+
+def show_documents(session: Session, one: DocumentSession, documents: list[DocumentRecord]) -> None:
+    """A session and what it holds."""
+    from rich.text import Text
+
+    from recollect.cli._terminal import one_line
+
+    session.out.print(
+        f"{one.document_count:,} of at most {one.max_documents:,} documents; expires: {_expiry(one)}", style="dim"
+    )
+    for record in documents:
+        line = Text(f"{record.document_id:>4} ", style="dim")
+        session.out.print(line.append(one_line(record.source), "cyan not dim"), soft_wrap=True)
+
+
+def _expiry(one: DocumentSession) -> str:
+    if one.expires_at is None:
+        return _WITHOUT_END
+    if one.expired:
+        return f"expired {moment_words(one.expires_at)}"
+    return f"{moment_words(one.expires_at)} (in {_words(one.expires_at - datetime.now(UTC))})"
+
+
+def _words(left: timedelta) -> str:
+    minutes = max(0, round(left.total_seconds() / 60))
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = [f"{days} d" if days else "", f"{hours} h" if hours else "", f"{minutes} min" if not days else ""]
+    return " ".join(part for part in parts if part)
