@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -34,8 +36,9 @@ def test_the_readmes_python_runs(recollect_with_model):
     assert "1 leeds.txt 0 35 The office in Leeds closes at 6 pm." in done.stdout
 
 
-def test_the_python_of_the_page_on_memory_runs(recollect):
-    (code,) = blocks("docs/how-to/memory.md", "python")
+@pytest.mark.parametrize("page", ["memory", "sessions"])
+def test_the_python_of_a_page_runs(recollect, page: str):
+    (code,) = blocks(f"docs/how-to/{page}.md", "python")
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=recollect.folder,

@@ -95,7 +95,7 @@ def test_a_bad_line_is_named_and_nothing_is_stored(recollect, tmp_path: Path):
     for line in ("[]", '{"role": "user"}', '{"content": "x", "when": 1}', '{"content": "x", "metadata": 1}', "{"):
         outcome = recollect("remember", "chat", "-f", "-", stdin='{"content": "fine"}\n' + line, status=2)
         assert "input:2:" in outcome.err
-    assert recollect("sessions", "list", "--json").json == {"sessions": []}
+    assert recollect("sessions", "list", "--json").json["sessions"] == []
 
 
 def test_another_users_session_is_refused(recollect):

@@ -81,6 +81,24 @@ def test_a_word_that_is_rare_overall_counts_although_its_collection_is_full_of_i
     assert terms["invoic"] > terms["server"]
 
 
+def test_everything_is_searched_as_one(pipeline: RAGPipeline):
+    assert pipeline.augment_context("offer").results == ()
+    fill(pipeline, [["offer pump", "offer leave"]])
+    pipeline.delete_collection(next(one.name for one in pipeline.list_collections() if one.name.startswith("whole")))
+    found = pipeline.augment_context("offer")
+    assert {one.collection for one in found.results} == {one.name for one in pipeline.list_collections()}
+    names, whole = fill(pipeline, [["invoice server"], ["server badge", "server leave"], ["pump"]])
+    for place in pipeline.list_collections():
+        if place.name not in names and place.name != whole:
+            pipeline.delete_collection(place.name)
+    expected = pipeline.search("invoice server", collection=whole)
+    pipeline.delete_collection(whole)
+    found = pipeline.augment_context("invoice server")
+    assert found.collection == "*"
+    assert [one.content for one in found.results] == [one.content for one in expected.results]
+    assert [one.score for one in found.results] == pytest.approx([one.score for one in expected.results], abs=1e-4)
+
+
 def test_filters_thresholds_and_duplicates_hold_over_all(pipeline: RAGPipeline):
     names, _ = fill(pipeline, [["offer pump", "offer leave"], ["offer pump", "offer badge"]])
     found = together(pipeline, names, "offer pump", RetrievalOptions(top_k=10))

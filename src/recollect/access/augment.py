@@ -1,83 +1,60 @@
-"""One answer from several collections: what each of them found, brought to one measure."""
+"""One answer from every collection that somebody may read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from recollect.errors import NotFoundError, StoreError
 from recollect.model import SearchReply
-from recollect.retrieval import fusion
+from recollect.retrieval.validation import validate
 
 if TYPE_CHECKING:
-    from recollect.model import RetrievalOptions, RetrievedContext
+    from recollect.model import RetrievalOptions, Scope
+    from recollect.retrieval.search import Searcher
+    from recollect.store.collections import CollectionRepository
 
-#: What the reply of a search of several collections names as its collection.
+#: What the reply of a search of every collection names as its collection.
 EVERYWHERE = "*"
+
+# How often a search is tried while collections are deleted, or closed to the caller.
+_ATTEMPTS = 6
 
 
 def search_everywhere(
+    searcher: Searcher,
+    collections: CollectionRepository,
+    scope: Scope,
     query: str,
     options: RetrievalOptions,
-    collections: Sequence[str],
-    search: Callable[[str, RetrievalOptions], SearchReply],
     *,
-    dense_weight: float,
+    model: str,
 ) -> SearchReply:
-    """Search collections one after the other, and order what they found together.
-
-    Scores say how a passage stands among the candidates of its own search, so the best of a collection that has nothing
-    to say would come as high as the best of one that has. Cosine similarities are comparable, and BM25 nearly is; they
-    are fused anew over everything that was found.
+    """Search every collection of the scope together, as if they were one.
 
     Args:
+        searcher: Searches.
+        collections: Lists them.
+        scope: Who asks, and whose knowledge.
         query: In plain words.
-        options: Of each search; ``top_k`` passages come from all together.
-        collections: By name; all of one embedding model.
-        search: Searches one collection.
-        dense_weight: Share of the similarity, where both are known.
+        options: Of the search; ``top_k`` passages come from all together.
+        model: The embedding model: collections of another one are left out.
 
     Returns:
         The passages, each with its ``collection``.
+
+    Raises:
+        UsageError: The query or an option is not valid.
+        StoreError: Collections came and went all the time.
     """
-    # Only an explanation names the score of each arm.
-    replies = [search(name, replace(options, explain=True)) for name in collections]
-    found = {
-        passage.chunk_id: replace(passage, collection=reply.collection)
-        for reply in replies
-        for passage in reply.results
-    }
-    ranked = _ranked(options, list(found.values()), dense_weight)[: options.top_k]
-    results = tuple(
-        replace(
-            found[chunk_id],
-            rank=rank,
-            score=score,
-            explain=found[chunk_id].explain if options.explain else None,
-        )
-        for rank, (chunk_id, score) in enumerate(ranked, 1)
-    )
-    return SearchReply(
-        query=query,
-        collection=EVERYWHERE,
-        mode=options.mode,
-        results=results,
-        timings_ms={reply.collection: reply.timings_ms.get("total", 0.0) for reply in replies},
-        exact=all(reply.exact for reply in replies),
-    )
-
-
-def _ranked(
-    options: RetrievalOptions, found: Sequence[RetrievedContext], dense_weight: float
-) -> list[tuple[int, float]]:
-    similar = {one.chunk_id: one.similarity for one in found if one.similarity is not None}
-    worded = {one.chunk_id: one.explain.lexical.score for one in found if one.explain and one.explain.lexical}
-    preferred = {one.chunk_id: one.explain.preference or 1.0 for one in found if one.explain is not None}
-    weight = {"dense": 1.0, "lexical": 0.0}.get(options.mode, dense_weight)
-    fused = fusion.weighted(_best_first(similar), _best_first(worded), dense_weight=weight)
-    scored = [(chunk_id, fusion.presented(score) * preferred.get(chunk_id, 1.0)) for chunk_id, score in fused]
-    return sorted(scored, key=lambda item: (-item[1], item[0]))
-
-
-def _best_first(scores: dict[int, float]) -> list[tuple[int, float]]:
-    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+    validate(query, options)
+    for _ in range(_ATTEMPTS):
+        names = [place.name for place in collections.list_all(scope) if place.embedding_model == model]
+        if not names:
+            return SearchReply(query=query, collection=EVERYWHERE, mode=options.mode, results=(), timings_ms={})
+        try:
+            found = searcher.search_together(scope, query, options, collections=names)
+        except NotFoundError:  # deleted, or closed to him, since it was listed
+            continue
+        return replace(found, collection=EVERYWHERE)
+    raise StoreError("Collections are deleted, or closed to you, all the time: try again in a moment.")

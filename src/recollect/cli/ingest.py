@@ -52,9 +52,7 @@ def _ingest(
     ] = None,
     in_session: Annotated[
         str | None,
-        typer.Option(
-            "--session", metavar="SESSION", help="Into this session, which alone finds them."
-        ),
+        typer.Option("--session", metavar="SESSION", help="Into this session, which alone finds them."),
     ] = None,
 ) -> int:
     """Read files and folders into a collection, or into a session.

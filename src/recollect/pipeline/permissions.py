@@ -178,27 +178,17 @@ class Permitting:
             UsageError: The query or an option is not valid.
         """
         from recollect.access.augment import search_everywhere
-        from recollect.retrieval.validation import validate
 
-        retrieval = self.config.retrieval
-        given = options or self.default_options()
-        validate(query, given)
         scope = self._parts.scope(tenant_id, as_of, principal=principal)
-        model = self._parts.embedder.model_name
-        names = [
-            place.name for place in self._parts.store.collections.list_all(scope) if place.embedding_model == model
-        ]
-
-        def search(name: str, each: RetrievalOptions) -> SearchReply:
-            try:
-                return self._parts.searcher.search(scope, query, each, collection=name)
-            except NotFoundError:  # deleted, or closed to him, since it was listed
-                from recollect.model import SearchReply
-
-                return SearchReply(query=query, collection=name, mode=each.mode, results=(), timings_ms={})
-
-        weight = retrieval.dense_weight if given.dense_weight is None else given.dense_weight
-        return search_everywhere(query, given, names, search, dense_weight=weight)
+        given = options or self.default_options()
+        return search_everywhere(
+            self._parts.searcher,
+            self._parts.store.collections,
+            scope,
+            query,
+            given,
+            model=self._parts.embedder.model_name,
+        )
 
     def default_options(self) -> RetrievalOptions:
         """The configured options of a search."""

@@ -187,7 +187,7 @@ class Searcher:
             reply = self._compute(scope, places, query, options, watch)
             changed = [None if scope.principal is None else self._collections.changed_rights(scope, p) for p in places]
             if not any(changed):
-                return reply
+                return reply if len(places) > 1 else _placed(reply, places[0].name)
             places = [now or before for now, before in zip(changed, places, strict=True)]
         raise StoreError("Who may read these collections changes all the time: try again in a moment.")
 
@@ -405,6 +405,10 @@ class Searcher:
     def _threshold(self, options: RetrievalOptions) -> float | None:
         given = options.similarity_threshold
         return self._settings.similarity_threshold if given is None else given
+
+
+def _placed(reply: SearchReply, name: str) -> SearchReply:
+    return replace(reply, results=tuple(replace(one, collection=name) for one in reply.results))
 
 
 def _keep_seconds(reply: SearchReply) -> float | None:
