@@ -124,7 +124,7 @@ def test_what_expires_is_not_found_and_cleaned_up(recollect, office):
     assert contents(recollect, "--tag", "draft") == "" != contents(recollect, "--tag", "legal")
     recollect("documents", "ttl", "errors.md", "1s")
     time.sleep(1.1)
-    assert recollect("cleanup", "--json").json == {"expired": 1, "partitions_dropped": []}
+    assert recollect("cleanup", "--json").json == {"expired": 1, "sessions_ended": 0, "partitions_dropped": []}
     assert recollect("cleanup").out == "0 documents expired.\n"
     assert contents(recollect) == ""
     assert "must be a length of time" in recollect("ingest", office, "--ttl", "soon", status=2).err
