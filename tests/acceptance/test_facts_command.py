@@ -52,6 +52,8 @@ def test_facts_are_drawn_listed_followed_and_deleted(known):
     assert "No fact is like it" in known("facts", "search", "anything", "--as-of", "2024-01-01").out
     assert known("facts", "delete", "2", "--yes", "--json").json == {"deleted": 2}
     assert "I live in Lisbon." in known("facts", "list").out
+    assert known("sessions", "forget", "two", "1", "--yes", "--json").json == {"session": "two", "removed": 1}
+    assert "no turn 1" in known("sessions", "forget", "two", "1", "--yes", status=1).err
     known("sessions", "delete", "one", "--yes")
     assert known("facts", "list", "--all", "--json").json == {"facts": []}
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from recollect.store.documents import DocumentRecord
 
 app = typer.Typer(
-    help="Remembered conversations: list, show, delete. Sessions with documents: create, list, show, renew, end.",
+    help="Conversations: list, show, forget, delete. Sessions with documents: create, list, show, renew, end.",
     no_args_is_help=True,
 )
 
@@ -88,7 +88,7 @@ def _show(
         session.emit(shown)
         return 0
     if record is not None:
-        _show_turns(session, record, turns, after=after)
+        _show_turns(session, record, turns, after=after, limit=limit)
     if documents is not None:
         _document_sessions.show_documents(session, *documents)
     return 0
@@ -106,7 +106,7 @@ def _documents(rag: RAGPipeline, name: str, limit: int) -> tuple[DocumentSession
     return found, [] if found.expired else sessions.session_documents(name, limit=limit)
 
 
-def _show_turns(session: Session, record: SessionRecord, turns: list[Episode], *, after: int) -> None:
+def _show_turns(session: Session, record: SessionRecord, turns: list[Episode], *, after: int, limit: int) -> None:
     from rich.text import Text
 
     from recollect.cli._terminal import one_line, plain, print_indented
@@ -121,9 +121,11 @@ def _show_turns(session: Session, record: SessionRecord, turns: list[Episode], *
         said.append(f"{one_line(turn.role)}: ", style="bold")
         said.append(plain(turn.content), style="not dim")
         print_indented(session.out, said, by=0)
-    last = turns[-1].position if turns else after
-    if last < record.turn_count:
-        session.out.print(f"{record.turn_count - last:,} more: recollect sessions show {record.name} --after {last}")
+    # Of a later page it is not known how many of the turns before it were forgotten.
+    left = record.turn_count - len(turns) if after == 0 else None
+    if turns and len(turns) == limit and left != 0:
+        more = "More" if left is None else f"{left:,} more"
+        session.out.print(f"{more}: recollect sessions show {record.name} --after {turns[-1].position}")
 
 
 def _delete(
@@ -139,6 +141,27 @@ def _delete(
         session.emit({"deleted": record.name, "turns": turns})
     else:
         session.out.print(f"Removed the conversation {record.name!r} and its {turns:,} turns.")
+    return 0
+
+
+def _forget(
+    session: Session,
+    *,
+    name: _Name,
+    positions: Annotated[list[int], typer.Argument(metavar="TURN…", help="Their numbers, as sessions show has them.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> int:
+    """Remove turns of a conversation with everything that was made of them, for good."""
+    wanted = argument_text(name)
+    with session.pipeline() as rag:
+        record = rag.get_session(wanted)
+        turns = "1 turn" if len(set(positions)) == 1 else f"{len(set(positions)):,} turns"
+        session.confirm(f"Remove {turns} of {record.name!r} for good?", yes=yes)
+        count = rag.forget_turns(record.name, positions)
+    if session.json:
+        session.emit({"session": record.name, "removed": count})
+    else:
+        session.out.print(f"Removed {turns} of {record.name!r}.")
     return 0
 
 
@@ -176,5 +199,6 @@ def _show_list(session: Session, found: list[SessionRecord]) -> None:
 
 command(app, "list")(_list)
 command(app, "show")(_show)
+command(app, "forget")(_forget)
 command(app, "delete")(_delete)
 _document_sessions.register(app)

@@ -210,6 +210,33 @@ class Conversations:
         """
         return self._parts.store.memory.delete_session(self._parts.scope(tenant_id, principal=principal), session)
 
+    def forget_turns(
+        self,
+        session: str,
+        positions: Sequence[int],
+        *,
+        tenant_id: int | None = None,
+        principal: Principal | None = None,
+    ) -> int:
+        """Remove turns of a conversation with everything that was made of them, facts among it, physically.
+
+        The turns behind them are indexed anew, as though the removed ones had never been said; positions stay.
+
+        Args:
+            session: The conversation.
+            positions: Of the turns, as `session_turns` and `recall` give them.
+            tenant_id: Whose memory; None: the default tenant's.
+            principal: Who asks; None: the owner of the store.
+
+        Returns:
+            How many were removed.
+
+        Raises:
+            NotFoundError: There is no such session, or no turn at one of the positions: then none is removed.
+        """
+        scope = self._parts.scope(tenant_id, principal=principal)
+        return self._parts.forgetter(scope).forget(scope, session, positions)
+
     @property
     def query_patterns(self) -> QueryPatternTracker:
         """What memory is asked for again and again."""

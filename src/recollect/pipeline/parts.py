@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from recollect.memory import QueryPatternTracker
     from recollect.memory.consolidation import Consolidator
     from recollect.memory.facts import FactMemory
+    from recollect.memory.forgetting import Forgetter
     from recollect.memory.service import Memory
     from recollect.pipeline.upkeep import Upkeep
     from recollect.retrieval.search import Searcher
@@ -252,6 +253,12 @@ class Parts:
             embedder=self._question_embedder(scope),
             lexicon=self._turn_terms(scope),
         )
+
+    def forgetter(self, scope: Scope) -> Forgetter:
+        """Erases single turns of a tenant's conversations."""
+        from recollect.memory.forgetting import Forgetter
+
+        return Forgetter(self.store.memory, self.store.forgetting, self.embedder, self._turn_terms(scope))
 
     def consolidator(self, scope: Scope) -> Consolidator:
         """Draws facts from the conversations of a tenant."""

@@ -20,6 +20,7 @@ from recollect.store.export import ExportRepository
 from recollect.store.fact_search import FactSearchRepository
 from recollect.store.facts import FactRepository
 from recollect.store.feedback import FeedbackRepository
+from recollect.store.forgetting import ForgettingRepository
 from recollect.store.history import HistoryRepository
 from recollect.store.history_index import HistoryIndexer
 from recollect.store.memory import MemoryRepository
@@ -90,6 +91,7 @@ class Store:
         self.facts = FactRepository(self.database)
         self.fact_search = FactSearchRepository(self.database)
         self.feedback = FeedbackRepository(self.database)
+        self.forgetting = ForgettingRepository(self.database)
         self.past = PastRepository(self.database)
         machine = this_machine() if self._server else None
         self.dense_indexer = DenseIndexer(self.database, self.collections, threshold=index_threshold, machine=machine)

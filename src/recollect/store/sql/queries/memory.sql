@@ -148,3 +148,39 @@ FROM episode_retrievals r JOIN episodes e USING (tenant_id, episode_id) JOIN ses
 WHERE r.tenant_id = %(tenant_id)s AND r.retrievals >= %(least)s AND e.known_to > clock_timestamp()
   AND (NOT %(restricted)s OR s.user_id = %(reader)s)
 ORDER BY r.retrievals DESC, e.episode_id LIMIT %(limit)s
+
+-- turn: one of a session, with those before and behind it as they stand
+(SELECT e.episode_id, s.name, e.position, e.role, e.content, e.event_time, e.external_id, e.known_from, e.metadata
+ FROM episodes e JOIN sessions s USING (tenant_id, session_id)
+ WHERE e.tenant_id = %(tenant_id)s AND e.session_id = %(session_id)s AND e.position < %(position)s
+ ORDER BY e.position DESC LIMIT %(reach)s)
+UNION ALL
+(SELECT e.episode_id, s.name, e.position, e.role, e.content, e.event_time, e.external_id, e.known_from, e.metadata
+ FROM episodes e JOIN sessions s USING (tenant_id, session_id)
+ WHERE e.tenant_id = %(tenant_id)s AND e.session_id = %(session_id)s AND e.position >= %(position)s
+ ORDER BY e.position LIMIT %(reach)s + 1)
+ORDER BY 3
+
+-- delete_turn: one, with everything that was made of it alone
+DELETE FROM episodes WHERE tenant_id = %(tenant_id)s AND episode_id = %(episode_id)s
+
+-- reindex_vector: a turn that follows others now
+UPDATE episode_vectors SET embedding = %(embedding)s WHERE tenant_id = %(tenant_id)s AND episode_id = %(episode_id)s
+
+-- reindex_words: likewise
+UPDATE episode_lexical SET length = %(length)s, lexemes = %(lexemes)s, weights = %(weights)s
+WHERE tenant_id = %(tenant_id)s AND episode_id = %(episode_id)s
+
+-- uncount_terms: the words of a turn that is gone
+UPDATE session_terms SET frequency = frequency - 1
+WHERE tenant_id = %(tenant_id)s AND session_id = %(session_id)s AND lexeme = ANY (%(lexemes)s)
+
+-- drop_terms: words that nobody says any more
+DELETE FROM session_terms
+WHERE tenant_id = %(tenant_id)s AND session_id = %(session_id)s AND lexeme = ANY (%(lexemes)s) AND frequency <= 0
+
+-- recount: a session that lost a turn
+UPDATE sessions s SET turn_count = s.turn_count - 1, term_count = (
+    SELECT coalesce(sum(l.length), 0) FROM episode_lexical l
+    WHERE l.tenant_id = s.tenant_id AND l.session_id = s.session_id)
+WHERE s.tenant_id = %(tenant_id)s AND s.session_id = %(session_id)s

@@ -1,0 +1,96 @@
+"""Erasing single turns of a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from recollect.errors import NotFoundError, UsageError
+from recollect.memory.indexing import TurnIndexer, dated
+from recollect.memory.scoring import REACH
+from recollect.model.memory import Turn
+
+if TYPE_CHECKING:
+    from recollect.embedding.base import EmbeddingProvider
+    from recollect.memory.terms import TurnLexicon
+    from recollect.model import Scope
+    from recollect.model.memory import Episode, SessionRecord
+    from recollect.store.forgetting import ForgettingRepository
+    from recollect.store.memory import MemoryRepository
+
+
+class Forgetter:
+    """Erases turns so that nothing of them is left, in the index of the turns behind them either.
+
+    Args:
+        memory: Knows the conversations.
+        repository: Erases turns.
+        embedder: Embeds the turns behind an erased one anew.
+        lexicon: Counts and weighs words.
+    """
+
+    def __init__(
+        self,
+        memory: MemoryRepository,
+        repository: ForgettingRepository,
+        embedder: EmbeddingProvider,
+        lexicon: TurnLexicon,
+    ) -> None:
+        self._memory = memory
+        self._repository = repository
+        self._embedder = embedder
+        self._lexicon = lexicon
+        self._indexer = TurnIndexer(embedder, lexicon)
+
+    def forget(self, scope: Scope, session: str, positions: Iterable[int]) -> int:
+        """Remove turns, each in a transaction of its own; the positions of the others stay as they are.
+
+        Args:
+            scope: Whose.
+            session: The conversation.
+            positions: Of the turns.
+
+        Returns:
+            How many were removed.
+
+        Raises:
+            NotFoundError: There is no such session, or no turn at one of the positions: then none is removed.
+            UsageError: The session was embedded with another model.
+        """
+        place = self._memory.get_session(scope, session)
+        if place.embedding_model != self._embedder.model_name:
+            raise UsageError(
+                f"The session {place.name!r} was embedded with {place.embedding_model!r}: configure that model "
+                "([rag.embedding]), so that the turns behind the removed ones can be indexed anew."
+            )
+        wanted = sorted(set(positions))
+        for position in wanted:
+            self._found(scope, place, position)
+        for position in wanted:
+            while not self._erased(scope, place, position):
+                pass
+        return len(wanted)
+
+    def _erased(self, scope: Scope, place: SessionRecord, position: int) -> bool:
+        found = self._repository.neighbourhood(scope, place, position, reach=REACH)
+        if found is None:  # somebody else was faster
+            return True
+        before = [_turn(one) for one in found.before]
+        return self._repository.erase(
+            scope,
+            place,
+            found,
+            own_lexemes=self._lexicon.count([dated(_turn(found.turn))])[0].lexemes,
+            following=self._indexer.prepare(before, [_turn(one) for one in found.after]),
+            reach=REACH,
+        )
+
+    def _found(self, scope: Scope, place: SessionRecord, position: int) -> None:
+        if self._repository.neighbourhood(scope, place, position, reach=0) is None:
+            raise NotFoundError(
+                f"The session {place.name!r} has no turn {position}. `recollect sessions show` has their numbers."
+            )
+
+
+def _turn(episode: Episode) -> Turn:
+    return Turn(content=episode.content, role=episode.role, at=episode.at)
