@@ -50,6 +50,22 @@ def test_the_python_of_a_page_runs(recollect, page: str):
     assert done.returncode == 0, done.stderr
 
 
+def test_the_python_of_the_page_on_permissions_runs(recollect, tmp_path):
+    codes = blocks("docs/how-to/permissions.md", "python")
+    assert len(codes) == 2
+    for number, code in enumerate(codes):
+        environment = recollect.environment | {"RECOLLECT_COLLECTION": f"page{number}"}
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+
 def test_the_readme_gives_one_line_to_run_and_one_to_test():
     lines = [line for block in blocks("README.md", "console") for line in block.splitlines()]
     setups = [line for line in lines if line.startswith("python3 -m venv")]

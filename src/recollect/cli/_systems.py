@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.cli._evaluation import Engine, fresh_collection, hit_of, measured
-from recollect.cli.rag_test import options_of
 from recollect.errors import NotFoundError, UsageError
+from recollect.evaluation.case_options import options_of
 
 if TYPE_CHECKING:
     from recollect.cli._session import Session

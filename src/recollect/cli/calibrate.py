@@ -96,8 +96,8 @@ def _score(
     rag: RAGPipeline, suite: Suite, case: Case, place: Collection, options: RetrievalOptions, rule: RefusalRule
 ) -> float:
     from recollect.answer.extractive import ExtractionOptions, read
-    from recollect.cli.rag_test import options_of
     from recollect.evaluation.calibrate import ALWAYS_REFUSED
+    from recollect.evaluation.case_options import options_of
 
     asked = suite.search(case)
     # Passages for an answer, as many as `ask` reads: a case's own number is about the search.

@@ -14,6 +14,7 @@ from recollect.cli._evaluation import fresh_collection, measured
 from recollect.cli._options import CollectionOption, SearchOptions, command
 from recollect.cli._session import Session
 from recollect.errors import UsageError
+from recollect.evaluation.case_options import options_of
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -50,8 +51,19 @@ def _rag_test(
         Path | None,
         typer.Option(metavar="DIR", help="Test this folder, in a collection that is removed afterwards."),
     ] = None,
+    as_each: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PERSONAS",
+            help="Run every case as each of these people, and fail if one is shown what he may not read.",
+        ),
+    ] = None,
 ) -> int:
-    """Run test cases: precision, recall, MRR and latency; the exit status is 1 if a case falls below its thresholds."""
+    """Run test cases: precision, recall, MRR and latency; the exit status is 1 if a case falls below its thresholds.
+
+    With --as-each it is 1 if somebody is shown what he may not read.
+    """
+    from recollect.cli._as_each import run_as_each, wanted_personas
     from recollect.cli._progress import WorkBar
     from recollect.evaluation.case_files import load_suite
     from recollect.evaluation.rag_test import run_suite, selected
@@ -63,10 +75,13 @@ def _rag_test(
     options = search.retrieval(mode=session.config.retrieval.mode, top_k=session.config.retrieval.top_k)
     for one in asked:
         validate(one.query, options_of(one, options))
+    personas = wanted_personas(as_each, runs=runs, ingested=ingest is not None)
     with (
         session.pipeline(measured(session.config)) as rag,
         under_test(session, rag, ingest, collection.collection) as name,
     ):
+        if personas is not None:
+            return run_as_each(session, rag, suite, personas, cases=cases, collection=name, options=options, file=file)
         engine = _Engine(rag, name, options)
         with WorkBar(session.err, "Testing", unit="cases") as bar:
             # The first search loads the model, which is no part of any case's latency.
@@ -137,24 +152,6 @@ class _Engine:
         return self._rag.ask(
             asked.query, options, collection=self._collection, tenant_id=asked.tenant_id, as_of=asked.as_of
         ).refused
-
-
-def options_of(asked: CaseSearch, given: RetrievalOptions) -> RetrievalOptions:
-    """The options of a case's search: those given, with its number of passages and narrowed by its filters.
-
-    Its departments and sources stand in place of those given, where it names any; everything else must hold as well.
-    """
-    filters = asked.filters
-    wholes = [whole for whole in (given.filters, filters.where) if whole]
-    return replace(
-        given,
-        top_k=asked.top_k or given.top_k,
-        department=filters.department or given.department,
-        source=filters.source or given.source,
-        tags=(*given.tags, *filters.tags),
-        metadata_filters={**given.metadata_filters, **filters.metadata},
-        filters={"and": wholes} if len(wholes) > 1 else next(iter(wholes), None),
-    )
 
 
 def _show(session: Session, result: SuiteResult) -> None:

@@ -25,16 +25,29 @@ def load_suite(path: Path | str) -> Suite:
         NotFoundError: The file does not exist.
         UsageError: It is not such a file; the message names the line, and the case where there is one.
     """
+    return parse_suite(read_text(path, of="test cases"), name=str(path))
+
+
+def read_text(path: Path | str, *, of: str) -> str:
+    """The text of a file of test cases, or of something that goes with them.
+
+    Args:
+        path: UTF-8, up to `MAX_FILE_BYTES`.
+        of: What the file holds, for the error.
+
+    Raises:
+        NotFoundError: The file does not exist.
+        UsageError: It is too large, or not UTF-8.
+    """
     file = Path(path)
     if not file.is_file():
-        raise NotFoundError(f"{file}: there is no such file of test cases")
+        raise NotFoundError(f"{file}: there is no such file of {of}")
     if file.stat().st_size > MAX_FILE_BYTES:
         raise UsageError(f"{file} is larger than {MAX_FILE_BYTES:,} bytes: split it into several files")
     try:
-        text = file.read_bytes().decode("utf-8-sig")
+        return file.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as exc:
         raise UsageError(f"{file}: not UTF-8 ({exc.reason}); convert the file to UTF-8") from exc
-    return parse_suite(text, name=str(file))
 
 
 def parse_suite(text: str, *, name: str = "test cases") -> Suite:
@@ -44,10 +57,29 @@ def parse_suite(text: str, *, name: str = "test cases") -> Suite:
         text: The file's content.
         name: Stands before every complaint.
     """
+    content, node = read_yaml(text, name=name, wanted="cases")
+    try:
+        return Suite.model_validate(content)
+    except ValidationError as exc:
+        problems = [_problem(error, node, content, name) for error in exc.errors(include_url=False)]
+        raise UsageError("\n".join(problems)) from exc
+
+
+def read_yaml(text: str, *, name: str, wanted: str) -> tuple[dict[str, object], yaml.Node]:
+    """A mapping in YAML, without aliases and repeated keys, and where in the text everything stands.
+
+    Args:
+        text: The file's content.
+        name: Stands before every complaint.
+        wanted: A key that it must have, for the complaints.
+
+    Raises:
+        UsageError: It is no such mapping.
+    """
     try:
         node = _Loader(text).get_single_node()
         if node is None:
-            raise UsageError(f"{name}: the file is empty. Put test cases under 'cases:'.")
+            raise UsageError(f"{name}: the file is empty. Put what it is for under '{wanted}:'.")
         content = _Loader("").construct_document(node)
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)
@@ -56,12 +88,8 @@ def parse_suite(text: str, *, name: str = "test cases") -> Suite:
     except (RecursionError, ValueError) as exc:
         raise UsageError(f"{name}: not valid YAML: {str(exc) or 'nested too deeply'}") from exc
     if not isinstance(content, dict):
-        raise UsageError(f"{name}: expected a mapping with 'cases:', found {type(content).__name__}")
-    try:
-        return Suite.model_validate(content)
-    except ValidationError as exc:
-        problems = [_problem(error, node, content, name) for error in exc.errors(include_url=False)]
-        raise UsageError("\n".join(problems)) from exc
+        raise UsageError(f"{name}: expected a mapping with '{wanted}:', found {type(content).__name__}")
+    return content, node
 
 
 def dump_suite(cases: Iterable[Mapping[str, object]], *, comment: str = "") -> str:
@@ -108,7 +136,7 @@ _MESSAGES = {
 
 def _problem(error: Any, node: yaml.Node, content: Mapping[str, Any], name: str) -> str:  # noqa: ANN401 - pydantic's
     place = list(error["loc"])
-    line = _line(node, place)
+    line = line_of(node, place)
     place = [part for part in place if part != "where"]
     message = _MESSAGES.get(error["type"], str(error["msg"]).removeprefix("Value error, "))
     if error["type"] == "string_type":
@@ -146,7 +174,7 @@ def _case_name(content: Mapping[str, Any], place: Sequence[object]) -> str:
     return f"case {case['name']!r}" if isinstance(case, dict) and "name" in case else f"case {place[1] + 1}"
 
 
-def _line(node: yaml.Node, place: Sequence[object]) -> int:
+def line_of(node: yaml.Node, place: Sequence[object]) -> int:
     """The line of the innermost part of ``place`` that is in the file, from 1."""
     line = node.start_mark.line + 1
     for part in place:

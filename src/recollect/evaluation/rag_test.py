@@ -23,6 +23,7 @@ class Found:
     source: str
     text: str
     place: str = ""
+    document_id: int | None = None
 
 
 #: Finds the passages that a case asks for, best first.

@@ -1,0 +1,290 @@
+"""Test cases run as every persona: what each finds of what he may read, and that nobody finds anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from statistics import fmean
+from typing import Literal, Protocol
+
+from recollect.evaluation.cases import Case, CaseSearch, Evidence, Suite
+from recollect.evaluation.rag_test import Found, Progress, meets, plain
+from recollect.evaluation.rights import CollectionRights, DocumentRights, may_read
+from recollect.model.principal import Principal
+
+
+class Engine(Protocol):
+    """What is tested: it searches and answers as somebody."""
+
+    def search(self, asked: CaseSearch, principal: Principal | None) -> Sequence[Found]:
+        """Passages, best first, each with its ``document_id``; without a principal, as the owner of the store."""
+        ...
+
+    def evidence(self, asked: CaseSearch, principal: Principal) -> Sequence[Found]:
+        """What an answer cites, and what a refusal names as nearest."""
+        ...
+
+    def rights(self, tenant_id: int | None) -> CollectionRights:
+        """Who may read what of what is searched."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leak:
+    """A document that a persona was shown something of and may not read.
+
+    Attributes:
+        persona: By name.
+        case: By name.
+        place: Whether a search returned it or an answer showed it.
+        source: The document's.
+        document_id: The document's.
+    """
+
+    persona: str
+    case: str
+    place: Literal["search", "answer"]
+    source: str
+    document_id: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonaCase:
+    """What became of a case that was run as a persona.
+
+    Attributes:
+        case: It.
+        readable: Must-haves that are in documents which he may read.
+        met: How many of them were found.
+        missing: Those that were not.
+        found: Sources of the passages, best first.
+        withheld: How many of the passages that the owner of the store finds he may not read.
+        leaks: What he was shown and may not read.
+    """
+
+    case: Case
+    readable: tuple[Evidence, ...]
+    met: int
+    missing: tuple[Evidence, ...]
+    found: tuple[str, ...]
+    withheld: int
+    leaks: tuple[Leak, ...]
+
+    @property
+    def recall(self) -> float | None:
+        """The share that was found of what he may read; None where that is nothing."""
+        return self.met / len(self.readable) if self.readable else None
+
+    def as_json(self) -> dict[str, object]:
+        """Plain values for ``json.dumps``."""
+        return {
+            "name": self.case.name,
+            "within_rights": len(self.readable),
+            "outside_rights": len(self.case.must_have) - len(self.readable),
+            "recall": self.recall,
+            "missing": [str(evidence) for evidence in self.missing],
+            "found": list(self.found),
+            "withheld": self.withheld,
+            "leaks": len(self.leaks),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonaResult:
+    """What became of all cases that were run as a persona.
+
+    Attributes:
+        name: Of the persona.
+        principal: Who that is.
+        documents: How many documents there are.
+        readable_documents: How many of them he may read.
+        cases: Each case.
+    """
+
+    name: str
+    principal: Principal
+    documents: int
+    readable_documents: int
+    cases: tuple[PersonaCase, ...]
+
+    @property
+    def recall(self) -> float | None:
+        """The mean over the cases that ask for something that he may read; None where none does."""
+        recalls = [case.recall for case in self.cases if case.recall is not None]
+        return fmean(recalls) if recalls else None
+
+    @property
+    def leaks(self) -> tuple[Leak, ...]:
+        """Of all cases."""
+        return tuple(leak for case in self.cases for leak in case.leaks)
+
+    @property
+    def withheld(self) -> int:
+        """Of all cases: passages that the owner of the store finds and this persona may not read."""
+        return sum(case.withheld for case in self.cases)
+
+    def as_json(self) -> dict[str, object]:
+        """Plain values for ``json.dumps``."""
+        return {
+            "name": self.name,
+            "user_id": self.principal.user_id,
+            "roles": list(self.principal.roles),
+            "department": self.principal.department,
+            "groups": list(self.principal.groups),
+            "documents": self.documents,
+            "readable_documents": self.readable_documents,
+            "cases": len(self.cases),
+            "cases_within_rights": sum(case.recall is not None for case in self.cases),
+            "recall": self.recall,
+            "withheld": self.withheld,
+            "leaks": len(self.leaks),
+            "results": [case.as_json() for case in self.cases],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsEachResult:
+    """What became of all cases as all personas.
+
+    Attributes:
+        personas: In the order given.
+    """
+
+    personas: tuple[PersonaResult, ...]
+
+    @property
+    def leaks(self) -> tuple[Leak, ...]:
+        """Of all personas."""
+        return tuple(leak for persona in self.personas for leak in persona.leaks)
+
+    @property
+    def passed(self) -> bool:
+        """Whether there was no leak."""
+        return not self.leaks
+
+    def as_json(self) -> dict[str, object]:
+        """Plain values for ``json.dumps``."""
+        return {
+            "passed": self.passed,
+            "leaks": len(self.leaks),
+            "leaked": [
+                {
+                    "persona": leak.persona,
+                    "case": leak.case,
+                    "place": leak.place,
+                    "source": leak.source,
+                    "document_id": leak.document_id,
+                }
+                for leak in self.leaks
+            ],
+            "personas": [persona.as_json() for persona in self.personas],
+        }
+
+
+def run_as_each(
+    suite: Suite,
+    personas: Mapping[str, Principal],
+    engine: Engine,
+    *,
+    cases: Sequence[Case] | None = None,
+    progress: Progress | None = None,
+) -> AsEachResult:
+    """Run test cases as every persona.
+
+    Every case is searched; those that say whether they are answerable are asked, too. A must-have counts for a persona
+    if a document that has it is one that he may read: of one of its sources, or, where it names none, with its words.
+    What he may read is computed from the grants, in Python (`recollect.evaluation.rights`), and whatever a search or an
+    answer shows him beyond that is a leak.
+
+    Args:
+        suite: The file's defaults and personas (those narrow what is searched; they have no rights of their own).
+        personas: Who asks, by name.
+        engine: What is tested.
+        cases: Some of the suite's; None: all.
+        progress: Told about each finished case of each persona.
+
+    Raises:
+        UsageError: A case contradicts its persona in the suite.
+    """
+    chosen = suite.cases if cases is None else cases
+    asked = {case.name: suite.search(case) for case in chosen}
+    rights = cache(engine.rights)
+    owners = {name: tuple(engine.search(search, None)) for name, search in asked.items()}
+    total, done = len(chosen) * len(personas), 0
+    results = []
+    for name, principal in personas.items():
+        outcomes = []
+        for case in chosen:
+            search = asked[case.name]
+            judge = _Judge(name, principal, rights(search.tenant_id))
+            outcomes.append(judge.run(engine, case, search, owners[case.name]))
+            done += 1
+            if progress is not None:
+                progress(done, total)
+        known = rights(asked[chosen[0].name].tenant_id)
+        results.append(
+            PersonaResult(
+                name=name,
+                principal=principal,
+                documents=len(known.documents),
+                readable_documents=sum(may_read(principal, document, known) for document in known.documents),
+                cases=tuple(outcomes),
+            )
+        )
+    return AsEachResult(personas=tuple(results))
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """Holds what one persona is shown against what he may read."""
+
+    persona: str
+    principal: Principal
+    rights: CollectionRights
+
+    def run(self, engine: Engine, case: Case, asked: CaseSearch, owners: Sequence[Found]) -> PersonaCase:
+        found = tuple(engine.search(asked, self.principal))
+        shown = () if case.answerable is None else tuple(engine.evidence(asked, self.principal))
+        readable = tuple(wanted for wanted in case.must_have if self._may_read_any(wanted))
+        missing = tuple(wanted for wanted in readable if not any(meets(passage, wanted) for passage in found))
+        return PersonaCase(
+            case=case,
+            readable=readable,
+            met=len(readable) - len(missing),
+            missing=missing,
+            found=tuple(passage.source for passage in found),
+            withheld=sum(not self._may_read(passage) for passage in owners),
+            leaks=(*self._leaks(case, "search", found), *self._leaks(case, "answer", shown)),
+        )
+
+    def _leaks(self, case: Case, place: Literal["search", "answer"], shown: Sequence[Found]) -> tuple[Leak, ...]:
+        leaked = (
+            Leak(
+                persona=self.persona,
+                case=case.name,
+                place=place,
+                source=passage.source,
+                document_id=passage.document_id,
+            )
+            for passage in shown
+            if not self._may_read(passage)
+        )
+        # Several passages of one document are one leak.
+        return tuple(dict.fromkeys(leaked))
+
+    def _may_read(self, passage: Found) -> bool:
+        document = None if passage.document_id is None else self.rights.find(passage.document_id)
+        return may_read(self.principal, document, self.rights)
+
+    def _may_read_any(self, wanted: Evidence) -> bool:
+        return any(
+            may_read(self.principal, document, self.rights) and self._has(document, wanted)
+            for document in self.rights.documents
+        )
+
+    def _has(self, document: DocumentRights, wanted: Evidence) -> bool:
+        if wanted.source:
+            return document.source in wanted.source
+        text = plain(self.rights.text(document.document_id))
+        return any(plain(words) in text for words in wanted.text)

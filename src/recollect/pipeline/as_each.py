@@ -1,0 +1,172 @@
+"""Test cases run as every persona, on a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import TYPE_CHECKING
+
+from recollect.errors import NotFoundError, UsageError
+from recollect.evaluation.as_each import AsEachResult, run_as_each
+from recollect.evaluation.case_options import options_of
+from recollect.evaluation.rag_test import Found
+from recollect.evaluation.rights import CollectionRights, DocumentRights
+from recollect.pipeline.parts import scope_of
+from recollect.store.access import PermissionChange
+
+if TYPE_CHECKING:
+    from recollect.evaluation.cases import Case, CaseSearch, Suite
+    from recollect.evaluation.rag_test import Progress
+    from recollect.model import Answer, Principal, RetrievalOptions
+    from recollect.model.principal import Permissions
+    from recollect.pipeline.rag import RAGPipeline
+    from recollect.store.access import DocumentPermissions
+
+_PAGE_DOCUMENTS = 1_000
+
+
+def evaluate_as_each(
+    rag: RAGPipeline,
+    suite: Suite,
+    personas: Mapping[str, Principal],
+    *,
+    collection: str | None = None,
+    options: RetrievalOptions | None = None,
+    cases: Sequence[Case] | None = None,
+    progress: Progress | None = None,
+) -> AsEachResult:
+    """Run test cases as every persona, and hold what each is shown against the grants; see `run_as_each`.
+
+    Args:
+        rag: What is tested.
+        suite: Test cases, for instance of `recollect.evaluation.case_files.load_suite`.
+        personas: Who asks, by name, for instance of `recollect.evaluation.persona_files.load_personas`.
+        collection: Where; None: the configured one.
+        options: How to search; None: the configured defaults.
+        cases: Some of the suite's; None: all.
+        progress: Told about each finished case of each persona.
+
+    Raises:
+        UsageError: There is no persona, or a case contradicts its persona in the suite.
+        NotFoundError: There is no such collection.
+    """
+    if not personas:
+        raise UsageError("There is no persona to run the cases as.")
+    engine = _Engine(rag, collection or rag.config.collection, options or rag.default_options())
+    return run_as_each(suite, personas, engine, cases=cases, progress=progress)
+
+
+def give_permissions(
+    rag: RAGPipeline, permissions: Mapping[str, Permissions], *, collection: str, tenant_id: int | None = None
+) -> int:
+    """Give documents the permissions of the last pattern that fits their source, in place of what they have.
+
+    Args:
+        rag: Whose documents.
+        permissions: By source, or by a pattern of sources with ``*`` and ``?``.
+        collection: Where they are.
+        tenant_id: Whose; None: the default tenant's.
+
+    Returns:
+        How many documents were given permissions.
+
+    Raises:
+        UsageError: A pattern fits no document, which is then likely misspelt.
+    """
+    chosen: dict[str, list[int]] = {pattern: [] for pattern in permissions}
+    fitting: set[str] = set()
+    for document in _Engine(rag, collection, rag.default_options()).rights(tenant_id).documents:
+        fits = [pattern for pattern in permissions if fnmatchcase(document.source, pattern)]
+        fitting.update(fits)
+        if fits:
+            chosen[fits[-1]].append(document.document_id)
+    unused = [pattern for pattern in permissions if pattern not in fitting]
+    if unused:
+        raise UsageError(
+            f"The grants for {unused[0]!r} fit no document: sources read for instance hr/leave.md or hr/*."
+        )
+    for pattern, document_ids in chosen.items():
+        given = permissions[pattern]
+        # Denials alone leave the grants what they are.
+        change = PermissionChange(add=given, only=bool(given.grants))
+        rag.store.access.change(scope_of(tenant_id), document_ids, change)
+    return sum(map(len, chosen.values()))
+
+
+class _Engine:
+    """A pipeline as somebody sees it, and the grants as its owner does."""
+
+    def __init__(self, rag: RAGPipeline, collection: str, options: RetrievalOptions) -> None:
+        self._rag = rag
+        self._collection = collection
+        self._options = options
+
+    def search(self, asked: CaseSearch, principal: Principal | None) -> list[Found]:
+        try:
+            reply = self._rag.search(
+                asked.query,
+                options_of(asked, self._options),
+                collection=self._collection,
+                tenant_id=asked.tenant_id,
+                as_of=asked.as_of,
+                principal=principal,
+            )
+        except NotFoundError:
+            if principal is None:
+                raise
+            return []  # the collection does not exist for him
+        return [Found(one.source, one.content, document_id=one.document_id) for one in reply.results]
+
+    def evidence(self, asked: CaseSearch, principal: Principal) -> list[Found]:
+        options = replace(options_of(asked, self._options), top_k=self._rag.config.answer.passages)
+        try:
+            answer = self._rag.ask(
+                asked.query,
+                options,
+                collection=self._collection,
+                tenant_id=asked.tenant_id,
+                as_of=asked.as_of,
+                principal=principal,
+            )
+        except NotFoundError:
+            return []
+        return _shown(answer)
+
+    def rights(self, tenant_id: int | None) -> CollectionRights:
+        rag, scope = self._rag, scope_of(tenant_id)
+        access = rag.collection_access(self._collection, tenant_id=tenant_id)
+
+        @cache
+        def find(document_id: int) -> DocumentRights | None:
+            told = rag.store.access.of_documents(scope, [document_id])
+            return _rights(told[0]) if told else None
+
+        @cache
+        def text(document_id: int) -> str:
+            return rag.get_document(document_id, tenant_id=tenant_id).content or ""
+
+        return CollectionRights(
+            owners=access.owners, readers=access.readers, documents=self._documents(tenant_id), find=find, text=text
+        )
+
+    def _documents(self, tenant_id: int | None) -> tuple[DocumentRights, ...]:
+        found: list[DocumentRights] = []
+        after = 0
+        while page := self._rag.list_documents(
+            collection=self._collection, after=after, limit=_PAGE_DOCUMENTS, tenant_id=tenant_id
+        ):
+            after = page[-1].document_id
+            told = self._rag.store.access.of_documents(scope_of(tenant_id), [one.document_id for one in page])
+            found += map(_rights, told)
+        return tuple(found)
+
+
+def _rights(told: DocumentPermissions) -> DocumentRights:
+    return DocumentRights(document_id=told.document_id, source=told.source, permissions=told.permissions)
+
+
+def _shown(answer: Answer) -> list[Found]:
+    nearest = () if answer.nearest is None else (answer.nearest.evidence,)
+    return [Found(one.source, one.quote, document_id=one.document_id) for one in (*answer.citations, *nearest)]
