@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from recollect.chunking.sentences import sentence_spans
@@ -50,6 +51,7 @@ def assemble(
     count_tokens: Callable[[str], int] = estimate_tokens,
     max_context_length: int | None = None,
     language: str = "en",
+    likely: int | None = None,
 ) -> AssembledContext:
     """Passages as numbered blocks with source, section, page and date, within a budget that is never exceeded.
 
@@ -64,6 +66,7 @@ def assemble(
             contexts, so a counter that adds markers of its own is obeyed too.
         max_context_length: The most characters of the whole context; None: any number.
         language: ISO 639-1 code of the passages, for sentence boundaries.
+        likely: How many of the passages are thought to fit whole, which saves counting where it is so; None: all.
 
     Returns:
         The context; an empty one if there are no passages.
@@ -75,6 +78,7 @@ def assemble(
         >>> assemble([], token_budget=1000).text
         ''
     """
+    count_tokens = cache(count_tokens)  # what fits in the end was counted before
     budget = Budget(token_budget, max_context_length, count_tokens)
     readable = [trimmed(passage) for passage in passages if passage.content.strip()]
     whole = [_block(passage, number) for number, passage in enumerate(readable, start=1)]
@@ -82,8 +86,7 @@ def assemble(
     def all_fit(count: int) -> bool:
         return budget.fits(_text(whole[:count]))
 
-    # Most often everything fits: one count instead of several.
-    shown = len(whole) if whole and all_fit(len(whole)) else most(len(whole) - 1, all_fit)
+    shown = _shown(len(whole), all_fit, len(readable) if likely is None else likely)
     blocks = whole[:shown]
     if shown < len(readable):
         shortened = _shortened(readable[shown], blocks, budget, language)
@@ -95,6 +98,15 @@ def assemble(
         token_count=count_tokens(text) if text else 0,
         omitted=len(readable) - len(blocks),
     )
+
+
+def _shown(count: int, all_fit: Callable[[int], bool], likely: int) -> int:
+    """How many of so many blocks fit; most often as many as is thought: one count, or two, instead of several."""
+    if 0 < likely < count:
+        if not all_fit(likely):
+            return most(likely - 1, all_fit)
+        return likely if not all_fit(likely + 1) else likely + most(count - likely, lambda more: all_fit(likely + more))
+    return count if count and all_fit(count) else most(count - 1, all_fit)
 
 
 def _block(passage: RetrievedContext, number: int, *, shortened: bool = False, mark: str = "") -> ContextBlock:

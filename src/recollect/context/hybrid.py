@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -38,6 +39,11 @@ TOKENS_A_PASSAGE = 100
 _Answer = TypeVar("_Answer")
 
 _MAX_PASSAGES = 1_000
+# Counting tokens takes longer than searching. Tokens that no passage, and no sentence below its header, is shorter
+# than; and how many passages of a side in a row are too long for what is left before the others are believed to be.
+_CRUMBS = 12
+_SENTENCE = 32
+_MISSES = 4
 _SPARE = 2
 
 
@@ -172,12 +178,13 @@ class HybridRetriever:
         weights = self._weights if adaptation is None else adaptation.weights
         room = {"document": token_budget * weights.rag, "memory": token_budget * weights.memory}
         found = self._search(query, session_id, token_budget, as_of, weights)
-        chosen = self._fitting(found, token_budget, room)
+        chosen, likely = self._fitting(found, token_budget, room)
         context = assemble(
             [item.passage for item in chosen],
             token_budget=token_budget,
             count_tokens=self._count_tokens,
             language=self._language,
+            likely=likely,
         )
         by_id = {item.passage.chunk_id: item for item in chosen}
         shown = tuple(
@@ -244,30 +251,39 @@ class HybridRetriever:
         except NotFoundError:  # a conversation that begins with this question
             return [] if self._user is None else search(query, options, **whose)
 
-    def _fitting(self, found: _Found, budget: int, room: dict[str, float]) -> list[HybridPassage]:
-        """What is shown, best first: each side within its ``room``, then the best of the rest while there is some."""
-        costs = {item.passage.chunk_id: self._cost(item) for item in found.passages}
+    def _fitting(self, found: _Found, budget: int, room: dict[str, float]) -> tuple[list[HybridPassage], int]:
+        """What is shown, best first: each side within its ``room``, then the best of the rest while there is some.
+
+        Returns:
+            The passages, and how many of them fit whole; one more is to be shortened.
+        """
+        cost = cache(lambda number: self._cost(by_number[number]))
+        by_number = {item.passage.chunk_id: item for item in found.passages}
         chosen: set[int] = set()
         told: set[int] = set()
         left = float(budget)
         own = [item for item in found.passages if item.passage.chunk_id not in found.reserve]
-        first = [item for item in own if self._facts_first and item.kind == "fact"]
+        first = [item for item in found.passages if self._facts_first and item.kind == "fact"]
         # The best of each side within its share, then more of each within it, then whatever there is room for.
         for items, shared in ((first, True), (own, True), (found.passages, True), (found.passages, False)):
+            missed = {"document": 0, "memory": 0}
             for item in items:
                 key = item.passage.chunk_id
                 limit = min(room[item.side], left) if shared else left
                 # Of a fact and the turn that it was drawn from, one is enough.
-                if key in chosen or costs[key] > limit or is_echo(item, told):
+                if key in chosen or limit < _CRUMBS or missed[item.side] >= _MISSES or is_echo(item, told):
                     continue
-                room[item.side] -= costs[key]
-                left -= costs[key]
+                if cost(key) > limit:
+                    missed[item.side] += 1
+                    continue
+                room[item.side] -= cost(key)
+                left -= cost(key)
                 chosen.add(key)
                 told |= told_by(item)
         kept = [item for item in found.passages if item.passage.chunk_id in chosen]
         # The best that is too long for what is left comes last: as many of its sentences are shown as fit.
         rest = (item for item in found.passages if item.passage.chunk_id not in chosen and not is_echo(item, told))
-        return [*kept, *islice(rest, 1)]
+        return [*kept, *islice(rest, 0 if kept and left < _SENTENCE else 1)], len(kept)
 
     def _cost(self, item: HybridPassage) -> int:
         return self._count_tokens(context_block(item.passage, number=10) + SEPARATOR)

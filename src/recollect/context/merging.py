@@ -5,16 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import cache
+from typing import TYPE_CHECKING, Literal
 
 from recollect.model import RetrievedContext
 from recollect.model.facts import EXTRACTIVE, RecalledFact
 from recollect.model.memory import Episode, Recollection
 
+if TYPE_CHECKING:
+    from recollect.retrieval.analysis import Analyzer
+    from recollect.retrieval.indexing import TermIndexer
+
 Kind = Literal["document", "memory", "fact"]
 
 # Below every episode's number with its sign turned: of one context, all numbers differ.
 _FACTS_FROM = -(1 << 61)
+
+# Words are only compared with one another here.
+_SALT = 0
 
 # The part that words, counted over documents and memory alike, have in the final order.
 _WORDS_SHARE = 0.5
@@ -65,18 +73,49 @@ def merged(
     """
     if not items:
         return []
-    from recollect.retrieval.rerank.base import Candidate
-    from recollect.retrieval.rerank.bm25 import Bm25Reranker
-
     meant = [weights[item.side] * score for item, score in zip(items, _comparable(items), strict=True)]
-    candidates = [Candidate(chunk_id=item.passage.chunk_id, text=item.content, score=0.0) for item in items]
-    said = Bm25Reranker(language).rerank(query, candidates)
+    said = _said(query, [item.content for item in items], language)
     scores = [
         (1 - _WORDS_SHARE) * by_meaning + _WORDS_SHARE * by_words
         for by_meaning, by_words in zip(_scaled(meant), _scaled(said), strict=True)
     ]
     scored = [replace(item, score=score) for item, score in zip(items, scores, strict=True)]
     return sorted(scored, key=lambda item: (-item.score, item.kind, item.passage.rank))
+
+
+def _said(query: str, texts: Sequence[str], language: str) -> list[float]:
+    """BM25 of each text, frequencies and lengths counted over these texts: `Bm25Reranker`, of known words faster."""
+    from recollect.retrieval import bm25
+    from recollect.retrieval.analysis import term_frequencies
+
+    analyzer, indexer = _analysis(language)
+    wanted = term_frequencies(analyzer.query_terms(query), salt=_SALT)
+    counted = [dict(zip(one.lexemes.tolist(), one.counts.tolist(), strict=True)) for one in indexer.count(texts)]
+    lengths = [sum(counts.values()) for counts in counted]
+    average = max(1.0, sum(lengths) / len(lengths))
+    weights = {
+        lexeme: count * bm25.idf(sum(lexeme in counts for counts in counted), len(counted))
+        for lexeme, count in wanted.items()
+    }
+    scores = []
+    for counts, length in zip(counted, lengths, strict=True):
+        saturation = bm25.K1 * (1 - bm25.B + bm25.B * length / average)
+        scores.append(
+            math.fsum(
+                weights[lexeme] * counts[lexeme] * bm25.MAX_WEIGHT / (counts[lexeme] + saturation)
+                for lexeme in weights.keys() & counts.keys()
+            )
+        )
+    return scores
+
+
+@cache
+def _analysis(language: str) -> tuple[Analyzer, TermIndexer]:
+    """What counts words, which remembers those it has met."""
+    from recollect.retrieval.analysis import Analyzer
+    from recollect.retrieval.indexing import TermIndexer
+
+    return Analyzer(language), TermIndexer(language, salt=_SALT)
 
 
 def _comparable(items: Sequence[HybridPassage]) -> list[float]:

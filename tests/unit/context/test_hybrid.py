@@ -10,10 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.context import ContextAssembler, HybridRetriever, RetrievalWeights, estimate_tokens
+from recollect.context.merging import _said
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import RetrievedContext
 from recollect.model.facts import Fact, FactEvidence, RecalledFact
 from recollect.model.memory import Episode, Recollection
+from recollect.retrieval.rerank.base import Candidate
+from recollect.retrieval.rerank.bm25 import Bm25Reranker
 
 KNOWN = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -312,3 +315,9 @@ def test_semantic_memory_is_facts_before_turns():
     shown = ContextAssembler(None, knowledge).assemble("rent", "semantic", 400).sources
     assert {f"fact:{n}" for n in range(1, 4)} <= set(shown)
     assert knowledge.asked["facts"][1] == "dense"
+
+
+@given(st.text(max_size=60), st.lists(st.text(max_size=200), min_size=1, max_size=6))
+def test_words_are_weighed_as_the_reranker_weighs_them(query: str, passages: list[str]):
+    candidates = [Candidate(chunk_id=number, text=text, score=0.0) for number, text in enumerate(passages)]
+    assert _said(query, passages, "en") == pytest.approx(Bm25Reranker("en").rerank(query, candidates))
