@@ -21,7 +21,9 @@ from recollect.model import (
 )
 from recollect.model.document_session import DocumentSession, SessionConfig
 from recollect.model.memory import RecallOptions, Recollection, Turn
+from recollect.model.tenant import TenantQuota
 from recollect.pipeline import RAGPipeline
+from recollect.pipeline.multi_tenant import MultiTenantRAG
 from recollect.pipeline.sessions import SessionRAG
 from recollect.pipeline.temporal import TemporalRAG
 
@@ -33,6 +35,7 @@ __all__ = [
     "Document",
     "DocumentSession",
     "HybridRetriever",
+    "MultiTenantRAG",
     "Principal",
     "QueryPatternTracker",
     "RAGConfig",
@@ -48,5 +51,6 @@ __all__ = [
     "SessionConfig",
     "SessionRAG",
     "TemporalRAG",
+    "TenantQuota",
     "Turn",
 ]

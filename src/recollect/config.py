@@ -93,6 +93,9 @@ class StorageConfig(_Section):
         description="Where the embedded server keeps its data.",
     )
     dsn: SecretStr | None = Field(None, description="libpq connection string of a PostgreSQL with pgvector.")
+    application_dsn: SecretStr | None = Field(
+        None, description="With dsn: the same for a role that owns nothing, which searches and writes are done as."
+    )
     max_connections: int = Field(10, ge=2, le=1000, description="Connections that one process opens at most.")
     index_threshold: int = Field(
         10_000, ge=1, description="Chunks from which on a collection's vectors get an approximate index."
@@ -263,6 +266,22 @@ class SessionDefaults(_Section):
     )
 
 
+class MultiTenantConfig(_Section):
+    """``[rag.multi_tenant]``: what `MultiTenantRAG` keeps apart, and how."""
+
+    isolation_level: Literal["strict", "shared"] = Field(
+        "strict",
+        description="strict: the database must keep tenants apart, and nothing is shared; shared: a tenant also reads "
+        "the collections that others share with it.",
+    )
+    per_tenant_collections: bool = Field(
+        True, description="Whether a tenant's collection is named after it; otherwise all have the configured name."
+    )
+    collection_prefix: str = Field(
+        "tenant_", max_length=50, description="What the name of a tenant's collection begins with."
+    )
+
+
 class RAGConfig(BaseSettings):
     """Every setting of recollect.
 
@@ -289,6 +308,7 @@ class RAGConfig(BaseSettings):
     temporal: TemporalConfig = TemporalConfig()
     session: SessionDefaults = SessionDefaults()
     access: AccessConfig = Field(default_factory=AccessConfig)
+    multi_tenant: MultiTenantConfig = Field(default_factory=MultiTenantConfig)
 
     @classmethod
     def settings_customise_sources(

@@ -10,6 +10,8 @@
     ├── PermissionDeniedError the caller may see it, but not change it
     ├── ConflictError         what should be created exists already
     │   └── SessionFullError        a session has no room for another document
+    ├── TenantSuspendedError  the tenant can neither be searched nor written to
+    ├── QuotaExceededError    a tenant may not store that much (quota, limit, used)
     ├── ParseError            a file that cannot be read (path, reason)
     ├── StoreError            the database
     │   ├── StoreUnavailableError   it cannot be started or reached
@@ -22,6 +24,8 @@ Messages are written for the person who reads them: what happened, and what to d
 """
 
 from __future__ import annotations
+
+import shlex
 
 
 class RecollectError(Exception):
@@ -54,6 +58,31 @@ class ConflictError(RecollectError):
 
 class SessionFullError(ConflictError):
     """A session has no room for another document."""
+
+
+class TenantSuspendedError(RecollectError):
+    """The tenant can neither be searched nor written to until it is resumed."""
+
+
+class QuotaExceededError(RecollectError):
+    """What should be stored is more than the tenant may have; nothing of that batch was stored.
+
+    Attributes:
+        quota: ``documents``, ``chunks`` or ``bytes``.
+        limit: How many of them are allowed.
+        used: How many there would have been.
+        name: Of the tenant.
+    """
+
+    def __init__(self, *, quota: str, limit: int, used: int, name: str) -> None:
+        super().__init__(
+            f"The tenant {name!r} may have {limit:,} {quota}; with these it would have {used:,}. Delete some, or raise "
+            f"the quota: recollect tenants set-quota {shlex.quote(name)} --max-{quota} {used}"
+        )
+        self.quota = quota
+        self.limit = limit
+        self.used = used
+        self.name = name
 
 
 class ParseError(RecollectError):

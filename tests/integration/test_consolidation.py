@@ -104,7 +104,7 @@ def test_one_persons_facts_say_nothing_of_anothers(pipeline: RAGPipeline):
 
 
 def test_another_tenants_facts_do_not_exist(pipeline: RAGPipeline):
-    with pipeline.store.database.transaction(Scope()) as connection:
+    with pipeline.store.database.autocommit() as connection:
         connection.execute("INSERT INTO tenants (tenant_id, name) VALUES (2, 'other')")
     say(pipeline, "chat", "I live in Lisbon.", user="ada")
     pipeline.remember("chat", [Turn(role="Ada", content="I live in Porto.")], user="ada", tenant_id=2)

@@ -383,7 +383,7 @@ def test_what_cannot_name_a_session_is_refused(sessions: SessionRAG, session_id)
 
 
 def test_sessions_of_tenants_are_apart(pipeline: RAGPipeline, sessions: SessionRAG):
-    with pipeline.store.database.transaction(Scope()) as connection:
+    with pipeline.store.database.autocommit() as connection:
         connection.execute("INSERT INTO tenants (tenant_id, name) VALUES (2, 'other')")
     other = SessionRAG(pipeline, tenant_id=2)
     sessions.create_session("mine")

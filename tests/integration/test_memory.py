@@ -74,7 +74,7 @@ def test_sessions_users_and_everybody(chat: RAGPipeline):
 
 
 def test_another_tenants_memory_does_not_exist(chat: RAGPipeline):
-    with chat.store.database.transaction(_scope()) as connection:
+    with chat.store.database.autocommit() as connection:
         connection.execute("INSERT INTO tenants (tenant_id, name) VALUES (2, 'other')")
     chat.remember("chat", "Lisbon is theirs.", tenant_id=2)
     assert contents(chat.recall("Lisbon", tenant_id=2)) == ["Lisbon is theirs."]

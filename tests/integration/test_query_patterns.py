@@ -132,7 +132,7 @@ def test_counts_wait_for_a_store_that_cannot_be_written(store: Store, pipeline: 
 
 def test_counts_go_with_their_session_and_belong_to_their_tenant(pipeline: RAGPipeline, episodes: list[int]):
     tracker = pipeline.query_patterns
-    with pipeline.store.database.transaction(SCOPE) as connection:
+    with pipeline.store.database.autocommit() as connection:
         connection.execute("INSERT INTO tenants (tenant_id, name) VALUES (2, 'other')")
     pipeline.remember("chat", [Turn(content="theirs")], tenant_id=2)
     theirs = pipeline.session_turns("chat", tenant_id=2)[0].episode_id

@@ -15,6 +15,7 @@ from recollect.cli._terminal import plain
 from recollect.cli.status import size
 
 if TYPE_CHECKING:
+    from recollect.model.tenant import Isolation
     from recollect.store.verification.report import VerifyCheck, VerifyProgress, VerifyReport
 
 app = typer.Typer(help="Migrate, check, mend, back up and restore the store.", no_args_is_help=True)
@@ -38,7 +39,7 @@ def _migrate(session: Session) -> int:
     from recollect.store.migrate import migrate
 
     with _server(session) as dsn:
-        report = migrate(dsn)
+        report = migrate(dsn, own_server=session.config.storage.dsn is None)
     if session.json:
         session.emit({"schema_version": report.schema_version, "applied": list(report.applied)})
     else:
@@ -50,17 +51,39 @@ def _migrate(session: Session) -> int:
 def _check(session: Session) -> int:
     """Look for anything in the store that contradicts itself. Exit status 1 if there is."""
     with session.pipeline() as rag:
-        findings = rag.check()
+        findings, isolation = rag.check(), rag.isolation()
     if session.json:
         found = [{"problem": finding.problem, "count": finding.count} for finding in findings]
-        session.emit({"ok": not findings, "findings": found})
+        session.emit({"ok": not findings, "findings": found, "isolation": _isolation_json(isolation)})
     elif findings:
         for finding in findings:
             session.out.print(f"✗ {finding.problem}: {finding.count:,}")
         session.note("The store is inconsistent. Mend it: recollect db verify --repair")
     else:
         session.out.print("The store is sound.")
+    if not session.json:
+        _show_isolation(session, isolation)
     return 1 if findings else 0
+
+
+def _isolation_json(isolation: Isolation) -> dict[str, object]:
+    return {
+        "in_force": isolation.in_force,
+        "role": isolation.role,
+        "login": isolation.login,
+        "unguarded": list(isolation.unguarded),
+    }
+
+
+def _show_isolation(session: Session, isolation: Isolation) -> None:
+    if isolation.in_force:
+        session.out.print(plain(f"Row-level security keeps tenants apart (role {isolation.role})."))
+    else:
+        session.note(
+            f"Tenants are kept apart by statements alone: row-level security does not bind the role {isolation.role!r} "
+            f"({len(isolation.unguarded)} tables). With one tenant that is no matter; with several, let the program "
+            "work as a role that owns nothing: docs/how-to/tenants.md."
+        )
 
 
 def _verify(

@@ -35,6 +35,7 @@ from recollect.cli import (
     remember,
     sessions,
     status,
+    tenants,
     transfer,
     why_not,
 )
@@ -86,6 +87,7 @@ for name, group in (
     ("sessions", sessions.app),
     ("facts", facts.app),
     ("feedback", feedback.app),
+    ("tenants", tenants.app),
     ("models", models.app),
     ("db", db.app),
     ("eval", evaluate.app),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -85,7 +85,7 @@ class CachedEmbedder:
         self._inner = inner
         self._cache = cache
         self._query_cache_size = query_cache_size
-        self._queries: OrderedDict[str, Vectors] = OrderedDict()
+        self._queries: OrderedDict[tuple[Hashable, str], Vectors] = OrderedDict()
         self._lock = threading.Lock()
         self._hits = 0
         self._misses = 0
@@ -118,6 +118,16 @@ class CachedEmbedder:
         self._here.counts = _NONE
         return counts
 
+    def ask_for(self, whom: Hashable) -> None:
+        """Keep the calling thread's questions from now on apart from those of anybody else.
+
+        How fast a question is embedded would tell whether somebody else has asked it.
+
+        Args:
+            whom: For instance a tenant; None, as it is at first, is one of them.
+        """
+        self._here.whom = whom
+
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Embed texts, computing each different one once and only if it is unknown; see `EmbeddingProvider`."""
         if not texts:
@@ -141,10 +151,11 @@ class CachedEmbedder:
 
     def embed_query(self, text: str) -> Vectors:
         """Embed a question, or return what it was the last time; see `EmbeddingProvider`."""
+        key = (getattr(self._here, "whom", None), text)
         with self._lock:
-            found = self._queries.get(text)
+            found = self._queries.get(key)
             if found is not None:
-                self._queries.move_to_end(text)
+                self._queries.move_to_end(key)
                 self._hits += 1
         if found is not None:
             self._count_here(hits=1, misses=0)
@@ -153,8 +164,8 @@ class CachedEmbedder:
         with self._lock:
             self._misses += 1
             if self._query_cache_size:
-                self._queries[text] = vector.copy()
-                self._queries.move_to_end(text)
+                self._queries[key] = vector.copy()
+                self._queries.move_to_end(key)
                 while len(self._queries) > self._query_cache_size:
                     self._queries.popitem(last=False)
         self._count_here(hits=0, misses=1)

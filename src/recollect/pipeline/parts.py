@@ -128,6 +128,7 @@ class Parts:
                 self._store = Store(
                     data_dir=storage.data_dir,
                     dsn=storage.dsn.get_secret_value() if storage.dsn else None,
+                    application_dsn=storage.application_dsn.get_secret_value() if storage.application_dsn else None,
                     max_connections=storage.max_connections,
                     index_threshold=storage.index_threshold,
                     expiry=_expiry_policy(self._config),

@@ -20,6 +20,7 @@ from recollect.pipeline.ingesting import index_if_due, ingest_documents_into, in
 from recollect.pipeline.memory import Conversations
 from recollect.pipeline.parts import DownloadProgress, Parts, scope_of
 from recollect.pipeline.permissions import Permitting
+from recollect.pipeline.tenants import Tenancy
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from recollect.store.store import Store
 
 
-class RAGPipeline(Administration, Permitting, Conversations, SemanticMemory, Feedback, History):
+class RAGPipeline(Administration, Permitting, Tenancy, Conversations, SemanticMemory, Feedback, History):
     """Ingests documents, searches them and answers from them.
 
     A context manager, safe to share between threads. Nothing is opened before it is needed: the store at the first

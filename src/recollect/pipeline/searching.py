@@ -53,6 +53,7 @@ def make_searcher(
         settings=_settings(config),
         close_due=store.expiry.close_due,
         plan_past=store.past.plan,
+        ask_for=cached.ask_for,
         monitor=SearchMonitor(
             store.search_health,
             RecallProbe(store.database),
@@ -82,6 +83,7 @@ def make_why_not(
             settings=settings,
             close_due=store.expiry.close_due,
             plan_past=store.past.plan,
+            ask_for=cached.ask_for,
         )
 
     return WhyNotInquiry(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from recollect.errors import StoreError
+from recollect.errors import StoreError, TenantSuspendedError
 from recollect.model import Scope
 from recollect.model.history import CleanupReport
 
@@ -96,8 +97,10 @@ class Upkeep:
         for scope in every_tenant(self._store.database):
             if self._closing.is_set():
                 break
-            if self._store.upkeep.claim(scope, _TASK, every_seconds=self._interval_seconds):
-                expired += clean_up(self._store, self._settings, scope).expired
+            # It may have been suspended since it was listed.
+            with suppress(TenantSuspendedError):
+                if self._store.upkeep.claim(scope, _TASK, every_seconds=self._interval_seconds):
+                    expired += clean_up(self._store, self._settings, scope).expired
         return expired
 
     def _run(self) -> None:

@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 
 def make_verifier(parts: Parts, *, on_progress: VerifyCallback | None) -> Verifier:
     """What checks the open store; the model is needed only where vectors must be made anew."""
-    store = parts.store
+    from recollect.store.collections import CollectionRepository
+
+    # Suspended tenants' rows are verified like all others.
+    database = parts.store.caretaking
+    collections = CollectionRepository(database)
     return Verifier(
-        store.database,
-        store.collections,
-        store.dense_indexer,
+        database,
+        collections,
+        parts.store.dense_indexer.over(database, collections),
         indexer=_indexer,
         preparer=parts.preparer,
         readable=_readable,

@@ -79,6 +79,8 @@ class Searcher:
             (`recollect.store.expiry`); by default, what has expired is left out of each search instead.
         plan_past: Says in which parts of a collection's history a moment is looked for (`recollect.store.past`); by
             default, by the versions that were known then.
+        ask_for: Told in whose tenant's name the embedder is asked next in this thread, so that what it remembers of one
+            tenant serves no other.
         monitor: Counts what the caches answer, and has a sample of searches repeated exactly; `close` closes it.
     """
 
@@ -94,6 +96,7 @@ class Searcher:
         settings: SearchSettings | None = None,
         close_due: Callable[[Scope, int], bool] = lambda *_: False,
         plan_past: Callable[[Scope, Collection], PastParts | None] = lambda *_: None,
+        ask_for: Callable[[int], None] = lambda _: None,
         monitor: SearchMonitor | None = None,
     ) -> None:
         self._database = database
@@ -104,6 +107,7 @@ class Searcher:
         self._settings = settings or SearchSettings()
         self._close_due = close_due
         self._plan_past = plan_past
+        self._ask_for = ask_for
         self._monitor = monitor
         self._arms = Arms(repository, embedder, lexical_budget=self._settings.lexical_budget)
         self._ranker = Ranker(repository, settings=self._settings.ranking, rerankers=rerankers)
@@ -139,6 +143,7 @@ class Searcher:
         validate(query, options)
         options = at_moment(options, scope.as_of)
         watch = Stopwatch()
+        self._ask_for(scope.tenant_id)
         with watch.stage("prepare"):
             place = self._unexpired(scope, self._collections.get(scope, collection))
         if self._hides_expired(scope, place):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recollect.model import Scope
+from recollect.store.copying import copy_into
 from recollect.store.database import Connection, Database, rows
 from recollect.store.sql import queries
 
@@ -63,7 +64,7 @@ def copy_acronyms(
     """
     if not found:
         return
-    with connection.cursor().copy(_SQL["copy"]) as copy:
+    with copy_into(connection, _SQL["copy"]) as copy:
         copy.set_types(["int4", "int8", "int4", "text", "text", "int4"])
         for version_id, short, long, occurrences in found:
             copy.write_row((scope.tenant_id, version_id, collection_id, short, long, occurrences))

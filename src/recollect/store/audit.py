@@ -54,7 +54,13 @@ class AuditRepository:
         with self._database.transaction(scope) as connection:
             connection.execute(_SQL["complete"], params)
 
-    def maintain(self, scope: Scope, *, partitions: TimePartitions, retention_days: int | None) -> tuple[str, ...]:
+    def maintain(
+        self,
+        scope: Scope,  # noqa: ARG002 - partitions hold the records of all tenants
+        *,
+        partitions: TimePartitions,
+        retention_days: int | None,
+    ) -> tuple[str, ...]:
         """Drop the audit's partitions that are past their retention, and make those of the time to come.
 
         Args:
@@ -65,7 +71,7 @@ class AuditRepository:
         Returns:
             The names of the partitions dropped.
         """
-        with self._database.transaction(scope) as connection:
+        with self._database.autocommit() as connection, connection.transaction():
             dropped = [] if retention_days is None else rows(connection, _SQL["drop_old"], {"days": retention_days})
             connection.execute(_SQL["make_partitions"], {"unit": _UNITS[partitions], "ahead": PARTITIONS_AHEAD})
         return tuple(row[0] for row in dropped)

@@ -14,6 +14,7 @@ from psycopg.types.json import Jsonb
 from recollect.model import Scope
 from recollect.store import wire_out
 from recollect.store.acronyms import copy_acronyms
+from recollect.store.copying import copy_into
 from recollect.store.search import LEXEME_SPACE
 from recollect.store.sql import queries
 from recollect.store.token_vectors import copy_token_vectors
@@ -110,14 +111,14 @@ def _slices(count: int) -> Iterator[slice]:
 def _copy_values(
     connection: Connection, statement: LiteralString, types: str, records: Iterable[Sequence[Any]]
 ) -> None:
-    with connection.cursor().copy(statement) as copy:
+    with copy_into(connection, statement) as copy:
         copy.set_types(types.split())
         for record in records:
             copy.write_row(record)
 
 
 def _copy_bytes(connection: Connection, statement: LiteralString, blocks: Iterable[bytes]) -> None:
-    with connection.cursor().copy(statement) as copy:
+    with copy_into(connection, statement) as copy:
         copy.write(wire_out.COPY_HEADER)
         for block in blocks:
             copy.write(block)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Semaphore
@@ -12,10 +14,11 @@ from weakref import WeakKeyDictionary
 import psycopg
 from pgvector.psycopg import register_vector
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from recollect.errors import StoreError, StoreUnavailableError
+from recollect.errors import QuotaExceededError, RecollectError, StoreError, StoreUnavailableError, TenantSuspendedError
 from recollect.model import Scope
 
 Connection = psycopg.Connection[TupleRow]
@@ -45,8 +48,28 @@ _BEGIN = sql.SQL(
     "BEGIN; SET LOCAL recollect.tenant_id = {}; SET LOCAL plan_cache_mode = force_custom_plan; "
     "SET LOCAL enable_seqscan = on"
 )
+_SET_TENANT = sql.SQL("SET recollect.tenant_id = {}")
+_REQUIRE_ACTIVE = sql.SQL("; SELECT recollect.require_active({})")
+
+# So long a connection takes a tenant for active before it asks again. What begins a search asks in its first statement.
+_ACTIVE_SECONDS = 1.0
+_ENTER = sql.SQL("; SELECT recollect.enter_tenant({})")
+
+#: The role that the program works as: it owns nothing, so that row-level security binds it.
+APPLICATION_ROLE = "recollect_app"
+
+# Where the login may take that role and does not have it already. `db check` says where it may not.
+_TAKE_ROLE = sql.SQL(
+    "SELECT set_config('role', {role}, false) FROM pg_roles "
+    "WHERE rolname = {role} AND rolname <> current_user AND pg_has_role(oid, {right})"
+)
+# From this version on, a member of a role need not be allowed to take it.
+_SET_RIGHT_VERSION = 160000
 
 _CONNECT_TIMEOUT_SECONDS = 10
+
+# What they do is rare: indexes, partitions, tenants.
+_OWNERS_CONNECTIONS = 4
 
 _REFUSED = (
     psycopg.errors.DeadlockDetected,
@@ -62,21 +85,30 @@ def translated_errors() -> Iterator[None]:
     """Turn the driver's errors into the store's: the one place where that happens."""
     try:
         yield
-    except psycopg.errors.DiskFull as exc:
-        raise StoreUnavailableError(
-            "The database's disk is full. What was acknowledged is safe; free some space and run the command again."
-        ) from exc
-    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.ReadOnlySqlTransaction) as exc:
-        raise StoreError(
-            f"The database refused the operation: {_message(exc)}. Grant it, or use another role."
-        ) from exc
-    except _REFUSED as exc:
-        # The driver files these under operational errors, yet the database is well: this statement failed.
-        raise StoreError(f"The database refused the operation: {_message(exc)}.") from exc
-    except psycopg.OperationalError as exc:
-        raise StoreUnavailableError(f"The database cannot be reached or went away: {_message(exc)}") from exc
     except psycopg.Error as exc:
-        raise StoreError(f"The database failed: {_message(exc)}") from exc
+        raise _translated(exc) from exc
+
+
+def _translated(exc: psycopg.Error) -> RecollectError:
+    match exc:
+        case psycopg.errors.DiskFull():
+            return StoreUnavailableError(
+                "The database's disk is full. What was acknowledged is safe; free some space and run the command again."
+            )
+        case psycopg.errors.InsufficientPrivilege() | psycopg.errors.ReadOnlySqlTransaction():
+            return StoreError(f"The database refused the operation: {_message(exc)}. Grant it, or use another role.")
+        case psycopg.Error(sqlstate="RT001"):
+            return TenantSuspendedError(
+                f"{_message(exc)}. It can neither be searched nor written to until it is resumed."
+            )
+        case psycopg.Error(sqlstate="RT002"):
+            return QuotaExceededError(**json.loads(exc.diag.message_detail or "{}"))
+    # The driver files these under operational errors, yet the database is well: this statement failed.
+    if isinstance(exc, _REFUSED):
+        return StoreError(f"The database refused the operation: {_message(exc)}.")
+    if isinstance(exc, psycopg.OperationalError):
+        return StoreUnavailableError(f"The database cannot be reached or went away: {_message(exc)}")
+    return StoreError(f"The database failed: {_message(exc)}")
 
 
 def _message(exc: psycopg.Error) -> str:
@@ -107,40 +139,76 @@ def _configure(connection: Connection) -> None:
     register_vector(connection)
 
 
+def application_dsn(dsn: str) -> str:
+    """The same database, to be logged into as the role that owns nothing; the embedded server lets it in."""
+    return make_conninfo(dsn, user=APPLICATION_ROLE)
+
+
 class Database:
     """A pool of connections to one store.
 
-    Safe to share between threads. Connections are opened on demand and closed by `close`.
+    Safe to share between threads. Connections are opened on demand and closed by `close`. They work as a role that owns
+    nothing, so that row-level security binds every statement (`recollect.store.isolation`); those of `autocommit` are
+    the owner's.
 
     Args:
-        dsn: A libpq connection string; its schema must have been migrated.
-        max_connections: How many connections the pool opens at most.
+        dsn: A libpq connection string of the schema's owner; the schema must have been migrated.
+        max_connections: How many connections the pool opens at most; a few of `autocommit` come on top.
+        application_dsn: Of a role that owns nothing. None: ``dsn``, whose role changes to `APPLICATION_ROLE` where it
+            may.
+        even_suspended: Whether what suspended tenants have can be read and written: for those who look after them.
     """
 
-    def __init__(self, dsn: str, *, max_connections: int = 10) -> None:
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        max_connections: int = 10,
+        application_dsn: str | None = None,
+        even_suspended: bool = False,
+    ) -> None:
         self.dsn = dsn
-        self._tenants: WeakKeyDictionary[Connection, str] = WeakKeyDictionary()
+        self.application_dsn = application_dsn or dsn
+        self._even_suspended = even_suspended
+        self._tenants: WeakKeyDictionary[Connection, tuple[int, float]] = WeakKeyDictionary()
         # Half of the cores, so that two statements of one caller find a core each. They have their own pool: whoever
         # holds a connection and wants one more never waits for somebody who does the same, and a lone caller's other
         # statements all meet the same connection, which has their plans and tables at hand.
         ahead = min((os.cpu_count() or 1) // 2, max_connections // 2)
-        self._pool = _pool(dsn, max_connections - ahead)
-        self._ahead_pool = _pool(dsn, max(ahead, 1))
+        self._pool = _pool(self.application_dsn, max_connections - ahead, self._configure)
+        self._ahead_pool = _pool(self.application_dsn, max(ahead, 1), self._configure)
+        self._owners_pool = _pool(dsn, min(max_connections, _OWNERS_CONNECTIONS), _configure)
         self._ahead = Semaphore(ahead)
+
+    def separate(self, *, max_connections: int, even_suspended: bool = False) -> Database:
+        """The same store over connections of its own, none of them this one's."""
+        return Database(
+            self.dsn,
+            max_connections=max_connections,
+            application_dsn=self.application_dsn,
+            even_suspended=even_suspended,
+        )
 
     def close(self) -> None:
         """Close every connection; idempotent."""
         self._ahead_pool.close()
         self._pool.close()
+        self._owners_pool.close()
 
     @contextmanager
     def transaction(self, scope: Scope) -> Iterator[Connection]:
         """A transaction in which the tenant is set; committed at the end, rolled back on any error.
 
         The tenant travels as SET LOCAL, the form that row-level security and sharding by tenant both understand.
+
+        Raises:
+            TenantSuspendedError: The tenant is suspended.
         """
+        begin = _BEGIN.format(str(int(scope.tenant_id)))
+        if not self._even_suspended:
+            begin += _ENTER.format(int(scope.tenant_id))
         with translated_errors(), self._connection() as connection:
-            connection.execute(_BEGIN.format(str(int(scope.tenant_id))))
+            _begin(connection, begin)
             try:
                 yield connection
             except BaseException:
@@ -189,17 +257,39 @@ class Database:
 
     @contextmanager
     def autocommit(self) -> Iterator[Connection]:
-        """A connection outside any transaction, for statements that refuse one (CREATE INDEX CONCURRENTLY)."""
-        with translated_errors(), self._connection() as connection:
+        """A connection of the schema's owner outside any transaction; row-level security does not bind it.
+
+        For what belongs to no tenant: indexes, partitions, statistics of the planner, the list of tenants.
+        """
+        with translated_errors(), self._connection(self._owners_pool) as connection:
             yield connection
+
+    @contextmanager
+    def untenanted(self) -> Iterator[Connection]:
+        """A connection of the application's role outside any transaction, which sees nothing of any tenant."""
+        with translated_errors(), self._connection() as connection:
+            if self._tenants.pop(connection, None) is not None:
+                connection.execute("RESET recollect.tenant_id")
+            yield connection
+
+    def _configure(self, connection: Connection) -> None:
+        _configure(connection)
+        if self._even_suspended:
+            connection.execute("SET recollect.even_suspended = on")
+        right = "SET" if connection.info.server_version >= _SET_RIGHT_VERSION else "MEMBER"
+        connection.execute(_TAKE_ROLE.format(role=sql.Literal(APPLICATION_ROLE), right=sql.Literal(right)))
 
     @contextmanager
     def _reading(self, scope: Scope, pool: ConnectionPool[Connection]) -> Iterator[Connection]:
         with translated_errors(), self._connection(pool) as connection:
-            tenant = str(int(scope.tenant_id))
-            if self._tenants.get(connection) != tenant:
-                connection.execute(sql.SQL("SET recollect.tenant_id = {}").format(tenant))
-                self._tenants[connection] = tenant
+            tenant = int(scope.tenant_id)
+            known, fresh_until = self._tenants.get(connection, (None, 0.0))
+            if known != tenant or fresh_until < time.monotonic():
+                set_tenant = _SET_TENANT.format(str(tenant))
+                if not self._even_suspended:
+                    set_tenant += _REQUIRE_ACTIVE.format(tenant)
+                connection.execute(set_tenant)
+                self._tenants[connection] = (tenant, time.monotonic() + _ACTIVE_SECONDS)
             yield connection
 
     @contextmanager
@@ -213,13 +303,22 @@ class Database:
             ) from exc
 
 
-def _pool(dsn: str, max_size: int) -> ConnectionPool[Connection]:
+def _begin(connection: Connection, statements: sql.Composed) -> None:
+    try:
+        connection.execute(statements)
+    except BaseException:
+        if not connection.closed:
+            connection.rollback()
+        raise
+
+
+def _pool(dsn: str, max_size: int, configure: Callable[[Connection], None]) -> ConnectionPool[Connection]:
     return ConnectionPool(
         dsn,
         min_size=0,
         max_size=max_size,
         kwargs={"autocommit": True, "connect_timeout": _CONNECT_TIMEOUT_SECONDS},
-        configure=_configure,
+        configure=configure,
         num_workers=2,
         open=True,
     )

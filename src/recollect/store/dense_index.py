@@ -61,6 +61,10 @@ class DenseIndexer:
         self._threshold = threshold
         self._machine = machine
 
+    def over(self, database: Database, collections: CollectionRepository) -> DenseIndexer:
+        """The same over other connections."""
+        return DenseIndexer(database, collections, threshold=self._threshold, machine=self._machine)
+
     def due(self, scope: Scope, name: str) -> bool:
         """Whether the collection is large enough for an index that it does not have."""
         collection = self._collections.find(scope, name)
@@ -117,13 +121,15 @@ def _create(scope: Scope, collection: Collection) -> sql.Composed:
     )
 
 
-def drop_index(database: Database, collection_id: int) -> None:
-    """Remove the index of a collection that was deleted, whole or half-built; does nothing where there is none."""
+def drop_index(database: Database, collection_id: int) -> bool:
+    """Remove the index of a collection that was deleted, whole or half-built; returns whether there was one."""
     with database.autocommit() as connection:
         exists = "SELECT to_regclass('recollect.chunk_vectors_hnsw_' || %s::int) IS NOT NULL"
-        if _value(connection, exists, collection_id):
-            with one_at_a_time(connection, collection_id):
-                _drop(connection, collection_id)
+        if not _value(connection, exists, collection_id):
+            return False
+        with one_at_a_time(connection, collection_id):
+            _drop(connection, collection_id)
+    return True
 
 
 @contextmanager

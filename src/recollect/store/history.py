@@ -138,6 +138,7 @@ class HistoryRepository:
             "next_expiry": store_lifetimes(connection, scope, lifetimes, since=now),
         }
         connection.execute(_WRITER["count"], counted)
+        connection.execute(_WRITER["require_quota"], counted)
 
 
 def _missing(document_id: int, version: int) -> NotFoundError:

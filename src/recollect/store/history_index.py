@@ -139,13 +139,15 @@ class HistoryIndexer:
         return index_build_settings(self._machine, vectors=vectors, dimension=place.embedding_dimension)
 
 
-def drop_history_indexes(database: Database, scope: Scope, collection_id: int) -> None:
-    """Remove the indexes of a deleted collection's segments; does nothing where there are none."""
+def drop_history_indexes(database: Database, scope: Scope, collection_id: int) -> int:
+    """Remove the indexes of a deleted collection's segments; returns how many there were."""
     params = {"tenant_id": scope.tenant_id, "collection_id": collection_id}
     with database.autocommit() as connection:
-        if rows(connection, _SQL["leftovers"], params):
+        found = len(rows(connection, _SQL["leftovers"], params))
+        if found:
             with one_at_a_time(connection, collection_id):
                 _drop_leftovers(connection, params)
+    return found
 
 
 def _params(scope: Scope, place: Collection) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from psycopg.types.json import Jsonb
 from recollect.errors import ConflictError, NotFoundError
 from recollect.model import Scope
 from recollect.model.memory import Episode, SessionRecord, Turn
+from recollect.store.copying import copy_into
 from recollect.store.database import Connection, Database, rows
 from recollect.store.search import Floats, Ints, to_sparse
 from recollect.store.sql import queries
@@ -368,7 +369,7 @@ def _episode_row(head: tuple[int, int, int, int], new: PreparedTurn, now: dateti
 
 
 def _copy(connection: Connection, statement: LiteralString, types: str, records: Iterable[Sequence[Any]]) -> None:
-    with connection.cursor().copy(statement) as copy:
+    with copy_into(connection, statement) as copy:
         copy.set_types(types.split())
         for record in records:
             copy.write_row(record)

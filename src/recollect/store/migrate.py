@@ -10,7 +10,7 @@ import psycopg
 
 from recollect.errors import SchemaVersionError, StoreCorruptError, StoreError
 from recollect.store import sql
-from recollect.store.database import Connection, connect, translated_errors
+from recollect.store.database import APPLICATION_ROLE, Connection, connect, translated_errors
 
 MINIMUM_SERVER_VERSION = 150000
 MINIMUM_VECTOR_VERSION = (0, 8)
@@ -31,6 +31,26 @@ _BOOTSTRAP: LiteralString = """
     )
 """
 
+# The last column: the application's role has what the routines granted it. A restored backup has no grants.
+_STATE: LiteralString = """
+    SELECT array_agg(checksum ORDER BY version), (SELECT checksum FROM recollect.schema_routines),
+           (SELECT coalesce(bool_and(has_table_privilege(r.oid, 'recollect.tenants', 'SELECT')
+                                     AND r.rolcanlogin >= %(own)s AND p.proleakproof >= %(own)s), NOT %(own)s)
+            FROM pg_roles r, pg_proc p
+            WHERE r.rolname = %(role)s AND p.oid = 'pg_catalog.arrayoverlap(anyarray,anyarray)'::regprocedure)
+    FROM recollect.schema_migrations
+"""
+
+# Without the second part, PostgreSQL would not use the indexes on lexemes, tags and metadata below row-level security:
+# it takes these operators to tell of rows that a policy hides. They do not; only a superuser may say so, which the
+# embedded server's owner is, in a database that is the store's alone.
+_OWN_SERVER: LiteralString = """
+    ALTER ROLE recollect_app LOGIN;
+    ALTER FUNCTION pg_catalog.arrayoverlap(anyarray, anyarray) LEAKPROOF;
+    ALTER FUNCTION pg_catalog.arraycontains(anyarray, anyarray) LEAKPROOF;
+    ALTER FUNCTION pg_catalog.jsonb_contains(jsonb, jsonb) LEAKPROOF
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class MigrationReport:
@@ -45,8 +65,12 @@ def code_schema_version() -> int:
     return sql.migrations()[-1][0]
 
 
-def migrate(dsn: str) -> MigrationReport:
+def migrate(dsn: str, *, own_server: bool = False) -> MigrationReport:
     """Bring the store's schema up to this code's version; several processes may call it at once.
+
+    Args:
+        dsn: Of the schema's owner, or of whoever may make it.
+        own_server: Whether it is the embedded server: then the role that the program works as may log in there.
 
     Raises:
         SchemaVersionError: The store was written by a newer recollect.
@@ -54,12 +78,15 @@ def migrate(dsn: str) -> MigrationReport:
         StoreError: The server is too old, or pgvector is missing or too old.
     """
     with connect(dsn) as connection, translated_errors():
-        if _up_to_date(connection):
+        if _up_to_date(connection, own_server=own_server):
             return MigrationReport(code_schema_version(), ())
         connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK_KEY,))
         try:
             _require_server(connection)
-            return _apply(connection)
+            report = _apply(connection)
+            if own_server:
+                connection.execute(_OWN_SERVER)
+            return report
         finally:
             if not connection.closed:
                 connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK_KEY,))
@@ -73,16 +100,13 @@ def _routines_checksum() -> str:
     return _checksum("\n".join(sql.routines()))
 
 
-def _up_to_date(connection: Connection) -> bool:
+def _up_to_date(connection: Connection, *, own_server: bool) -> bool:
     """One cheap query for the usual case, so that opening a store costs no lock."""
     try:
-        row = connection.execute(
-            "SELECT array_agg(checksum ORDER BY version), (SELECT checksum FROM recollect.schema_routines) "
-            "FROM recollect.schema_migrations"
-        ).fetchone()
+        row = connection.execute(_STATE, {"role": APPLICATION_ROLE, "own": own_server}).fetchone()
     except psycopg.errors.UndefinedTable:
         return False
-    return row == ([_checksum(text) for _, _, text in sql.migrations()], _routines_checksum())
+    return row == ([_checksum(text) for _, _, text in sql.migrations()], _routines_checksum(), True)
 
 
 def _require_server(connection: Connection) -> None:

@@ -151,12 +151,12 @@ class Aside:
     """
 
     def __init__(self, database: Database) -> None:
-        self.database = Database(database.dsn, max_connections=1)
+        self.database = database.separate(max_connections=1)
         self._connection: Connection | None = None
 
     def __enter__(self) -> Aside:
         try:
-            with self.database.autocommit() as connection:
+            with self.database.untenanted() as connection:
                 connection.execute(_SQL["aside"], {"seconds": f"{ASIDE_SECONDS}s"})
                 self._connection = connection
         except BaseException:

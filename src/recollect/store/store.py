@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 
 from recollect.model.time_to_live import ExpiryPolicy
@@ -10,6 +11,7 @@ from recollect.store.acronyms import AcronymRepository
 from recollect.store.audit import AuditRepository
 from recollect.store.collections import CollectionRepository
 from recollect.store.database import Database
+from recollect.store.database import application_dsn as application_login_of
 from recollect.store.dense_index import INDEX_THRESHOLD_CHUNKS, DenseIndexer
 from recollect.store.document_sessions import DocumentSessionRepository
 from recollect.store.documents import DocumentRepository
@@ -30,11 +32,14 @@ from recollect.store.recall import RecallRepository
 from recollect.store.search import SearchRepository
 from recollect.store.search_health import SearchHealthRepository
 from recollect.store.status import StatusRepository
+from recollect.store.tenants import ShareRepository, TenantDirectory
 from recollect.store.token_vectors import TokenVectorRepository
 from recollect.store.tuning import this_machine
 from recollect.store.upkeep import UpkeepRepository
 from recollect.store.why_not import StandingRepository
 from recollect.store.writer import DocumentWriter
+
+_CARETAKERS = 4
 
 
 class Store:
@@ -42,7 +47,9 @@ class Store:
 
     Args:
         data_dir: Where the embedded server keeps its data; unused with ``dsn``.
-        dsn: A libpq connection string of another server; None: the embedded one.
+        dsn: A libpq connection string of another server, for the schema's owner; None: the embedded one.
+        application_dsn: The same for a role that owns nothing, which all but maintenance is done as; None: the owner,
+            who changes to the application's role where it may.
         max_connections: Connections that this process opens at most.
         index_threshold: Chunks from which on a collection's vectors get an approximate index.
         expiry: When documents expire that are stored; None: when they say so themselves.
@@ -57,6 +64,7 @@ class Store:
         *,
         data_dir: Path,
         dsn: str | None = None,
+        application_dsn: str | None = None,
         max_connections: int = 10,
         index_threshold: int = INDEX_THRESHOLD_CHUNKS,
         expiry: ExpiryPolicy | None = None,
@@ -64,12 +72,15 @@ class Store:
         self._server = None if dsn else EmbeddedServer(data_dir)
         try:
             self.dsn: str = dsn or (self._server.start() if self._server else "")
-            self.schema_version = migrate(self.dsn).schema_version
-            self.database = Database(self.dsn, max_connections=max_connections)
+            self.schema_version = migrate(self.dsn, own_server=self._server is not None).schema_version
+            application = application_login_of(self.dsn) if self._server else application_dsn
+            self.database = Database(self.dsn, max_connections=max_connections, application_dsn=application)
         except BaseException:
             self._stop_server()
             raise
         self.collections = CollectionRepository(self.database)
+        self.tenants = TenantDirectory(self.database)
+        self.shares = ShareRepository(self.database)
         self.documents = DocumentRepository(self.database)
         self.document_sessions = DocumentSessionRepository(self.database)
         self.writer = DocumentWriter(self.database, expiry=expiry)
@@ -99,8 +110,15 @@ class Store:
             self.database, self.collections, threshold=index_threshold, machine=machine
         )
 
+    @cached_property
+    def caretaking(self) -> Database:
+        """Connections for those who look after tenants: what suspended ones have can be read and written over them."""
+        return self.database.separate(max_connections=_CARETAKERS, even_suspended=True)
+
     def close(self) -> None:
         """Close the connections and let go of the embedded server; idempotent."""
+        if "caretaking" in self.__dict__:
+            self.caretaking.close()
         self.database.close()
         self._stop_server()
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from recollect.errors import NotFoundError
 from recollect.model import Scope
 from recollect.store.collections import Collection
+from recollect.store.copying import copy_into
 from recollect.store.database import Connection, Database, rows
 from recollect.store.sql import queries
 
@@ -59,7 +60,7 @@ def copy_token_vectors(connection: Connection, scope: Scope, chunk_ids: Sequence
         chunk_ids: Of chunks that are stored already.
         packed: Parallel to ``chunk_ids``; from `recollect.retrieval.rerank.packing.pack`.
     """
-    with connection.cursor().copy(_SQL["copy"]) as copy:
+    with copy_into(connection, _SQL["copy"]) as copy:
         copy.set_types(["int4", "int8", "bytea"])
         for chunk_id, own in zip(chunk_ids, packed, strict=True):
             copy.write_row((scope.tenant_id, chunk_id, own))

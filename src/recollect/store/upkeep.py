@@ -33,6 +33,6 @@ class UpkeepRepository:
 
 
 def every_tenant(database: Database) -> list[Scope]:
-    """A scope of each tenant, for what is done for all of them."""
+    """A scope of each tenant that is not suspended, for what is done for all of them."""
     with database.autocommit() as connection:
         return [Scope(tenant_id=row[0]) for row in rows(connection, _SQL["tenants"])]

@@ -161,9 +161,9 @@ class DocumentWriter:
             count_closed(connection, scope, closed)
         return len(closed)
 
-    def settle(self, scope: Scope) -> None:
+    def settle(self, scope: Scope) -> None:  # noqa: ARG002 - the list holds the words of every tenant
         """Let searches find new words as fast as old ones; called once after many writes."""
-        with self._database.single_reads(scope) as connection:
+        with self._database.autocommit() as connection:
             connection.execute(_SQL["settle"])
 
     @staticmethod
@@ -258,6 +258,7 @@ class DocumentWriter:
             "next_expiry": store_lifetimes(connection, scope, expiring, since=now),
         }
         connection.execute(_SQL["count"], params)
+        connection.execute(_SQL["require_quota"], params)
 
 
 def _uri(item: PreparedDocument) -> str:

@@ -99,6 +99,6 @@ class Shelf:
 
 def second_tenant(store: Store) -> Scope:
     """A tenant beside the default one, with a scope."""
-    with store.database.transaction(Scope()) as connection:
+    with store.database.autocommit() as connection:
         connection.execute("INSERT INTO tenants (tenant_id, name) VALUES (2, 'second') ON CONFLICT DO NOTHING")
     return Scope(tenant_id=2)

@@ -17,7 +17,7 @@ UNITS = ["hourly", "daily", "weekly", "monthly"]
 
 
 def run(store: Store, query: str, *params) -> list[tuple]:
-    with store.database.transaction(Scope()) as connection:
+    with store.database.autocommit() as connection:
         return connection.execute(query, params).fetchall()
 
 

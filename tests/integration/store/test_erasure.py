@@ -26,7 +26,7 @@ def value(rag: RAGPipeline, query: str, *params):
 
 def everything(rag: RAGPipeline) -> str:
     """Every row of every table but those of hashes and numbers, as the database writes them."""
-    with rag.store.database.transaction(Scope()) as connection:
+    with rag.store.database.autocommit() as connection:
         tables = connection.execute(
             "SELECT relname FROM pg_class WHERE relnamespace = 'recollect'::regnamespace AND relkind = 'r'"
         ).fetchall()

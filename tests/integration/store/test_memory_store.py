@@ -120,7 +120,7 @@ def test_frequencies_are_of_the_searched_sessions_alone(store: Store):
 
 
 def test_both_arms_keep_to_the_searched_sessions_and_to_the_tenant(store: Store):
-    with store.database.transaction(SCOPE) as connection:
+    with store.database.autocommit() as connection:
         connection.execute("INSERT INTO tenants (tenant_id, name) VALUES (2, 'other')")
     for scope, name in ((SCOPE, "mine"), (SCOPE, "second"), (Scope(tenant_id=2), "mine")):
         session = store.memory.ensure_session(scope, name, embedding_model=MODEL)

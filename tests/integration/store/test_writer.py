@@ -145,15 +145,14 @@ def test_a_chunk_of_more_terms_than_a_sparse_vector_holds(shelf: Shelf):
 
 def traces(shelf: Shelf, needles: list[str]) -> dict[str, int]:
     """Rows of any table whose text holds one of the needles."""
-    tables = shelf.rows("SELECT tablename FROM pg_tables WHERE schemaname = 'recollect'")
     found = {}
-    for (table,) in tables:
-        count = shelf.rows(
-            f"SELECT count(*) FROM {table} AS t WHERE t::text LIKE ANY (%(n)s)",
-            n=[f"%{needle}%" for needle in needles],
-        )[0][0]
-        if count:
-            found[table] = count
+    with shelf.store.database.autocommit() as connection:
+        tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'recollect'").fetchall()
+        for (table,) in tables:
+            query = f"SELECT count(*) FROM {table} AS t WHERE t::text LIKE ANY (%s)"
+            count = connection.execute(query, [[f"%{needle}%" for needle in needles]]).fetchone()[0]
+            if count:
+                found[table] = count
     return found
 
 

@@ -93,3 +93,13 @@ def test_questions_are_counted_apart_too():
     embedder.embed_query("a")
     assert embedder.take_query_counts() == CacheCounts(hits=1, misses=0)
     assert embedder.take_query_counts() == CacheCounts(hits=0, misses=0)
+
+
+def test_a_question_of_one_caller_is_remembered_for_no_other():
+    inner = Recording()
+    embedder = CachedEmbedder(inner, None)
+    for tenant in (1, 2, 1, 2):
+        embedder.ask_for(tenant)
+        embedder.embed_query("merger")
+    assert inner.queries == ["merger", "merger"]
+    assert embedder.counts == CacheCounts(hits=2, misses=2)

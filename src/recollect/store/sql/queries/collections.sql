@@ -28,6 +28,7 @@ WHERE c.tenant_id = %(tenant_id)s AND c.name = %(name)s
   AND (NOT c.hidden OR (c.collection_id = %(session)s::int AND EXISTS (
       SELECT FROM document_sessions d
       WHERE d.tenant_id = c.tenant_id AND d.collection_id = c.collection_id AND d.expires_at > clock_timestamp())))
+  AND (SELECT require_active(%(tenant_id)s))
 
 -- list_all: every collection by name, with its counters
 SELECT c.collection_id, c.name, c.description, c.embedding_model, c.embedding_dimension, c.language, c.chunking,

@@ -10,7 +10,7 @@ WHERE r.tenant_id = %(tenant_id)s AND r.retrievals >= %(least)s AND e.known_to >
 ORDER BY r.retrievals DESC, e.episode_id LIMIT %(limit)s
 
 -- lock: of one tenant, one at a time draws facts; whoever writes turns does not wait
-SELECT tenant_id FROM tenants WHERE tenant_id = %(tenant_id)s FOR NO KEY UPDATE
+SELECT pg_advisory_xact_lock(hashtext('recollect.facts'), %(tenant_id)s) IS NULL
 
 -- still_open: those of given turns that are there and were not looked at meanwhile
 SELECT e.episode_id FROM episodes e

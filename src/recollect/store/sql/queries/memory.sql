@@ -67,6 +67,7 @@ SELECT session_id, turn_count, term_count, embedding_model FROM sessions
 WHERE tenant_id = %(tenant_id)s AND turn_count > 0
   AND (%(everything)s OR name = ANY (%(names)s) OR user_id = %(user_id)s)
   AND (NOT %(restricted)s OR user_id = %(reader)s)
+  AND (SELECT require_active(%(tenant_id)s))
 
 -- document_frequencies: in how many turns of given sessions each lexeme stands; looked up one by one, whatever the
 -- planner believes of sessions that have just begun

@@ -1,5 +1,5 @@
--- tenants: all of them
-SELECT tenant_id FROM tenants ORDER BY tenant_id
+-- tenants: all that are active
+SELECT tenant_id FROM tenants WHERE status = 'active' ORDER BY tenant_id
 
 -- claim: a task of a tenant, unless somebody began it less than so many seconds ago
 INSERT INTO upkeep AS u (tenant_id, task, begun_at) VALUES (%(tenant_id)s, %(task)s, now())

@@ -86,6 +86,9 @@ UPDATE collection_state SET revision = revision + 1, document_count = document_c
     next_expiry = least(next_expiry, %(next_expiry)s)
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
 
+-- require_quota: fails where the tenant has more now than it may have
+SELECT require_quota(%(tenant_id)s)
+
 -- current_version_ids: the current versions of given documents
 SELECT version_id FROM document_versions
 WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s) AND known_to = 'infinity'

@@ -27,6 +27,7 @@ LANGUAGE plpgsql STABLE SET enable_seqscan = on SET enable_hashjoin = off SET en
 DECLARE
     nearest text;
 BEGIN
+    PERFORM require_tenant(p_tenant);
     IF p_ef_search IS NOT NULL THEN
         PERFORM set_config('hnsw.ef_search', p_ef_search::text, true);
     END IF;
@@ -61,6 +62,7 @@ LANGUAGE plpgsql STABLE SET enable_seqscan = on SET enable_hashjoin = off SET en
 DECLARE
     best text;
 BEGIN
+    PERFORM require_tenant(p_tenant);
     SELECT string_agg(format(
         '(SELECT chunk_id, length, weights, weights <#> $3 AS distance FROM chunk_lexical
           WHERE tenant_id = %1$s AND collection_id = %2$s AND %3$s AND %4$s

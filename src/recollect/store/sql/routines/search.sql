@@ -1,7 +1,7 @@
 -- The two search paths. They are functions because row-level security would keep the planner from the GIN index
--- (int[] && int[] is not leakproof): as functions they can later run as the schema's owner and apply the tenant
--- themselves. EXECUTE with the collection as a literal, because a partial index is used only when the planner can
--- prove its condition, which it cannot for a parameter.
+-- (int[] && int[] is not leakproof): they run as the schema's owner (tenant_isolation.sql) and apply the tenant
+-- themselves. EXECUTE with the collection as a literal, because a partial index is used only when the planner can prove
+-- its condition, which it cannot for a parameter.
 
 -- Forms of earlier versions, which would stay beside the present ones.
 DROP FUNCTION IF EXISTS search_dense(int, int, halfvec, int, bigint[], timestamptz, boolean);
@@ -45,6 +45,7 @@ CREATE OR REPLACE FUNCTION search_dense(
 ) RETURNS TABLE (chunk_id bigint, version_id bigint, score real)
 LANGUAGE plpgsql STABLE SET enable_seqscan = on AS $$
 BEGIN
+    PERFORM require_tenant(p_tenant);
     IF p_ef_search IS NOT NULL THEN
         PERFORM set_config('hnsw.ef_search', p_ef_search::text, true);
     END IF;
@@ -79,6 +80,7 @@ CREATE OR REPLACE FUNCTION search_lexical(
 ) RETURNS TABLE (chunk_id bigint, version_id bigint, length int, weights sparsevec)
 LANGUAGE plpgsql STABLE SET enable_seqscan = on AS $$
 BEGIN
+    PERFORM require_tenant(p_tenant);
     RETURN QUERY EXECUTE format(
         'SELECT chunk_id, version_id, length, weights FROM chunk_lexical
          WHERE tenant_id = %1$s AND collection_id = %2$s AND %3$s AND %4$s %5$s
@@ -101,6 +103,7 @@ CREATE OR REPLACE FUNCTION hybrid_dense(
 ) RETURNS TABLE (chunk_id bigint, length int, weights sparsevec, similarity real, embedding halfvec)
 LANGUAGE plpgsql STABLE SET enable_seqscan = on SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
+    PERFORM require_tenant(p_tenant);
     IF p_ef_search IS NOT NULL THEN
         PERFORM set_config('hnsw.ef_search', p_ef_search::text, true);
     END IF;
@@ -126,6 +129,7 @@ CREATE OR REPLACE FUNCTION hybrid_lexical(
 ) RETURNS TABLE (chunk_id bigint, length int, weights sparsevec, similarity real, embedding halfvec)
 LANGUAGE plpgsql STABLE SET enable_seqscan = on SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
+    PERFORM require_tenant(p_tenant);
     RETURN QUERY EXECUTE format(
         'SELECT l.chunk_id, l.length, l.weights, (-(v.embedding <#> $1))::real, %6$s
          FROM (SELECT chunk_id, length, weights FROM chunk_lexical

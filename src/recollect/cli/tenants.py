@@ -1,0 +1,314 @@
+"""``recollect tenants``: whose knowledge a store holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.cli._options import command
+from recollect.cli._session import Session, argument_text
+from recollect.cli._terminal import one_line, plain
+from recollect.cli.history import whoever
+from recollect.cli.status import size
+from recollect.errors import UsageError
+
+if TYPE_CHECKING:
+    from recollect.model.tenant import Tenant, TenantErasure, TenantExport, TenantQuota
+    from recollect.pipeline import RAGPipeline
+
+app = typer.Typer(
+    help="Make, list, suspend, limit, export and erase tenants, whose knowledge is kept apart.", no_args_is_help=True
+)
+
+_Name = Annotated[str, typer.Argument(metavar="TENANT", help="By name or number.")]
+_Documents = Annotated[
+    str | None, typer.Option(metavar="N", help="Current documents that it may have; none: any number.")
+]
+_Chunks = Annotated[str | None, typer.Option(metavar="N", help="Chunks of these; none: any number.")]
+_Bytes = Annotated[
+    str | None, typer.Option(metavar="N", help="Bytes of text, past versions included; none: any number.")
+]
+
+
+def _create(
+    session: Session,
+    *,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, which is not a number.")],
+    max_documents: _Documents = None,
+    max_chunks: _Chunks = None,
+    max_bytes: _Bytes = None,
+) -> int:
+    """Make a tenant."""
+    from recollect.model.tenant import TenantQuota
+
+    quota = _changed(TenantQuota(), max_documents, max_chunks, max_bytes)
+    with session.pipeline() as rag:
+        made = rag.create_tenant(argument_text(name), quota=quota)
+    return _told(session, made, f"Made the tenant {made.name!r}, number {made.tenant_id}.")
+
+
+def _list(
+    session: Session,
+    *,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Tenants at most.")] = 100,
+    after: Annotated[str, typer.Option(metavar="NAME", help="Only tenants behind this name: the next page.")] = "",
+) -> int:
+    """List the tenants by name."""
+    with session.pipeline() as rag:
+        found = rag.list_tenants(after=argument_text(after), limit=limit + 1)
+    page, more = found[:limit], len(found) > limit
+    if session.json:
+        next_after = page[-1].name if more else None
+        session.emit({"tenants": [_as_json(tenant) for tenant in page], "next_after": next_after})
+        return 0
+    _show_list(session, page)
+    if more:
+        session.note(f"There are more: recollect tenants list --after {page[-1].name!r}")
+    return 0
+
+
+def _show_list(session: Session, tenants: list[Tenant]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("Number", justify="right")
+    table.add_column("Tenant", overflow="fold")
+    table.add_column("Status")
+    table.add_column("Documents", justify="right")
+    table.add_column("Chunks", justify="right")
+    for tenant in tenants:
+        status = Text(tenant.status, style="yellow" if tenant.status == "suspended" else "")
+        table.add_row(
+            str(tenant.tenant_id),
+            Text(one_line(tenant.name), style="cyan"),
+            status,
+            _used(tenant.documents, tenant.quota.max_documents),
+            _used(tenant.chunks, tenant.quota.max_chunks),
+        )
+    session.out.print(table)
+
+
+def _show(session: Session, *, tenant: _Name) -> int:
+    """Show a tenant, what it stores and how much it may."""
+    with session.pipeline() as rag:
+        found = rag.get_tenant(argument_text(tenant))
+        shared = rag.shared_collections(found.tenant_id)
+    if session.json:
+        reads = [{"tenant": one.tenant_name, "collection": one.collection, "active": one.active} for one in shared]
+        session.emit({"tenant": {**_as_json(found), "shared_with_it": reads}})
+        return 0
+    out = session.out
+    out.print(plain(f"{found.name}, number {found.tenant_id}, {found.status}, since {found.created_at:%Y-%m-%d %H:%M}"))
+    out.print(f"  documents  {_used(found.documents, found.quota.max_documents)}")
+    out.print(f"  chunks     {_used(found.chunks, found.quota.max_chunks)}")
+    limit = "" if found.quota.max_bytes is None else f" of {size(found.quota.max_bytes)}"
+    out.print(f"  text       {size(found.bytes or 0)}{limit}, past versions included")
+    for one in shared:
+        note = "" if one.active else " (suspended)"
+        out.print(plain(f"  reads      {one.collection} of {one.tenant_name}{note}"))
+    return 0
+
+
+def _suspend(session: Session, *, tenant: _Name) -> int:
+    """Refuse every search and write of a tenant, which keeps what it has."""
+    with session.pipeline() as rag:
+        found = rag.suspend_tenant(argument_text(tenant))
+    return _told(session, found, f"{found.name!r} is suspended: it can neither be searched nor written to.")
+
+
+def _resume(session: Session, *, tenant: _Name) -> int:
+    """Take the suspension of a tenant back."""
+    with session.pipeline() as rag:
+        found = rag.resume_tenant(argument_text(tenant))
+    return _told(session, found, f"{found.name!r} is active.")
+
+
+def _set_quota(
+    session: Session,
+    *,
+    tenant: _Name,
+    max_documents: _Documents = None,
+    max_chunks: _Chunks = None,
+    max_bytes: _Bytes = None,
+) -> int:
+    """Say how much a tenant may store. What it has already stays."""
+    if max_documents is None and max_chunks is None and max_bytes is None:
+        raise UsageError("Name a quota: --max-documents N, --max-chunks N or --max-bytes N; none takes it away.")
+    with session.pipeline() as rag:
+        found = rag.get_tenant(argument_text(tenant))
+        found = rag.set_tenant_quota(found.tenant_id, _changed(found.quota, max_documents, max_chunks, max_bytes))
+    words = [
+        f"{'any number of' if limit is None else f'{limit:,}'} {name.removeprefix('max_')}"
+        for name, limit in asdict(found.quota).items()
+    ]
+    return _told(session, found, f"{found.name!r} may have {', '.join(words)}.")
+
+
+def _export(
+    session: Session,
+    *,
+    tenant: _Name,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to write; a new or empty one.")],
+) -> int:
+    """Write everything of a tenant into a folder: documents with vectors, conversations, and all other rows."""
+    with session.pipeline() as rag:
+        done = rag.export_tenant(argument_text(tenant), folder)
+    if session.json:
+        session.emit({"export": _export_json(done)})
+        return 0
+    rows = sum(done.rows.values())
+    session.out.print(
+        f"Wrote {sum(done.documents.values()):,} documents of {len(done.documents):,} collections, "
+        f"{sum(done.turns.values()):,} turns of {len(done.turns):,} conversations and {rows:,} rows of "
+        f"{len(done.rows):,} tables to {done.folder}.",
+        soft_wrap=True,
+    )
+    return 0
+
+
+def _erase(
+    session: Session,
+    *,
+    tenant: _Name,
+    reason: Annotated[str | None, typer.Option(help="Why, for the receipt.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> int:
+    """Remove a tenant with everything that belongs to it, for good."""
+    why = None if reason is None else argument_text(reason)
+    with session.pipeline() as rag:
+        found = rag.get_tenant(argument_text(tenant))
+        session.confirm(f"Erase {found.name!r} with its {found.documents:,} documents for good?", yes=yes)
+        receipt = rag.erase_tenant(found.tenant_id, actor=whoever(), reason=why)
+    if session.json:
+        session.emit({"receipt": _receipt_json(receipt)})
+        return 0
+    gone = ", ".join(f"{count:,} {table}" for table, count in sorted(receipt.rows.items()) if count)
+    session.out.print(plain(f"Erased {receipt.name!r}: {gone}, {receipt.indexes:,} vector indexes."), soft_wrap=True)
+    for line in receipt.remains:
+        session.out.print(f"  {line}", soft_wrap=True)
+    session.out.print(f"Receipt {receipt.receipt_id}, in the audit of tenant {receipt.tenant_id}.", style="dim")
+    return 0
+
+
+def _share(
+    session: Session,
+    *,
+    tenant: _Name,
+    collection: Annotated[str, typer.Argument(metavar="COLLECTION", help="Of that tenant.")],
+    reader: Annotated[str, typer.Argument(metavar="READER", help="The tenant that reads it, by name or number.")],
+) -> int:
+    """Let another tenant read a collection ([rag.multi_tenant] isolation_level = "shared")."""
+    return _sharing(session, tenant, collection, reader, lambda rag: rag.share_collection, "may read")
+
+
+def _unshare(
+    session: Session,
+    *,
+    tenant: _Name,
+    collection: Annotated[str, typer.Argument(metavar="COLLECTION", help="Of that tenant.")],
+    reader: Annotated[str, typer.Argument(metavar="READER", help="The tenant that reads it, by name or number.")],
+) -> int:
+    """Keep another tenant from a collection again."""
+    return _sharing(session, tenant, collection, reader, lambda rag: rag.unshare_collection, "no longer reads")
+
+
+def _sharing(
+    session: Session,
+    tenant: str,
+    collection: str,
+    reader: str,
+    method: Callable[[RAGPipeline], Callable[[str, str, str], bool | None]],
+    words: str,
+) -> int:
+    given = [argument_text(text) for text in (tenant, collection, reader)]
+    with session.pipeline() as rag:
+        method(rag)(given[0], given[1], given[2])
+    if session.json:
+        session.emit({"tenant": given[0], "collection": given[1], "reader": given[2], "shared": words == "may read"})
+    else:
+        session.out.print(plain(f"{given[2]!r} {words} the collection {given[1]!r} of {given[0]!r}."))
+    return 0
+
+
+def _changed(quota: TenantQuota, documents: str | None, chunks: str | None, of_bytes: str | None) -> TenantQuota:
+    given = {"max_documents": documents, "max_chunks": chunks, "max_bytes": of_bytes}
+    return replace(quota, **{name: _limit(name, text) for name, text in given.items() if text is not None})
+
+
+def _limit(name: str, text: str) -> int | None:
+    if text.strip().lower() == "none":
+        return None
+    digits = text.strip().replace(",", "").replace("_", "")
+    if not (digits.isascii() and digits.isdigit()):
+        raise UsageError(f"--{name.replace('_', '-')} is a number, or none for no limit; not {text!r}.")
+    return int(digits)
+
+
+def _used(count: int, limit: int | None) -> str:
+    return f"{count:,}" if limit is None else f"{count:,} of {limit:,}"
+
+
+def _told(session: Session, tenant: Tenant, words: str) -> int:
+    if session.json:
+        session.emit({"tenant": _as_json(tenant)})
+    else:
+        session.out.print(plain(words), soft_wrap=True)
+    return 0
+
+
+def _as_json(tenant: Tenant) -> dict[str, Any]:
+    values = {
+        "tenant_id": tenant.tenant_id,
+        "name": tenant.name,
+        "status": tenant.status,
+        "created_at": tenant.created_at.isoformat(),
+        "quota": asdict(tenant.quota),
+        "documents": tenant.documents,
+        "chunks": tenant.chunks,
+    }
+    return values if tenant.bytes is None else {**values, "bytes": tenant.bytes}
+
+
+def _export_json(done: TenantExport) -> dict[str, Any]:
+    return {
+        "tenant_id": done.tenant_id,
+        "name": done.name,
+        "folder": str(done.folder),
+        "collections": dict(done.documents),
+        "conversations": dict(done.turns),
+        "tables": dict(done.rows),
+    }
+
+
+def _receipt_json(receipt: TenantErasure) -> dict[str, Any]:
+    return {
+        "receipt_id": receipt.receipt_id,
+        "tenant_id": receipt.tenant_id,
+        "name": receipt.name,
+        "erased_at": receipt.erased_at.isoformat(),
+        "erased_by": receipt.erased_by,
+        "reason": receipt.reason,
+        "rows": dict(receipt.rows),
+        "indexes": receipt.indexes,
+        "remains": list(receipt.remains),
+    }
+
+
+for name, function in (
+    ("create", _create),
+    ("list", _list),
+    ("show", _show),
+    ("suspend", _suspend),
+    ("resume", _resume),
+    ("set-quota", _set_quota),
+    ("export", _export),
+    ("erase", _erase),
+    ("share", _share),
+    ("unshare", _unshare),
+):
+    command(app, name)(function)

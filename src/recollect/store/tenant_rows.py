@@ -1,0 +1,71 @@
+"""What a tenant has, table by table, as plain lines; the tables are found in the catalogue."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import LiteralString
+
+from psycopg import sql
+from psycopg.rows import TupleRow
+
+from recollect.model import Scope
+from recollect.store.database import Database, rows
+from recollect.store.sql import queries
+from recollect.store.tenants import tables_in_order
+
+_SQL = queries("tenants")
+
+#: Tables whose rows follow from others: they are made anew wherever documents and turns are stored.
+DERIVED = frozenset(
+    {
+        "chunk_lexical",
+        "chunk_token_vectors",
+        "chunk_vectors",
+        "embedding_cache",
+        "episode_lexical",
+        "session_terms",
+        "term_stats",
+    }
+)
+
+_PAGE_ROWS = 500
+
+
+class TenantRowRepository:
+    """Reads everything of a tenant.
+
+    Args:
+        database: The store's connections; those of a caretaker read what a suspended tenant has too.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def tables(self, scope: Scope) -> list[str]:
+        """Every table that may hold something of the tenant, but those that follow from others."""
+        with self._database.transaction(scope) as connection:
+            return sorted(set(tables_in_order(connection)) - DERIVED)
+
+    def lines(self, scope: Scope, table: str) -> Iterator[str]:
+        """The tenant's rows of a table, each as a JSON object, all of one moment, in bounded memory."""
+        statement = sql.SQL("SELECT to_jsonb(t)::text FROM {} t WHERE tenant_id = %s").format(sql.Identifier(table))
+        with self._database.transaction(scope) as connection, connection.cursor(name="export") as cursor:
+            cursor.itersize = _PAGE_ROWS
+            cursor.execute(statement, (scope.tenant_id,))
+            for row in cursor:
+                yield row[0]
+
+    def conversations(self, scope: Scope) -> list[tuple[int, str]]:
+        """The numbers and names of the tenant's conversations, in order."""
+        return [(row[0], row[1]) for row in self._found(scope, _SQL["sessions"], {})]
+
+    def turns(self, scope: Scope, session_id: int) -> Iterator[str]:
+        """The turns of a conversation, in order, as lines that `recollect.memory.turn_files.read_turns` reads."""
+        for external_id, role, content, at, metadata in self._found(scope, _SQL["turns"], {"session_id": session_id}):
+            turn = {"id": external_id, "role": role, "content": content, "at": at and at.isoformat()}
+            yield json.dumps({**turn, "metadata": metadata}, ensure_ascii=False)
+
+    def _found(self, scope: Scope, statement: LiteralString, params: dict[str, int]) -> list[TupleRow]:
+        with self._database.transaction(scope) as connection:
+            return rows(connection, statement, {"tenant_id": scope.tenant_id, **params})

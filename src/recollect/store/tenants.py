@@ -1,0 +1,286 @@
+"""The tenants of a store: made, listed, suspended, limited, erased whole, and what they let one another read."""
+
+from __future__ import annotations
+
+import graphlib
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import LiteralString
+
+from psycopg import sql
+from psycopg.rows import TupleRow
+
+from recollect.errors import ConflictError, NotFoundError, StoreError, UsageError
+from recollect.model import DEFAULT_TENANT_ID, Scope
+from recollect.model.tenant import SharedCollection, Tenant, TenantErasure, TenantIdentity, TenantQuota, TenantStatus
+from recollect.store.audit import record
+from recollect.store.database import Connection, Database, rows
+from recollect.store.dense_index import drop_index
+from recollect.store.history_index import drop_history_indexes
+from recollect.store.sql import queries
+
+_SQL = queries("tenants")
+
+MAX_NAME_LENGTH = 100
+MAX_QUOTA = 2**62
+
+# An erasure waits so long for what is under way when its tenant is suspended.
+_WAIT_SECONDS = 60.0
+_WAIT_STEP_SECONDS = 0.05
+
+_REMAINS = (
+    "PostgreSQL keeps erased rows on disk until its vacuum has passed, and in its write-ahead log for a while.",
+    "Backups and exports made before hold the tenant until they are deleted: recollect knows of none of them.",
+)
+
+
+class TenantDirectory:
+    """The tenants of a store, for those who look after it: it works as the schema's owner, whom no tenant binds.
+
+    Args:
+        database: The store's connections.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(self, name: str, *, quota: TenantQuota) -> Tenant:
+        """Make a tenant.
+
+        Raises:
+            UsageError: The name is empty, too long, a number, or holds control characters; or a quota is negative.
+            ConflictError: There is one of that name.
+        """
+        _require_name(name)
+        params = {"name": name, **_quota_params(quota)}
+        with self._database.autocommit() as connection:
+            while not rows(connection, _SQL["create"], params):
+                if rows(connection, _SQL["named"], params)[0][0]:
+                    raise ConflictError(f"There is a tenant {name!r} already. `recollect tenants list` shows them.")
+        return self.get(name)
+
+    def page(self, *, after: str = "", limit: int = 100) -> list[Tenant]:
+        """Tenants by name, without the bytes of their texts; ``after`` is the last name of the page before."""
+        with self._database.autocommit() as connection:
+            return [_tenant(row) for row in rows(connection, _SQL["page"], {"after": after, "limit": limit})]
+
+    def get(self, tenant: int | str) -> Tenant:
+        """One tenant, by number or name.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        with self._database.autocommit() as connection:
+            found = rows(connection, _SQL["one"], _key(tenant))
+        if not found:
+            raise _missing(tenant)
+        return _tenant(found[0])
+
+    def identity(self, tenant: int | str) -> TenantIdentity:
+        """The number and the name of a tenant, of which one is given.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        with self._database.autocommit() as connection:
+            found = rows(connection, _SQL["identity"], _key(tenant))
+        if not found:
+            raise _missing(tenant)
+        return TenantIdentity(*found[0])
+
+    def number(self, tenant: int | str) -> int:
+        """The number of a tenant of a number or a name.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        return self.identity(tenant).tenant_id
+
+    def set_status(self, tenant: int | str, status: TenantStatus) -> Tenant:
+        """Suspend or resume a tenant. What is under way goes on to its end.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        tenant_id = self.number(tenant)
+        with self._database.autocommit() as connection:
+            connection.execute(_SQL["set_status"], {"tenant_id": tenant_id, "status": status})
+        return self.get(tenant_id)
+
+    def set_quota(self, tenant: int | str, quota: TenantQuota) -> Tenant:
+        """Say how much a tenant may store. What it has already stays, even where it is more.
+
+        Raises:
+            NotFoundError: There is no such tenant.
+            UsageError: A quota is negative.
+        """
+        tenant_id = self.number(tenant)
+        with self._database.autocommit() as connection:
+            connection.execute(_SQL["set_quota"], {"tenant_id": tenant_id, **_quota_params(quota)})
+        return self.get(tenant_id)
+
+    def erase(self, tenant: int | str, *, actor: str, reason: str | None = None) -> TenantErasure:
+        """Remove a tenant with every row of it in every table, and its vector indexes.
+
+        The tables are those of the catalogue that have a tenant, so that none is forgotten. The tenant is suspended
+        first; where the erasure is interrupted, it stays so, nothing is gone, and erasing it again does the work. One
+        row is left: the receipt in the audit, under a number that no tenant has ever again.
+
+        Args:
+            tenant: By number or name.
+            actor: Who asks, for the receipt.
+            reason: Why, for the receipt; None: nothing is said.
+
+        Raises:
+            NotFoundError: There is no such tenant.
+            UsageError: It is the default tenant, which a store always has.
+            StoreError: Something of it was still under way after a minute.
+        """
+        found = self.get(tenant)
+        if found.tenant_id == DEFAULT_TENANT_ID:
+            raise UsageError(
+                f"The tenant {found.name!r} is the store's own and stays. Its collections can be deleted one by one: "
+                "recollect collections delete NAME"
+            )
+        self.set_status(found.tenant_id, "suspended")
+        key = {"tenant_id": found.tenant_id}
+        with self._database.autocommit() as connection, connection.transaction():
+            _wait_until_alone(connection, found)
+            collection_ids = [row[0] for row in rows(connection, _SQL["collection_ids"], key)]
+            counts = {table: _delete(connection, table, found.tenant_id) for table in tables_in_order(connection)}
+            details = {"name": found.name, "reason": reason, "rows": counts}
+            receipt_id, erased_at = record(
+                connection, Scope(tenant_id=found.tenant_id), action="erase_tenant", actor=actor, details=details
+            )
+        # Outside: within the transaction it would keep every reader of every collection waiting.
+        scope = Scope(tenant_id=found.tenant_id)
+        indexes = sum(
+            drop_index(self._database, collection_id) + drop_history_indexes(self._database, scope, collection_id)
+            for collection_id in collection_ids
+        )
+        return TenantErasure(
+            receipt_id=receipt_id,
+            tenant_id=found.tenant_id,
+            name=found.name,
+            erased_at=erased_at,
+            erased_by=actor,
+            reason=reason,
+            rows=counts,
+            indexes=indexes,
+            remains=_REMAINS,
+        )
+
+
+class ShareRepository:
+    """Which collections tenants let one another read.
+
+    Args:
+        database: The store's connections.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def share(self, scope: Scope, name: str, *, reader_id: int) -> bool:
+        """Let another tenant read a collection of the scope's tenant; returns whether it could not before.
+
+        Raises:
+            UsageError: The reader is the tenant itself.
+        """
+        if reader_id == scope.tenant_id:
+            raise UsageError("A tenant reads its own collections anyway: name another one.")
+        return self._change(scope, _SQL["share"], name, reader_id)
+
+    def unshare(self, scope: Scope, name: str, *, reader_id: int) -> bool:
+        """Keep another tenant from a collection again; returns whether it could read it."""
+        return self._change(scope, _SQL["unshare"], name, reader_id)
+
+    def shared_with(self, scope: Scope) -> list[SharedCollection]:
+        """What other tenants let the scope's tenant read, by tenant and name."""
+        with self._database.single_reads(scope) as connection:
+            found = rows(connection, _SQL["shared_with"], {"tenant_id": scope.tenant_id})
+        return [
+            SharedCollection(tenant_id=row[0], tenant_name=row[1], collection=row[2], active=row[3]) for row in found
+        ]
+
+    def readers(self, scope: Scope, collection_id: int) -> list[str]:
+        """The names of the tenants that may read a collection of the scope's tenant."""
+        params = {"tenant_id": scope.tenant_id, "collection_id": collection_id}
+        with self._database.single_reads(scope) as connection:
+            return [row[0] for row in rows(connection, _SQL["readers"], params)]
+
+    def _change(self, scope: Scope, statement: LiteralString, name: str, reader_id: int) -> bool:
+        params = {"tenant_id": scope.tenant_id, "name": name, "reader_id": reader_id}
+        with self._database.transaction(scope) as connection:
+            return bool(rows(connection, statement, params))
+
+
+def tables_in_order(connection: Connection) -> list[str]:
+    """Every table with rows of tenants, each before those that it refers to, so that nothing is left hanging."""
+    found: dict[str, Sequence[str]] = {row[0]: row[1] for row in rows(connection, _SQL["tables"])}
+    # What refers comes first: the order of what is depended on, backwards.
+    order = list(graphlib.TopologicalSorter(found).static_order())
+    return [name for name in reversed(order) if name in found]
+
+
+def _wait_until_alone(connection: Connection, tenant: Tenant) -> None:
+    # Asked for again and again rather than waited for: behind a lock that waits, the tenant's own would queue.
+    deadline = time.monotonic() + _WAIT_SECONDS
+    while not rows(connection, _SQL["alone"], {"tenant_id": tenant.tenant_id})[0][0]:
+        if time.monotonic() > deadline:
+            raise StoreError(
+                f"Something of the tenant {tenant.name!r} is still under way after {_WAIT_SECONDS:.0f} s. It is "
+                "suspended, so nothing new begins: erase it again when that has ended."
+            )
+        time.sleep(_WAIT_STEP_SECONDS)
+
+
+def _delete(connection: Connection, table: str, tenant_id: int) -> int:
+    statement = sql.SQL("DELETE FROM {} WHERE tenant_id = %s").format(sql.Identifier(table))
+    return connection.execute(statement, (tenant_id,)).rowcount
+
+
+def _require_name(name: str) -> None:
+    if not name.strip() or len(name) > MAX_NAME_LENGTH or not name.isprintable() or name.strip() != name:
+        raise UsageError(
+            f"A tenant's name is 1 to {MAX_NAME_LENGTH} printable characters without blanks around them, not "
+            f"{name[:50]!r}. Choose another."
+        )
+    if name.isdecimal():
+        raise UsageError(f"{name!r} is a number, and tenants have numbers already: choose a name that is none.")
+
+
+def _quota_params(quota: TenantQuota) -> dict[str, int | None]:
+    values: dict[str, int | None] = asdict(quota)
+    for name, value in values.items():
+        if value is not None and not 0 <= value <= MAX_QUOTA:
+            raise UsageError(f"{name} must be from 0 to {MAX_QUOTA}, or none for no limit; not {value!r}.")
+    return values
+
+
+def _key(tenant: int | str) -> dict[str, int | str | None]:
+    """A name that is a number is the tenant of that number: no name is one."""
+    number = tenant if isinstance(tenant, int) else int(tenant) if tenant.isdecimal() and tenant.isascii() else None
+    within = number is not None and abs(number) < 2**31
+    return {"tenant_id": number if within else None, "name": tenant if number is None else None}
+
+
+def _missing(tenant: int | str) -> NotFoundError:
+    return NotFoundError(
+        f"There is no tenant {tenant!r}. `recollect tenants list` shows them, `recollect tenants create` makes one."
+    )
+
+
+def _tenant(row: TupleRow) -> Tenant:
+    tenant_id, name, status, created_at, documents, chunks, of_bytes, *used = row
+    return Tenant(
+        tenant_id=tenant_id,
+        name=name,
+        status=status,
+        created_at=created_at,
+        quota=TenantQuota(max_documents=documents, max_chunks=chunks, max_bytes=of_bytes),
+        documents=used[0],
+        chunks=used[1],
+        bytes=used[2] if len(used) > 2 else None,
+    )

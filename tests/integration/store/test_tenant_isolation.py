@@ -1,0 +1,346 @@
+"""One tenant's statements, through the application's own connection, against the rows of another."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+import psycopg
+import pytest
+from pgvector import HalfVector
+from psycopg import sql
+
+from recollect import Document, RAGPipeline
+from recollect.errors import NotFoundError, RecollectError, StoreError
+from recollect.model import Scope
+from recollect.store.isolation import read_isolation
+from recollect.store.tenants import tables_in_order
+
+# These must run as the owner, lest the planner leave out the index on lexemes.
+ARMS = {"search_dense", "search_lexical", "hybrid_dense", "hybrid_lexical", "past_dense", "past_lexical"}
+SECRET = "The zebrafish merger closes in March (Zebrafish Merger Plan, ZMP)."
+VALUES = {
+    "int4": "77",
+    "int8": "77",
+    "float4": "1",
+    "float8": "1",
+    "text": "'x'",
+    "_text": "'{x}'",
+    "_int4": "'{1}'",
+    "jsonb": "'{}'",
+    "bytea": "'\\x00'",
+    "bool": "true",
+    "date": "now()",
+    "timestamptz": "now()",
+    "halfvec": "'[1]'",
+    "sparsevec": "'{1:1}/9'",
+}
+
+
+@pytest.fixture
+def two(pipeline: RAGPipeline) -> Iterator[tuple[RAGPipeline, int, int]]:
+    """A store with a tenant that has nothing but an empty name, and one with a row in every table there is."""
+    mine, theirs = pipeline.create_tenant("mine").tenant_id, pipeline.create_tenant("theirs").tenant_id
+    for tenant in (mine, theirs):
+        pipeline.ingest(Document(content=f"{SECRET} Of tenant {tenant}.", source="plan.txt"), tenant)
+        pipeline.ingest(Document(content="To be erased.", source="old.txt"), tenant)
+        pipeline.erase(["old.txt"], tenant_id=tenant)
+        pipeline.remember("chat", f"I told you of the zebrafish, {tenant}.", user="ann", tenant_id=tenant)
+        pipeline.search("zebrafish", tenant_id=tenant)
+    with pipeline.store.database.autocommit() as connection:
+        _fill_the_rest(connection, theirs)
+    yield pipeline, mine, theirs
+
+
+def _fill_the_rest(connection: psycopg.Connection, tenant: int) -> None:
+    """A made-up row in the tables that the tenant has none in, which a table that is yet to come may be."""
+    for table in tables_in_order(connection):
+        if connection.execute(f"SELECT EXISTS (SELECT FROM {table} WHERE tenant_id = {tenant})").fetchone()[0]:
+            continue
+        columns = connection.execute(
+            "SELECT a.attname, t.typname FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid "
+            "WHERE a.attrelid = %s::regclass AND a.attnum > 0 AND NOT a.attisdropped AND a.attnotnull "
+            "AND NOT a.atthasdef AND a.attidentity = '' AND a.attname <> 'tenant_id'",
+            [table],
+        ).fetchall()
+        names = ", ".join(["tenant_id", *(name for name, _ in columns)])
+        values = ", ".join([str(tenant), *(_made_up(kind) for _, kind in columns)])
+        checks = connection.execute(
+            "SELECT conname FROM pg_constraint WHERE conrelid = %s::regclass AND contype = 'c'", [table]
+        ).fetchall()
+        with connection.transaction():
+            # Without the keys that point elsewhere, and whatever the values would have to be.
+            connection.execute("SET LOCAL session_replication_role = replica")
+            for (check,) in checks:
+                connection.execute(f"ALTER TABLE {table} DROP CONSTRAINT {check}")
+            connection.execute(f"INSERT INTO {table} ({names}) VALUES ({values})")
+
+
+def _made_up(kind: str) -> str:
+    return VALUES[kind] if kind in VALUES else {"_": "'{}'"}[kind[0]]
+
+
+def _tables(rag: RAGPipeline, tenant: int) -> list[str]:
+    """Every table of the catalogue; the other tenant has a row in each."""
+    with rag.store.database.autocommit() as connection:
+        tables = tables_in_order(connection)
+        for table in tables:
+            assert connection.execute(f"SELECT count(*) FROM {table} WHERE tenant_id = {tenant}").fetchone()[0], table
+    return tables
+
+
+@pytest.mark.parametrize("way", ["single_reads", "transaction"])
+def test_a_statement_that_forgets_its_tenant_sees_no_other_ones_rows(two, way: str):
+    rag, mine, theirs = two
+    with getattr(rag.store.database, way)(Scope(tenant_id=mine)) as connection:
+        for table in _tables(rag, theirs):
+            seen = connection.execute(f"SELECT tenant_id FROM {table}").fetchall()
+            assert {row[0] for row in seen} <= {mine}, table
+            assert connection.execute(f"SELECT count(*) FROM {table} WHERE tenant_id = {theirs}").fetchone() == (0,)
+            text = connection.execute(f"SELECT string_agg(t::text, ' ') FROM {table} t").fetchone()[0] or ""
+            assert f"Of tenant {theirs}" not in text and "theirs" not in text, table
+
+
+def test_without_a_tenant_nothing_is_there(two):
+    rag, mine, theirs = two
+    with rag.store.database.single_reads(Scope(tenant_id=mine)):
+        pass
+    with rag.store.database.untenanted() as connection:
+        for table in _tables(rag, theirs):
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
+
+
+def test_no_row_of_another_tenant_is_changed_removed_or_made(two):
+    rag, mine, theirs = two
+    tables = _tables(rag, theirs)
+    before = _everything(rag, theirs, tables)
+    for table in tables:
+        for statement in (
+            f"DELETE FROM {table} WHERE tenant_id = {theirs}",
+            f"UPDATE {table} SET tenant_id = {mine} WHERE tenant_id = {theirs}",
+        ):
+            assert _tried(rag, mine, statement) in {0, "InsufficientPrivilege"}, statement
+        moved = f"UPDATE {table} SET tenant_id = {theirs} WHERE tenant_id = {mine}"
+        assert _tried(rag, mine, moved) in {0, "InsufficientPrivilege"}, moved
+    assert _everything(rag, theirs, tables) == before
+
+
+def _tried(rag: RAGPipeline, tenant: int, statement: str) -> int | str:
+    try:
+        with rag.store.database.transaction(Scope(tenant_id=tenant)) as connection:
+            return connection.execute(statement).rowcount
+    except RecollectError as exc:
+        return type(exc.__cause__).__name__
+
+
+def _everything(rag: RAGPipeline, tenant: int, tables: list[str]) -> list[tuple]:
+    with rag.store.database.autocommit() as connection:
+        return [
+            (table, *row)
+            for table in tables
+            for row in connection.execute(f"SELECT t::text FROM {table} t WHERE tenant_id = {tenant} ORDER BY 1")
+        ]
+
+
+def test_a_row_cannot_be_stored_for_another_tenant(two):
+    rag, mine, theirs = two
+    for way in ("single_reads", "transaction"):
+        with (
+            pytest.raises(StoreError, match="row-level security"),
+            getattr(rag.store.database, way)(Scope(tenant_id=mine)) as connection,
+        ):
+            connection.execute(
+                "INSERT INTO embedding_cache (tenant_id, model, content_hash, embedding) "
+                "VALUES (%s, 'm', '\\x01', '[1]')",
+                [theirs],
+            )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "search_dense({t}, {c}, '{v}', 5)",
+        "search_lexical({t}, {c}, NULL, '{{1:1}}/1000000000', 5)",
+        "hybrid_dense({t}, {c}, '{v}', 5)",
+        "hybrid_lexical({t}, {c}, '{v}', NULL, '{{1:1}}/1000000000', 5)",
+        "past_dense({t}, {c}, '{v}', 5, now(), true, '{{}}', '{{}}', '{{}}', NULL, false)",
+        "past_lexical({t}, {c}, NULL, NULL, '{{1:1}}/1000000000', 5, now(), true, '{{}}', '{{}}', '{{}}', false)",
+        "collections_shared_with({t})",
+        "readers_of_collection({t}, {c})",
+    ],
+)
+def test_functions_that_run_as_the_owner_serve_the_tenant_that_is_set_alone(two, call: str):
+    rag, mine, theirs = two
+    with rag.store.database.autocommit() as connection:
+        collection, vector = connection.execute(
+            "SELECT collection_id, embedding FROM chunk_vectors WHERE tenant_id = %s", [theirs]
+        ).fetchone()
+    call = call.format(t=theirs, c=collection, v=_text(vector))
+    with (
+        pytest.raises(StoreError, match="another tenant"),
+        rag.store.database.single_reads(Scope(tenant_id=mine)) as connection,
+    ):
+        connection.execute(f"SELECT * FROM {call}")
+    with pytest.raises(StoreError, match="another tenant"), rag.store.database.untenanted() as connection:
+        connection.execute(f"SELECT * FROM {call}")
+    with rag.store.database.single_reads(Scope(tenant_id=theirs)) as connection:
+        connection.execute(f"SELECT * FROM {call}")
+
+
+def _text(vector: HalfVector) -> str:
+    return str(np.asarray(vector.to_numpy(), dtype=float).tolist())
+
+
+def test_every_function_that_runs_as_the_owner_is_pinned_and_asks_for_the_tenant(dsn: str):
+    with psycopg.connect(dsn) as connection:
+        found = connection.execute(
+            "SELECT p.proname, p.proconfig, p.prosrc, has_function_privilege('public', p.oid, 'EXECUTE') "
+            "FROM pg_proc p WHERE p.pronamespace = 'recollect'::regnamespace AND p.prosecdef"
+        ).fetchall()
+    assert {row[0] for row in found} >= ARMS
+    for name, settings, source, public in found:
+        assert "search_path=recollect, public, pg_temp" in settings, name
+        assert "PERFORM require_tenant(p_" in source, name
+        assert not public, name
+
+
+def test_statistics_of_terms_are_the_tenants_own(two):
+    rag, mine, theirs = two
+    with rag.store.database.autocommit() as connection:
+        collection = connection.execute(
+            "SELECT collection_id FROM collections WHERE tenant_id = %s", [theirs]
+        ).fetchone()[0]
+        before = connection.execute("SELECT count(*) FROM term_stats WHERE tenant_id = %s", [theirs]).fetchone()
+    with rag.store.database.transaction(Scope(tenant_id=mine)) as connection:
+        assert connection.execute("SELECT refresh_term_stats(%s, %s)", [theirs, collection]).fetchone() == (False,)
+    with rag.store.database.autocommit() as connection:
+        after = connection.execute("SELECT count(*) FROM term_stats WHERE tenant_id = %s", [theirs]).fetchone()
+    assert after == before and before[0] > 0
+
+
+def test_errors_say_the_same_of_what_another_tenant_has_and_of_what_nobody_has(two):
+    rag, mine, theirs = two
+    (record,) = rag.list_documents(tenant_id=theirs)
+    rag.create_collection("only theirs", tenant_id=theirs)
+    told = []
+    for document, collection in ((record.document_id, "only theirs"), (10**9, "nobodys own")):
+        errors = []
+        for attempt in (
+            lambda document=document: rag.get_document(document, tenant_id=mine),
+            lambda document=document: rag.erase([document], tenant_id=mine),
+            lambda document=document: rag.document_history(document, tenant_id=mine),
+            lambda collection=collection: rag.search("x", collection=collection, tenant_id=mine),
+            lambda collection=collection: rag.delete_collection(collection, tenant_id=mine),
+        ):
+            with pytest.raises(NotFoundError) as caught:
+                attempt()
+            errors.append(str(caught.value).replace(str(document), "N").replace(collection, "NAME"))
+        told.append(errors)
+    assert told[0] == told[1]
+    # A name that another tenant has is free.
+    rag.create_collection("only theirs", tenant_id=mine)
+
+
+def test_a_reply_kept_for_one_tenant_is_given_to_no_other(two):
+    rag, mine, theirs = two
+    for _ in range(2):
+        for tenant in (mine, theirs):
+            reply = rag.search("zebrafish merger", tenant_id=tenant)
+            assert [one.content.rstrip(".")[-1] for one in reply.results] == [str(tenant)]
+    assert reply.cached
+    first = rag.search("a question that only one asks", tenant_id=theirs)
+    assert not first.cached and not rag.search("a question that only one asks", tenant_id=mine).cached
+
+
+def test_cached_embeddings_are_the_tenants_own(two):
+    rag, mine, theirs = two
+    with rag.store.database.autocommit() as connection:
+        model, key = connection.execute(
+            "SELECT model, content_hash FROM embedding_cache WHERE tenant_id = %s", [theirs]
+        ).fetchone()
+        connection.execute("DELETE FROM embedding_cache WHERE tenant_id = %s", [mine])
+    from recollect.store.embedding_cache import EmbeddingCacheRepository
+
+    read = {
+        tenant: EmbeddingCacheRepository(rag.store.database, Scope(tenant_id=tenant)).get_many(model, [bytes(key)])
+        for tenant in (mine, theirs)
+    }
+    assert read[mine] == {} and list(read[theirs]) == [bytes(key)]
+
+
+# The role
+
+
+def test_isolation_is_in_force_and_the_program_owns_nothing(two):
+    rag, _, _ = two
+    found = read_isolation(rag.store.database)
+    assert found.in_force and found.role == "recollect_app" and found.unguarded == ()
+
+
+NUMBERS = itertools.count(1)
+
+
+@pytest.fixture
+def plain_owner(server_dsn: str) -> Iterator[str]:
+    """A database of a role that is no superuser and may not make roles, as a hosted server gives one."""
+    name = f"hosted_{next(NUMBERS)}"
+    with psycopg.connect(server_dsn, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE ROLE {} LOGIN NOCREATEROLE").format(sql.Identifier(name)))
+        connection.execute(sql.SQL("CREATE DATABASE {0} OWNER {0} TEMPLATE template0").format(sql.Identifier(name)))
+    with psycopg.connect(server_dsn, dbname=name, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION vector")
+    yield psycopg.conninfo.make_conninfo(server_dsn, dbname=name, user=name)
+    with psycopg.connect(server_dsn, autocommit=True) as connection:
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+        connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
+
+
+def test_an_owner_that_may_not_take_the_role_works_and_says_that_isolation_is_not_in_force(plain_owner, tmp_path):
+    from recollect import RAGConfig
+
+    settings = {"storage": {"data_dir": tmp_path, "dsn": plain_owner}, "embedding": {"provider": "hashing"}}
+    with RAGPipeline(RAGConfig.load(**settings)) as rag:
+        tenant = rag.create_tenant("other").tenant_id
+        rag.ingest(Document(content=SECRET, source="plan.txt"), tenant)
+        assert len(rag.search("zebrafish", tenant_id=tenant).results) == 1
+        assert rag.search("zebrafish").results == ()
+        found = rag.isolation()
+        assert not found.in_force and "documents" in found.unguarded and found.role == found.login
+
+
+def test_an_owner_that_is_given_the_role_takes_it(plain_owner, server_dsn: str, tmp_path):
+    from recollect import RAGConfig
+
+    settings = {"storage": {"data_dir": tmp_path, "dsn": plain_owner}, "embedding": {"provider": "hashing"}}
+    owner = psycopg.conninfo.conninfo_to_dict(plain_owner)["user"]
+    with psycopg.connect(server_dsn, autocommit=True) as connection:
+        connection.execute(sql.SQL("GRANT recollect_app TO {} WITH INHERIT FALSE").format(sql.Identifier(owner)))
+    with RAGPipeline(RAGConfig.load(**settings)) as rag:
+        rag.ingest(Document(content=SECRET, source="plan.txt"))
+        assert len(rag.search("zebrafish").results) == 1
+        found = rag.isolation()
+        assert found.in_force and found.role == "recollect_app" and found.login == owner
+        with rag.store.database.untenanted() as connection:
+            assert connection.execute("SELECT count(*) FROM chunks").fetchone() == (0,)
+
+
+def test_a_login_of_its_own_for_the_application(plain_owner, server_dsn: str, tmp_path):
+    from recollect import RAGConfig
+
+    login = psycopg.conninfo.make_conninfo(plain_owner, user="recollect_app")
+    owner = psycopg.conninfo.conninfo_to_dict(plain_owner)["user"]
+    with psycopg.connect(server_dsn, autocommit=True) as connection:
+        connection.execute("ALTER ROLE recollect_app LOGIN")
+    storage = {"data_dir": tmp_path, "dsn": plain_owner, "application_dsn": login}
+    try:
+        with RAGPipeline(RAGConfig.load(storage=storage, embedding={"provider": "hashing"})) as rag:
+            rag.ingest(Document(content=SECRET, source="plan.txt"))
+            assert len(rag.search("zebrafish").results) == 1
+            found = rag.isolation()
+            assert found.in_force and found.login == "recollect_app"
+            with pytest.raises(StoreError, match="permission denied"), rag.store.database.untenanted() as connection:
+                connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(owner)))
+    finally:
+        with psycopg.connect(server_dsn, autocommit=True) as connection:
+            connection.execute("ALTER ROLE recollect_app NOLOGIN")

@@ -1,0 +1,451 @@
+"""Tenants through the pipeline: made, suspended, limited, exported, erased; many of them behind one object."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from recollect import Document, MultiTenantRAG, Principal, RAGConfig, RAGPipeline, TenantQuota
+from recollect.embedding.hashing import HashingEmbedder
+from recollect.errors import (
+    ConfigurationError,
+    ConflictError,
+    NotFoundError,
+    QuotaExceededError,
+    TenantSuspendedError,
+    UsageError,
+)
+from recollect.memory.turn_files import read_turns
+from recollect.model import Scope
+from recollect.store.tenants import tables_in_order
+
+
+def documents(count: int, *, first: int = 0) -> list[Document]:
+    return [Document(content=f"Document number {first + n}.", source=f"{first + n}.txt") for n in range(count)]
+
+
+# Made and found
+
+
+def test_a_tenant_is_made_once_and_found_by_name_and_by_number(pipeline: RAGPipeline):
+    made = pipeline.create_tenant("acme", quota=TenantQuota(max_documents=3))
+    assert made == pipeline.get_tenant("acme") == pipeline.get_tenant(made.tenant_id)
+    assert made == pipeline.get_tenant(str(made.tenant_id))
+    assert (made.status, made.documents, made.chunks, made.bytes) == ("active", 0, 0, 0)
+    assert made.quota == TenantQuota(max_documents=3)
+    with pytest.raises(ConflictError, match="acme"):
+        pipeline.create_tenant("acme")
+    for unknown in ("nobody", 77, "77", 2**40, -(2**40), "\u0663"):
+        with pytest.raises(NotFoundError, match="tenants list"):
+            pipeline.get_tenant(unknown)
+
+
+@pytest.mark.parametrize("name", ["", "  ", " a", "a\n", "12", "\u0663", "x" * 101, "a\x00b", "\u202eabc"])
+def test_a_name_that_could_be_mistaken_is_refused(pipeline: RAGPipeline, name: str):
+    with pytest.raises(UsageError):
+        pipeline.create_tenant(name)
+    assert [tenant.name for tenant in pipeline.list_tenants()] == ["default"]
+
+
+@pytest.mark.parametrize("limit", [-1, 2**63])
+def test_a_quota_that_is_none_is_refused(pipeline: RAGPipeline, limit: int):
+    for quota in (TenantQuota(max_documents=limit), TenantQuota(max_chunks=limit), TenantQuota(max_bytes=limit)):
+        with pytest.raises(UsageError, match="max_"):
+            pipeline.create_tenant("acme", quota=quota)
+        with pytest.raises(UsageError, match="max_"):
+            pipeline.set_tenant_quota("default", quota)
+
+
+def test_tenants_are_listed_page_by_page(pipeline: RAGPipeline):
+    names = sorted(["default", "b", "a", "Ä", "'; DROP TABLE tenants; --", "שלום"], key=lambda name: name.encode())
+    for name in names:
+        if name != "default":
+            pipeline.create_tenant(name)
+    found = []
+    while page := pipeline.list_tenants(after=found[-1] if found else "", limit=2):
+        found += [tenant.name for tenant in page]
+    assert found == names
+
+
+def test_a_number_is_never_given_again(pipeline: RAGPipeline):
+    numbers = []
+    for _ in range(3):
+        numbers.append(pipeline.create_tenant("acme").tenant_id)
+        pipeline.erase_tenant("acme")
+    assert len(set(numbers)) == 3
+
+
+def test_of_many_who_make_the_same_tenant_one_does(pipeline: RAGPipeline):
+    outcomes = _at_once(8, lambda _: pipeline.create_tenant("acme"))
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["ConflictError"] * 7 + ["Tenant"]
+
+
+def _at_once(workers: int, work) -> list[object]:
+    """What each of some threads that begin together returned or raised."""
+    barrier = threading.Barrier(workers)
+    outcomes: list[object] = [None] * workers
+
+    def run(number: int) -> None:
+        barrier.wait()
+        try:
+            outcomes[number] = work(number)
+        except Exception as exc:  # noqa: BLE001 - it is what the test looks at
+            outcomes[number] = exc
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(workers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return outcomes
+
+
+# Suspended
+
+
+def test_a_suspended_tenant_neither_searches_nor_writes_and_the_others_do(pipeline: RAGPipeline):
+    tenant = pipeline.create_tenant("acme").tenant_id
+    pipeline.ingest("The zebrafish merger.", tenant)
+    pipeline.remember("chat", "Zebrafish.", tenant_id=tenant)
+    pipeline.suspend_tenant("acme")
+    for attempt in (
+        lambda: pipeline.search("zebrafish", tenant_id=tenant),
+        lambda: pipeline.ask("Which merger?", tenant_id=tenant),
+        lambda: pipeline.context("zebrafish", tenant_id=tenant),
+        lambda: pipeline.recall("zebrafish", tenant_id=tenant),
+        lambda: pipeline.remember("chat", "More.", tenant_id=tenant),
+        lambda: pipeline.ingest("More.", tenant),
+        lambda: pipeline.list_documents(tenant_id=tenant),
+        lambda: pipeline.list_collections(tenant),
+        lambda: list(pipeline.export_lines(tenant_id=tenant)),
+        lambda: pipeline.delete_collection("default", tenant_id=tenant),
+    ):
+        with pytest.raises(TenantSuspendedError, match="'acme' is suspended"):
+            attempt()
+    assert pipeline.get_tenant("acme").status == "suspended"
+    pipeline.ingest("The zebrafish merger of another.")
+    assert len(pipeline.search("zebrafish").results) == 1
+    pipeline.resume_tenant("acme")
+    assert len(pipeline.search("zebrafish", tenant_id=tenant).results) == 1
+
+
+def test_a_suspended_tenants_store_is_verified_like_any_other(pipeline: RAGPipeline):
+    pipeline.ingest("The zebrafish merger.", pipeline.create_tenant("acme").tenant_id)
+    pipeline.suspend_tenant("acme")
+    report = pipeline.verify()
+    assert report.clean and report.chunks == 1
+
+
+# Quotas
+
+
+@pytest.mark.parametrize(
+    ("quota", "name", "fits"),
+    [
+        (TenantQuota(max_documents=2), "documents", 2),
+        (TenantQuota(max_chunks=2), "chunks", 2),
+        (TenantQuota(max_bytes=len("Document number 0.") * 2), "bytes", 2),
+        (TenantQuota(max_documents=0), "documents", 0),
+    ],
+)
+def test_what_is_beyond_a_quota_is_refused_and_nothing_of_it_stored(pipeline: RAGPipeline, quota, name, fits):
+    tenant = pipeline.create_tenant("the 'best'", quota=quota).tenant_id
+    for document in documents(fits):
+        pipeline.ingest(document, tenant)
+    with pytest.raises(QuotaExceededError) as caught:
+        pipeline.ingest_many(documents(2, first=fits), tenant)
+    error = caught.value
+    assert error.quota == name and error.limit == getattr(quota, f"max_{name}") < error.used
+    assert f"{error.used:,}" in str(error) and f"--max-{name} {error.used}" in str(error)
+    assert pipeline.get_tenant(tenant).documents == fits
+    assert pipeline.check(tenant) == []
+    # As the message says.
+    pipeline.set_tenant_quota(tenant, TenantQuota(**{f"max_{name}": error.used}))
+    pipeline.ingest_many(documents(2, first=fits), tenant)
+    assert pipeline.get_tenant(tenant).documents == fits + 2
+
+
+def test_deleting_makes_room_and_a_replaced_document_counts_once(pipeline: RAGPipeline):
+    tenant = pipeline.create_tenant("acme", quota=TenantQuota(max_documents=1)).tenant_id
+    for text in ("First.", "Second.", "Third."):
+        pipeline.ingest(Document(content=text, source="one.txt"), tenant)
+    pipeline.delete_documents(["one.txt"], tenant_id=tenant)
+    pipeline.ingest(Document(content="Another.", source="two.txt"), tenant)
+    with pytest.raises(QuotaExceededError):
+        pipeline.restore_document("one.txt", 1, tenant_id=tenant)
+    assert [one.source for one in pipeline.list_documents(tenant_id=tenant)] == ["two.txt"]
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    limit=st.integers(0, 12),
+    batches=st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), min_size=2, max_size=6),
+)
+def test_writers_at_the_same_time_do_not_go_beyond_a_quota_together(pipeline: RAGPipeline, limit, batches):
+    tenant = pipeline.create_tenant(f"t{len(pipeline.list_tenants(limit=10_000))}", quota=TenantQuota(max_chunks=limit))
+    for number in range(3):
+        pipeline.create_collection(f"c{number}", tenant_id=tenant.tenant_id)
+
+    def write(number: int):
+        collection, count = batches[number]
+        batch = documents(count, first=100 * number)
+        return pipeline.ingest_many(batch, tenant.tenant_id, collection=f"c{collection}")
+
+    outcomes = _at_once(len(batches), write)
+    stored = sum(len(outcome) for outcome in outcomes if isinstance(outcome, list))
+    refused = [count for outcome, (_, count) in zip(outcomes, batches, strict=True) if not isinstance(outcome, list)]
+    assert all(isinstance(outcome, list | QuotaExceededError) for outcome in outcomes), outcomes
+    assert pipeline.get_tenant(tenant.tenant_id).chunks == stored <= limit
+    # Whoever was refused would indeed have gone beyond it with all that was stored in the end, or before.
+    assert all(stored + count > limit for count in refused)
+    assert pipeline.check(tenant.tenant_id) == []
+
+
+# Exported and erased
+
+
+@pytest.fixture
+def full(pipeline: RAGPipeline) -> tuple[RAGPipeline, int]:
+    tenant = pipeline.create_tenant("acme").tenant_id
+    for text in ("The zebrafish merger (ZMP).", "The zebrafish merger (ZMP), changed."):
+        pipeline.ingest(Document(content=text, source="plan.txt", metadata={"who": "board"}), tenant)
+    pipeline.ingest(Document(content="Pay day is the 25th.", source="pay.txt"), tenant, collection="../weird / name")
+    pipeline.remember("chat", "I told you of the zebrafish.", user="ann", tenant_id=tenant)
+    pipeline.remember("chat", "So you did.", role="assistant", tenant_id=tenant)
+    pipeline.recall("zebrafish", tenant_id=tenant)
+    pipeline.ingest("The default tenant's own zebrafish.")
+    return pipeline, tenant
+
+
+def test_an_export_can_be_imported_and_holds_nothing_of_anybody_else(full, tmp_path: Path):
+    rag, tenant = full
+    rag.suspend_tenant(tenant)
+    done = rag.export_tenant("acme", tmp_path / "out")
+    assert done.documents == {"../weird / name": 1, "default": 1} and done.turns == {"chat": 2}
+    assert done.rows["document_versions"] == 3 and done.rows["documents"] == 2 and done.rows["episodes"] == 2
+    texts = {path: path.read_text(encoding="utf-8") for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert not any("default tenant's" in text for text in texts.values())
+    manifest = json.loads((tmp_path / "out" / "tenant.json").read_text(encoding="utf-8"))
+    assert manifest["tenant"]["name"] == "acme" and manifest["tenant"]["status"] == "suspended"
+    copy = rag.create_tenant("copy").tenant_id
+    for place in manifest["collections"]:
+        assert (tmp_path / "out" / place["file"]).resolve().is_relative_to(tmp_path / "out")
+        report = rag.import_file(tmp_path / "out" / place["file"], copy, collection=place["name"])
+        assert not report.failed
+    for talk in manifest["conversations"]:
+        lines = (tmp_path / "out" / talk["file"]).read_bytes().splitlines()
+        rag.remember(talk["session"], read_turns(lines, where="x"), tenant_id=copy)
+    rag.resume_tenant(tenant)
+    for of in (tenant, copy):
+        assert rag.search("zebrafish", tenant_id=of).results[0].content == "The zebrafish merger (ZMP), changed."
+        assert len(rag.recall("zebrafish", tenant_id=of)) == 2
+        assert {one.name for one in rag.list_collections(of)} == {"default", "../weird / name"}
+    for table in manifest["tables"]:
+        for line in texts[tmp_path / "out" / table["file"]].splitlines():
+            assert json.loads(line)["tenant_id"] == tenant
+
+
+def test_an_export_overwrites_nothing(full, tmp_path: Path):
+    rag, _ = full
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
+    for folder in (tmp_path, tmp_path / "file"):
+        with pytest.raises(ConflictError, match="empty folder"):
+            rag.export_tenant("acme", folder)
+    with pytest.raises(UsageError, match="Cannot write"):
+        rag.export_tenant("acme", tmp_path / "file" / "below")
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
+
+
+def test_of_an_erased_tenant_the_receipt_alone_is_left(full):
+    rag, tenant = full
+    before = _rows(rag)
+    receipt = rag.erase_tenant("acme", actor="ann", reason="contract ended")
+    assert (receipt.name, receipt.tenant_id, receipt.erased_by) == ("acme", tenant, "ann")
+    gone = {table: count for (table, of), count in before.items() if of == tenant}
+    assert {table: count for table, count in receipt.rows.items() if count} == gone
+    after = _rows(rag)
+    assert {key: count for key, count in after.items() if key[1] == tenant} == {("audit", tenant): 1}
+    assert {k: c for k, c in after.items() if k[1] != tenant} == {k: c for k, c in before.items() if k[1] != tenant}
+    (record,) = rag.list_audit(tenant_id=tenant)
+    assert (record.action, record.actor, record.audit_id) == ("erase_tenant", "ann", receipt.receipt_id)
+    assert record.details == {"name": "acme", "reason": "contract ended", "rows": dict(receipt.rows)}
+    with pytest.raises(NotFoundError):
+        rag.get_tenant("acme")
+    assert len(rag.search("zebrafish").results) == 1
+    assert rag.verify().clean
+
+
+def _rows(rag: RAGPipeline) -> dict[tuple[str, int], int]:
+    """Rows by table and tenant, of every table of the catalogue."""
+    with rag.store.database.autocommit() as connection:
+        return {
+            (table, tenant): count
+            for table in tables_in_order(connection)
+            for tenant, count in connection.execute(f"SELECT tenant_id, count(*) FROM {table} GROUP BY tenant_id")
+        }
+
+
+def test_the_vector_indexes_of_an_erased_tenant_are_dropped(full):
+    rag, tenant = full
+    rag.store.dense_indexer.build(Scope(tenant_id=tenant), "default")
+    rag.store.dense_indexer.build(Scope(), "default")
+    assert rag.erase_tenant(tenant).indexes == 1
+    with rag.store.database.autocommit() as connection:
+        left = connection.execute("SELECT count(*) FROM pg_class WHERE relname ~ '^chunk_vectors_hnsw_'").fetchone()
+    assert left == (1,)
+
+
+def test_the_default_tenant_stays(pipeline: RAGPipeline):
+    pipeline.ingest("Something.")
+    with pytest.raises(UsageError, match="collections delete"):
+        pipeline.erase_tenant("default")
+    assert len(pipeline.list_documents()) == 1 and pipeline.get_tenant(1).status == "active"
+
+
+def test_an_erasure_waits_for_what_is_under_way_and_lets_nothing_new_begin(pipeline: RAGPipeline):
+    tenant = pipeline.create_tenant("acme").tenant_id
+    pipeline.ingest(documents(1)[0], tenant)
+    stop = threading.Event()
+
+    def write(number: int):
+        if number == 0:
+            stop.wait(0.3)
+            try:
+                return pipeline.erase_tenant(tenant)
+            finally:
+                stop.set()
+        for count in range(10_000):
+            pipeline.ingest(documents(1, first=1000 * number + count)[0], tenant)
+        return None
+
+    erased, *writers = _at_once(4, write)
+    assert erased.rows["documents"] >= 1
+    assert {type(one) for one in writers} <= {TenantSuspendedError, NotFoundError}, writers
+    assert {key for key in _rows(pipeline) if key[1] == tenant} == {("audit", tenant)}
+
+
+# Many behind one object
+
+
+def config_of(dsn: str, **multi_tenant) -> RAGConfig:
+    return RAGConfig.load(storage={"dsn": dsn}, embedding={"provider": "hashing"}, multi_tenant=multi_tenant)
+
+
+@pytest.fixture
+def strict(dsn: str):
+    with RAGPipeline(config_of(dsn), embedder=HashingEmbedder()) as pipeline, MultiTenantRAG(pipeline) as rag:
+        for name in ("acme", "globex"):
+            rag.create_tenant(name)
+        yield rag
+
+
+@pytest.fixture
+def shared(dsn: str):
+    config = config_of(dsn, isolation_level="shared", collection_prefix="of ")
+    with RAGPipeline(config, embedder=HashingEmbedder()) as pipeline, MultiTenantRAG(pipeline) as rag:
+        for name in ("acme", "globex"):
+            rag.create_tenant(name)
+        yield rag
+
+
+def found(reply) -> list[str]:
+    return [one.content for one in reply.results]
+
+
+def test_each_finds_its_own_by_name_and_by_number(strict: MultiTenantRAG):
+    for name in ("acme", "globex"):
+        strict.ingest(name, Document(content=f"The zebrafish merger of {name}.", source="plan.txt"))
+    for name in ("acme", "globex"):
+        number = strict.pipeline.get_tenant(name).tenant_id
+        for tenant in (name, number):
+            assert found(strict.search(tenant, "zebrafish merger")) == [f"The zebrafish merger of {name}."]
+        assert name in strict.ask(name, "Which zebrafish merger?").text
+        assert strict.collection_of(number) == f"tenant_{name}"
+        assert [one.name for one in strict.pipeline.list_collections(number)] == [f"tenant_{name}"]
+    assert strict.pipeline.search("zebrafish").results == ()
+
+
+def test_who_has_nothing_finds_nothing_and_who_does_not_exist_is_an_error(strict: MultiTenantRAG):
+    assert found(strict.search("acme", "anything")) == []
+    with pytest.raises(NotFoundError, match="no collection"):
+        strict.search("acme", "anything", collection="missing")
+    for attempt in (strict.search, strict.ingest, strict.ask):
+        with pytest.raises(NotFoundError, match="no tenant"):
+            attempt("nobody", "anything")
+    with pytest.raises(UsageError):
+        strict.search("acme", "")
+
+
+def test_one_name_for_all_and_collections_of_their_own(dsn: str):
+    config = config_of(dsn, per_tenant_collections=False)
+    with MultiTenantRAG(config) as rag:
+        for name in ("acme", "globex"):
+            rag.create_tenant(name)
+            rag.ingest(name, f"The zebrafish merger of {name}.")
+            rag.ingest(name, f"A zebrafish note of {name}.", collection="notes")
+        assert rag.collection_of("acme") == "default"
+        assert found(rag.search("acme", "zebrafish")) == ["The zebrafish merger of acme."]
+        assert found(rag.search("globex", "zebrafish", collection="notes")) == ["A zebrafish note of globex."]
+
+
+def test_strictly_kept_apart_tenants_share_nothing(strict: MultiTenantRAG, dsn: str):
+    strict.ingest("acme", "The zebrafish merger.")
+    with pytest.raises(UsageError, match='isolation_level = "shared"'):
+        strict.pipeline.share_collection("acme", "tenant_acme", "globex")
+    with RAGPipeline(config_of(dsn, isolation_level="shared")) as open_handed:
+        open_handed.share_collection("acme", "tenant_acme", "globex")
+    assert found(strict.search("globex", "zebrafish")) == []
+
+
+def test_strict_isolation_needs_a_database_that_keeps_it(dsn: str):
+    with RAGPipeline(config_of(dsn), embedder=HashingEmbedder()) as pipeline:
+        pipeline.create_tenant("acme")
+        with pipeline.store.database.autocommit() as connection:
+            connection.execute("ALTER TABLE chunks DISABLE ROW LEVEL SECURITY")
+        with pytest.raises(ConfigurationError, match="row-level security"):
+            MultiTenantRAG(pipeline).search("acme", "anything")
+        assert pipeline.isolation().unguarded == ("chunks",)
+
+
+def test_what_is_shared_is_found_beside_ones_own_and_can_be_taken_back(shared: MultiTenantRAG):
+    shared.ingest("acme", "The zebrafish merger of acme.")
+    shared.ingest("globex", "A zebrafish note of globex.")
+    rag = shared.pipeline
+    assert found(shared.search("globex", "zebrafish merger")) == ["A zebrafish note of globex."]
+    assert rag.share_collection("acme", "of acme", "globex")
+    assert not rag.share_collection("acme", "of acme", "globex")
+    reply = shared.search("globex", "zebrafish merger")
+    assert {(one.collection, one.content) for one in reply.results} == {
+        ("of globex", "A zebrafish note of globex."),
+        ("acme/of acme", "The zebrafish merger of acme."),
+    }
+    assert reply.results[0].content == "The zebrafish merger of acme."
+    assert found(shared.search("acme", "zebrafish")) == ["The zebrafish merger of acme."]
+    assert [(one.tenant_name, one.collection) for one in rag.shared_collections("globex")] == [("acme", "of acme")]
+    rag.suspend_tenant("acme")
+    assert found(shared.search("globex", "zebrafish merger")) == ["A zebrafish note of globex."]
+    rag.resume_tenant("acme")
+    rag.unshare_collection("acme", "of acme", "globex")
+    assert found(shared.search("globex", "zebrafish merger")) == ["A zebrafish note of globex."]
+    with pytest.raises(NotFoundError, match="not shared"):
+        rag.unshare_collection("acme", "of acme", "globex")
+    for owner, name, reader in (("acme", "missing", "globex"), ("acme", "of acme", "nobody"), ("nobody", "x", "acme")):
+        with pytest.raises(NotFoundError):
+            rag.share_collection(owner, name, reader)
+    with pytest.raises(UsageError, match="its own"):
+        rag.share_collection("acme", "of acme", "acme")
+
+
+def test_of_what_is_shared_only_what_everybody_or_the_reader_may_read_is_found(shared: MultiTenantRAG):
+    grants = {"open.txt": ("*",), "board.txt": ("role:board",), "globex.txt": ("group:tenant:globex",)}
+    for source, permissions in grants.items():
+        shared.ingest("acme", Document(content=f"Zebrafish of {source}", source=source, permissions=permissions))
+    shared.pipeline.share_collection("acme", "of acme", "globex")
+    reply = shared.search("globex", "zebrafish", principal=Principal(roles=("board",), groups=("x",)))
+    assert {one.source for one in reply.results} == {"open.txt", "globex.txt"}
+    assert {one.source for one in shared.search("acme", "zebrafish").results} == set(grants)
