@@ -134,6 +134,9 @@ class RetrievalConfig(_Section):
         None, ge=-1, le=1, description="Passages whose cosine similarity is lower are dropped."
     )
     min_score: float | None = Field(None, description="Passages whose score is lower are dropped.")
+    notes: bool = Field(
+        True, description="Whether passages say that they are superseded, or a newer document covers them."
+    )
     lexical_budget: int = Field(
         2_000, ge=1, description="Document frequency that the first round of lexical candidates may add up to."
     )

@@ -141,6 +141,7 @@ def _citation(
         start_offset=passage.start_offset + start,
         end_offset=passage.start_offset + end,
         quote=passage.content[start:end],
+        notes=passage.notes,
     )
 
 

@@ -277,6 +277,7 @@ def _citation(marker: int, region: Region, start: int, end: int) -> Citation:
         start_offset=region.start_offset + start,
         end_offset=region.start_offset + end,
         quote=region.text[start:end],
+        notes=passage.notes,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recollect.cli._notes import notes_as_json
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
@@ -73,4 +74,5 @@ def _block(block: ContextBlock) -> dict[str, Any]:
     names = ("source", "section", "page", "document_id", "chunk_id", "start_offset", "end_offset")
     values = {name: getattr(passage, name) for name in names}
     date = passage.event_time.isoformat() if passage.event_time else None
-    return {"number": block.number, **values, "event_time": date, "shortened": block.shortened}
+    shown = {"number": block.number, **values, "event_time": date, "shortened": block.shortened}
+    return {**shown, "notes": notes_as_json(passage.notes)} if passage.notes else shown

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli._access import AccessOptions
+from recollect.cli._notes import notes_as_json, show_notes
 from recollect.cli._options import CollectionOption, SearchOptions, command
 from recollect.cli._searching import SessionOptions
 from recollect.cli._session import Session, argument_text
@@ -72,7 +73,13 @@ def as_json(answer: Answer, *, explain: bool = False) -> dict[str, Any]:
         "question": answer.question,
         "answer": answer.text,
         "refused": answer.refused,
-        "citations": [{name: getattr(citation, name) for name in names} for citation in answer.citations],
+        "citations": [
+            {
+                **{name: getattr(citation, name) for name in names},
+                **({"notes": notes_as_json(citation.notes)} if citation.notes else {}),
+            }
+            for citation in answer.citations
+        ],
         "timings_ms": rounded(answer.timings_ms),
     }
     if explain and answer.refused:
@@ -131,6 +138,7 @@ def show_answer(session: Session, answer: Answer) -> None:
         quote = inline_markup(f"“{shortened(citation.quote, _QUOTE_CHARACTERS)}”")
         quote.stylize_before("dim")
         print_indented(session.out, quote, by=4)
+        show_notes(session, citation.notes)
 
 
 def _show_nearest(session: Session, nearest: Nearest) -> None:

@@ -8,6 +8,7 @@ import typer
 
 from recollect.cli._access import AccessOptions
 from recollect.cli._context import ContextOptions, show_context
+from recollect.cli._notes import notes_as_json, show_notes
 from recollect.cli._options import CollectionOption, SearchOptions, command
 from recollect.cli._searching import SessionOptions
 from recollect.cli._session import Session, argument_text
@@ -117,6 +118,8 @@ def _result(result: RetrievedContext) -> dict[str, Any]:
     values["metadata"] = dict(result.metadata)
     if result.collection is not None:
         values["collection"] = result.collection
+    if result.notes:
+        values["notes"] = notes_as_json(result.notes)
     if result.explain is not None:
         values["explain"] = _explanation(result.explain)
     return values
@@ -219,6 +222,7 @@ def _show_result(session: Session, result: RetrievedContext, highlighter: Highli
     width = max(40, session.out.width - 6)
     snippet = highlighter.snippet(result.content, length=_SNIPPET_LINES * width)
     print_indented(session.out, snippet, by=4)
+    show_notes(session, result.notes)
     if result.explain is not None:
         print_indented(session.out, Text(_explained(result.explain), style="dim"), by=4)
     session.out.print()

@@ -37,7 +37,7 @@ class ContextBlock:
 
 
 def context_block(passage: RetrievedContext, *, number: int, mark: str = "") -> str:
-    """A header with source, section, page and date, as far as they are known, and the passage's text below it.
+    """A header with source, section, page, date and notes, as far as there are any, and the passage's text below it.
 
     Args:
         passage: Of any kind; its ``source`` may be a path, an address or a name such as ``memory:42``. Text that
@@ -57,6 +57,7 @@ def context_block(passage: RetrievedContext, *, number: int, mark: str = "") -> 
     date = _date(passage)
     if date:
         facts.append(f"Date: {_one_line(date)}")
+    facts += [f"Note: {_one_line(note.text)}" for note in passage.notes]
     return f"[{' | '.join(facts)}]\n{defused(passage.content.strip())}{mark}"
 
 

@@ -5,6 +5,7 @@ from recollect.model.chunk import Chunk
 from recollect.model.document import Document, Heading, PageSpan
 from recollect.model.passage import (
     ArmScore,
+    PassageNote,
     ReplyExplain,
     RetrievalOptions,
     RetrievedContext,
@@ -24,6 +25,7 @@ __all__ = [
     "Document",
     "Heading",
     "PageSpan",
+    "PassageNote",
     "Principal",
     "ReplyExplain",
     "RetrievalOptions",

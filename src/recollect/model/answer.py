@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from recollect.model.passage import PassageNote
+
 REFUSAL = "I don't have information about that in the approved knowledge base."
 
 
@@ -16,6 +18,7 @@ class Citation:
 
     Attributes:
         marker: The number in brackets in the answer's text, from 1.
+        notes: Why what is quoted is not the last word; see `recollect.model.PassageNote`.
     """
 
     marker: int
@@ -26,6 +29,7 @@ class Citation:
     start_offset: int
     end_offset: int
     quote: str
+    notes: tuple[PassageNote, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,6 +137,26 @@ class ReplyExplain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PassageNote:
+    """Why a passage is not the last word.
+
+    Attributes:
+        kind: ``superseded``, ``deleted`` or ``expired``: what became of the version that the passage stands in, after
+            the moment that was searched; ``newer_document``: there is another document of a later date or edition.
+        text: The note for people.
+        at: When the version ended, or the date of the newer document; None where that has none.
+        document_id: The newer document.
+        source: Its path.
+    """
+
+    kind: Literal["superseded", "deleted", "expired", "newer_document"]
+    text: str
+    at: datetime | None = None
+    document_id: int | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievedContext:
     """A passage that a search found.
 
@@ -151,6 +171,7 @@ class RetrievedContext:
         event_time: When what it tells happened or was written.
         chunk_ids: The chunks that it was merged from, in order of their place; empty: ``chunk_id`` alone.
         duplicates: Chunks that say the same and were left out for it, best first.
+        notes: Why it is not the last word, where it is not.
         collection: Where it was found, in a search of several collections; None: where the reply says.
     """
 
@@ -174,6 +195,7 @@ class RetrievedContext:
     event_time: datetime | None = None
     chunk_ids: tuple[int, ...] = ()
     duplicates: tuple[int, ...] = ()
+    notes: tuple[PassageNote, ...] = ()
     collection: str | None = None
 
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from recollect.embedding.cached import CachedEmbedder
 from recollect.errors import ConfigurationError
-from recollect.model import Scope
+from recollect.model import RetrievedContext, Scope
 from recollect.retrieval.arms import analyzer_of
 from recollect.retrieval.health import SearchMonitor
 from recollect.retrieval.preference import Preferences, RolePreference
 from recollect.retrieval.probe import RecallProbe
 from recollect.retrieval.ranking import RankingSettings
 from recollect.retrieval.search import Searcher, SearchSettings
+from recollect.retrieval.staleness import StalenessNotes
 
 if TYPE_CHECKING:
     from recollect.config import EnhanceConfig, RAGConfig
@@ -54,6 +55,7 @@ def make_searcher(
         close_due=store.expiry.close_due,
         plan_past=store.past.plan,
         ask_for=cached.ask_for,
+        annotate=StalenessNotes(store.staleness).annotate if config.retrieval.notes else _no_notes,
         monitor=SearchMonitor(
             store.search_health,
             RecallProbe(store.database),
@@ -61,6 +63,10 @@ def make_searcher(
             take_query_counts=cached.take_query_counts,
         ),
     )
+
+
+def _no_notes(_: Scope, __: Sequence[Collection], results: Sequence[RetrievedContext]) -> Sequence[RetrievedContext]:
+    return results
 
 
 def make_why_not(

@@ -12,6 +12,7 @@ from recollect.model import (
     ArmScore,
     ReplyExplain,
     RetrievalOptions,
+    RetrievedContext,
     Scope,
     SearchExplain,
     SearchReply,
@@ -81,6 +82,7 @@ class Searcher:
             default, by the versions that were known then.
         ask_for: Told in whose tenant's name the embedder is asked next in this thread, so that what it remembers of one
             tenant serves no other.
+        annotate: Adds notes to results (`recollect.retrieval.staleness`); by default none.
         monitor: Counts what the caches answer, and has a sample of searches repeated exactly; `close` closes it.
     """
 
@@ -97,6 +99,9 @@ class Searcher:
         close_due: Callable[[Scope, int], bool] = lambda *_: False,
         plan_past: Callable[[Scope, Collection], PastParts | None] = lambda *_: None,
         ask_for: Callable[[int], None] = lambda _: None,
+        annotate: Callable[[Scope, Sequence[Collection], Sequence[RetrievedContext]], Sequence[RetrievedContext]] = (
+            lambda _, __, results: results
+        ),
         monitor: SearchMonitor | None = None,
     ) -> None:
         self._database = database
@@ -108,6 +113,7 @@ class Searcher:
         self._close_due = close_due
         self._plan_past = plan_past
         self._ask_for = ask_for
+        self._annotate = annotate
         self._monitor = monitor
         self._arms = Arms(repository, embedder, lexical_budget=self._settings.lexical_budget)
         self._ranker = Ranker(repository, settings=self._settings.ranking, rerankers=rerankers)
@@ -266,6 +272,8 @@ class Searcher:
             )
         if len(places) > 1:
             results = [replace(one, collection=origins.get(one.chunk_id)) for one in results]
+        with watch.stage("notes"):
+            results = list(self._annotate(scope, places, results))
         return SearchReply(
             query=query,
             collection=", ".join(place.name for place in places),

@@ -31,6 +31,7 @@ from recollect.store.past import PastRepository
 from recollect.store.recall import RecallRepository
 from recollect.store.search import SearchRepository
 from recollect.store.search_health import SearchHealthRepository
+from recollect.store.staleness import StalenessRepository
 from recollect.store.status import StatusRepository
 from recollect.store.tenants import ShareRepository, TenantDirectory
 from recollect.store.token_vectors import TokenVectorRepository
@@ -104,6 +105,7 @@ class Store:
         self.feedback = FeedbackRepository(self.database)
         self.forgetting = ForgettingRepository(self.database)
         self.past = PastRepository(self.database)
+        self.staleness = StalenessRepository(self.database)
         machine = this_machine() if self._server else None
         self.dense_indexer = DenseIndexer(self.database, self.collections, threshold=index_threshold, machine=machine)
         self.history_indexer = HistoryIndexer(

@@ -1,0 +1,36 @@
+"""Why a passage is not the last word, for people and machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from recollect.cli._session import Session
+    from recollect.model import PassageNote
+
+
+def notes_as_json(notes: Sequence[PassageNote]) -> list[dict[str, Any]]:
+    """Why a passage is not the last word, as ``--json`` prints it."""
+    return [
+        {
+            "kind": note.kind,
+            "text": note.text,
+            "at": note.at.isoformat() if note.at else None,
+            "document_id": note.document_id,
+            "source": note.source,
+        }
+        for note in notes
+    ]
+
+
+def show_notes(session: Session, notes: Sequence[PassageNote]) -> None:
+    """Print them for people, each a line."""
+    from rich.text import Text
+
+    from recollect.cli._terminal import one_line, print_indented
+
+    for note in notes:
+        print_indented(
+            session.out, Text("! ", style="bold yellow").append(one_line(note.text), "yellow not bold"), by=4
+        )

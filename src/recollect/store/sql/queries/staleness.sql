@@ -1,0 +1,30 @@
+-- endings: how versions that were known at a moment ended since: when, whether their time was over, and when the
+-- document's next version became known
+SELECT v.version_id, v.known_to, v.known_to >= v.expires_at,
+       (SELECT min(n.known_from) FROM document_versions n
+        WHERE n.tenant_id = v.tenant_id AND n.document_id = v.document_id AND n.version > v.version)
+FROM document_versions v
+WHERE v.tenant_id = %(tenant_id)s AND v.version_id = ANY (%(version_ids)s) AND v.known_to < 'infinity'
+
+-- siblings: other documents of the same family, and of each the chunk nearest to a given one; of families with more
+-- members than the limit, none
+SELECT r.chunk_id, d.document_id, d.uri, d.event_from, best.text
+FROM unnest(%(chunk_ids)s::bigint[], %(document_ids)s::bigint[]) AS r (chunk_id, document_id)
+JOIN documents o ON o.tenant_id = %(tenant_id)s AND o.document_id = r.document_id
+JOIN chunk_vectors x ON x.tenant_id = %(tenant_id)s AND x.chunk_id = r.chunk_id
+CROSS JOIN LATERAL (
+    SELECT s.*, count(*) OVER () AS members FROM (
+        SELECT m.document_id, m.uri, v.version_id, v.event_from FROM documents m
+        JOIN document_versions v ON v.tenant_id = m.tenant_id AND v.document_id = m.document_id
+        WHERE m.tenant_id = %(tenant_id)s AND m.collection_id = o.collection_id AND m.family = o.family
+          AND m.document_id <> o.document_id
+          AND CASE WHEN %(as_of)s::timestamptz IS NULL THEN v.known_to = 'infinity' AND v.expires_at > now()
+                   ELSE v.known_from <= %(as_of)s AND v.known_to > %(as_of)s AND v.expires_at > %(as_of)s END
+          AND (%(access_ids)s::int[] IS NULL OR v.access_id = ANY (%(access_ids)s::int[]))
+        LIMIT %(limit)s + 1) s) d
+CROSS JOIN LATERAL (
+    SELECT c.text FROM chunk_vectors y JOIN chunks c ON c.tenant_id = y.tenant_id AND c.chunk_id = y.chunk_id
+    WHERE y.tenant_id = %(tenant_id)s AND y.version_id = d.version_id
+    ORDER BY y.embedding <#> x.embedding, y.chunk_id LIMIT 1) best
+WHERE d.members <= %(limit)s
+ORDER BY r.chunk_id, d.uri
