@@ -15,6 +15,7 @@ from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
 from recollect.model import Scope
 from recollect.model.principal import Permissions
+from recollect.retrieval import arms
 
 ANN = Principal(user_id="ann", roles=("clerk",), department="hr")
 BOB = Principal(user_id="bob", department="it", groups=("project",))
@@ -93,6 +94,12 @@ def test_documents_lists_status_and_exports_show_what_he_may_read(rag: RAGPipeli
     status = rag.status(principal=BOB)
     assert (status.total_documents, status.total_chunks, dict(status.departments)) == (1, 1, {"hr": 1})
     assert rag.status().total_documents == rag.status(principal=ANN).total_documents == 2
+    rag.create_collection("board")
+    rag.set_collection_access("board", readers=["role:clerk"])
+    rag.ingest("Annual dividends.", collection="board")
+    rag.search("annual", collection="board")
+    told = rag.status(principal=BOB)
+    assert [place.name for place in told.collections] == ["default"] and told.database_bytes == 0
     assert [json.loads(line)["source"] for line in rag.export_lines(principal=BOB)] == [OPEN]
 
 
@@ -340,6 +347,27 @@ def test_an_export_carries_permissions_into_another_collection(rag: RAGPipeline,
     line = json.loads(file.read_text(encoding="utf-8").splitlines()[1]) | {"permissions": ["nobody"], "source": "x"}
     file.write_text(json.dumps(line), encoding="utf-8")
     assert rag.import_file(file, collection="copy").failed == 1
+
+
+def test_the_index_serves_who_reads_much_and_a_comparison_who_reads_little(dsn: str, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(arms, "_INDEX_PAYS", 5)
+    config = RAGConfig.load(
+        storage={"data_dir": tmp_path / "unused", "dsn": dsn, "index_threshold": 1}, embedding={"provider": "hashing"}
+    )
+    with RAGPipeline(config, embedder=HashingEmbedder()) as rag:
+        lists = [("group:few", "group:half")] * 2 + [("group:half",), ("group:rest",)] * 19
+        rag.ingest_many(
+            Document(content=f"Annual note {number}.", source=f"n{number:02}", permissions=given)
+            for number, given in enumerate(lists)
+        )
+        rag.store.dense_indexer.build(Scope(), "default")
+        everybody = {"few": {0, 1}, "half": {0, 1, *range(2, 40, 2)}}
+        for group, numbers in everybody.items():
+            for mode in ("dense", "hybrid"):
+                options = RetrievalOptions(mode=mode, top_k=100, collapse_duplicates=False)
+                reply = rag.search("annual note", options, principal=Principal(groups=(group,)))
+                assert {one.source for one in reply.results} == {f"n{number:02}" for number in numbers}
+                assert reply.paths["dense"] == ("index" if group == "half" else "exact")
 
 
 def test_only_writers_and_owners_store_documents(rag: RAGPipeline):

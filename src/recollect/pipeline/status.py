@@ -19,6 +19,7 @@ class PipelineStatus:
     """What the store holds for one tenant, and what it is searched with.
 
     Attributes:
+        database_bytes: Of the whole store; 0 for a principal, who is not told.
         departments: Current chunks by department; documents of none count under the empty string.
         collections: By name.
         search: How the searches of the last `search_days` days fared, by every process: hits of the caches, and the
@@ -47,6 +48,9 @@ def read_status(store: Store, scope: Scope, embedder: EmbeddingProvider, *, coll
     totals = store.status.status(scope)
     collections = store.collections.list_all(scope)
     health = store.search_health.recent(scope)
+    if scope.principal is not None:
+        seen = {place.collection_id for place in collections}
+        health = {number: told for number, told in health.items() if number in seen}
     mine = next((place for place in collections if place.name == collection), None)
     return PipelineStatus(
         total_documents=totals.total_documents,
@@ -56,7 +60,8 @@ def read_status(store: Store, scope: Scope, embedder: EmbeddingProvider, *, coll
         embedding_model=mine.embedding_model if mine else embedder.model_name,
         embedding_dimension=mine.embedding_dimension if mine else embedder.dimension,
         schema_version=totals.schema_version,
-        database_bytes=totals.database_bytes,
+        # What he may not read takes room as well.
+        database_bytes=totals.database_bytes if scope.principal is None else 0,
         search=total_health(health.values()),
         search_by_collection={
             place.name: health[place.collection_id] for place in collections if place.collection_id in health

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 #: A filter that keeps fewer chunks than this is searched exactly, by its document versions.
 EXACT_FILTER_CHUNKS = 20_000
 
+# To compare what somebody may read takes time with its size, to find it through an index with the reciprocal of its
+# share: the index pays where size times share is at least this.
+_INDEX_PAYS = 2_500
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmRequest:
@@ -248,7 +252,7 @@ class Arms:
         # Its indexes hold the present; under a rare filter one would return too little, to somebody who may read little
         # of the collection, too.
         confined = request.versions is not None or request.place.access_ids is not None
-        selective = confined and self._there_are(request) <= EXACT_FILTER_CHUNKS
+        selective = confined and self._there_are(request) <= EXACT_FILTER_CHUNKS and not _reads_much(request)
         indexed = request.past is not None or (request.place.indexed and scope.as_of is None and not selective)
         return (True, False) if indexed else (False,)
 
@@ -277,3 +281,12 @@ class Arms:
 def analyzer_of(language: str) -> Analyzer:
     """The analyzer of a language, made once in a process."""
     return Analyzer(language)
+
+
+def _reads_much(request: ArmRequest) -> bool:
+    """Whether the caller's rights alone leave so much of the collection that its index finds it sooner."""
+    place = request.place
+    if request.versions is not None or place.access_ids is None:
+        return False
+    share = place.chunk_count / max(place.chunk_count, place.stats_chunks, 1)
+    return place.chunk_count * share >= _INDEX_PAYS
