@@ -126,6 +126,26 @@ def test_what_a_session_holds_exists_nowhere_else(pipeline: RAGPipeline, session
     ]
 
 
+def test_erasing_a_document_erases_its_copies_in_sessions(pipeline: RAGPipeline, sessions: SessionRAG):
+    kept = pipeline.ingest(document("Nobody asked about these words.")).document_id
+    first = pipeline.ingest(document("The person's address is Kiln Lane 9.", "person")).document_id
+    pipeline.ingest(document("The person moved away.", "person"))
+    sessions.create_session("mine", SessionConfig(max_documents=2))
+    copy = sessions.ingest_to_session("mine", document("The person's address is Kiln Lane 9.", "upload")).document_id
+    other = sessions.ingest_to_session("mine", document("Nobody asked about these words.", "other")).document_id
+    receipt = pipeline.erase(["person"])
+    assert {one.document_id for one in receipt.documents} == {first, copy}
+    assert receipt.probe.found == {}
+    assert contents(sessions.search_session("mine", "Kiln Lane address", EVERYTHING)) == {
+        "Nobody asked about these words."
+    }
+    assert sessions.get_session("mine").document_count == 1
+    assert [one.document_id for one in sessions.session_documents("mine")] == [other]
+    assert pipeline.get_document(kept).document_id == kept
+    sessions.ingest_to_session("mine", document("There is room again."))
+    assert pipeline.check() == []
+
+
 def test_verification_looks_into_sessions_too(pipeline: RAGPipeline, sessions: SessionRAG):
     sessions.create_session("mine")
     sessions.ingest_to_session("mine", document("Two words. " * 30))

@@ -60,7 +60,8 @@ class ErasureRepository:
     ) -> ErasureReceipt:
         """Remove documents with every version, chunk, vector, lexical row and cached embedding, and prove it.
 
-        What other documents hold as well stays theirs: their chunks, and the cached embeddings of equal texts.
+        What other documents hold as well stays theirs: their chunks, and the cached embeddings of equal texts. Copies
+        in sessions go too.
 
         Args:
             scope: Whose documents.
@@ -71,8 +72,11 @@ class ErasureRepository:
         Returns:
             The receipt, which the audit keeps too.
         """
-        ids = sorted(set(document_ids))
         with self._database.transaction(scope) as connection:
+            given = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
+            # What was put into sessions is nobody's to name, so it goes with the document that it is a copy of.
+            uploaded = [row[0] for row in rows(connection, _SQL["session_copies"], given)]
+            ids = sorted({*document_ids, *uploaded})
             closed = close_documents(connection, scope, ids)
             traces = _traces(connection, scope, ids)
             counts = _remove(connection, scope, ids, traces, closed)

@@ -3,6 +3,12 @@ SELECT v.document_id, v.version_id, v.content_hash, v.file_hash
 FROM document_versions v WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s)
 ORDER BY v.document_id, v.version
 
+-- session_copies: documents of sessions that say, or said, what a version of these documents says
+SELECT DISTINCT v.document_id FROM collections c JOIN document_versions v USING (tenant_id, collection_id)
+WHERE c.tenant_id = %(tenant_id)s AND c.hidden AND v.content_hash IN (
+    SELECT o.content_hash FROM document_versions o
+    WHERE o.tenant_id = %(tenant_id)s AND o.document_id = ANY (%(document_ids)s::bigint[]))
+
 -- contents: what some versions say, to find phrases that stand nowhere else
 SELECT content FROM document_contents
 WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s) ORDER BY version_id
