@@ -255,6 +255,34 @@ def test_many_writers_never_put_more_into_a_session_than_it_may_hold(
     assert pipeline.check() == []
 
 
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_large_session_takes_its_indexes_along(dsn: str, tmp_path, ended: bool):
+    config = RAGConfig.load(
+        storage={"data_dir": tmp_path / "unused", "dsn": dsn, "index_threshold": 5}, embedding={"provider": "hashing"}
+    )
+    with RAGPipeline(config, embedder=HashingEmbedder()) as rag:
+        sessions = SessionRAG(rag)
+        sessions.create_session("mine")
+        for edition in range(4):
+            sessions.ingest_many_to_session("mine", [document(f"text {n} of {edition}", f"{n}") for n in range(8)])
+        before = indexes(rag)
+        assert any("hnsw" in name for name in before) and any("past" in name for name in before)
+        assert len(contents(sessions.search_session("mine", "text", RetrievalOptions(top_k=20)))) == 8
+        if ended:
+            sessions.end_session("mine")
+        else:
+            run_out(rag, "mine")
+            assert sessions.cleanup_expired() == 1
+        assert indexes(rag) == []
+
+
+def indexes(pipeline: RAGPipeline) -> list[str]:
+    """The indexes that belong to one collection each."""
+    with pipeline.store.database.transaction(Scope()) as connection:
+        found = connection.execute(r"SELECT relname FROM pg_class WHERE relkind = 'i' AND relname ~ '_[0-9]+$'")
+        return [row[0] for row in found.fetchall()]
+
+
 def test_a_session_that_is_ended_while_it_is_written_leaves_nothing(pipeline: RAGPipeline, sessions: SessionRAG):
     pipeline.ensure_collection()
     before = rows_of_everything(pipeline)

@@ -173,6 +173,31 @@ def test_nothing_of_a_session_is_kept_for_equal_searches(pipeline: RAGPipeline):
     assert pipeline._parts.searcher.cache_counts.entries == 0
 
 
+class CountingEmbedder(HashingEmbedder):
+    """Counts the questions that it is asked to embed."""
+
+    questions = 0
+
+    def embed_query(self, text):
+        self.questions += 1
+        return super().embed_query(text)
+
+
+def test_what_is_remembered_of_one_tenants_question_serves_no_other(dsn: str, tmp_path):
+    config = RAGConfig.load(storage={"data_dir": tmp_path / "unused", "dsn": dsn}, embedding={"provider": "hashing"})
+    embedder = CountingEmbedder()
+    with RAGPipeline(config, embedder=embedder) as rag:
+        tenants = [1, rag.create_tenant("other").tenant_id]
+        for tenant in tenants:
+            for name in ("a", "b"):
+                rag.ingest("An offer.", tenant, collection=name)
+        asked = []
+        for tenant in (tenants[0], tenants[0], tenants[1]):
+            together(rag, ["a", "b"], "offer", RetrievalOptions(), Scope(tenant_id=tenant))
+            asked.append(embedder.questions)
+        assert asked == [1, 1, 2]
+
+
 def test_a_person_finds_what_may_be_read_in_each(dsn: str, tmp_path):
     config = RAGConfig.load(
         storage={"data_dir": tmp_path / "unused", "dsn": dsn},

@@ -191,6 +191,7 @@ class Searcher:
             raise UsageError("Name at least one collection to search.")
         options = at_moment(options, scope.as_of)
         watch = Stopwatch()
+        self._ask_for(scope.tenant_id)
         with watch.stage("prepare"):
             names = dict.fromkeys(collections)
             places = [self._unexpired(scope, self._collections.get(scope, name)) for name in names]

@@ -26,6 +26,7 @@ from recollect.model import Scope
 from recollect.model.document_session import DocumentSession, SessionConfig, WhenFull
 from recollect.store.database import Connection, Database, rows
 from recollect.store.dense_index import drop_index
+from recollect.store.history_index import drop_history_indexes
 from recollect.store.sql import queries
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ class DocumentSessionRepository:
                 raise _missing(session_id)
             counted: int = rows(connection, _SQL["document_count"], params)[0][0]
             connection.execute(_SQL["end"], params)
-        drop_index(self._database, place.collection_id)
+        self._drop_indexes(scope, place.collection_id)
         return counted
 
     def end_expired(self, scope: Scope, *, limit: int | None = None) -> int:
@@ -238,9 +239,14 @@ class DocumentSessionRepository:
                 gone = rows(connection, _SQL["end_expired"], params)
             if not gone:
                 break
-            drop_index(self._database, gone[0][0])
+            self._drop_indexes(scope, gone[0][0])
             removed += 1
         return removed
+
+    def _drop_indexes(self, scope: Scope, collection_id: int) -> None:
+        # After the deletion: inside it, they would keep every reader of every collection waiting.
+        drop_index(self._database, collection_id)
+        drop_history_indexes(self._database, scope, collection_id)
 
 
 def hold_session(connection: Connection, scope: Scope, collection: Collection) -> Room:
