@@ -71,13 +71,12 @@ WHERE tenant_id = %(tenant_id)s AND turn_count > 0
 
 -- document_frequencies: in how many turns of given sessions each lexeme stands; looked up one by one, whatever the
 -- planner believes of sessions that have just begun
-SELECT t.lexeme, sum(t.frequency)::bigint
+SELECT l.lexeme, s.frequency
 FROM unnest(%(lexemes)s::int[]) AS l (lexeme)
-CROSS JOIN unnest(%(session_ids)s::bigint[]) AS s (session_id)
 CROSS JOIN LATERAL (
-    SELECT lexeme, frequency FROM session_terms
-    WHERE tenant_id = %(tenant_id)s AND lexeme = l.lexeme AND session_id = s.session_id OFFSET 0) AS t
-GROUP BY t.lexeme
+    SELECT sum(t.frequency)::bigint AS frequency FROM session_terms t
+    WHERE t.tenant_id = %(tenant_id)s AND t.lexeme = l.lexeme AND t.session_id = ANY (%(session_ids)s::bigint[])) AS s
+WHERE s.frequency > 0
 
 -- tenant_frequencies: in how many turns of the tenant each lexeme stands
 SELECT lexeme, sum(frequency)::bigint FROM session_terms
