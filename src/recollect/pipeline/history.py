@@ -147,8 +147,9 @@ class History:
     ) -> ErasureReceipt:
         """Remove documents physically, with every version, and prove it.
 
-        Afterwards the store is searched for the hashes and for distinctive phrases of what was erased. The receipt
-        holds none of the content; the audit keeps it.
+        Turns of conversations that quote them go too: those that repeat seven words in a row, or a shorter document
+        whole, that stand in no other document. Afterwards the store is searched for the hashes and for distinctive
+        phrases of what was erased. The receipt holds none of the content; the audit keeps it.
 
         Args:
             documents: By id or by source.
@@ -158,10 +159,16 @@ class History:
 
         Raises:
             NotFoundError: One of them does not exist; then none is erased.
+            UsageError: A conversation that quotes them was embedded with another model than the configured one.
         """
         scope, store = scope_of(tenant_id), self._parts.store
         ids = [store.documents.resolve(scope, document) for document in documents]
-        receipt = store.erasure.erase(scope, ids, actor=actor, reason=reason)
+        # Before the documents: interrupted here, the same call finds what is left to do.
+        quotes = store.quotes.of_documents(scope, ids)
+        turns = sum(
+            self._parts.forgetter(scope).forget(scope, session, positions) for session, positions in quotes.items()
+        )
+        receipt = store.erasure.erase(scope, ids, actor=actor, reason=reason, removed={"episode_quotes": turns})
         self._parts.searcher.forget()
         # The statistics of terms still count the erased words.
         for place in store.collections.list_all(scope):

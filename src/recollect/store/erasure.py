@@ -17,6 +17,7 @@ from recollect.model.history import ErasedDocument, ErasureProbe, ErasureReceipt
 from recollect.store.audit import AuditRepository, record
 from recollect.store.closing import close_documents, count_closed
 from recollect.store.database import Connection, Database, rows
+from recollect.store.quotes import is_quote
 from recollect.store.sql import queries
 
 _SQL = queries("erasure")
@@ -56,7 +57,13 @@ class ErasureRepository:
         self._audit = audit
 
     def erase(
-        self, scope: Scope, document_ids: Sequence[int], *, actor: str, reason: str | None = None
+        self,
+        scope: Scope,
+        document_ids: Sequence[int],
+        *,
+        actor: str,
+        reason: str | None = None,
+        removed: Mapping[str, int] | None = None,
     ) -> ErasureReceipt:
         """Remove documents with every version, chunk, vector, lexical row and cached embedding, and prove it.
 
@@ -68,6 +75,7 @@ class ErasureRepository:
             document_ids: Which ones; those that do not exist are passed over.
             actor: Who asks, for the receipt.
             reason: Why, for the receipt; None: nothing is said.
+            removed: What was removed elsewhere for the same sake, by kind, for the receipt.
 
         Returns:
             The receipt, which the audit keeps too.
@@ -79,7 +87,7 @@ class ErasureRepository:
             ids = sorted({*document_ids, *uploaded})
             closed = close_documents(connection, scope, ids)
             traces = _traces(connection, scope, ids)
-            counts = _remove(connection, scope, ids, traces, closed)
+            counts = _remove(connection, scope, ids, traces, closed) | dict(removed or {})
             details = {
                 "reason": reason,
                 "salt": traces.salt,
@@ -177,6 +185,8 @@ def _candidates(connection: Connection, params: Mapping[str, Any]) -> list[str]:
     chosen = lot.sample(version_ids, min(len(version_ids), _CONTENTS_A_PAGE))
     contents = rows(connection, _SQL["contents"], {**params, "version_ids": chosen})
     found = [phrase for row in contents for phrase in phrases_of(row[0])]
+    # Somebody may say the same few words without quoting; what is longer is a quote, and was removed as one.
+    found = [phrase for phrase in found if is_quote(phrase)] or found
     return lot.sample(found, min(len(found), PROBE_PHRASES))
 
 

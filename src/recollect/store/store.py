@@ -28,6 +28,7 @@ from recollect.store.history_index import HistoryIndexer
 from recollect.store.memory import MemoryRepository
 from recollect.store.migrate import migrate
 from recollect.store.past import PastRepository
+from recollect.store.quotes import QuoteRepository
 from recollect.store.recall import RecallRepository
 from recollect.store.search import SearchRepository
 from recollect.store.search_health import SearchHealthRepository
@@ -90,6 +91,7 @@ class Store:
         self.audit = AuditRepository(self.database)
         self.upkeep = UpkeepRepository(self.database)
         self.erasure = ErasureRepository(self.database, self.audit)
+        self.quotes = QuoteRepository(self.database)
         self.access = AccessRepository(self.database)
         self.acronyms = AcronymRepository(self.database)
         self.token_vectors = TokenVectorRepository(self.database)
