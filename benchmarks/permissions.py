@@ -14,6 +14,7 @@ Wanted: who may read everything waits no longer than the owner, and nobody is gi
 from __future__ import annotations
 
 import argparse
+import random
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -138,17 +139,19 @@ def changes(rag: RAGPipeline) -> Iterator[list[str]]:
     """What it takes to change who may read, and back."""
     records = rag.list_documents(collection=NAME, limit=1_000)
     every = [record.document_id for record in records]
+    # Of hardly any list all documents are among them, so they move to other lists, with every row.
+    some = random.sample(every, 100)
     steps = [
         ("one document, to a list of its own", lambda: rag.grant("user:new", documents=every[0])),
         ("the same again, in its place", lambda: rag.revoke("user:new", documents=every[0])),
-        (f"{len(every):,} documents", lambda: rag.grant("user:new", documents=every)),
+        (f"{len(some)} documents, which leave lists that they share", lambda: rag.grant("user:new", documents=some)),
+        ("the same again, in their place", lambda: rag.revoke("user:new", documents=some)),
         ("the collection's default", lambda: rag.grant("user:new", collection=NAME)),
     ]
     for title, step in steps:
         with Clock() as clock:
             step()
         yield [title, f"{clock.seconds * 1000:.1f}"]
-    rag.revoke("user:new", documents=every)
     rag.revoke("user:new", collection=NAME)
 
 
