@@ -20,6 +20,7 @@ from recollect.model import (
     SearchReply,
 )
 from recollect.model.document_session import DocumentSession, SessionConfig
+from recollect.model.facts import ConsolidationReport, Fact, RecalledFact
 from recollect.model.memory import RecallOptions, Recollection, Turn
 from recollect.model.tenant import TenantQuota
 from recollect.pipeline import RAGPipeline
@@ -31,9 +32,11 @@ __all__ = [
     "Answer",
     "Chunk",
     "Citation",
+    "ConsolidationReport",
     "ContextAssembler",
     "Document",
     "DocumentSession",
+    "Fact",
     "HybridRetriever",
     "MultiTenantRAG",
     "Principal",
@@ -41,6 +44,7 @@ __all__ = [
     "RAGConfig",
     "RAGPipeline",
     "RecallOptions",
+    "RecalledFact",
     "RecollectError",
     "Recollection",
     "RetrievalOptions",

@@ -56,6 +56,9 @@ def test_facts_are_drawn_listed_followed_and_deleted(known):
     assert "no turn 1" in known("sessions", "forget", "two", "1", "--yes", status=1).err
     known("sessions", "delete", "one", "--yes")
     assert known("facts", "list", "--all", "--json").json == {"facts": []}
+    receipts = known("sessions", "receipts", "--json").json["receipts"]
+    assert [(one["turns"], one["facts"]) for one in receipts] == [(1, 1), (1, 0)]
+    assert "turns 1, facts 1" in known("sessions", "receipts").out
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from datetime import UTC, datetime
@@ -130,3 +131,20 @@ def test_forgetting_beside_appends_loses_nothing(pipeline: RAGPipeline):
     assert len(kept) == 22 == pipeline.get_session("chat").turn_count
     pipeline.remember("again", [turn.content for turn in kept])
     assert index_of(pipeline, "chat") == index_of(pipeline, "again")
+
+
+def test_a_receipt_stays_that_says_nothing_of_what_was_said(pipeline: RAGPipeline):
+    pipeline.remember("the secret chat", TURNS)
+    pipeline.recall("locker", RecallOptions(top_k=10))
+    drawn = pipeline.consolidate(min_retrievals=1).added
+    pipeline.forget_turns("the secret chat", [5], actor="ada")
+    pipeline.delete_session("the secret chat", actor="eve")
+    whole, turn = pipeline.list_audit(action="forget")
+    assert (turn.actor, turn.details["turns"], turn.details["facts"]) == ("ada", 1, 1)
+    assert (whole.actor, whole.details["turns"], whole.details["facts"]) == ("eve", 4, drawn - 1)
+    told = hashlib.sha256(bytes.fromhex(whole.details["salt"]) + hashlib.sha256(b"the secret chat").digest())
+    assert whole.details["session"] == told.hexdigest()
+    assert not any(word in json.dumps([dict(one.details) for one in (whole, turn)]) for word in ("secret", "locker"))
+    with pytest.raises(NotFoundError):
+        pipeline.delete_session("the secret chat")
+    assert len(pipeline.list_audit(action="forget")) == 2

@@ -103,7 +103,7 @@ class _Run:
     def remove(self) -> None:
         """Remove the sessions of this run."""
         for name in self._sessions:
-            self._rag.delete_session(name)
+            self._rag.delete_session(name, actor="eval memory")
 
 
 def _show(session: Session, report: MemoryReport) -> None:

@@ -13,6 +13,7 @@ from recollect.cli import _document_sessions
 from recollect.cli._options import command
 from recollect.cli._session import Session, argument_text
 from recollect.cli._turns import moment_json, moment_words, turn_json
+from recollect.cli.history import whoever
 from recollect.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def _delete(
     with session.pipeline() as rag:
         record = rag.get_session(wanted)
         session.confirm(f"Remove {record.name!r} with its {record.turn_count:,} turns for good?", yes=yes)
-        turns = rag.delete_session(record.name)
+        turns = rag.delete_session(record.name, actor=whoever())
     if session.json:
         session.emit({"deleted": record.name, "turns": turns})
     else:
@@ -157,11 +158,35 @@ def _forget(
         record = rag.get_session(wanted)
         turns = "1 turn" if len(set(positions)) == 1 else f"{len(set(positions)):,} turns"
         session.confirm(f"Remove {turns} of {record.name!r} for good?", yes=yes)
-        count = rag.forget_turns(record.name, positions)
+        count = rag.forget_turns(record.name, positions, actor=whoever())
     if session.json:
         session.emit({"session": record.name, "removed": count})
     else:
         session.out.print(f"Removed {turns} of {record.name!r}.")
+    return 0
+
+
+def _receipts(
+    session: Session,
+    *,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Receipts at most.")] = 20,
+    before: Annotated[int | None, typer.Option(min=1, help="Only receipts before this one: the next page.")] = None,
+) -> int:
+    """List the receipts of removed conversations and turns, newest first."""
+    with session.pipeline() as rag:
+        records = rag.list_audit(action="forget", limit=limit, before=before)
+    if session.json:
+        receipts = [
+            {"receipt_id": one.audit_id, "erased_at": one.at.isoformat(), "erased_by": one.actor, **one.details}
+            for one in records
+        ]
+        session.emit({"receipts": receipts})
+        return 0
+    for one in records:
+        counts = f"turns {one.details['turns']:,}, facts {one.details['facts']:,}"
+        session.out.print(f"{one.audit_id}  {moment_words(one.at)}  {one.actor}  {counts}", highlight=False)
+    if not records:
+        session.out.print("Nothing has been removed.")
     return 0
 
 
@@ -201,4 +226,5 @@ command(app, "list")(_list)
 command(app, "show")(_show)
 command(app, "forget")(_forget)
 command(app, "delete")(_delete)
+command(app, "receipts")(_receipts)
 _document_sessions.register(app)

@@ -42,13 +42,14 @@ class Forgetter:
         self._lexicon = lexicon
         self._indexer = TurnIndexer(embedder, lexicon)
 
-    def forget(self, scope: Scope, session: str, positions: Iterable[int]) -> int:
+    def forget(self, scope: Scope, session: str, positions: Iterable[int], *, actor: str) -> int:
         """Remove turns, each in a transaction of its own; the positions of the others stay as they are.
 
         Args:
             scope: Whose.
             session: The conversation.
             positions: Of the turns.
+            actor: Who asks, for the receipts.
 
         Returns:
             How many were removed.
@@ -67,11 +68,11 @@ class Forgetter:
         for position in wanted:
             self._found(scope, place, position)
         for position in wanted:
-            while not self._erased(scope, place, position):
+            while not self._erased(scope, place, position, actor):
                 pass
         return len(wanted)
 
-    def _erased(self, scope: Scope, place: SessionRecord, position: int) -> bool:
+    def _erased(self, scope: Scope, place: SessionRecord, position: int, actor: str) -> bool:
         found = self._repository.neighbourhood(scope, place, position, reach=REACH)
         if found is None:  # somebody else was faster
             return True
@@ -83,6 +84,7 @@ class Forgetter:
             own_lexemes=self._lexicon.count([dated(_turn(found.turn))])[0].lexemes,
             following=self._indexer.prepare(before, [_turn(one) for one in found.after]),
             reach=REACH,
+            actor=actor,
         )
 
     def _found(self, scope: Scope, place: SessionRecord, position: int) -> None:

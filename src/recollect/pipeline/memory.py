@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from recollect.model.memory import Episode, RecallOptions, Recollection, Remembered, SessionRecord, Turn
+from recollect.pipeline.history import LIBRARY
 from recollect.pipeline.parts import Parts, scope_of
 
 if TYPE_CHECKING:
@@ -199,8 +200,23 @@ class Conversations:
         name = self._parts.store.memory.get_session(scope, session).name
         return self._parts.store.memory.turns(scope, name, after=after, limit=limit)
 
-    def delete_session(self, session: str, *, tenant_id: int | None = None, principal: Principal | None = None) -> int:
+    def delete_session(
+        self,
+        session: str,
+        *,
+        actor: str = LIBRARY,
+        tenant_id: int | None = None,
+        principal: Principal | None = None,
+    ) -> int:
         """Remove a conversation with everything that was made of it, facts among it, physically.
+
+        A receipt stays in the audit (`list_audit`, action ``forget``) that holds nothing of what was said.
+
+        Args:
+            session: Its id.
+            actor: Who asks, for the receipt.
+            tenant_id: Whose memory; None: the default tenant's.
+            principal: Who asks, as far as permissions are concerned; None: the owner of the store.
 
         Returns:
             How many turns it had.
@@ -208,13 +224,15 @@ class Conversations:
         Raises:
             NotFoundError: There is none of that name.
         """
-        return self._parts.store.memory.delete_session(self._parts.scope(tenant_id, principal=principal), session)
+        scope = self._parts.scope(tenant_id, principal=principal)
+        return self._parts.store.memory.delete_session(scope, session, actor=actor)
 
     def forget_turns(
         self,
         session: str,
         positions: Sequence[int],
         *,
+        actor: str = LIBRARY,
         tenant_id: int | None = None,
         principal: Principal | None = None,
     ) -> int:
@@ -225,6 +243,7 @@ class Conversations:
         Args:
             session: The conversation.
             positions: Of the turns, as `session_turns` and `recall` give them.
+            actor: Who asks, for the receipts.
             tenant_id: Whose memory; None: the default tenant's.
             principal: Who asks; None: the owner of the store.
 
@@ -235,7 +254,7 @@ class Conversations:
             NotFoundError: There is no such session, or no turn at one of the positions: then none is removed.
         """
         scope = self._parts.scope(tenant_id, principal=principal)
-        return self._parts.forgetter(scope).forget(scope, session, positions)
+        return self._parts.forgetter(scope).forget(scope, session, positions, actor=actor)
 
     @property
     def query_patterns(self) -> QueryPatternTracker:

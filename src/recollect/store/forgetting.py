@@ -10,7 +10,7 @@ from pgvector import HalfVector
 from recollect.model import Scope
 from recollect.model.memory import Episode, SessionRecord
 from recollect.store.database import Connection, Database, rows
-from recollect.store.memory import PreparedTurn, episode_of
+from recollect.store.memory import PreparedTurn, episode_of, note_forgotten
 from recollect.store.search import Ints, to_sparse
 from recollect.store.sql import queries
 
@@ -62,8 +62,9 @@ class ForgettingRepository:
         own_lexemes: Ints,
         following: Sequence[PreparedTurn],
         reach: int,
+        actor: str,
     ) -> bool:
-        """Remove a turn with its vector, words, counts, and the facts drawn from it, physically.
+        """Remove a turn with its vector, words, counts, and the facts drawn from it, physically, leaving a receipt.
 
         Args:
             scope: Whose.
@@ -72,6 +73,7 @@ class ForgettingRepository:
             own_lexemes: Of the turn alone, none twice.
             following: The turns behind it, prepared to follow the turns before it.
             reach: As for `neighbourhood`.
+            actor: Who asks, for the receipt.
 
         Returns:
             False where the neighbours are others now: nothing was done.
@@ -84,13 +86,14 @@ class ForgettingRepository:
             now = _around(connection, scope, session, place.turn.position, reach)
             if [one.episode_id for one in now] != place.episode_ids:
                 return False
-            connection.execute(_FACTS["delete_drawn_from_turns"], erased)
+            facts = connection.execute(_FACTS["delete_drawn_from_turns"], erased).rowcount
             connection.execute(_SQL["delete_turn"], erased)
             for one, prepared in zip(place.after, following, strict=True):
                 _reindex(connection, scope, one.episode_id, prepared)
             connection.execute(_SQL["uncount_terms"], lexemes)
             connection.execute(_SQL["drop_terms"], lexemes)
             connection.execute(_SQL["recount"], params)
+            note_forgotten(connection, scope, session.name, actor=actor, turns=1, facts=facts)
         return True
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +16,7 @@ from psycopg.types.json import Jsonb
 from recollect.errors import ConflictError, NotFoundError
 from recollect.model import Scope
 from recollect.model.memory import Episode, SessionRecord, Turn
+from recollect.store.audit import record
 from recollect.store.copying import copy_into
 from recollect.store.database import Connection, Database, rows
 from recollect.store.search import Floats, Ints, to_sparse
@@ -161,8 +164,13 @@ class MemoryRepository:
         with self._database.single_reads(scope) as connection:
             return [_session(row) for row in rows(connection, _SQL["sessions_page"], params)]
 
-    def delete_session(self, scope: Scope, name: str) -> int:
-        """Remove a session with its turns and all that was made of them, physically.
+    def delete_session(self, scope: Scope, name: str, *, actor: str) -> int:
+        """Remove a session with its turns and all that was made of them, physically; the audit keeps a receipt.
+
+        Args:
+            scope: Whose.
+            name: Its id.
+            actor: Who asks, for the receipt.
 
         Returns:
             How many turns it had.
@@ -172,8 +180,11 @@ class MemoryRepository:
         """
         params = {**reader(scope), "name": name}
         with self._database.transaction(scope) as connection:
+            facts = rows(connection, _FACTS["drawn_from_session"], params)[0][0]
             connection.execute(_FACTS["delete_drawn_from_session"], params)
             found = rows(connection, _SQL["delete_session"], params)
+            if found:
+                note_forgotten(connection, scope, name, actor=actor, turns=int(found[0][0]), facts=int(facts))
         if not found:
             raise NotFoundError(f"There is no session {name!r}. `recollect sessions list` shows them.")
         return int(found[0][0])
@@ -321,6 +332,20 @@ class MemoryRepository:
             RetrievedEpisode(episode=episode_of(row[:-3]), retrievals=row[-3], first_at=row[-2], last_at=row[-1])
             for row in found
         ]
+
+
+def note_forgotten(
+    connection: Connection, scope: Scope, name: str, *, actor: str, turns: int, facts: int
+) -> tuple[int, datetime]:
+    """Write the receipt of an erasure, which holds nothing of what was said.
+
+    The session stands in it as SHA-256 of a salt's bytes followed by the SHA-256 of its id, so that it proves which one
+    it was to those who know the id, and to nobody else.
+    """
+    salt = secrets.token_bytes(16)
+    told = hashlib.sha256(salt + hashlib.sha256(name.encode()).digest()).hexdigest()
+    details = {"session": told, "salt": salt.hex(), "turns": turns, "facts": facts}
+    return record(connection, scope, action="forget", actor=actor, details=details)
 
 
 def reader(scope: Scope) -> dict[str, Any]:
