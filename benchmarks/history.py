@@ -7,6 +7,7 @@ Then real questions are asked of the present of both, and of moments of the past
     python benchmarks/history.py build --work ../history-bench --chunks 100000 --versions 10
     python benchmarks/history.py index --work ../history-bench      # vector indexes, and segments of the history
     python benchmarks/history.py measure --work ../history-bench
+    python benchmarks/history.py recall --work ../history-bench     # of the dense arm, beside a comparison of all
     python benchmarks/history.py plans --work ../history-bench      # EXPLAIN ANALYZE of what a search of the past runs
 
 With ``--made`` the texts come from a folder that ``growth.py`` has made, of at least so many chunks as there are
@@ -24,6 +25,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import islice
@@ -57,7 +59,7 @@ class KnownTexts(KnownVectors):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Searches of the present and of the past.")
-    parser.add_argument("step", choices=("build", "index", "measure", "plans"))
+    parser.add_argument("step", choices=("build", "index", "measure", "recall", "plans"))
     parser.add_argument("--work", type=Path, required=True, help="a folder for the store and the vectors")
     parser.add_argument("--chunks", type=int, default=100_000)
     parser.add_argument("--versions", type=int, default=10)
@@ -82,7 +84,7 @@ def main() -> None:
         }
     )
     with RAGPipeline(config, embedder=known) as rag:
-        steps = {"build": build, "index": index, "measure": measure, "plans": plans}
+        steps = {"build": build, "index": index, "measure": measure, "recall": recall, "plans": plans}
         steps[arguments.step](arguments, rag, known)
 
 
@@ -176,35 +178,67 @@ def measure(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownTexts) 
     asked = [("present, without history", ALONE, None), (f"present, {len(moments)} versions", HISTORY, None)]
     past = sorted({0, len(moments) // 2, len(moments) - 2})
     asked += [(f"as of version {number + 1}", HISTORY, moments[number]) for number in past]
-    rows, baseline = [], 0.0
-    for title, name, as_of in asked:
-        times, stages = ask(rag, name, questions, as_of, arguments.rounds)
-        p50 = percentile(times, 50)
-        baseline = baseline or p50
-        parts = ", ".join(f"{stage} {percentile(found, 50):.1f}" for stage, found in stages.items())
-        rows.append([title, f"{p50:.2f}", f"{percentile(times, 95):.2f}", f"{p50 / baseline:.2f}", parts])
-        say(*rows[-1])
+    rows = []
+    for mode in arguments.mode.split(","):
+        baseline = 0.0
+        for title, name, as_of in asked:
+            options = RetrievalOptions(mode=mode)
+            times, stages, paths = ask(rag, name, questions, options, as_of, arguments.rounds)
+            p50 = percentile(times, 50)
+            baseline = baseline or p50
+            parts = ", ".join(f"{stage} {percentile(found, 50):.1f}" for stage, found in stages.items())
+            ratio = f"{p50 / baseline:.2f}"
+            rows.append([mode, title, f"{p50:.2f}", f"{percentile(times, 95):.2f}", ratio, paths, parts])
+            say(*rows[-1])
     place = rag.store.collections.get(Scope(), HISTORY)
     print(f"{machine()}\n\n{place.chunk_count:,} current chunks, {len(moments)} versions of each.\n")
-    print(table(["search", "p50, ms", "p95, ms", "times the first", "stages, p50 in ms"], rows))
+    print(table(["mode", "search", "p50, ms", "p95, ms", "times the first", "paths", "stages, p50 in ms"], rows))
     print(f"\nVersions: {', '.join([*versions(), server_version(rag.store.database)])}")
 
 
 def ask(
-    rag: RAGPipeline, name: str, questions: Sequence[str], as_of: datetime | None, rounds: int
-) -> tuple[list[float], dict[str, list[float]]]:
+    rag: RAGPipeline,
+    name: str,
+    questions: Sequence[str],
+    options: RetrievalOptions,
+    as_of: datetime | None,
+    rounds: int,
+) -> tuple[list[float], dict[str, list[float]], str]:
     times: list[float] = []
     stages: dict[str, list[float]] = {}
-    for question in questions[:20]:
-        rag.search(question, RetrievalOptions(), collection=name, as_of=as_of)
+    paths: Counter[str] = Counter()
+    for question in questions[:50]:
+        rag.search(question, options, collection=name, as_of=as_of)
     for _ in range(rounds):
         for question in questions:
             started = time.perf_counter()
-            reply = rag.search(question, RetrievalOptions(), collection=name, as_of=as_of)
+            reply = rag.search(question, options, collection=name, as_of=as_of)
             times.append((time.perf_counter() - started) * 1000 - reply.timings_ms.get("embed", 0.0))
+            paths[" ".join(f"{arm} {path}" for arm, path in reply.paths.items())] += 1
             for stage, milliseconds in reply.timings_ms.items():
                 stages.setdefault(stage, []).append(milliseconds)
-    return times, stages
+    return times, stages, ", ".join(f"{path} ({count})" for path, count in paths.most_common(2))
+
+
+def recall(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownTexts) -> None:
+    """How much of the ten nearest of the moment the dense arm finds through its indexes."""
+    questions = load_questions(arguments, known)[: arguments.questions]
+    moments = _moments(arguments)
+    place, rows = rag.store.collections.get(Scope(), HISTORY), []
+    for number in (*sorted({0, len(moments) // 2, len(moments) - 2}), None):
+        scope = Scope(as_of=None if number is None else moments[number])
+        shares = []
+        for question in questions:
+            vector = known.embed_query(question)
+            parts = rag.store.past.plan(scope, place)
+            search = rag.store.search.dense
+            found = search(scope, place, vector, limit=50, indexed=parts is None, past=parts)[:10]
+            exact = search(scope, place, vector, limit=10)
+            shares.append(len({chunk for chunk, _ in found} & {chunk for chunk, _ in exact}) / len(exact))
+        title = "present" if number is None else f"as of version {number + 1}"
+        rows.append([title, len(questions), f"{np.mean(shares):.3f}", f"{min(shares):.1f}"])
+        say(*rows[-1])
+    print(table(["search", "questions", "recall of the top 10", "least"], rows))
 
 
 def plans(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownTexts) -> None:
