@@ -254,7 +254,7 @@ class _Judge:
             met=len(readable) - len(missing),
             missing=missing,
             found=tuple(passage.source for passage in found),
-            withheld=sum(not self._may_read(passage) for passage in owners),
+            withheld=sum(not self._may_read(passage.document_id) for passage in owners),
             leaks=(*self._leaks(case, "search", found), *self._leaks(case, "answer", shown)),
         )
 
@@ -264,17 +264,18 @@ class _Judge:
                 persona=self.persona,
                 case=case.name,
                 place=place,
-                source=passage.source,
-                document_id=passage.document_id,
+                source=source,
+                document_id=document_id,
             )
             for passage in shown
-            if not self._may_read(passage)
+            for source, document_id in ((passage.source, passage.document_id), *passage.mentions)
+            if not self._may_read(document_id)
         )
         # Several passages of one document are one leak.
         return tuple(dict.fromkeys(leaked))
 
-    def _may_read(self, passage: Found) -> bool:
-        document = None if passage.document_id is None else self.rights.find(passage.document_id)
+    def _may_read(self, document_id: int | None) -> bool:
+        document = None if document_id is None else self.rights.find(document_id)
         return may_read(self.principal, document, self.rights)
 
     def _may_read_any(self, wanted: Evidence) -> bool:

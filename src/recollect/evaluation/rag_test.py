@@ -18,12 +18,21 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A passage that a search returned; ``place`` is for people: source, section, page."""
+    """A passage that a search returned.
+
+    Attributes:
+        source: Its document's.
+        text: What it says.
+        place: For people: source, section, page.
+        document_id: Its document.
+        mentions: Other documents that are named beside it, by source and id: a newer one, for instance.
+    """
 
     source: str
     text: str
     place: str = ""
     document_id: int | None = None
+    mentions: tuple[tuple[str, int], ...] = ()
 
 
 #: Finds the passages that a case asks for, best first.

@@ -19,7 +19,7 @@ from recollect.store.access import PermissionChange
 if TYPE_CHECKING:
     from recollect.evaluation.cases import Case, CaseSearch, Suite
     from recollect.evaluation.rag_test import Progress
-    from recollect.model import Answer, Principal, RetrievalOptions
+    from recollect.model import Answer, Principal, RetrievalOptions, RetrievedContext
     from recollect.model.principal import Permissions
     from recollect.pipeline.rag import RAGPipeline
     from recollect.store.access import DocumentPermissions
@@ -117,7 +117,10 @@ class _Engine:
             if principal is None:
                 raise
             return []  # the collection does not exist for him
-        return [Found(one.source, one.content, document_id=one.document_id) for one in reply.results]
+        return [
+            Found(one.source, one.content, document_id=one.document_id, mentions=_mentioned(one))
+            for one in reply.results
+        ]
 
     def evidence(self, asked: CaseSearch, principal: Principal) -> list[Found]:
         options = replace(options_of(asked, self._options), top_k=self._rag.config.answer.passages)
@@ -165,6 +168,10 @@ class _Engine:
 
 def _rights(told: DocumentPermissions) -> DocumentRights:
     return DocumentRights(document_id=told.document_id, source=told.source, permissions=told.permissions)
+
+
+def _mentioned(passage: RetrievedContext) -> tuple[tuple[str, int], ...]:
+    return tuple((note.source or "", note.document_id) for note in passage.notes if note.document_id is not None)
 
 
 def _shown(answer: Answer) -> list[Found]:

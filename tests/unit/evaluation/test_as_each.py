@@ -119,6 +119,15 @@ def test_a_passage_of_no_known_document_is_a_leak_but_to_owners():
     assert run_as_each(SUITE, {"ann": ANN}, Ghost(owners=("user:ann",))).passed
 
 
+def test_a_document_that_is_only_mentioned_is_a_leak_too():
+    class Gossip(Shelf):
+        def search(self, asked, principal):
+            return [Found("leave.md", "leave", document_id=IDS["leave.md"], mentions=(("board.md", IDS["board.md"]),))]
+
+    ann, eve = run_as_each(SUITE, {"ann": ANN, "eve": EVE}, Gossip()).personas
+    assert {leak.source for leak in ann.leaks} == {"board.md"} and eve.leaks == ()
+
+
 def test_progress_counts_every_case_of_every_persona():
     told: list[tuple[int, int]] = []
     run_as_each(SUITE, {"ann": ANN, "bob": BOB}, Shelf(), progress=lambda done, total: told.append((done, total)))
