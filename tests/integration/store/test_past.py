@@ -192,6 +192,31 @@ def test_what_segments_hold_goes_through_their_indexes_and_the_reply_says_so(rag
     assert exact.paths["dense"] == "exact"
 
 
+def test_segments_do_not_survive_a_repair_of_the_times_that_they_were_made_of(rag: RAGPipeline):
+    rag.ingest_many([Document(content=_text(source, 0), source=str(source)) for source in range(6)])
+    then = _now(rag)
+    rag.ingest_many([Document(content=_text(source, 1), source=str(source)) for source in range(6)])
+    rag.store.history_indexer.build(Scope(), "default")
+    assert _segments(rag)
+    with rag.store.database.autocommit() as connection:
+        connection.execute("RESET ROLE")
+        connection.execute(
+            "UPDATE document_versions SET known_to = now() + interval '1 day' WHERE version = 1 AND uri = '3'"
+        )
+        connection.execute(
+            "UPDATE chunk_vectors x SET known_to = v.known_to FROM document_versions v "
+            "WHERE v.version_id = x.version_id"
+        )
+        connection.execute(
+            "UPDATE chunk_lexical x SET known_to = v.known_to FROM document_versions v "
+            "WHERE v.version_id = x.version_id"
+        )
+    rag.verify(repair=True)
+    assert not _segments(rag)
+    assert _found(rag, "default", then, "hybrid") == {_text(source, 0) for source in range(6)}
+    assert rag.check() == []
+
+
 def test_an_interrupted_build_leaves_nothing_that_the_next_one_does_not_remove(rag: RAGPipeline):
     rag.ingest_many([Document(content=_text(source, 0), source=str(source)) for source in range(6)])
     rag.ingest_many([Document(content=_text(source, 1), source=str(source)) for source in range(6)])

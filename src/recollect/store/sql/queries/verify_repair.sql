@@ -76,12 +76,15 @@ UPDATE version_acronyms a SET collection_id = v.collection_id FROM document_vers
 WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s)
 AND a.tenant_id = v.tenant_id AND a.version_id = v.version_id AND a.collection_id <> v.collection_id
 
--- close_overlapping: a version ends where the next one begins
-UPDATE document_versions v SET known_to = greatest(n.next_from, v.known_from)
-FROM (SELECT version_id, lead(known_from) OVER (PARTITION BY document_id ORDER BY version) AS next_from
-      FROM document_versions WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s)) n
-WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s) AND n.version_id = v.version_id
-AND v.known_to > greatest(n.next_from, v.known_from) AND n.next_from IS NOT NULL
+-- close_overlapping: a version ends where the next one begins; what segments know of their times no longer holds
+WITH ended AS (
+    UPDATE document_versions v SET known_to = greatest(n.next_from, v.known_from)
+    FROM (SELECT version_id, lead(known_from) OVER (PARTITION BY document_id ORDER BY version) AS next_from
+          FROM document_versions WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s)) n
+    WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s) AND n.version_id = v.version_id
+    AND v.known_to > greatest(n.next_from, v.known_from) AND n.next_from IS NOT NULL
+    RETURNING v.tenant_id, v.collection_id)
+DELETE FROM history_segments s USING ended e WHERE s.tenant_id = e.tenant_id AND s.collection_id = e.collection_id
 
 -- copy_to_vectors: vectors are where and when their version is
 UPDATE chunk_vectors x SET collection_id = v.collection_id, version_id = v.version_id, known_from = v.known_from,
