@@ -167,8 +167,11 @@ class Tenancy:
         Raises:
             NotFoundError: There is no such tenant.
         """
+        from recollect.store.tenants import ShareRepository
+
         store = self._parts.store
-        return store.shares.shared_with(Scope(tenant_id=store.tenants.number(tenant)))
+        # Those of a suspended tenant can be looked at.
+        return ShareRepository(store.caretaking).shared_with(Scope(tenant_id=store.tenants.number(tenant)))
 
     def search_shared(
         self,
