@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -419,6 +421,44 @@ def test_what_is_stored_while_somebody_searches_is_not_found_before_his_rights_a
                 rag.erase_documents([SECRET])
         embedder.meanwhile = lambda: rag.deny("user:bob", documents=OPEN)
         assert sources(rag, BOB, "annual report", use_cache=False) == []
+
+
+def test_many_change_grants_and_store_at_once(pipeline: RAGPipeline):
+    """Neither do they wait for one another in a circle, nor is a change lost, nor does a search see half of one."""
+    names = [f"d{number}" for number in range(6)]
+    pipeline.ingest_many(Document(content=f"Annual {name}.", source=name) for name in names)
+    generators = [random.Random(seed) for seed in range(6)]
+
+    def change(number: int) -> None:
+        mine, chance = f"user:u{number}", generators[number]
+        for _ in range(8):
+            some = chance.sample(names, chance.randint(1, len(names)))
+            match chance.randrange(4):
+                case 0:
+                    pipeline.grant(mine, documents=some)
+                case 1:
+                    pipeline.deny(mine, documents=some)
+                case 2:
+                    # Grants given here would replace those of the others, by right.
+                    given = chance.choice([None, (f"!{mine}",)])
+                    text = f"Annual {chance.random()}."
+                    pipeline.ingest_many(Document(content=text, source=name, permissions=given) for name in some)
+                case _:
+                    # Whom everything is granted from the beginning finds all of it all the time.
+                    assert len(pipeline.list_documents(principal=Principal(user_id="boss"))) == len(names)
+        pipeline.grant(mine, documents=names)
+        pipeline.revoke(f"!{mine}", documents=names)
+
+    pipeline.set_collection_access(owners=["user:boss"])
+    with ThreadPoolExecutor(6) as executor:
+        list(executor.map(change, range(6)))
+    for told in (pipeline.permissions_of(name)[0].permissions for name in names):
+        assert {f"user:u{number}" for number in range(6)} - set(told.grants) == set()
+        assert not any(denial.startswith("user:u") for denial in told.denials)
+    assert pipeline.check() == [] and pipeline.verify().clean
+    options = RetrievalOptions(top_k=100, collapse_duplicates=False)
+    found = pipeline.retrieve("annual", options, principal=Principal(user_id="u3"))
+    assert {one.source for one in found} == set(names)
 
 
 def test_preference_mode_moves_the_order_and_hides_nothing(dsn: str, tmp_path: Path):
