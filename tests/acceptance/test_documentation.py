@@ -96,6 +96,19 @@ def test_the_quickstarts_commands_run(recollect_with_model):
     assert "I don't have information" in outputs['ask "Does the company pay for a gym membership?"']
 
 
+def test_the_python_of_the_page_on_tenants_runs(recollect, tmp_path):
+    (code,) = blocks("docs/how-to/tenants.md", "python")
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=recollect.environment,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_links_between_pages_lead_somewhere():
     pages = [
         *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
