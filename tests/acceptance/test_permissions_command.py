@@ -37,6 +37,22 @@ def test_query_and_ask_as_somebody_else(guarded):
     assert "Salaries" in guarded("query", "salaries paid", *ANN, "--context").out
 
 
+def test_everything_that_somebody_may_read_at_once(guarded):
+    (guarded.folder / "board.jsonl").write_text('{"content": "Salaries of the board are paid late.", "source": "b"}')
+    guarded("import", "board.jsonl", "--collection", "board")
+    guarded("grants", "collection", "--collection", "board", "--reader", "role:driver")
+
+    def found(*options: str) -> set[tuple[str, str]]:
+        results = guarded("query", "salaries", "--everywhere", "--json", *options).json["results"]
+        return {(one["collection"], one["source"]) for one in results}
+
+    assert {("board", "b"), ("default", "hr/pay.txt")} <= found()
+    assert ("board", "b") in found(*EVE) and ("default", "hr/pay.txt") not in found(*EVE)
+    assert ("default", "hr/pay.txt") in found(*ANN) and ("board", "b") not in found(*ANN)
+    assert "board" in guarded("query", "salaries", "--everywhere").out
+    assert "--everywhere" in guarded("query", "salaries", "--everywhere", "--collection", "board", status=2).err
+
+
 def test_grants_are_listed_changed_and_taken_back(guarded):
     (pay,) = guarded("grants", "list", "hr/pay.txt", "--json").json["documents"]
     assert (pay["grants"], pay["denials"], pay["inherited"]) == (["department:hr"], [], False)

@@ -13,6 +13,7 @@ from recollect.cli._options import CollectionOption, SearchOptions, command
 from recollect.cli._searching import SessionOptions
 from recollect.cli._session import Session, argument_text
 from recollect.cli._time import TimeOptions
+from recollect.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -39,11 +40,16 @@ def _query(
     where: SessionOptions,
     *,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for, in plain words.")],
+    everywhere: Annotated[
+        bool, typer.Option("--everywhere", help="Search every collection together, or all that --as may read.")
+    ] = False,
 ) -> int:
     """Find the passages that answer a question."""
     from recollect.retrieval.validation import validate
 
     budget.require_consistent()
+    if everywhere and (budget.context or where.in_session is not None or session.names_collection):
+        raise UsageError("--everywhere goes with neither --context nor --session nor --collection.")
 
     retrieval = session.config.retrieval
     principal, search = access.asker(search)
@@ -63,7 +69,10 @@ def _query(
             )
             show_context(session, question, shown, collection=searched.name)
             return 0
-        reply = searched.search(question, options, as_of=as_of)
+        if everywhere:
+            reply = rag.augment_context(question, principal, options, as_of=as_of)
+        else:
+            reply = searched.search(question, options, as_of=as_of)
         if session.json:
             session.emit(as_json(reply))
         else:
