@@ -299,6 +299,9 @@ class RAGConfig(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="RECOLLECT_", env_nested_delimiter="__", extra="forbid", frozen=True)
 
     collection: str = Field(DEFAULT_COLLECTION, description="The collection that is used where none is named.")
+    tenant: str | None = Field(
+        None, min_length=1, description="Whose knowledge, where no tenant is named: by name or number; None: default."
+    )
     language: str = Field("en", description="Language of new collections (ISO 639-1).")
     chunking: ChunkingConfig = ChunkingConfig()
     embedding: EmbeddingConfig = Field(default_factory=EmbeddingConfig)

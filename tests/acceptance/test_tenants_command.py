@@ -68,3 +68,16 @@ def test_db_check_says_whether_isolation_is_in_force(recollect, recollect_embedd
             "login": login,
             "unguarded": [],
         }
+
+
+def test_every_command_works_for_the_tenant_that_is_named(recollect, office: Path):
+    recollect("tenants", "create", "acme")
+    recollect("ingest", office, "--tenant", "acme")
+    assert recollect("status", "--json").json["total_documents"] == 0
+    assert recollect("--tenant", "acme", "status", "--json").json["total_documents"] == 4
+    found = recollect("query", "annual leave", "--tenant", "2", "--json").json["results"]
+    assert found[0]["source"] == "hr/leave.md"
+    assert recollect("query", "annual leave", "--json").json["results"] == []
+    assert "no tenant 'nobody'" in recollect("query", "annual leave", "--tenant", "nobody", status=1).err
+    recollect("tenants", "suspend", "acme")
+    assert "is suspended" in recollect("query", "annual leave", "--tenant", "acme", status=1).err

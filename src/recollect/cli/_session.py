@@ -41,6 +41,14 @@ class GlobalOptions:
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A TOML file of settings.", rich_help_panel=_PANEL)
     ] = None
+    tenant: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TENANT",
+            help="Whose knowledge, by name or number; by default the store's own.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document and nothing else.", rich_help_panel=_PANEL)
     ] = False
@@ -87,6 +95,7 @@ class Session:
             data_dir=own.data_dir or before.options.data_dir,
             dsn=own.dsn or before.options.dsn,
             config=own.config or before.options.config,
+            tenant=own.tenant or before.options.tenant,
             json=own.json or before.options.json,
             verbose=own.verbose or before.options.verbose,
         )
@@ -113,6 +122,8 @@ class Session:
         if self.options.dsn is not None:
             storage["dsn"] = self.options.dsn
         overrides: dict[str, Mapping[str, Any] | str] = {"storage": storage} if storage else {}
+        if self.options.tenant is not None:
+            overrides["tenant"] = argument_text(self.options.tenant)
         if self._collection is not None:
             overrides["collection"] = self._collection
         return RAGConfig.load(self.options.config, **overrides)

@@ -93,10 +93,10 @@ def _show_list(session: Session, tenants: list[Tenant]) -> None:
     session.out.print(table)
 
 
-def _show(session: Session, *, tenant: _Name) -> int:
+def _show(session: Session, *, wanted: _Name) -> int:
     """Show a tenant, what it stores and how much it may."""
     with session.pipeline() as rag:
-        found = rag.get_tenant(argument_text(tenant))
+        found = rag.get_tenant(argument_text(wanted))
         shared = rag.shared_collections(found.tenant_id)
     if session.json:
         reads = [{"tenant": one.tenant_name, "collection": one.collection, "active": one.active} for one in shared]
@@ -114,24 +114,24 @@ def _show(session: Session, *, tenant: _Name) -> int:
     return 0
 
 
-def _suspend(session: Session, *, tenant: _Name) -> int:
+def _suspend(session: Session, *, wanted: _Name) -> int:
     """Refuse every search and write of a tenant, which keeps what it has."""
     with session.pipeline() as rag:
-        found = rag.suspend_tenant(argument_text(tenant))
+        found = rag.suspend_tenant(argument_text(wanted))
     return _told(session, found, f"{found.name!r} is suspended: it can neither be searched nor written to.")
 
 
-def _resume(session: Session, *, tenant: _Name) -> int:
+def _resume(session: Session, *, wanted: _Name) -> int:
     """Take the suspension of a tenant back."""
     with session.pipeline() as rag:
-        found = rag.resume_tenant(argument_text(tenant))
+        found = rag.resume_tenant(argument_text(wanted))
     return _told(session, found, f"{found.name!r} is active.")
 
 
 def _set_quota(
     session: Session,
     *,
-    tenant: _Name,
+    wanted: _Name,
     max_documents: _Documents = None,
     max_chunks: _Chunks = None,
     max_bytes: _Bytes = None,
@@ -140,7 +140,7 @@ def _set_quota(
     if max_documents is None and max_chunks is None and max_bytes is None:
         raise UsageError("Name a quota: --max-documents N, --max-chunks N or --max-bytes N; none takes it away.")
     with session.pipeline() as rag:
-        found = rag.get_tenant(argument_text(tenant))
+        found = rag.get_tenant(argument_text(wanted))
         found = rag.set_tenant_quota(found.tenant_id, _changed(found.quota, max_documents, max_chunks, max_bytes))
     words = [
         f"{'any number of' if limit is None else f'{limit:,}'} {name.removeprefix('max_')}"
@@ -152,12 +152,12 @@ def _set_quota(
 def _export(
     session: Session,
     *,
-    tenant: _Name,
+    wanted: _Name,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to write; a new or empty one.")],
 ) -> int:
     """Write everything of a tenant into a folder: documents with vectors, conversations, and all other rows."""
     with session.pipeline() as rag:
-        done = rag.export_tenant(argument_text(tenant), folder)
+        done = rag.export_tenant(argument_text(wanted), folder)
     if session.json:
         session.emit({"export": _export_json(done)})
         return 0
@@ -174,14 +174,14 @@ def _export(
 def _erase(
     session: Session,
     *,
-    tenant: _Name,
+    wanted: _Name,
     reason: Annotated[str | None, typer.Option(help="Why, for the receipt.")] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> int:
     """Remove a tenant with everything that belongs to it, for good."""
     why = None if reason is None else argument_text(reason)
     with session.pipeline() as rag:
-        found = rag.get_tenant(argument_text(tenant))
+        found = rag.get_tenant(argument_text(wanted))
         session.confirm(f"Erase {found.name!r} with its {found.documents:,} documents for good?", yes=yes)
         receipt = rag.erase_tenant(found.tenant_id, actor=whoever(), reason=why)
     if session.json:
@@ -198,34 +198,34 @@ def _erase(
 def _share(
     session: Session,
     *,
-    tenant: _Name,
+    wanted: _Name,
     collection: Annotated[str, typer.Argument(metavar="COLLECTION", help="Of that tenant.")],
     reader: Annotated[str, typer.Argument(metavar="READER", help="The tenant that reads it, by name or number.")],
 ) -> int:
     """Let another tenant read a collection ([rag.multi_tenant] isolation_level = "shared")."""
-    return _sharing(session, tenant, collection, reader, lambda rag: rag.share_collection, "may read")
+    return _sharing(session, wanted, collection, reader, lambda rag: rag.share_collection, "may read")
 
 
 def _unshare(
     session: Session,
     *,
-    tenant: _Name,
+    wanted: _Name,
     collection: Annotated[str, typer.Argument(metavar="COLLECTION", help="Of that tenant.")],
     reader: Annotated[str, typer.Argument(metavar="READER", help="The tenant that reads it, by name or number.")],
 ) -> int:
     """Keep another tenant from a collection again."""
-    return _sharing(session, tenant, collection, reader, lambda rag: rag.unshare_collection, "no longer reads")
+    return _sharing(session, wanted, collection, reader, lambda rag: rag.unshare_collection, "no longer reads")
 
 
 def _sharing(
     session: Session,
-    tenant: str,
+    owner: str,
     collection: str,
     reader: str,
     method: Callable[[RAGPipeline], Callable[[str, str, str], bool | None]],
     words: str,
 ) -> int:
-    given = [argument_text(text) for text in (tenant, collection, reader)]
+    given = [argument_text(text) for text in (owner, collection, reader)]
     with session.pipeline() as rag:
         method(rag)(given[0], given[1], given[2])
     if session.json:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recollect.config import DEFAULT_COLLECTION
-from recollect.pipeline.parts import Parts, scope_of
+from recollect.pipeline.parts import Parts
 from recollect.pipeline.status import PipelineStatus, read_status
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ class Administration:
         from recollect.errors import ConflictError
 
         wanted = name or self.config.collection
-        found = self._parts.store.collections.find(scope_of(tenant_id), wanted)
+        found = self._parts.store.collections.find(self._parts.scope_of(tenant_id), wanted)
         if found is not None:
             return found
         try:
             return self.create_collection(wanted, tenant_id=tenant_id)
         except ConflictError:  # another process was faster
-            return self._parts.store.collections.get(scope_of(tenant_id), wanted)
+            return self._parts.store.collections.get(self._parts.scope_of(tenant_id), wanted)
 
     def create_collection(
         self,
@@ -71,7 +71,7 @@ class Administration:
         """
         made = self._parts.collection_settings(language=language, chunking=chunking, token_vectors=token_vectors)
         return self._parts.store.collections.create(
-            scope_of(tenant_id),
+            self._parts.scope_of(tenant_id),
             name,
             embedding_model=made.embedding_model,
             embedding_dimension=made.embedding_dimension,
@@ -91,7 +91,7 @@ class Administration:
         Raises:
             NotFoundError: There is none of that name.
         """
-        self._parts.store.collections.delete(scope_of(tenant_id), name)
+        self._parts.store.collections.delete(self._parts.scope_of(tenant_id), name)
 
     # Documents
 
@@ -140,8 +140,8 @@ class Administration:
         Raises:
             NotFoundError: One of them does not exist; then none is closed.
         """
-        ids = [self._parts.store.documents.resolve(scope_of(tenant_id), document) for document in documents]
-        return self._parts.store.writer.close(scope_of(tenant_id), ids)
+        ids = [self._parts.store.documents.resolve(self._parts.scope_of(tenant_id), document) for document in documents]
+        return self._parts.store.writer.close(self._parts.scope_of(tenant_id), ids)
 
     # The store as a whole
 
@@ -152,7 +152,7 @@ class Administration:
 
     def check(self, tenant_id: int | None = None) -> list[Finding]:
         """Everything in the store that contradicts itself; an empty list for a sound one."""
-        return self._parts.store.status.check(scope_of(tenant_id))
+        return self._parts.store.status.check(self._parts.scope_of(tenant_id))
 
     def verify(
         self,
@@ -185,5 +185,5 @@ class Administration:
 
         whole = tenant_id is None and collection is None
         return make_verifier(self._parts, on_progress=on_progress).run(
-            None if whole else [scope_of(tenant_id)], collection=collection, repair=repair, deep=deep
+            None if whole else [self._parts.scope_of(tenant_id)], collection=collection, repair=repair, deep=deep
         )

@@ -13,7 +13,6 @@ from recollect.evaluation.as_each import AsEachResult, run_as_each
 from recollect.evaluation.case_options import options_of
 from recollect.evaluation.rag_test import Found
 from recollect.evaluation.rights import CollectionRights, DocumentRights
-from recollect.pipeline.parts import scope_of
 from recollect.store.access import PermissionChange
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ def give_permissions(
         given = permissions[pattern]
         # Denials alone leave the grants what they are.
         change = PermissionChange(add=given, only=bool(given.grants))
-        rag.store.access.change(scope_of(tenant_id), document_ids, change)
+        rag.store.access.change(rag.scope_of(tenant_id), document_ids, change)
     return sum(map(len, chosen.values()))
 
 
@@ -138,7 +137,7 @@ class _Engine:
         return _shown(answer)
 
     def rights(self, tenant_id: int | None) -> CollectionRights:
-        rag, scope = self._rag, scope_of(tenant_id)
+        rag, scope = self._rag, self._rag.scope_of(tenant_id)
         access = rag.collection_access(self._collection, tenant_id=tenant_id)
 
         @cache
@@ -161,7 +160,7 @@ class _Engine:
             collection=self._collection, after=after, limit=_PAGE_DOCUMENTS, tenant_id=tenant_id
         ):
             after = page[-1].document_id
-            told = self._rag.store.access.of_documents(scope_of(tenant_id), [one.document_id for one in page])
+            told = self._rag.store.access.of_documents(self._rag.scope_of(tenant_id), [one.document_id for one in page])
             found += map(_rights, told)
         return tuple(found)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from recollect.errors import NotFoundError, UsageError
 from recollect.model.history import CleanupReport, VersionDiff
 from recollect.model.time import read_duration
-from recollect.pipeline.parts import Parts, scope_of
+from recollect.pipeline.parts import Parts
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
@@ -115,7 +115,7 @@ class History:
         Raises:
             NotFoundError: There is no such document or version.
         """
-        scope = scope_of(tenant_id)
+        scope = self._parts.scope_of(tenant_id)
         document_id = self._parts.store.documents.resolve(scope, document)
         return self._parts.store.history.restore(scope, document_id, version, actor=actor)
 
@@ -131,7 +131,7 @@ class History:
             NotFoundError: There is no such document, or it is deleted.
             UsageError: ``ttl`` is no length of time.
         """
-        scope = scope_of(tenant_id)
+        scope = self._parts.scope_of(tenant_id)
         lifetime = None if ttl is None else read_duration(ttl, name="ttl")
         document_id = self._parts.store.documents.resolve(scope, document)
         if not self._parts.store.expiry.set_lifetime(scope, document_id, lifetime):
@@ -161,7 +161,7 @@ class History:
             NotFoundError: One of them does not exist; then none is erased.
             UsageError: A conversation that quotes them was embedded with another model than the configured one.
         """
-        scope, store = scope_of(tenant_id), self._parts.store
+        scope, store = self._parts.scope_of(tenant_id), self._parts.store
         ids = [store.documents.resolve(scope, document) for document in documents]
         # Before the documents: interrupted here, the same call finds what is left to do.
         quotes = store.quotes.of_documents(scope, ids)
@@ -201,7 +201,7 @@ class History:
             limit: Records at most.
             tenant_id: Whose; None: the default tenant's.
         """
-        return self._parts.store.audit.page(scope_of(tenant_id), action=action, before=before, limit=limit)
+        return self._parts.store.audit.page(self._parts.scope_of(tenant_id), action=action, before=before, limit=limit)
 
     def cleanup_expired(self, *, collection: str | None = None, tenant_id: int | None = None) -> int:
         """Close every document whose time is over; searches leave them out without it.
@@ -216,7 +216,7 @@ class History:
         Raises:
             NotFoundError: There is no such collection.
         """
-        scope, store = scope_of(tenant_id), self._parts.store
+        scope, store = self._parts.scope_of(tenant_id), self._parts.store
         place = None if collection is None else store.collections.get(scope, collection).collection_id
         return store.expiry.close_all(scope, place)
 
@@ -229,7 +229,7 @@ class History:
         """
         from recollect.pipeline.upkeep import clean_up
 
-        return clean_up(self._parts.store, self.config.temporal, scope_of(tenant_id))
+        return clean_up(self._parts.store, self.config.temporal, self._parts.scope_of(tenant_id))
 
     def diff_evidence(
         self,

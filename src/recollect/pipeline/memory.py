@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from recollect.model.memory import Episode, RecallOptions, Recollection, Remembered, SessionRecord, Turn
 from recollect.pipeline.history import LIBRARY
-from recollect.pipeline.parts import Parts, scope_of
+from recollect.pipeline.parts import Parts
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -327,4 +327,4 @@ class Conversations:
         )
 
     def _note_shown(self, tenant_id: int | None, episode_ids: Sequence[int]) -> None:
-        self.query_patterns.record(scope_of(tenant_id), episode_ids)
+        self.query_patterns.record(self._parts.scope_of(tenant_id), episode_ids)

@@ -73,6 +73,7 @@ class Parts:
         self._lock = threading.RLock()
         self._embedder_lock = threading.Lock()
         self._store: Store | None = None
+        self._named_tenant: int | None = None
         self._searcher: Searcher | None = None
         self._memories: dict[int, Memory] = {}
         self._terms: dict[int, TurnTerms] = {}
@@ -93,6 +94,7 @@ class Parts:
                 self._store.close()
             self._searcher = self._store = self._patterns = self._upkeep = None
             self._memories = {}
+            self._named_tenant = None
             self._questions = {}
 
     def scope(self, tenant_id: int | None, as_of: Moment | None = None, *, principal: Principal | None = None) -> Scope:
@@ -101,7 +103,7 @@ class Parts:
         Raises:
             UsageError: ``as_of`` is no time, or ``principal`` no `Principal`.
         """
-        scope = scope_of(tenant_id, as_of)
+        scope = self.scope_of(tenant_id, as_of)
         if principal is not None and not isinstance(principal, Principal):
             raise UsageError(f"principal must be a recollect.Principal, not {principal!r}.")
         match self._config.access.mode:
@@ -111,6 +113,30 @@ class Parts:
                 return replace(scope, ranked_for=principal)
             case _:
                 return scope
+
+    def scope_of(self, tenant_id: int | None, as_of: Moment | None = None) -> Scope:
+        """A tenant's knowledge as of a time (without a zone: UTC), all of it.
+
+        Args:
+            tenant_id: None: the configured one (``[rag] tenant``), or else the store's own.
+            as_of: None: the present.
+
+        Raises:
+            UsageError: ``as_of`` is no time.
+            NotFoundError: There is no such tenant as is configured.
+        """
+        moment = None if as_of is None else read_time(as_of, name="as_of")
+        return Scope(tenant_id=self._default_tenant if tenant_id is None else tenant_id, as_of=moment)
+
+    @property
+    def _default_tenant(self) -> int:
+        named = self._config.tenant
+        if named is None:
+            return DEFAULT_TENANT_ID
+        with self._lock:
+            if self._named_tenant is None:
+                self._named_tenant = self.store.tenants.number(named)
+            return self._named_tenant
 
     @property
     def store(self) -> Store:
@@ -423,13 +449,3 @@ def _expiry_policy(config: RAGConfig) -> ExpiryPolicy:
         default_ttl=None if ttl is None else read_duration(ttl, name="rag.temporal.default_ttl"),
         preserve_tags=temporal.preserve_tags,
     )
-
-
-def scope_of(tenant_id: int | None, as_of: Moment | None = None) -> Scope:
-    """A tenant's knowledge as of a time (without a zone: UTC); None: the default tenant's, the present.
-
-    Raises:
-        UsageError: ``as_of`` is no time.
-    """
-    moment = None if as_of is None else read_time(as_of, name="as_of")
-    return Scope(tenant_id=DEFAULT_TENANT_ID if tenant_id is None else tenant_id, as_of=moment)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import NotFoundError, UsageError
 from recollect.model.principal import Permissions, read_permissions, read_token
-from recollect.pipeline.parts import Parts, scope_of
+from recollect.pipeline.parts import Parts
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
@@ -105,7 +105,7 @@ class Permitting:
         Raises:
             NotFoundError: One of them does not exist.
         """
-        scope = scope_of(tenant_id)
+        scope = self._parts.scope_of(tenant_id)
         return self._parts.store.access.of_documents(scope, self._resolved(scope, documents))
 
     def collection_access(self, collection: str | None = None, *, tenant_id: int | None = None) -> CollectionAccess:
@@ -114,7 +114,7 @@ class Permitting:
         Raises:
             NotFoundError: There is no such collection.
         """
-        scope = scope_of(tenant_id)
+        scope = self._parts.scope_of(tenant_id)
         place = self._parts.store.collections.get(scope, collection or self.config.collection)
         return self._parts.store.access.of_collection(scope, place)
 
@@ -140,7 +140,7 @@ class Permitting:
             NotFoundError: There is no such collection.
             UsageError: A grant is none.
         """
-        scope = scope_of(tenant_id)
+        scope = self._parts.scope_of(tenant_id)
         place = self._parts.store.collections.get(scope, collection or self.config.collection)
         self._parts.store.access.set_collection(
             scope,
@@ -204,7 +204,7 @@ class Permitting:
         collection: str | None,
         tenant_id: int | None,
     ) -> int:
-        scope, access = scope_of(tenant_id), self._parts.store.access
+        scope, access = self._parts.scope_of(tenant_id), self._parts.store.access
         ids = self._resolved(scope, documents)
         if ids and (source is not None or collection is not None):
             raise UsageError("Documents, or a source, or a collection: say for one of them who may read.")

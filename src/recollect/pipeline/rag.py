@@ -18,7 +18,7 @@ from recollect.pipeline.feedback import Feedback
 from recollect.pipeline.history import History
 from recollect.pipeline.ingesting import index_if_due, ingest_documents_into, ingest_paths_into
 from recollect.pipeline.memory import Conversations
-from recollect.pipeline.parts import DownloadProgress, Parts, scope_of
+from recollect.pipeline.parts import DownloadProgress, Parts
 from recollect.pipeline.permissions import Permitting
 from recollect.pipeline.tenants import Tenancy
 
@@ -136,7 +136,7 @@ class RAGPipeline(Administration, Permitting, Tenancy, Conversations, SemanticMe
         principal: Principal | None = None,
     ) -> list[IngestResult]:
         """Store documents, as `ingest` does each, in batches that are transactions; any number, from any iterable."""
-        scope = scope_of(tenant_id)
+        scope = self._parts.scope_of(tenant_id)
         place = self._writable(collection, tenant_id, principal)
         return ingest_documents_into(self._parts, scope, place, documents, force=force)
 
@@ -174,7 +174,7 @@ class RAGPipeline(Administration, Permitting, Tenancy, Conversations, SemanticMe
             NotFoundError: A path does not exist.
             ProviderError: The embedding model failed.
         """
-        scope = scope_of(tenant_id)
+        scope = self._parts.scope_of(tenant_id)
         place = self._writable(collection, tenant_id, principal)
         return ingest_paths_into(
             self._parts,
@@ -218,7 +218,7 @@ class RAGPipeline(Administration, Permitting, Tenancy, Conversations, SemanticMe
         """
         from recollect.ingest.transfer import Importer
 
-        scope = scope_of(tenant_id)
+        scope = self._parts.scope_of(tenant_id)
         place = self._writable(collection, tenant_id, principal)
         preparer = self._parts.preparer(scope, place)
         importer = Importer(

@@ -33,6 +33,14 @@ class Tenancy:
     config: RAGConfig
     _parts: Parts
 
+    def scope_of(self, tenant_id: int | None = None) -> Scope:
+        """All that a tenant knows at present; None: the configured tenant (``[rag] tenant``), or else the store's own.
+
+        Raises:
+            NotFoundError: There is no such tenant as is configured.
+        """
+        return self._parts.scope_of(tenant_id)
+
     def create_tenant(self, name: str, *, quota: TenantQuota | None = None) -> Tenant:
         """Make a tenant: somebody whose knowledge no other tenant sees.
 
