@@ -140,7 +140,8 @@ def test_two_ingests_at_once_leave_no_duplicates(recollect, write):
         assert process.returncode == 0, errors
     status = recollect("status", "--json").json
     assert (status["total_documents"], status["total_chunks"]) == (120, 120)
-    assert recollect("db", "check", "--json").json == {"ok": True, "findings": []}
+    checked = recollect("db", "check", "--json").json
+    assert (checked["ok"], checked["findings"], checked["isolation"]["in_force"]) == (True, [], True)
 
 
 def many_files(write, count: int = 1500):

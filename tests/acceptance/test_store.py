@@ -80,7 +80,8 @@ def test_the_embedded_store_from_backup_to_restore(recollect_embedded, office, t
     assert "has documents" in recollect("db", "restore", backup, status=1).err
     recollect("db", "restore", backup, "--force")
     assert recollect("query", "annual leave", "--json").json["results"] == before
-    assert recollect("db", "check").out == "The store is sound.\n"
+    sound = "The store is sound.\nRow-level security keeps tenants apart (role recollect_app).\n"
+    assert recollect("db", "check").out == sound
     assert recollect("db", "restore", tmp_path / "missing", status=1).err.startswith("Error: There is no backup")
 
 

@@ -46,7 +46,8 @@ def test_damage_is_told_mended_and_gone(recollect, office, damage):
     assert "✓ 4 mended: chunks without a vector" in mended.out
     assert "The store is sound again" in mended.out
     assert recollect("db", "verify", "--repair", "--json").json["clean"] is True
-    assert recollect("db", "check").out == "The store is sound.\n"
+    sound = "The store is sound.\nRow-level security keeps tenants apart (role recollect_app).\n"
+    assert recollect("db", "check").out == sound
     assert recollect("query", "annual leave", "--json").json["results"] == before
 
 
