@@ -15,7 +15,8 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -47,11 +48,13 @@ def main() -> None:
         _report(arguments, alone, among)
 
 
-def _opened(folder: Path) -> MultiTenantRAG:
+@contextmanager
+def _opened(folder: Path) -> Iterator[MultiTenantRAG]:
     config = RAGConfig.load(
         storage={"data_dir": folder, "dsn": None}, retrieval={"probe_rate": 0.0}, chunking={"strategy": "paragraph"}
     )
-    return MultiTenantRAG(RAGPipeline(config, embedder=HashingEmbedder(DIMENSION)))
+    with RAGPipeline(config, embedder=HashingEmbedder(DIMENSION)) as pipeline:
+        yield MultiTenantRAG(pipeline)
 
 
 def _words(rng: np.random.Generator, count: int) -> list[str]:
