@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from importlib.metadata import version
 
 import pytest
@@ -7,6 +9,12 @@ import pytest
 
 def test_version(recollect):
     assert recollect("--version").out == f"recollect {version('recollect')}\n"
+
+
+def test_the_package_can_be_run_as_a_module(recollect):
+    command = [sys.executable, "-m", "recollect", "--version"]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", env=recollect.environment, check=True)
+    assert done.stdout == recollect("--version").out
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["ingest", "--help"], ["db", "restore", "-h"]])

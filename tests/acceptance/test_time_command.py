@@ -86,6 +86,7 @@ def test_history_diff_and_restore(recollect, changed):
     history = recollect("documents", "history", "hr/leave.md", "--json").json
     assert [one["version"] for one in history["versions"]] == [1, 2]
     assert history["versions"][1]["known_to"] is None
+    assert recollect("history", "hr/leave.md", "--json").json == history
     assert "now" in recollect("documents", "history", "hr/leave.md").out
     shown = recollect("documents", "diff", "hr/leave.md").out
     assert "-Every employee has 30 days" in shown and "+Every employee has 33 days" in shown

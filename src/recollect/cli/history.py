@@ -27,6 +27,11 @@ def register(app: typer.Typer) -> None:
     command(app, "receipts")(_receipts)
 
 
+def register_history(app: typer.Typer) -> None:
+    """Add ``recollect history``, short for ``recollect documents history``."""
+    command(app, "history")(_history)
+
+
 def whoever() -> str:
     """The name of the user who runs the command, for the audit."""
     try:

@@ -67,6 +67,7 @@ for register in (
         why_not.register,
         ask.register,
         diff.register,
+        history.register_history,
         status.register,
         transfer.register,
     ),
