@@ -91,11 +91,11 @@ def test_deleting_a_session_leaves_nothing_of_it(store: Store):
     store.memory.append(SCOPE, other, [prepared("c", 2)], after=0)
     ids = [episode.episode_id for episode in store.memory.turns(SCOPE, "s")]
     store.memory.note_retrievals(SCOPE, dict.fromkeys(ids, 3), at=session.created_at)
-    assert store.memory.delete_session(SCOPE, "s") == 2
+    assert store.memory.delete_session(SCOPE, "s", actor="somebody") == 2
     tables = ("sessions", "episodes", "episode_vectors", "episode_lexical", "session_terms", "episode_retrievals")
     assert [counted(store, table) for table in tables] == [1, 1, 1, 1, 1, 0]
     with pytest.raises(NotFoundError):
-        store.memory.delete_session(SCOPE, "s")
+        store.memory.delete_session(SCOPE, "s", actor="somebody")
     with pytest.raises(NotFoundError, match="deleted"):
         store.memory.append(SCOPE, session, [prepared("d")], after=2)
     # A session of the same name is another one: what was prepared for the old one is not put into it.
