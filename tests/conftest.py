@@ -27,8 +27,8 @@ settings.register_profile("dev", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
-# What a shell starts in the background ignores interrupts and hands that on: programs that a test starts, and interrupts,
-# would never hear of it.
+# What a shell starts in the background ignores interrupts and hands that on: programs that a test starts and
+# interrupts would never hear of it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
