@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli._options import command
+from recollect.cli._receipts import BeforeReceipt, ReceiptLimit, show_receipts
 from recollect.cli._session import Session, argument_text
 
 if TYPE_CHECKING:
-    from recollect.model.history import DocumentHistory, ErasureReceipt, VersionDiff, VersionRecord
+    from recollect.model.history import AuditRecord, DocumentHistory, ErasureReceipt, VersionDiff, VersionRecord
 
 _OPTIONAL = (("Event", "event_time"), ("until", "event_end"), ("Expires", "expires_at"))
 _Document = Annotated[str, typer.Argument(metavar="ID", help="A document, by id or by source.")]
@@ -182,30 +183,15 @@ def _ttl(
     return 0
 
 
-def _receipts(
-    session: Session,
-    *,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Receipts at most.")] = 20,
-    before: Annotated[int | None, typer.Option(min=1, help="Only receipts before this one: the next page.")] = None,
-) -> int:
+def _receipts(session: Session, *, limit: ReceiptLimit = 20, before: BeforeReceipt = None) -> int:
     """List the receipts of erasures, newest first."""
-    with session.pipeline() as rag:
-        records = rag.list_audit(action="erase", limit=limit, before=before)
-    if session.json:
-        found = [
-            {"receipt_id": one.audit_id, "erased_at": one.at.isoformat(), "erased_by": one.actor, **one.details}
-            for one in records
-        ]
-        session.emit({"receipts": found})
-        return 0
-    for one in records:
-        documents = ", ".join(str(document["document_id"]) for document in one.details.get("documents", ()))
-        session.out.print(
-            f"{one.audit_id}  {moment_text(one.at)}  {one.actor}  documents {documents or 'none'}", highlight=False
-        )
-    if not records:
-        session.out.print("Nothing has been erased.")
-    return 0
+    return show_receipts(
+        session, "erase", limit=limit, before=before, describe=_erased_documents, nothing="Nothing has been erased."
+    )
+
+
+def _erased_documents(record: AuditRecord) -> str:
+    return f"documents {', '.join(str(one['document_id']) for one in record.details.get('documents', ())) or 'none'}"
 
 
 def receipt_as_json(receipt: ErasureReceipt) -> dict[str, Any]:

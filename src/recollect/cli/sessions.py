@@ -11,6 +11,7 @@ import typer
 
 from recollect.cli import _document_sessions
 from recollect.cli._options import command
+from recollect.cli._receipts import BeforeReceipt, ReceiptLimit, show_receipts
 from recollect.cli._session import Session, argument_text
 from recollect.cli._turns import moment_json, moment_words, turn_json
 from recollect.cli.history import whoever
@@ -18,6 +19,7 @@ from recollect.errors import NotFoundError
 
 if TYPE_CHECKING:
     from recollect.model.document_session import DocumentSession
+    from recollect.model.history import AuditRecord
     from recollect.model.memory import Episode, SessionRecord
     from recollect.pipeline import RAGPipeline
     from recollect.store.documents import DocumentRecord
@@ -166,28 +168,15 @@ def _forget(
     return 0
 
 
-def _receipts(
-    session: Session,
-    *,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Receipts at most.")] = 20,
-    before: Annotated[int | None, typer.Option(min=1, help="Only receipts before this one: the next page.")] = None,
-) -> int:
+def _receipts(session: Session, *, limit: ReceiptLimit = 20, before: BeforeReceipt = None) -> int:
     """List the receipts of removed conversations and turns, newest first."""
-    with session.pipeline() as rag:
-        records = rag.list_audit(action="forget", limit=limit, before=before)
-    if session.json:
-        receipts = [
-            {"receipt_id": one.audit_id, "erased_at": one.at.isoformat(), "erased_by": one.actor, **one.details}
-            for one in records
-        ]
-        session.emit({"receipts": receipts})
-        return 0
-    for one in records:
-        counts = f"turns {one.details['turns']:,}, facts {one.details['facts']:,}"
-        session.out.print(f"{one.audit_id}  {moment_words(one.at)}  {one.actor}  {counts}", highlight=False)
-    if not records:
-        session.out.print("Nothing has been removed.")
-    return 0
+    return show_receipts(
+        session, "forget", limit=limit, before=before, describe=_removed_turns, nothing="Nothing has been removed."
+    )
+
+
+def _removed_turns(record: AuditRecord) -> str:
+    return f"turns {record.details['turns']:,}, facts {record.details['facts']:,}"
 
 
 def _session_json(record: SessionRecord) -> dict[str, Any]:
