@@ -16,7 +16,8 @@
     ├── StoreError            the database
     │   ├── StoreUnavailableError   it cannot be started or reached
     │   ├── SchemaVersionError      it was written by a newer recollect
-    │   └── StoreCorruptError       it is inconsistent
+    │   ├── StoreCorruptError       it is inconsistent
+    │   └── IsolationError          it has several tenants, and the database does not keep them apart
     └── ProviderError         an embedding or language model
         └── ModelUnavailableError   its weights cannot be fetched or loaded
 
@@ -113,6 +114,10 @@ class SchemaVersionError(StoreError):
 
 class StoreCorruptError(StoreError):
     """The store's contents contradict each other."""
+
+
+class IsolationError(StoreError):
+    """The database does not keep tenants apart, and there are several, or would be."""
 
 
 class ProviderError(RecollectError):

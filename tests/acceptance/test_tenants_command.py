@@ -67,6 +67,7 @@ def test_db_check_says_whether_isolation_is_in_force(recollect, recollect_embedd
             "role": "recollect_app",
             "login": login,
             "unguarded": [],
+            "remedy": [],
         }
 
 

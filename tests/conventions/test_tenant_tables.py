@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from recollect.store.database import APPLICATION_ROLE
+from recollect.store.dsn import APPLICATION_ROLE
 from recollect.store.store import Store
 from recollect.store.tenant_rows import DERIVED
 from recollect.store.tenants import tables_in_order

@@ -72,6 +72,7 @@ def _isolation_json(isolation: Isolation) -> dict[str, object]:
         "role": isolation.role,
         "login": isolation.login,
         "unguarded": list(isolation.unguarded),
+        "remedy": list(isolation.remedy),
     }
 
 
@@ -79,10 +80,11 @@ def _show_isolation(session: Session, isolation: Isolation) -> None:
     if isolation.in_force:
         session.out.print(plain(f"Row-level security keeps tenants apart (role {isolation.role})."))
     else:
+        from recollect.store.isolation import remedy_text
+
         session.note(
-            f"Tenants are kept apart by statements alone: row-level security does not bind the role {isolation.role!r} "
-            f"({len(isolation.unguarded)} tables). With one tenant that is no matter; with several, let the program "
-            "work as a role that owns nothing: docs/how-to/tenants.md."
+            f"Row-level security does not bind the role {isolation.role!r} ({len(isolation.unguarded)} tables). With "
+            f"one tenant that is no matter; a second one is refused. {remedy_text(isolation)}"
         )
 
 

@@ -127,11 +127,14 @@ class Isolation:
         role: That the program's statements run as.
         login: That it logged in as; where it is another one, a statement could go back to it.
         unguarded: Tables with tenants' rows that no policy guards from that role; none where isolation is in force.
+        remedy: What an administrator has to run, statement by statement, where it is not. Until then the store serves
+            one tenant.
     """
 
     role: str
     login: str
     unguarded: tuple[str, ...]
+    remedy: tuple[str, ...] = ()
 
     @property
     def in_force(self) -> bool:

@@ -51,6 +51,7 @@ class Tenancy:
         Raises:
             UsageError: The name or a quota is not valid.
             ConflictError: There is one of that name.
+            IsolationError: The database would not keep it apart from the tenant that there is.
         """
         return self._parts.store.tenants.create(name, quota=quota or TenantQuota())
 

@@ -14,12 +14,19 @@ from weakref import WeakKeyDictionary
 import psycopg
 from pgvector.psycopg import register_vector
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from recollect.errors import QuotaExceededError, RecollectError, StoreError, StoreUnavailableError, TenantSuspendedError
+from recollect.errors import (
+    IsolationError,
+    QuotaExceededError,
+    RecollectError,
+    StoreError,
+    StoreUnavailableError,
+    TenantSuspendedError,
+)
 from recollect.model import Scope
+from recollect.store.dsn import APPLICATION_ROLE, require_dsn
 
 Connection = psycopg.Connection[TupleRow]
 
@@ -54,17 +61,14 @@ _REQUIRE_ACTIVE = sql.SQL("; SELECT recollect.require_active({})")
 # So long a connection takes a tenant for active before it asks again. What begins a search asks in its first statement.
 _ACTIVE_SECONDS = 1.0
 _ENTER = sql.SQL("; SELECT recollect.enter_tenant({})")
+_REQUIRE_ISOLATION = sql.SQL("; SELECT recollect.require_isolation()")
 
-#: The role that the program works as: it owns nothing, so that row-level security binds it.
-APPLICATION_ROLE = "recollect_app"
-
-# Where the login may take that role and does not have it already. `db check` says where it may not.
+# Where the login may take that role and does not have it already. From PostgreSQL 16 on, a member of a role need not be
+# allowed to take it. Where it may not, several tenants are refused (`recollect.store.isolation`).
 _TAKE_ROLE = sql.SQL(
-    "SELECT set_config('role', {role}, false) FROM pg_roles "
-    "WHERE rolname = {role} AND rolname <> current_user AND pg_has_role(oid, {right})"
-)
-# From this version on, a member of a role need not be allowed to take it.
-_SET_RIGHT_VERSION = 160000
+    "SELECT set_config('role', {role}, false) FROM pg_roles WHERE rolname = {role} AND rolname <> current_user "
+    "AND pg_has_role(oid, CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'MEMBER' ELSE 'SET' END)"
+).format(role=sql.Literal(APPLICATION_ROLE))
 
 _CONNECT_TIMEOUT_SECONDS = 10
 
@@ -101,6 +105,11 @@ def _translated(exc: psycopg.Error) -> RecollectError:
             return TenantSuspendedError(
                 f"{_message(exc)}. It can neither be searched nor written to until it is resumed."
             )
+        case psycopg.Error(sqlstate="RT003"):
+            return IsolationError(
+                f"The store has several tenants, and {_message(exc)}: nothing is read or written over this connection. "
+                "recollect db check says what an administrator has to do."
+            )
         case psycopg.Error(sqlstate="RT002"):
             return QuotaExceededError(**json.loads(exc.diag.message_detail or "{}"))
     # The driver files these under operational errors, yet the database is well: this statement failed.
@@ -119,29 +128,20 @@ def connect(dsn: str, *, autocommit: bool = True) -> Connection:
     """Open a single connection, outside any pool.
 
     Raises:
-        StoreUnavailableError: The server cannot be reached or refuses the login.
+        StoreUnavailableError: It is no DSN, or the server cannot be reached or refuses the login.
     """
+    require_dsn(dsn)
     try:
         return psycopg.connect(dsn, autocommit=autocommit, connect_timeout=_CONNECT_TIMEOUT_SECONDS)
-    except psycopg.OperationalError as exc:
+    except psycopg.Error as exc:
         raise StoreUnavailableError(
             f"Cannot connect to PostgreSQL: {str(exc).strip()}\nCheck the DSN (--dsn, RECOLLECT_DSN) and the server."
-        ) from exc
-    except psycopg.ProgrammingError as exc:
-        raise StoreUnavailableError(
-            f"Not a PostgreSQL DSN: {str(exc).strip()}. "
-            "It reads postgresql://user:password@host:5432/database or key=value pairs."
         ) from exc
 
 
 def _configure(connection: Connection) -> None:
     connection.execute(_SESSION_SETTINGS)
     register_vector(connection)
-
-
-def application_dsn(dsn: str) -> str:
-    """The same database, to be logged into as the role that owns nothing; the embedded server lets it in."""
-    return make_conninfo(dsn, user=APPLICATION_ROLE)
 
 
 class Database:
@@ -157,6 +157,9 @@ class Database:
         application_dsn: Of a role that owns nothing. None: ``dsn``, whose role changes to `APPLICATION_ROLE` where it
             may.
         even_suspended: Whether what suspended tenants have can be read and written: for those who look after them.
+
+    Raises:
+        StoreUnavailableError: ``dsn`` or ``application_dsn`` is no connection string.
     """
 
     def __init__(
@@ -168,7 +171,7 @@ class Database:
         even_suspended: bool = False,
     ) -> None:
         self.dsn = dsn
-        self.application_dsn = application_dsn or dsn
+        self.application_dsn = require_dsn(application_dsn or dsn)
         self._even_suspended = even_suspended
         self._tenants: WeakKeyDictionary[Connection, tuple[int, float]] = WeakKeyDictionary()
         # Half of the cores, so that two statements of one caller find a core each. They have their own pool: whoever
@@ -203,10 +206,10 @@ class Database:
 
         Raises:
             TenantSuspendedError: The tenant is suspended.
+            IsolationError: There are several tenants, and no policy binds the role that the program works as.
         """
         begin = _BEGIN.format(str(int(scope.tenant_id)))
-        if not self._even_suspended:
-            begin += _ENTER.format(int(scope.tenant_id))
+        begin += _REQUIRE_ISOLATION if self._even_suspended else _ENTER.format(int(scope.tenant_id))
         with translated_errors(), self._connection() as connection:
             _begin(connection, begin)
             try:
@@ -276,8 +279,7 @@ class Database:
         _configure(connection)
         if self._even_suspended:
             connection.execute("SET recollect.even_suspended = on")
-        right = "SET" if connection.info.server_version >= _SET_RIGHT_VERSION else "MEMBER"
-        connection.execute(_TAKE_ROLE.format(role=sql.Literal(APPLICATION_ROLE), right=sql.Literal(right)))
+        connection.execute(_TAKE_ROLE)
 
     @contextmanager
     def _reading(self, scope: Scope, pool: ConnectionPool[Connection]) -> Iterator[Connection]:
@@ -286,8 +288,7 @@ class Database:
             known, fresh_until = self._tenants.get(connection, (None, 0.0))
             if known != tenant or fresh_until < time.monotonic():
                 set_tenant = _SET_TENANT.format(str(tenant))
-                if not self._even_suspended:
-                    set_tenant += _REQUIRE_ACTIVE.format(tenant)
+                set_tenant += _REQUIRE_ISOLATION if self._even_suspended else _REQUIRE_ACTIVE.format(tenant)
                 connection.execute(set_tenant)
                 self._tenants[connection] = (tenant, time.monotonic() + _ACTIVE_SECONDS)
             yield connection

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import LiteralString
 
 import psycopg
 
 from recollect.errors import SchemaVersionError, StoreCorruptError, StoreError
 from recollect.store import sql
-from recollect.store.database import APPLICATION_ROLE, Connection, connect, translated_errors
+from recollect.store.database import Connection, connect, translated_errors
+from recollect.store.dsn import APPLICATION_ROLE
 
 MINIMUM_SERVER_VERSION = 150000
 MINIMUM_VECTOR_VERSION = (0, 8)
@@ -31,13 +32,17 @@ _BOOTSTRAP: LiteralString = """
     )
 """
 
-# The last column: the application's role has what the routines granted it. A restored backup has no grants.
+# The third column: the application's role has what the routines granted it (a restored backup has no grants), and the
+# owner may take it, or cannot give himself that right: the routines would do what they can.
 _STATE: LiteralString = """
     SELECT array_agg(checksum ORDER BY version), (SELECT checksum FROM recollect.schema_routines),
            (SELECT coalesce(bool_and(has_table_privilege(r.oid, 'recollect.tenants', 'SELECT')
+                                     AND (pg_has_role(r.oid, CASE WHEN v.number < 160000 THEN 'MEMBER' ELSE 'SET' END)
+                                          OR NOT pg_has_role(r.oid, 'MEMBER WITH ADMIN OPTION'))
                                      AND r.rolcanlogin >= %(own)s AND p.proleakproof >= %(own)s), NOT %(own)s)
-            FROM pg_roles r, pg_proc p
-            WHERE r.rolname = %(role)s AND p.oid = 'pg_catalog.arrayoverlap(anyarray,anyarray)'::regprocedure)
+            FROM pg_roles r, pg_proc p, (SELECT current_setting('server_version_num')::int) v (number)
+            WHERE r.rolname = %(role)s AND p.oid = 'pg_catalog.arrayoverlap(anyarray,anyarray)'::regprocedure),
+           EXISTS (SELECT FROM recollect.tenants OFFSET 1)
     FROM recollect.schema_migrations
 """
 
@@ -54,10 +59,17 @@ _OWN_SERVER: LiteralString = """
 
 @dataclass(frozen=True, slots=True)
 class MigrationReport:
-    """What `migrate` found and did."""
+    """What `migrate` found and did.
+
+    Attributes:
+        schema_version: Of the store, now.
+        applied: The names of the migrations that were missing.
+        several_tenants: Whether the store has more than the default tenant.
+    """
 
     schema_version: int
     applied: tuple[str, ...]
+    several_tenants: bool = False
 
 
 def code_schema_version() -> int:
@@ -78,15 +90,17 @@ def migrate(dsn: str, *, own_server: bool = False) -> MigrationReport:
         StoreError: The server is too old, or pgvector is missing or too old.
     """
     with connect(dsn) as connection, translated_errors():
-        if _up_to_date(connection, own_server=own_server):
-            return MigrationReport(code_schema_version(), ())
+        state = _read_state(connection, own_server=own_server)
+        if state is not None and state.up_to_date:
+            return MigrationReport(code_schema_version(), (), state.several_tenants)
         connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK_KEY,))
         try:
             _require_server(connection)
             report = _apply(connection)
             if own_server:
                 connection.execute(_OWN_SERVER)
-            return report
+            state = _read_state(connection, own_server=own_server)
+            return replace(report, several_tenants=state is not None and state.several_tenants)
         finally:
             if not connection.closed:
                 connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK_KEY,))
@@ -100,13 +114,22 @@ def _routines_checksum() -> str:
     return _checksum("\n".join(sql.routines()))
 
 
-def _up_to_date(connection: Connection, *, own_server: bool) -> bool:
-    """One cheap query for the usual case, so that opening a store costs no lock."""
+@dataclass(frozen=True, slots=True)
+class _State:
+    up_to_date: bool
+    several_tenants: bool
+
+
+def _read_state(connection: Connection, *, own_server: bool) -> _State | None:
+    """One cheap query for the usual case, so that opening a store costs no lock; None: no store, or an old one."""
     try:
         row = connection.execute(_STATE, {"role": APPLICATION_ROLE, "own": own_server}).fetchone()
     except psycopg.errors.UndefinedTable:
-        return False
-    return row == ([_checksum(text) for _, _, text in sql.migrations()], _routines_checksum(), True)
+        return None
+    if row is None:
+        return None
+    wanted = ([_checksum(text) for _, _, text in sql.migrations()], _routines_checksum(), True)
+    return _State(row[:3] == wanted, row[3])
 
 
 def _require_server(connection: Connection) -> None:

@@ -11,10 +11,10 @@ from recollect.store.acronyms import AcronymRepository
 from recollect.store.audit import AuditRepository
 from recollect.store.collections import CollectionRepository
 from recollect.store.database import Database
-from recollect.store.database import application_dsn as application_login_of
 from recollect.store.dense_index import INDEX_THRESHOLD_CHUNKS, DenseIndexer
 from recollect.store.document_sessions import DocumentSessionRepository
 from recollect.store.documents import DocumentRepository
+from recollect.store.dsn import application_dsn as application_login_of
 from recollect.store.embedded import EmbeddedServer
 from recollect.store.erasure import ErasureRepository
 from recollect.store.expiry import ExpiryRepository
@@ -25,6 +25,7 @@ from recollect.store.feedback import FeedbackRepository
 from recollect.store.forgetting import ForgettingRepository
 from recollect.store.history import HistoryRepository
 from recollect.store.history_index import HistoryIndexer
+from recollect.store.isolation import require_isolation
 from recollect.store.memory import MemoryRepository
 from recollect.store.migrate import migrate
 from recollect.store.past import PastRepository
@@ -59,6 +60,7 @@ class Store:
     Raises:
         StoreUnavailableError: The server cannot be started or reached.
         SchemaVersionError: The store was written by a newer recollect.
+        IsolationError: It has several tenants, and the database does not keep them apart.
     """
 
     def __init__(
@@ -74,9 +76,12 @@ class Store:
         self._server = None if dsn else EmbeddedServer(data_dir)
         try:
             self.dsn: str = dsn or (self._server.start() if self._server else "")
-            self.schema_version = migrate(self.dsn, own_server=self._server is not None).schema_version
+            report = migrate(self.dsn, own_server=self._server is not None)
+            self.schema_version = report.schema_version
             application = application_login_of(self.dsn) if self._server else application_dsn
             self.database = Database(self.dsn, max_connections=max_connections, application_dsn=application)
+            if report.several_tenants:
+                require_isolation(self.database)
         except BaseException:
             self._stop_server()
             raise

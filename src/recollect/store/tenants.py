@@ -18,6 +18,7 @@ from recollect.store.audit import record
 from recollect.store.database import Connection, Database, rows
 from recollect.store.dense_index import drop_index
 from recollect.store.history_index import drop_history_indexes
+from recollect.store.isolation import require_isolation
 from recollect.store.sql import queries
 
 _SQL = queries("tenants")
@@ -51,8 +52,10 @@ class TenantDirectory:
         Raises:
             UsageError: The name is empty, too long, a number, or holds control characters; or a quota is negative.
             ConflictError: There is one of that name.
+            IsolationError: The database would not keep it apart from the tenant that there is.
         """
         _require_name(name)
+        require_isolation(self._database)
         params = {"name": name, **_quota_params(quota)}
         with self._database.autocommit() as connection:
             while not rows(connection, _SQL["create"], params):

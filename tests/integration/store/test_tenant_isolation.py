@@ -11,10 +11,11 @@ import pytest
 from pgvector import HalfVector
 from psycopg import sql
 
-from recollect import Document, RAGPipeline
-from recollect.errors import NotFoundError, RecollectError, StoreError
+from recollect import Document, RAGConfig, RAGPipeline
+from recollect.errors import IsolationError, NotFoundError, RecollectError, StoreError
 from recollect.model import Scope
 from recollect.store.isolation import read_isolation
+from recollect.store.migrate import migrate
 from recollect.store.tenants import tables_in_order
 
 # These must run as the owner, lest the planner leave out the index on lexemes.
@@ -278,45 +279,130 @@ def test_isolation_is_in_force_and_the_program_owns_nothing(two):
     assert found.in_force and found.role == "recollect_app" and found.unguarded == ()
 
 
+HOSTED = "hosted"
 NUMBERS = itertools.count(1)
 
 
-@pytest.fixture
-def plain_owner(server_dsn: str) -> Iterator[str]:
-    """A database of a role that is no superuser and may not make roles, as a hosted server gives one."""
-    name = f"hosted_{next(NUMBERS)}"
+@pytest.fixture(scope="module")
+def hosted_template(server_dsn: str) -> Iterator[str]:
+    """A migrated database of a role that is no superuser and may not make roles, as a hosted server gives one."""
     with psycopg.connect(server_dsn, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE ROLE {} LOGIN NOCREATEROLE").format(sql.Identifier(name)))
-        connection.execute(sql.SQL("CREATE DATABASE {0} OWNER {0} TEMPLATE template0").format(sql.Identifier(name)))
-    with psycopg.connect(server_dsn, dbname=name, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {HOSTED} LOGIN NOCREATEROLE")
+        connection.execute(f"CREATE DATABASE {HOSTED} OWNER {HOSTED} TEMPLATE template0")
+    with psycopg.connect(server_dsn, dbname=HOSTED, autocommit=True) as connection:
         connection.execute("CREATE EXTENSION vector")
-    yield psycopg.conninfo.make_conninfo(server_dsn, dbname=name, user=name)
+    migrate(psycopg.conninfo.make_conninfo(server_dsn, dbname=HOSTED, user=HOSTED))
+    yield HOSTED
     with psycopg.connect(server_dsn, autocommit=True) as connection:
-        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
-        connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
+        connection.execute(f"DROP DATABASE {HOSTED} WITH (FORCE)")
+        connection.execute(f"DROP ROLE {HOSTED}")
 
 
-def test_an_owner_that_may_not_take_the_role_works_and_says_that_isolation_is_not_in_force(plain_owner, tmp_path):
-    from recollect import RAGConfig
+@pytest.fixture
+def plain_owner(server_dsn: str, hosted_template: str) -> Iterator[str]:
+    """A database of that role; what a test grants it is taken back."""
+    name = f"{hosted_template}_{next(NUMBERS)}"
+    with psycopg.connect(server_dsn, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} OWNER {HOSTED} TEMPLATE {hosted_template}")
+    yield psycopg.conninfo.make_conninfo(server_dsn, dbname=name, user=HOSTED)
+    with psycopg.connect(server_dsn, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        connection.execute(f"ALTER ROLE {HOSTED} NOBYPASSRLS")
+        connection.execute(f"REVOKE {HOSTED} FROM recollect_app")
+        connection.execute(f"REVOKE recollect_app FROM {HOSTED} CASCADE")
+        connection.execute(f"REVOKE recollect_app FROM {HOSTED} GRANTED BY {HOSTED}")
 
-    settings = {"storage": {"data_dir": tmp_path, "dsn": plain_owner}, "embedding": {"provider": "hashing"}}
-    with RAGPipeline(RAGConfig.load(**settings)) as rag:
-        tenant = rag.create_tenant("other").tenant_id
-        rag.ingest(Document(content=SECRET, source="plan.txt"), tenant)
-        assert len(rag.search("zebrafish", tenant_id=tenant).results) == 1
-        assert rag.search("zebrafish").results == ()
+
+def _config(dsn: str, folder, **storage) -> RAGConfig:
+    return RAGConfig.load(storage={"data_dir": folder, "dsn": dsn, **storage}, embedding={"provider": "hashing"})
+
+
+def _as_administrator(server_dsn: str, dsn: str, statement: str) -> None:
+    """Run a statement as the superuser in the database of ``dsn``; ``{}`` is its owner."""
+    parts = psycopg.conninfo.conninfo_to_dict(dsn)
+    with psycopg.connect(server_dsn, dbname=parts["dbname"], autocommit=True) as connection:
+        connection.execute(sql.SQL(statement).format(sql.Identifier(parts["user"])))
+
+
+def test_an_owner_that_may_not_take_the_role_serves_one_tenant(plain_owner, tmp_path):
+    with RAGPipeline(_config(plain_owner, tmp_path)) as rag:
+        rag.ingest(Document(content=SECRET, source="plan.txt"))
+        assert len(rag.search("zebrafish").results) == 1
         found = rag.isolation()
         assert not found.in_force and "documents" in found.unguarded and found.role == found.login
+        assert found.remedy == (f"GRANT recollect_app TO {found.login} WITH SET TRUE, INHERIT TRUE;",)
+        with pytest.raises(IsolationError, match=found.remedy[0]):
+            rag.create_tenant("other")
+        assert [tenant.name for tenant in rag.list_tenants()] == ["default"]
+
+
+@pytest.mark.parametrize(
+    "unbinding",
+    [
+        "GRANT recollect_app TO {} WITH SET FALSE, INHERIT TRUE",
+        "ALTER ROLE {} BYPASSRLS",
+        "GRANT {} TO recollect_app",
+    ],
+)
+def test_a_store_of_several_tenants_is_not_opened_by_whom_no_policy_binds(
+    plain_owner, server_dsn: str, tmp_path, unbinding: str
+):
+    with RAGPipeline(_config(plain_owner, tmp_path)) as rag:
+        rag.ingest(Document(content=SECRET, source="plan.txt"))
+        _as_administrator(server_dsn, plain_owner, "INSERT INTO recollect.tenants VALUES (77, 'other')")
+        # Whatever was open before the other tenant came serves nobody either.
+        for attempt in (rag.search, rag.ingest):
+            with pytest.raises(IsolationError):
+                attempt("zebrafish")
+    _as_administrator(server_dsn, plain_owner, unbinding)
+    with pytest.raises(IsolationError) as caught, RAGPipeline(_config(plain_owner, tmp_path)) as rag:
+        rag.search("zebrafish")
+    # The statements that the message names are what it takes.
+    statements = [line.strip() for line in str(caught.value).splitlines() if line.endswith(";")]
+    assert statements
+    for statement in statements:
+        _as_administrator(server_dsn, plain_owner, statement)
+    with RAGPipeline(_config(plain_owner, tmp_path)) as rag:
+        assert rag.isolation().in_force and len(rag.search("zebrafish").results) == 1
+        assert rag.search("zebrafish", tenant_id=77).results == ()
+
+
+def test_an_owner_that_may_grant_the_role_takes_it(plain_owner, server_dsn: str, tmp_path):
+    """From PostgreSQL 16 on, CREATE ROLE makes its creator a member with ADMIN, who still may not SET ROLE."""
+    _as_administrator(server_dsn, plain_owner, "GRANT recollect_app TO {} WITH ADMIN TRUE, SET FALSE, INHERIT FALSE")
+    with RAGPipeline(_config(plain_owner, tmp_path)) as rag:
+        tenant = rag.create_tenant("other").tenant_id
+        rag.ingest(Document(content=SECRET, source="plan.txt"), tenant)
+        assert rag.isolation().in_force and rag.isolation().role == "recollect_app"
+        assert rag.search("zebrafish").results == ()
+        with rag.store.database.untenanted() as connection:
+            assert connection.execute("SELECT count(*) FROM chunks").fetchone() == (0,)
+
+
+def test_an_owner_that_may_grant_the_role_by_now_takes_it(plain_owner, server_dsn: str, tmp_path):
+    with RAGPipeline(_config(plain_owner, tmp_path)) as rag:
+        assert not rag.isolation().in_force
+    _as_administrator(server_dsn, plain_owner, "GRANT recollect_app TO {} WITH ADMIN TRUE, SET FALSE, INHERIT FALSE")
+    with RAGPipeline(_config(plain_owner, tmp_path)) as rag:
+        assert rag.isolation().in_force
+
+
+def test_a_role_of_the_program_that_bypasses_policies_serves_one_tenant(plain_owner, server_dsn: str, tmp_path):
+    _as_administrator(server_dsn, plain_owner, "GRANT recollect_app TO {}; ALTER ROLE recollect_app BYPASSRLS")
+    try:
+        with RAGPipeline(_config(plain_owner, tmp_path)) as rag:
+            assert rag.isolation().remedy == ("ALTER ROLE recollect_app NOSUPERUSER NOBYPASSRLS;",)
+            with pytest.raises(IsolationError):
+                rag.create_tenant("other")
+    finally:
+        _as_administrator(server_dsn, plain_owner, "ALTER ROLE recollect_app NOBYPASSRLS")
 
 
 def test_an_owner_that_is_given_the_role_takes_it(plain_owner, server_dsn: str, tmp_path):
-    from recollect import RAGConfig
-
-    settings = {"storage": {"data_dir": tmp_path, "dsn": plain_owner}, "embedding": {"provider": "hashing"}}
     owner = psycopg.conninfo.conninfo_to_dict(plain_owner)["user"]
     with psycopg.connect(server_dsn, autocommit=True) as connection:
         connection.execute(sql.SQL("GRANT recollect_app TO {} WITH INHERIT FALSE").format(sql.Identifier(owner)))
-    with RAGPipeline(RAGConfig.load(**settings)) as rag:
+    with RAGPipeline(_config(plain_owner, tmp_path)) as rag:
         rag.ingest(Document(content=SECRET, source="plan.txt"))
         assert len(rag.search("zebrafish").results) == 1
         found = rag.isolation()
@@ -326,15 +412,12 @@ def test_an_owner_that_is_given_the_role_takes_it(plain_owner, server_dsn: str, 
 
 
 def test_a_login_of_its_own_for_the_application(plain_owner, server_dsn: str, tmp_path):
-    from recollect import RAGConfig
-
     login = psycopg.conninfo.make_conninfo(plain_owner, user="recollect_app")
     owner = psycopg.conninfo.conninfo_to_dict(plain_owner)["user"]
     with psycopg.connect(server_dsn, autocommit=True) as connection:
         connection.execute("ALTER ROLE recollect_app LOGIN")
-    storage = {"data_dir": tmp_path, "dsn": plain_owner, "application_dsn": login}
     try:
-        with RAGPipeline(RAGConfig.load(storage=storage, embedding={"provider": "hashing"})) as rag:
+        with RAGPipeline(_config(plain_owner, tmp_path, application_dsn=login)) as rag:
             rag.ingest(Document(content=SECRET, source="plan.txt"))
             assert len(rag.search("zebrafish").results) == 1
             found = rag.isolation()

@@ -58,6 +58,24 @@ ORDER BY c.relname
 -- roles: whom the connection works as, and whom it logged in as
 SELECT current_user::text, session_user::text
 
+-- remedies: what an administrator has to run so that policies bind the program's role; none where they do
+SELECT statement FROM (
+    SELECT session_user AS login, current_setting('server_version_num')::int >= 160000 AS granted_to_set,
+           (SELECT relowner FROM pg_class WHERE oid = 'recollect.documents'::regclass) AS owner) s
+LEFT JOIN pg_roles r ON r.rolname = %(role)s
+CROSS JOIN LATERAL (VALUES
+    (r.oid IS NULL, format('CREATE ROLE %%I NOLOGIN;', %(role)s::text)),
+    (r.rolsuper OR r.rolbypassrls, format('ALTER ROLE %%I NOSUPERUSER NOBYPASSRLS;', %(role)s::text)),
+    (r.oid = owner, format('REASSIGN OWNED BY %%I TO the_role_of_your_dsn;', %(role)s::text)),
+    (r.oid <> owner AND NOT r.rolsuper AND pg_has_role(r.oid, owner, 'USAGE'),
+     format('REVOKE %%I FROM %%I;', pg_get_userbyid(owner), %(role)s::text)),
+    (login <> %(role)s::text
+     AND (r.oid IS NULL OR NOT pg_has_role(login, r.oid, CASE WHEN granted_to_set THEN 'SET' ELSE 'MEMBER' END)),
+     format('GRANT %%I TO %%I%%s;', %(role)s::text, login,
+            CASE WHEN granted_to_set THEN ' WITH SET TRUE, INHERIT TRUE' ELSE '' END))
+) AS needed (wanting, statement)
+WHERE wanting
+
 -- share: let another tenant read a collection
 INSERT INTO collection_shares (tenant_id, collection_id, reader_id)
 SELECT tenant_id, collection_id, %(reader_id)s FROM collections

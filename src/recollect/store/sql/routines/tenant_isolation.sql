@@ -15,12 +15,25 @@ BEGIN
 END
 $$;
 
+-- An error where no policy binds the role of the statement (an owner, a superuser, BYPASSRLS) and there are several
+-- tenants: the program's own conditions would be all that keeps them apart.
+CREATE OR REPLACE FUNCTION require_isolation() RETURNS void
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF NOT row_security_active('recollect.documents') AND EXISTS (SELECT FROM recollect.tenants OFFSET 1) THEN
+        RAISE EXCEPTION 'row-level security does not bind the role %', quote_literal(current_user)
+            USING ERRCODE = 'RT003';
+    END IF;
+END
+$$;
+
 -- True, or an error where the tenant is suspended and the connection is not one of those who look after tenants.
 CREATE OR REPLACE FUNCTION require_active(p_tenant int) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
     suspended text;
 BEGIN
+    PERFORM recollect.require_isolation();
     SELECT t.name INTO suspended FROM recollect.tenants t WHERE t.tenant_id = p_tenant AND t.status = 'suspended';
     IF FOUND AND current_setting('recollect.even_suspended', true) IS DISTINCT FROM 'on' THEN
         RAISE EXCEPTION 'The tenant % is suspended.', quote_literal(suspended) USING ERRCODE = 'RT001';
@@ -121,9 +134,13 @@ BEGIN
     has_role := EXISTS (SELECT FROM pg_roles WHERE rolname = 'recollect_app');
     IF has_role THEN
         BEGIN
-            -- Whoever made a role may hand it to himself, but has it only then.
-            IF NOT pg_has_role('recollect_app', 'MEMBER') THEN
-                EXECUTE format('GRANT recollect_app TO %I', current_user);
+            -- From PostgreSQL 16 on whoever made a role is its member, and may take it only when it was granted so.
+            IF current_setting('server_version_num')::int < 160000 THEN
+                IF NOT pg_has_role('recollect_app', 'MEMBER') THEN
+                    EXECUTE format('GRANT recollect_app TO %I', current_user);
+                END IF;
+            ELSIF NOT pg_has_role('recollect_app', 'SET') THEN
+                EXECUTE format('GRANT recollect_app TO %I WITH SET TRUE, INHERIT TRUE', current_user);
             END IF;
             -- Rows on their way wait in temporary tables: nothing is copied into a table under a policy.
             EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO recollect_app', current_database());
