@@ -3,60 +3,54 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
-from pydantic.fields import FieldInfo
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    SettingsError,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
+from recollect._settings import CONFIG_FILE_VARIABLE, Place, explained, merged, read_environment, read_file
 from recollect.errors import ConfigurationError
 
 #: The collection of those who never name one; it is empty, not missing, before the first document.
 DEFAULT_COLLECTION = "default"
 CONFIG_FILE_NAME = "recollect.toml"
 
-# Settings that people set often have short names in the environment.
-_SHORT_NAMES = {
+#: Settings that people set often have short names in the environment, which win over the long ones.
+SHORT_NAMES: dict[str, Place] = {
     "RECOLLECT_DATA_DIR": ("storage", "data_dir"),
     "RECOLLECT_DSN": ("storage", "dsn"),
     "RECOLLECT_MODEL_DIR": ("embedding", "model_dir"),
 }
 
 
-class _ShortNames(PydanticBaseSettingsSource):
-    """The short names, as a source of settings."""
+def _expanded(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError as exc:  # nobody has that name
+        raise ValueError(str(exc)) from exc
 
-    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:  # noqa: ARG002 - inherited
-        value = self().get(field_name)
-        return value, field_name, value is not None
 
-    def __call__(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name, (section, key) in _SHORT_NAMES.items():
-            if os.environ.get(name):
-                found.setdefault(section, {})[key] = os.environ[name]
-        return found
+def _unless_never(given: object) -> object:
+    return None if given == "never" else given
+
+
+_Folder = Annotated[Path, AfterValidator(_expanded)]
+# TOML has no word for None.
+_Lifetime = Annotated[str | float | None, BeforeValidator(_unless_never)]
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # An error must not show a value, which may be a password.
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
 class ChunkingConfig(BaseModel):
     """``[rag.chunking]``: how documents are cut. A strategy's own parameters stand beside its name."""
 
     # Parameters differ by strategy; the strategy itself rejects the ones it does not know.
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True, hide_input_in_errors=True)
 
     strategy: str = Field("recursive", description="Name of the chunking strategy.")
 
@@ -75,7 +69,7 @@ class EmbeddingConfig(_Section):
     )
     precision: Literal["int8", "fp32"] = Field("int8", description="Numeric format of the local model.")
     threads: int | None = Field(None, ge=1, description="Threads of the local model; by default one a core.")
-    model_dir: Path = Field(
+    model_dir: _Folder = Field(
         default_factory=lambda: platformdirs.user_cache_path("recollect") / "models",
         description="Where fetched and built models are kept.",
     )
@@ -88,7 +82,7 @@ class EmbeddingConfig(_Section):
 class StorageConfig(_Section):
     """``[rag.storage]``: the embedded PostgreSQL by default, any other by DSN."""
 
-    data_dir: Path = Field(
+    data_dir: _Folder = Field(
         default_factory=lambda: platformdirs.user_data_path("recollect"),
         description="Where the embedded server keeps its data.",
     )
@@ -112,7 +106,7 @@ class IngestConfig(_Section):
 class EnhanceConfig(_Section):
     """``[rag.retrieval.enhance]``: what is added to a query before it is searched."""
 
-    synonyms: dict[str, Path] = Field(
+    synonyms: dict[str, _Folder] = Field(
         default_factory=dict, description="A file of synonyms by collection name; see the how-to on query enhancement."
     )
     acronyms: bool = Field(True, description="Whether an acronym that documents explain finds its long form as well.")
@@ -125,7 +119,9 @@ class RetrievalConfig(_Section):
     """``[rag.retrieval]``: how the arms search and how their results are joined."""
 
     top_k: int = Field(10, ge=1, le=1000, description="Passages returned.")
-    mode: Literal["hybrid", "dense", "lexical"] = "hybrid"
+    mode: Literal["hybrid", "dense", "lexical"] = Field(
+        "hybrid", description="Words and meaning, meaning only, or words only."
+    )
     fusion: Literal["weighted", "rrf"] = Field("weighted", description="How the arms' results become one list.")
     dense_weight: float = Field(0.55, ge=0, le=1, description="Share of the dense arm in weighted fusion.")
     rrf_k: int = Field(60, ge=1, description="The constant k of reciprocal rank fusion.")
@@ -171,11 +167,13 @@ class ContextConfig(_Section):
 class AnswerConfig(_Section):
     """``[rag.answer]``: extraction by default, a language model where one is configured."""
 
-    provider: Literal["extractive", "openai", "ollama"] = "extractive"
+    provider: Literal["extractive", "openai", "ollama"] = Field(
+        "extractive", description="extractive quotes sentences; the others ask a language model."
+    )
     model: str | None = Field(None, description="The language model's name, where there is one.")
-    api_key: SecretStr | None = None
+    api_key: SecretStr | None = Field(None, description="Of the language model's server.")
     base_url: str | None = Field(None, description="Of an OpenAI-compatible server.")
-    timeout_seconds: float = Field(60, gt=0)
+    timeout_seconds: float = Field(60, gt=0, description="How long an answer waits for the language model.")
     passages: int = Field(10, ge=1, le=100, description="Passages that an answer may rest on.")
 
 
@@ -209,8 +207,8 @@ class TemporalIndexingConfig(_Section):
 class TemporalConfig(_Section):
     """``[rag.temporal]``: how long documents are kept."""
 
-    default_ttl: str | float | None = Field(
-        None, description="How long documents are found that say nothing else: 30d, 12h, or seconds; None: for ever."
+    default_ttl: _Lifetime = Field(
+        None, description="How long documents are found that say nothing else: 30d, 12h, or seconds; never: for ever."
     )
     preserve_tags: tuple[str, ...] = Field(
         ("critical", "compliance", "legal"), description="Documents with one of these tags never expire."
@@ -259,8 +257,8 @@ class AccessConfig(_Section):
 class SessionDefaults(_Section):
     """``[rag.session]``: how long the documents of a session stay, and how many there may be."""
 
-    ttl: str | float | None = Field(
-        3_600.0, description="How long a session lives: seconds, or 12h, 2d; None: until it is ended."
+    ttl: _Lifetime = Field(
+        3_600.0, description="How long a session lives: seconds, or 12h, 2d; never: until it is ended."
     )
     max_documents: int = Field(100, ge=1, le=1_000_000, description="Documents of a session at most.")
     auto_cleanup: bool = Field(True, description="Whether whoever comes across an expired session removes it.")
@@ -285,22 +283,28 @@ class MultiTenantConfig(_Section):
     )
 
 
-class RAGConfig(BaseSettings):
+class RAGConfig(BaseModel):
     """Every setting of recollect.
 
-    ``RAGConfig()`` takes the defaults and the environment: ``RECOLLECT_DATA_DIR``, ``RECOLLECT_DSN``,
-    ``RECOLLECT_MODEL_DIR``, and any other setting as ``RECOLLECT_<SECTION>__<NAME>``, for instance
-    ``RECOLLECT_RETRIEVAL__TOP_K``. `RAGConfig.load` reads a TOML file too.
+    ``RAGConfig(…)`` takes the defaults, the environment, and what it is given, which wins; `RAGConfig.load` reads a
+    TOML file too, between the defaults and the environment. In the environment a setting is
+    ``RECOLLECT_<SECTION>__<KEY>``, for instance ``RECOLLECT_RETRIEVAL__TOP_K``; ``RECOLLECT_DATA_DIR``,
+    ``RECOLLECT_DSN`` and ``RECOLLECT_MODEL_DIR`` are short for three of them.
+
+    Args:
+        **given: Sections or settings that win over file and environment.
 
     Raises:
-        ConfigurationError: From `load`, for a key that does not exist or a value that is not allowed.
+        ConfigurationError: A key does not exist, here, in the file or in the environment, or a value is not allowed.
     """
 
-    model_config = SettingsConfigDict(env_prefix="RECOLLECT_", env_nested_delimiter="__", extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     collection: str = Field(DEFAULT_COLLECTION, description="The collection that is used where none is named.")
     tenant: str | None = Field(
-        None, min_length=1, description="Whose knowledge, where no tenant is named: by name or number; None: default."
+        None,
+        min_length=1,
+        description="Whose knowledge, where no tenant is named: by name or number; none: the store's own.",
     )
     language: str = Field("en", description="Language of new collections (ISO 639-1).")
     chunking: ChunkingConfig = ChunkingConfig()
@@ -316,17 +320,17 @@ class RAGConfig(BaseSettings):
     access: AccessConfig = Field(default_factory=AccessConfig)
     multi_tenant: MultiTenantConfig = Field(default_factory=MultiTenantConfig)
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic-settings' signature
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic-settings' signature
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments, then the short names, then the long ones."""
-        return init_settings, _ShortNames(settings_cls), env_settings
+    def __init__(self, *, _file: Path | None = None, **given: Any) -> None:  # noqa: ANN401 - each has its own type
+        settings = {} if _file is None else read_file(_file, type(self))
+        environment = read_environment(type(self), os.environ, short_names=SHORT_NAMES)
+        problems = environment.problems
+        try:
+            super().__init__(**merged(merged(settings, environment.values), given))
+        except ValidationError as exc:
+            problems = [*problems, *explained(exc, type(self), environment.names, given)]
+        if problems:
+            where = f"Settings (with {_file})" if _file else "Settings"
+            raise ConfigurationError(f"{where} are not valid:\n  " + "\n  ".join(problems))
 
     @classmethod
     def load(cls, path: Path | None = None, **overrides: Mapping[str, Any] | str) -> RAGConfig:
@@ -340,58 +344,12 @@ class RAGConfig(BaseSettings):
         Raises:
             ConfigurationError: The file cannot be read, a key does not exist, or a value is not allowed.
         """
-        file = path or _default_file()
-        settings = _from_toml(file) if file else {}
-        try:
-            for layer in (EnvSettingsSource(cls)(), _ShortNames(cls)(), overrides):
-                settings = _merged(settings, layer)
-            return cls(**settings)
-        except SettingsError as exc:
-            raise ConfigurationError(f"A setting in the environment cannot be read: {exc}.") from exc
-        except ValidationError as exc:
-            raise ConfigurationError(_explain(exc, file)) from exc
+        return cls(_file=path or _default_file(), **overrides)
 
 
 def _default_file() -> Path | None:
-    named = os.environ.get("RECOLLECT_CONFIG")
+    named = os.environ.get(CONFIG_FILE_VARIABLE)
     if named:
         return Path(named)
     here = Path(CONFIG_FILE_NAME)
     return here if here.is_file() else None
-
-
-def _from_toml(path: Path) -> dict[str, Any]:
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as exc:
-        raise ConfigurationError(f"There is no configuration file {str(path)!r}.") from exc
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
-        raise ConfigurationError(f"Cannot read the configuration file {str(path)!r}: {exc}") from exc
-    strangers = sorted(set(content) - {"rag"})
-    if strangers:
-        raise ConfigurationError(
-            f"{path}: unknown table {strangers[0]!r}. Settings stand in [rag] and its sections, "
-            f"for instance [rag.{strangers[0]}]."
-        )
-    table = content.get("rag", {})
-    if not isinstance(table, dict):
-        raise ConfigurationError(f"{path}: rag must be a table.")
-    return table
-
-
-def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    result = dict(below)
-    for key, value in above.items():
-        old = result.get(key)
-        result[key] = _merged(old, value) if isinstance(old, dict) and isinstance(value, Mapping) else value
-    return result
-
-
-def _explain(exc: ValidationError, file: Path | None) -> str:
-    lines = []
-    for error in exc.errors(include_url=False, include_input=False):
-        place = ".".join(str(part) for part in error["loc"])
-        unknown = error["type"] == "extra_forbidden"
-        lines.append(f"rag.{place}: {'there is no such setting' if unknown else error['msg']}")
-    where = f"Settings (with {file})" if file else "Settings"
-    return f"{where} are not valid:\n  " + "\n  ".join(lines)

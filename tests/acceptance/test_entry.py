@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.metadata import version
 
 import pytest
@@ -36,3 +37,19 @@ def test_unknown_commands_and_options(recollect, arguments):
     assert outcome.out == ""
     assert "Usage: recollect" in outcome.err
     assert outcome.err.strip().splitlines()[-1].startswith("Error: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("RECOLLECT_RAG__RETRIEVAL__TOP_K", "3", "Did you mean RECOLLECT_RETRIEVAL__TOP_K?"),
+        ("RECOLLECT_RETREIVAL__TOP_K", "3", "Did you mean RECOLLECT_RETRIEVAL__TOP_K?"),
+        ("RECOLLECT_RETRIEVAL__TOP_K", "0", "greater than or equal to 1"),
+        ("RECOLLECT_CHUNKING__SIZZE", "3", "'sizze'"),
+    ],
+)
+def test_a_wrong_setting_in_the_environment_is_wrong_usage(recollect, name: str, value: str, words: str):
+    wrong = replace(recollect, environment=recollect.environment | {name: value})
+    outcome = wrong("status", "--json", status=2)
+    assert words in outcome.err
+    assert outcome.json["error"]["type"] in {"ConfigurationError", "UsageError"}

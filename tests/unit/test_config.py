@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 
 from recollect import RAGConfig
+from recollect._settings import places, variable
 from recollect.errors import ConfigurationError
 
 
@@ -108,3 +111,197 @@ def test_a_strategys_own_parameters_pass_through(tmp_path: Path):
 def test_settings_cannot_be_changed_afterwards():
     with pytest.raises(ValueError, match="frozen"):
         RAGConfig().retrieval.top_k = 3
+
+
+@pytest.mark.parametrize("read", [RAGConfig, RAGConfig.load], ids=["RAGConfig()", "RAGConfig.load()"])
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("RECOLLECT_RAG__RETRIEVAL__TOP_K", "3", r"no such setting\. Did you mean RECOLLECT_RETRIEVAL__TOP_K\?"),
+        ("RECOLLECT_RAG__COLLECTION", "x", r"Did you mean RECOLLECT_COLLECTION\?"),
+        ("RECOLLECT_RETREIVAL__TOP_K", "3", r"Did you mean RECOLLECT_RETRIEVAL__TOP_K\?"),
+        ("RECOLLECT_RETRIEVAL_TOP_K", "3", r"Did you mean RECOLLECT_RETRIEVAL__TOP_K\?"),
+        ("RECOLLECT_TOP_K", "3", r"Did you mean RECOLLECT_RETRIEVAL__TOP_K\?"),
+        ("RECOLLECT_DATADIR", "/x", r"Did you mean RECOLLECT_DATA_DIR\?"),
+        ("RECOLLECT_CONFIGURATION", "/x", r"RECOLLECT_CONFIGURATION in the environment: .*no such setting"),
+        ("RECOLLECT_NONSENSE", "1", r"RECOLLECT_NONSENSE in the environment: rag\.nonsense: there is no such setting$"),
+        ("RECOLLECT_RETRIEVAL__", "1", r"no such setting"),
+        ("RECOLLECT_RETRIEVAL__TOP_K__MORE", "1", r"no such setting"),
+        ("RECOLLECT_RETRIEVAL__ENHANCE__HIDE", "true", r"Did you mean RECOLLECT_RETRIEVAL__ENHANCE__HYDE\?"),
+        (
+            "RECOLLECT_RETRIEVAL__TOP_K",
+            "many",
+            r"RECOLLECT_RETRIEVAL__TOP_K in the environment: rag\.retrieval\.top_k: .*in",
+        ),
+        (
+            "RECOLLECT_RETRIEVAL",
+            '{"topk": 3}',
+            r"RECOLLECT_RETRIEVAL in .*: rag\.retrieval\.topk: .*rag\.retrieval\.top_k\?",
+        ),
+        ("RECOLLECT_TEMPORAL__PRESERVE_TAGS", '["a"', r"RECOLLECT_TEMPORAL__PRESERVE_TAGS in .*: a list is given as"),
+        (
+            "RECOLLECT_ACCESS__ROLE_PREFERENCES__HR",
+            "x",
+            r"RECOLLECT_ACCESS__ROLE_PREFERENCES__HR in .*: a table is given",
+        ),
+    ],
+)
+def test_what_is_wrong_in_the_environment_is_named(read, name: str, value: str, words: str, monkeypatch):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match=rf"(?s){words}"):
+        read()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[rag.retrieval]\ntopk = 3", r"Did you mean rag\.retrieval\.top_k\?"),
+        ("[rag.retreival]\ntop_k = 3", r"Did you mean rag\.retrieval\?"),
+        ("[rag]\ntop_k = 3", r"Did you mean rag\.retrieval\.top_k\?"),
+        ("[rag.temporal.index]\ntime_partitions = 'daily'", r"Did you mean rag\.temporal\.indexing\?"),
+        (
+            "[rag.access.role_preferences.hr]\ndepartment = ['hr']\ndepartments = ['hr']",
+            r"hr\.department: there is no such",
+        ),
+        ("[rga.retrieval]\ntop_k = 3", r"Did you mean \[rag\]\?"),
+        ("[retreival]\ntop_k = 3", r"\[rag\.retrieval\]"),
+    ],
+)
+def test_a_file_is_told_the_nearest_key(tmp_path: Path, text: str, words: str):
+    with pytest.raises(ConfigurationError, match=words):
+        RAGConfig.load(toml(tmp_path, text))
+
+
+def test_what_a_cluster_sets_for_a_service_of_that_name_is_no_setting(monkeypatch: pytest.MonkeyPatch):
+    for name in ("SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_HTTP", "PORT", "PORT_8080_TCP", "PORT_8080_TCP_ADDR"):
+        monkeypatch.setenv(f"RECOLLECT_{name}", "tcp://10.0.0.1:8080")
+    assert RAGConfig() == RAGConfig.load()
+
+
+def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("RECOLLECT_DSN", "")
+    monkeypatch.setenv("RECOLLECT_RETRIEVAL__TOP_K", "")
+    assert (RAGConfig().storage.dsn, RAGConfig().retrieval.top_k) == (None, 10)
+
+
+def test_arguments_win_over_the_environment_and_are_blamed_for_themselves(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("RECOLLECT_RETRIEVAL__TOP_K", "12")
+    monkeypatch.setenv("RECOLLECT_RETRIEVAL__MODE", "dense")
+    retrieval = RAGConfig(retrieval={"top_k": 13}).retrieval
+    assert (retrieval.top_k, retrieval.mode) == (13, "dense")
+    with pytest.raises(ConfigurationError) as caught:
+        RAGConfig(retrieval={"top_k": 0})
+    assert "environment" not in str(caught.value)
+
+
+def test_a_table_and_its_keys_may_both_be_given_and_the_key_wins(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("RECOLLECT_RETRIEVAL__TOP_K", "12")
+    monkeypatch.setenv("RECOLLECT_RETRIEVAL", '{"top_k": 3, "enhance": {"hyde": true}}')
+    monkeypatch.setenv("RECOLLECT_RETRIEVAL__ENHANCE__MULTI_QUERY", "2")
+    retrieval = RAGConfig().retrieval
+    assert (retrieval.top_k, retrieval.enhance.hyde, retrieval.enhance.multi_query) == (12, True, 2)
+
+
+def test_lists_mappings_lifetimes_and_home_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    for name, value in {
+        "HOME": str(tmp_path),
+        "RECOLLECT_TEMPORAL__PRESERVE_TAGS": "legal, audit",
+        "RECOLLECT_ACCESS__PRIVILEGED_ROLES": '["Manager, interim", "Auditor"]',
+        "RECOLLECT_ACCESS__ROLE_PREFERENCES__SecurityAnalyst__DEPARTMENTS": "security,it",
+        "RECOLLECT_ACCESS__ROLE_PREFERENCES__SecurityAnalyst__FACTOR": "1.5",
+        "RECOLLECT_RETRIEVAL__ENHANCE__SYNONYMS__HandBook__2": "~/words.txt",
+        "RECOLLECT_STORAGE__DATA_DIR": "~/data",
+        "RECOLLECT_SESSION__TTL": "never",
+        "RECOLLECT_TEMPORAL__DEFAULT_TTL": "3600",
+        "RECOLLECT_CHUNKING__SIZE": "300",
+        "RECOLLECT_CHUNKING__UNIT": "tokens",
+    }.items():
+        monkeypatch.setenv(name, value)
+    config = RAGConfig()
+    assert config.temporal.preserve_tags == ("legal", "audit")
+    assert config.access.privileged_roles == ("Manager, interim", "Auditor")
+    (preference,) = config.access.role_preferences.items()
+    assert (preference[0], preference[1].departments, preference[1].factor) == (
+        "SecurityAnalyst",
+        ("security", "it"),
+        1.5,
+    )
+    assert config.retrieval.enhance.synonyms == {"HandBook__2": tmp_path / "words.txt"}
+    assert config.storage.data_dir == tmp_path / "data"
+    assert (config.session.ttl, config.temporal.default_ttl) == (None, 3600)
+    assert config.chunking.parameters == {"size": 300, "unit": "tokens"}
+
+
+def test_errors_never_show_a_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("RECOLLECT_ANSWER", '{"api_key": "hunter2", "nope": 1}')
+    monkeypatch.setenv("RECOLLECT_STORAGE", '{"dsn": "postgresql://u:hunter2@h/db"')
+    monkeypatch.setenv("RECOLLECT_API_KEY", "hunter2")
+    file = toml(tmp_path, '[rag.answer]\nprovider = "hunter2"')
+    for read in (
+        RAGConfig,
+        lambda: RAGConfig.load(file),
+        lambda: RAGConfig(storage={"dns": "postgresql://:hunter2@h"}),
+    ):
+        with pytest.raises(ConfigurationError) as caught:
+            read()
+        for shown in (caught.value, caught.value.__cause__, caught.value.__context__):
+            assert "hunter2" not in repr(shown) + str(shown)
+
+
+@pytest.mark.parametrize("place", list(places(RAGConfig)), ids=".".join)
+def test_every_table_and_key_means_the_same_in_the_file_and_in_the_environment(place, tmp_path: Path, monkeypatch):
+    """Whatever value of a setting the file takes, the variable of that name takes as well."""
+    default = RAGConfig()
+    taken = 0
+    for value in _candidates(place):
+        in_file = _read(
+            lambda value=value: RAGConfig.load(toml(tmp_path, f"[rag]\n{'.'.join(place)} = {_toml(value)}"))
+        )
+        if in_file is None or in_file == default:
+            continue
+        taken += 1
+        for written in _written(value):
+            monkeypatch.setenv(variable(place), written)
+            (tmp_path / "recollect.toml").unlink(missing_ok=True)
+            assert RAGConfig() == RAGConfig.load() == in_file
+            monkeypatch.delenv(variable(place))
+    assert taken, "no value was tried that this setting takes"
+
+
+def _candidates(place: tuple[str, ...]) -> list[object]:
+    annotation = str(_field(place).annotation)
+    if "bool" in annotation:
+        return [True, False]
+    tables = [{"top_k": 7}, {"strategy": "paragraph", "size": 9}, {"max_documents": 7}, {"threads": 7}, {"readers": 7}]
+    tables += [{"token_budget": 7}, {"passages": 7}, {"facts": False}, {"auto_expire": False}, {"hyde": True}]
+    tables += [{"time_partitions": "daily"}, {"max_connections": 7}, {"mode": "off"}, {"collection_prefix": "x"}]
+    tables += [{"k": "v"}, {"k": {"departments": ["a"]}}]
+    if "Config" in annotation or "Defaults" in annotation or "dict" in annotation:
+        return tables
+    return [7, 600, 0.25, *re.findall(r"'(\w+)'", annotation), "never", "hunter", ["a", "b"]]
+
+
+def _field(place: tuple[str, ...]):
+    model = RAGConfig
+    for key in place[:-1]:
+        model = model.model_fields[key].annotation
+    return model.model_fields[place[-1]]
+
+
+def _read(load) -> RAGConfig | None:
+    try:
+        return load()
+    except ConfigurationError:
+        return None
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {_toml(one)}" for key, one in value.items()) + "}"
+    return json.dumps(value)
+
+
+def _written(value: object) -> list[str]:
+    if isinstance(value, list):
+        return [json.dumps(value), ", ".join(value)]
+    return [value if isinstance(value, str) else json.dumps(value)]

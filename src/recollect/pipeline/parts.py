@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from recollect.errors import UsageError
+from recollect.errors import ConfigurationError, UsageError
 from recollect.model import DEFAULT_TENANT_ID, Principal, Scope
 from recollect.model.time import Moment, read_duration, read_time
 from recollect.model.time_to_live import ExpiryPolicy
@@ -66,6 +66,7 @@ class Parts:
         chat_model: ChatModel | None = None,
         on_download: DownloadProgress | None = None,
     ) -> None:
+        _require_chunking(config)
         self._config = config
         self._given_embedder = embedder
         self._given_chat_model = chat_model
@@ -440,6 +441,19 @@ class Parts:
         from recollect.ingest.documents import BatchWriter
 
         return BatchWriter(preparer, self.store.collections, self.store.writer, scope=scope, collection=place)
+
+
+def _require_chunking(config: RAGConfig) -> None:
+    """Raises ConfigurationError where the strategy does not know a parameter: an existing collection would not ask."""
+    if not config.chunking.model_fields_set:
+        return
+    from recollect.chunking.registry import make_chunker
+
+    parameters = {key: value for key, value in config.chunking.parameters.items() if key != "similarity"}
+    try:
+        make_chunker(config.chunking.strategy, **parameters)
+    except UsageError as exc:
+        raise ConfigurationError(f"rag.chunking: {exc}") from exc
 
 
 def _expiry_policy(config: RAGConfig) -> ExpiryPolicy:
