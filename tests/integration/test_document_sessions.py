@@ -471,8 +471,15 @@ def test_the_session_of_a_person_exists_for_that_person_alone(dsn: str, tmp_path
         ):
             with pytest.raises(NotFoundError, match="no session 'mine'"):
                 attempt()
+        bob.create_session("mine")  # as if nobody had one of that id
+        bob.ingest_to_session("mine", "A bid.")
+        assert contents(bob.search_session("mine", "offer bid")) == {"A bid."}
+        assert contents(ann.search_session("mine", "offer bid")) == {"An offer."}
         with pytest.raises(ConflictError):
             bob.create_session("mine")
+        with pytest.raises(UsageError, match="Several users"):
+            owner.get_session("mine")
+        assert bob.end_session("mine") == 1
         with pytest.raises(UsageError, match="user_id"):
             nobody.create_session("another")
         owner.create_session("common")

@@ -9,7 +9,7 @@ import pytest
 
 from recollect import Principal, RAGConfig, RAGPipeline, RecallOptions, Scope
 from recollect.embedding.hashing import HashingEmbedder
-from recollect.errors import ConflictError, NotFoundError, PermissionDeniedError
+from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
 
 ADA, EVE = Principal(user_id="ada"), Principal(user_id="eve", roles=("Admin",))
 NOBODY = Principal(roles=("Admin",))
@@ -71,13 +71,49 @@ def test_nobody_writes_in_anothers_name(enforced: RAGPipeline):
         enforced.remember("new", "x", user="ada", principal=EVE)
     with pytest.raises(PermissionDeniedError, match="user"):
         enforced.remember("new", "x", principal=NOBODY)
-    for taken in ("hers", "nobodys"):
-        with pytest.raises(ConflictError) as refused:
-            enforced.remember(taken, "x", principal=EVE)
-        assert "ada" not in str(refused.value)
     assert enforced.get_session("hers").turn_count == 1
     assert enforced.remember("eves", "Mine.", principal=EVE).added == 1
     assert enforced.get_session("eves").user == "eve"
+
+
+@pytest.mark.parametrize("taken", ["hers", "nobodys", "never"])
+def test_an_id_that_another_has_is_like_one_that_nobody_has(enforced: RAGPipeline, taken: str):
+    told = enforced.remember(taken, "Mine.", principal=EVE)
+    assert (told.added, told.positions) == (1, (1,))
+    assert enforced.remember(taken, ["Mine too."], principal=EVE).positions == (2,)
+    own = enforced.get_session(taken, principal=EVE)
+    assert (own.user, own.turn_count) == ("eve", 2)
+    assert [one.content for one in enforced.session_turns(taken, principal=EVE)] == ["Mine.", "Mine too."]
+    assert {one.episode.content for one in enforced.recall("locker", session=taken, principal=EVE)} <= {
+        "Mine.",
+        "Mine too.",
+    }
+    assert enforced.forget_turns(taken, [1], principal=EVE) == 1
+    assert enforced.delete_session(taken, principal=EVE) == 1
+    with pytest.raises(NotFoundError):
+        enforced.get_session(taken, principal=EVE)
+    assert enforced.get_session("hers", principal=ADA).turn_count == 1
+    assert enforced.get_session("nobodys").turn_count == 1
+
+
+def test_a_server_that_names_users_keeps_their_ids_apart(enforced: RAGPipeline):
+    enforced.remember("chat", "Ada's parrot is grey.", user="ada")
+    enforced.remember("chat", "Ben's parrot is green.", user="ben")
+    for user, colour in (("ada", "grey"), ("ben", "green")):
+        found = enforced.recall("parrot", session="chat", user=user)
+        assert next(one.episode.content for one in found if "parrot" in one.episode.content).endswith(f"{colour}.")
+        assert all(one.user == user for one in found)
+        assert next(one.content for one in enforced.session_turns("chat", user=user)).endswith(f"{colour}.")
+    for ask in (
+        lambda: enforced.recall("parrot", session="chat", user="eve"),
+        lambda: enforced.get_session("chat"),
+        lambda: enforced.remember("chat", "Whose?"),
+        lambda: enforced.delete_session("chat"),
+    ):
+        with pytest.raises(UsageError, match="user"):
+            ask()
+    assert enforced.delete_session("chat", user="ada") == 1
+    assert enforced.get_session("chat").user == "ben"
 
 
 def test_he_may_consolidate_and_delete_what_is_his(enforced: RAGPipeline):

@@ -96,11 +96,12 @@ class FactMemory:
         ]
 
     def _searched(self, scope: Scope, session: str | None, user: str | None) -> SearchedSessions:
-        names = []
-        if session is not None:
-            names.append(self._memory.get_session(scope, checked_name("The session id", session)).name)
         owner = None if user is None else checked_name("The user id", user)
-        return self._recalls.searched(scope, names=names, user=owner)
+        named = []
+        if session is not None:
+            name = checked_name("The session id", session)
+            named.append(self._memory.get_session(scope, name, user=owner).session_id)
+        return self._recalls.searched(scope, named=named, user=owner)
 
     def _scores(
         self, scope: Scope, question: str, options: RecallOptions, searched: SearchedSessions

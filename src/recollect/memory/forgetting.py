@@ -42,7 +42,9 @@ class Forgetter:
         self._lexicon = lexicon
         self._indexer = TurnIndexer(embedder, lexicon)
 
-    def forget(self, scope: Scope, session: str, positions: Iterable[int], *, actor: str) -> int:
+    def forget(
+        self, scope: Scope, session: str, positions: Iterable[int], *, actor: str, user: str | None = None
+    ) -> int:
         """Remove turns, each in a transaction of its own; the positions of the others stay as they are.
 
         Args:
@@ -50,6 +52,7 @@ class Forgetter:
             session: The conversation.
             positions: Of the turns.
             actor: Who asks, for the receipts.
+            user: Whose conversation it is; None: nobody's, or that of whoever alone has one of that id.
 
         Returns:
             How many were removed.
@@ -58,7 +61,7 @@ class Forgetter:
             NotFoundError: There is no such session, or no turn at one of the positions: then none is removed.
             UsageError: The session was embedded with another model.
         """
-        place = self._memory.get_session(scope, session)
+        place = self._memory.get_session(scope, session, user=user)
         if place.embedding_model != self._embedder.model_name:
             raise UsageError(
                 f"The session {place.name!r} was embedded with {place.embedding_model!r}: configure that model "

@@ -86,12 +86,13 @@ class Memory:
             scope: Whose.
             session: The caller's id of the conversation.
             turns: In the order in which they were said. One whose ``turn_id`` is stored already is not stored again.
-            user: Whose conversation it is; None: of an old one whosesoever it is, of a new one nobody's.
+            user: Whose conversation it is; None: nobody's in particular, or that of whoever alone has one of that id.
             metadata: Of a new session.
 
         Raises:
-            UsageError: A name or a turn is not valid; then nothing is stored.
-            ConflictError: The session is another user's, or a turn's id is stored with other words.
+            UsageError: A name or a turn is not valid, or several users have a session of that id and none is named;
+                then nothing is stored.
+            ConflictError: A turn's id is stored with other words.
             PermissionDeniedError: The scope's principal would write another's conversation.
             ProviderError: The embedding model failed.
         """
@@ -177,11 +178,12 @@ class Memory:
         return found
 
     def _searched(self, scope: Scope, session: str | None, user: str | None) -> SearchedSessions:
-        names = []
-        if session is not None:
-            names.append(self._repository.get_session(scope, checked_name("The session id", session)).name)
         owner = None if user is None else checked_name("The user id", user)
-        return self._recalls.searched(scope, names=names, user=owner)
+        named = []
+        if session is not None:
+            name = checked_name("The session id", session)
+            named.append(self._repository.get_session(scope, name, user=owner).session_id)
+        return self._recalls.searched(scope, named=named, user=owner)
 
     def _arms(
         self,

@@ -36,6 +36,7 @@ class Feedback:
         *,
         helpful: bool,
         session: str | None = None,
+        user: str | None = None,
         tenant_id: int | None = None,
         principal: Principal | None = None,
     ) -> WeightAdaptation:
@@ -48,6 +49,7 @@ class Feedback:
             passages: As a context gave them, or their sources (``memory:chat-1``, ``fact:7``, ``hr/leave.md``).
             helpful: Whether they helped.
             session: The conversation it is true of, which must have begun; None: of contexts in general.
+            user: Whose conversation, where several users have one of that id.
             tenant_id: Whose memory; None: the default tenant's.
             principal: Who says so: where permissions are enforced, of a conversation of his own.
 
@@ -71,14 +73,15 @@ class Feedback:
             if helpful
             else FeedbackCounts(documents_not=of_documents, memory_not=of_memory)
         )
-        self._parts.store.feedback.add(scope, self._place(scope, session), counts)
-        return self.adapted_weights(session=session, tenant_id=tenant_id, principal=principal)
+        self._parts.store.feedback.add(scope, self._place(scope, session, user), counts)
+        return self.adapted_weights(session=session, user=user, tenant_id=tenant_id, principal=principal)
 
     def adapted_weights(
         self,
         weights: RetrievalWeights | None = None,
         *,
         session: str | None = None,
+        user: str | None = None,
         tenant_id: int | None = None,
         principal: Principal | None = None,
     ) -> WeightAdaptation:
@@ -87,18 +90,26 @@ class Feedback:
         Args:
             weights: As configured; None: `RetrievalWeights.memory_focused`.
             session: In this conversation; None: in general.
+            user: Whose conversation, where several users have one of that id.
             tenant_id: Whose memory; None: the default tenant's.
             principal: Who asks; None: the owner of the store.
         """
         from recollect.context import RetrievalWeights
 
         scope = self._parts.scope(tenant_id, principal=principal)
-        return self._adapted(scope, weights or RetrievalWeights.memory_focused(), session)
+        return self._adapted(scope, weights or RetrievalWeights.memory_focused(), session, user=user)
 
     def reset_feedback(
-        self, *, session: str | None = None, tenant_id: int | None = None, principal: Principal | None = None
+        self,
+        *,
+        session: str | None = None,
+        user: str | None = None,
+        tenant_id: int | None = None,
+        principal: Principal | None = None,
     ) -> int:
         """Forget the feedback on a conversation's contexts, or on those in general: the weights are as before it.
+
+        ``user``: whose conversation, where several users have one of that id.
 
         Returns:
             How many passages it was on.
@@ -108,23 +119,25 @@ class Feedback:
             PermissionDeniedError: The principal would move the weights of everybody.
         """
         scope = self._parts.scope(tenant_id, principal=principal)
-        return self._parts.store.feedback.reset(scope, self._place(scope, session))
+        return self._parts.store.feedback.reset(scope, self._place(scope, session, user))
 
-    def _adapt(self, tenant_id: int | None, principal: Principal | None) -> Adapt | None:
+    def _adapt(self, tenant_id: int | None, principal: Principal | None, user: str | None) -> Adapt | None:
         """What contexts ask for their weights; None where feedback does not move them."""
         if not self.config.memory.adaptive_weights:
             return None
-        return partial(self._adapted, self._parts.scope(tenant_id, principal=principal))
+        return partial(self._adapted, self._parts.scope(tenant_id, principal=principal), user=user)
 
-    def _adapted(self, scope: Scope, base: RetrievalWeights, session: str | None) -> WeightAdaptation:
+    def _adapted(
+        self, scope: Scope, base: RetrievalWeights, session: str | None, *, user: str | None = None
+    ) -> WeightAdaptation:
         from recollect.context.weights import adapted
 
-        general, own = self._parts.store.feedback.counts(scope, session)
+        general, own = self._parts.store.feedback.counts(scope, session, user=user)
         return adapted(base, tenant=general, session=own, max_shift=self.config.memory.max_weight_shift)
 
-    def _place(self, scope: Scope, session: str | None) -> SessionRecord | None:
+    def _place(self, scope: Scope, session: str | None, user: str | None) -> SessionRecord | None:
         if session is not None:
-            return self._parts.store.memory.get_session(scope, session)
+            return self._parts.store.memory.get_session(scope, session, user=user)
         if scope.principal is not None:
             raise PermissionDeniedError("Weights in general are everybody's: name a conversation of your own.")
         return None

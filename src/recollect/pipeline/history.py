@@ -166,8 +166,8 @@ class History:
         # Before the documents: interrupted here, the same call finds what is left to do.
         quotes = store.quotes.of_documents(scope, ids)
         turns = sum(
-            self._parts.forgetter(scope).forget(scope, session, positions, actor=actor)
-            for session, positions in quotes.items()
+            self._parts.forgetter(scope).forget(scope, session, positions, actor=actor, user=user)
+            for (session, user), positions in quotes.items()
         )
         receipt = store.erasure.erase(scope, ids, actor=actor, reason=reason, removed={"episode_quotes": turns})
         self._parts.searcher.forget()

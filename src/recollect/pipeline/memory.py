@@ -34,7 +34,7 @@ class _Whole(Protocol):
 
     def _note_shown(self, tenant_id: int | None, episode_ids: Sequence[int]) -> None: ...
 
-    def _adapt(self, tenant_id: int | None, principal: Principal | None) -> Adapt | None: ...
+    def _adapt(self, tenant_id: int | None, principal: Principal | None, user: str | None) -> Adapt | None: ...
 
     def retrieve(
         self,
@@ -97,11 +97,12 @@ class Conversations:
         """Append turns to a conversation; they can be recalled when this returns.
 
         Args:
-            session: Your id of the conversation, made where it is missing.
+            session: Your id of the conversation, made where it is missing. Every user has ids of his own.
             turns: What was said, in its order. A turn whose ``turn_id`` is stored already is not stored again.
             role: Who said what is given as text alone: ``user``, ``assistant``, or a name.
             at: When that was said (without a zone: UTC); None: not known.
-            user: Whose conversation it is, so that `recall` can search all of theirs.
+            user: Whose conversation it is, so that `recall` can search all of theirs. None: nobody's in particular, or
+                that of whoever alone has one of that id.
             metadata: Of the session, where it is made.
             tenant_id: Whose memory; None: the default tenant's.
             principal: Who remembers: where permissions are enforced, a user in conversations of his own alone; None:
@@ -111,8 +112,9 @@ class Conversations:
             Where each turn stands in its session.
 
         Raises:
-            UsageError: A name or a turn is not valid; then nothing is stored.
-            ConflictError: The session is another user's, or a turn's id is stored with other words.
+            UsageError: A name or a turn is not valid, or several users have a session of that id and none is named;
+                then nothing is stored.
+            ConflictError: A turn's id is stored with other words.
             PermissionDeniedError: The principal would write another's conversation.
             ProviderError: The embedding model failed.
 
@@ -172,14 +174,21 @@ class Conversations:
         return self._parts.store.memory.list_sessions(scope, user=user, limit=limit, offset=offset)
 
     def get_session(
-        self, session: str, *, tenant_id: int | None = None, principal: Principal | None = None
+        self,
+        session: str,
+        *,
+        user: str | None = None,
+        tenant_id: int | None = None,
+        principal: Principal | None = None,
     ) -> SessionRecord:
-        """One conversation by its id.
+        """One conversation by its id; ``user``: whose, where several users have one of that id.
 
         Raises:
             NotFoundError: There is none.
+            UsageError: Several users have one of that id, and none is named.
         """
-        return self._parts.store.memory.get_session(self._parts.scope(tenant_id, principal=principal), session)
+        scope = self._parts.scope(tenant_id, principal=principal)
+        return self._parts.store.memory.get_session(scope, session, user=user)
 
     def session_turns(
         self,
@@ -187,24 +196,29 @@ class Conversations:
         *,
         after: int = 0,
         limit: int = _PAGE_TURNS,
+        user: str | None = None,
         tenant_id: int | None = None,
         as_of: datetime | None = None,
         principal: Principal | None = None,
     ) -> list[Episode]:
         """A conversation's turns in their order; ``after`` is the last position of the page before.
 
+        ``user``: whose conversation, where several users have one of that id.
+
         Raises:
             NotFoundError: There is no such session.
+            UsageError: Several users have one of that id, and none is named.
         """
         scope = self._parts.scope(tenant_id, as_of, principal=principal)
-        name = self._parts.store.memory.get_session(scope, session).name
-        return self._parts.store.memory.turns(scope, name, after=after, limit=limit)
+        place = self._parts.store.memory.get_session(scope, session, user=user)
+        return self._parts.store.memory.turns(scope, place, after=after, limit=limit)
 
     def delete_session(
         self,
         session: str,
         *,
         actor: str = LIBRARY,
+        user: str | None = None,
         tenant_id: int | None = None,
         principal: Principal | None = None,
     ) -> int:
@@ -215,6 +229,7 @@ class Conversations:
         Args:
             session: Its id.
             actor: Who asks, for the receipt.
+            user: Whose it is, where several users have one of that id.
             tenant_id: Whose memory; None: the default tenant's.
             principal: Who asks, as far as permissions are concerned; None: the owner of the store.
 
@@ -225,7 +240,8 @@ class Conversations:
             NotFoundError: There is none of that name.
         """
         scope = self._parts.scope(tenant_id, principal=principal)
-        return self._parts.store.memory.delete_session(scope, session, actor=actor)
+        place = self._parts.store.memory.get_session(scope, session, user=user)
+        return self._parts.store.memory.delete_session(scope, place, actor=actor)
 
     def forget_turns(
         self,
@@ -233,6 +249,7 @@ class Conversations:
         positions: Sequence[int],
         *,
         actor: str = LIBRARY,
+        user: str | None = None,
         tenant_id: int | None = None,
         principal: Principal | None = None,
     ) -> int:
@@ -244,6 +261,7 @@ class Conversations:
             session: The conversation.
             positions: Of the turns, as `session_turns` and `recall` give them.
             actor: Who asks, for the receipts.
+            user: Whose conversation, where several users have one of that id.
             tenant_id: Whose memory; None: the default tenant's.
             principal: Who asks; None: the owner of the store.
 
@@ -254,7 +272,7 @@ class Conversations:
             NotFoundError: There is no such session, or no turn at one of the positions: then none is removed.
         """
         scope = self._parts.scope(tenant_id, principal=principal)
-        return self._parts.forgetter(scope).forget(scope, session, positions, actor=actor)
+        return self._parts.forgetter(scope).forget(scope, session, positions, actor=actor, user=user)
 
     @property
     def query_patterns(self) -> QueryPatternTracker:
@@ -295,7 +313,7 @@ class Conversations:
             count_tokens=count_tokens or self._parts.count_tokens,
             language=self.config.language,
             on_shown=partial(self._note_shown, tenant_id),
-            adapt=self._adapt(tenant_id, principal),
+            adapt=self._adapt(tenant_id, principal, user),
         )
 
     def context_assembler(
@@ -323,7 +341,7 @@ class Conversations:
             count_tokens=count_tokens or self._parts.count_tokens,
             language=self.config.language,
             on_shown=partial(self._note_shown, tenant_id),
-            adapt=self._adapt(tenant_id, principal),
+            adapt=self._adapt(tenant_id, principal, user),
         )
 
     def _note_shown(self, tenant_id: int | None, episode_ids: Sequence[int]) -> None:

@@ -84,8 +84,8 @@ class SessionRAG:
         """Begin a session.
 
         Args:
-            session_id: Your id of it, unique for the tenant: up to 200 characters of any kind but NUL, without white
-                space around them.
+            session_id: Your id of it, unique among the principal's: up to 200 characters of any kind but NUL, without
+                white space around them.
             config: How long it lives and what it holds; None: as configured (``[rag.session]``).
 
         Raises:

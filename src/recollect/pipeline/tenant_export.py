@@ -53,10 +53,11 @@ def export_tenant(store: Store, tenant: Tenant, folder: Path) -> TenantExport:
         files[place.name] = _file("collections", len(documents), place.name)
         documents[place.name] = _write(folder / files[place.name], map(to_line, exports.documents(scope, place)))
     turns: dict[str, int] = {}
-    spoken: dict[str, str] = {}
-    for session_id, name in stored.conversations(scope):
-        spoken[name] = _file("conversations", len(turns), name)
-        turns[name] = _write(folder / spoken[name], stored.turns(scope, session_id))
+    spoken: list[dict[str, str | None]] = []
+    for session_id, name, user in stored.conversations(scope):
+        file = _file("conversations", len(spoken), name)
+        spoken.append({"session": name, "user": user, "file": file})
+        turns[name] = turns.get(name, 0) + _write(folder / file, stored.turns(scope, session_id))
     counts = {
         table: _write(folder / "tables" / f"{table}.jsonl", stored.lines(scope, table))
         for table in stored.tables(scope)
@@ -84,7 +85,11 @@ def _write(path: Path, lines: Iterable[str]) -> int:
 
 
 def _manifest(
-    tenant: Tenant, places: Sequence[Collection], files: dict[str, str], spoken: dict[str, str], tables: list[str]
+    tenant: Tenant,
+    places: Sequence[Collection],
+    files: dict[str, str],
+    spoken: list[dict[str, str | None]],
+    tables: list[str],
 ) -> str:
     manifest = {
         "tenant": {
@@ -107,7 +112,7 @@ def _manifest(
             }
             for place in places
         ],
-        "conversations": [{"session": name, "file": file} for name, file in spoken.items()],
+        "conversations": spoken,
         "tables": [{"table": name, "file": f"tables/{name}.jsonl"} for name in tables],
     }
     return json.dumps(manifest, ensure_ascii=False, indent=2)

@@ -39,8 +39,8 @@ _WRITER = queries("writer")
 #: Expired sessions that somebody who wants something else removes along the way, at most.
 REMOVED_IN_PASSING = 10
 
-# No collection that somebody else makes has a name with a control character in it.
-_HIDDEN = "session\x1f"
+# Between the parts of a hidden collection's name. No collection that somebody else makes has a control character in it.
+_SEPARATOR = "\x1f"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +50,12 @@ class SessionPlace:
     Attributes:
         session: What is known of it.
         collection_id: Of its hidden collection.
+        collection: The name of that.
     """
 
     session: DocumentSession
     collection_id: int
-
-    @property
-    def collection(self) -> str:
-        """The name of its hidden collection."""
-        return _HIDDEN + self.session.session_id
+    collection: str
 
     def scope(self, scope: Scope) -> Scope:
         """The scope in which its documents exist, beside those of the tenant."""
@@ -105,7 +102,7 @@ class DocumentSessionRepository:
         """Begin a session; with a principal in the scope, it exists for that person alone.
 
         Raises:
-            ConflictError: The tenant has a session of that id, which may have expired.
+            ConflictError: The principal has a session of that id, which may have expired.
             NotFoundError: There is no such tenant.
             UsageError: The principal is nobody in particular.
         """
@@ -113,7 +110,8 @@ class DocumentSessionRepository:
         params: dict[str, Any] = {
             "tenant_id": scope.tenant_id,
             "name": session_id,
-            "collection": _HIDDEN + session_id,
+            # Every user has ids of his own, so that nobody learns of another's by finding one taken.
+            "collection": _SEPARATOR.join(("session", owner or "", session_id)),
             "owner": owner,
             "owners": [] if owner is None else [f"user:{owner}"],
             "others": ["*"] if owner is None else [],
@@ -142,11 +140,18 @@ class DocumentSessionRepository:
         return self.get(scope, session_id)
 
     def find(self, scope: Scope, session_id: str) -> SessionPlace | None:
-        """A session that the scope's principal may read, expired or not; None where there is none."""
-        params = {"tenant_id": scope.tenant_id, "name": session_id, "tokens": _tokens(scope)}
+        """A session that the scope's principal may read, his own before nobody's, expired or not; None: there is none.
+
+        Raises:
+            UsageError: Several users have one of that id, and the scope has no principal.
+        """
+        owner = None if scope.principal is None else scope.principal.user_id
+        params = {"tenant_id": scope.tenant_id, "name": session_id, "tokens": _tokens(scope), "owner": owner}
         with self._database.single_reads(scope) as connection:
-            found = rows(connection, f"{_SQL['sessions']} AND {_SQL['named']}", params)
-        return _place(found[0]) if found else None
+            found = [_place(row) for row in rows(connection, f"{_SQL['sessions']} AND {_SQL['named']}", params)]
+        if scope.principal is None and len(found) > 1 and found[0].session.owner is not None:
+            raise UsageError(f"Several users have a session {session_id!r}: say whose it is (principal=…, --as USER).")
+        return found[0] if found else None
 
     def get(self, scope: Scope, session_id: str) -> SessionPlace:
         """A session that the scope's principal may read, expired or not.
@@ -264,7 +269,7 @@ def hold_session(connection: Connection, scope: Scope, collection: Collection) -
     params = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id}
     found = rows(connection, _SQL["hold"], params)
     if not found:
-        raise _missing(collection.name.removeprefix(_HIDDEN))
+        raise _missing(collection.name.split(_SEPARATOR, 2)[-1])
     name, max_documents, when_full, over = found[0]
     if over:
         raise expired(name)
@@ -346,8 +351,8 @@ def _tokens(scope: Scope) -> list[str] | None:
 
 
 def _place(row: Sequence[Any]) -> SessionPlace:
-    collection_id, *values = row
+    collection_id, collection, *values = row
     session = DocumentSession(**dict(zip(DocumentSession.__dataclass_fields__, values, strict=True)))
     seconds: object = session.ttl
     ttl = timedelta(seconds=seconds) if isinstance(seconds, float) else None
-    return SessionPlace(replace(session, ttl=ttl), collection_id)
+    return SessionPlace(replace(session, ttl=ttl), collection_id, collection)

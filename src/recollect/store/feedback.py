@@ -25,9 +25,11 @@ class FeedbackRepository:
         with self._database.transaction(scope) as connection:
             connection.execute(_SQL["add"], {**_place(scope, session), **asdict(counts)})
 
-    def counts(self, scope: Scope, session: str | None) -> tuple[FeedbackCounts, FeedbackCounts]:
-        """What was counted in general, and for the session of that name."""
-        params = {**reader(scope), "name": session}
+    def counts(
+        self, scope: Scope, session: str | None, *, user: str | None = None
+    ) -> tuple[FeedbackCounts, FeedbackCounts]:
+        """What was counted in general, and for the session of that name: the user's, or nobody's in particular."""
+        params = {**reader(scope), "name": session, "user_id": user}
         with self._database.single_reads(scope) as connection:
             found = {row[0]: _counts(row[1:]) for row in rows(connection, _SQL["counts"], params)}
         return found.get(False, FeedbackCounts()), found.get(True, FeedbackCounts())

@@ -78,7 +78,7 @@ class ForgettingRepository:
         Returns:
             False where the neighbours are others now: nothing was done.
         """
-        params = {"tenant_id": scope.tenant_id, "session_id": session.session_id, "name": session.name}
+        params = {"tenant_id": scope.tenant_id, "session_id": session.session_id}
         erased = {**params, "episode_id": place.turn.episode_id, "episode_ids": [place.turn.episode_id]}
         lexemes = {**params, "lexemes": own_lexemes.tolist()}
         with self._database.transaction(scope) as connection:

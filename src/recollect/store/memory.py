@@ -13,7 +13,7 @@ from pgvector import HalfVector
 from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
-from recollect.errors import ConflictError, NotFoundError
+from recollect.errors import NotFoundError, UsageError
 from recollect.model import Scope
 from recollect.model.memory import Episode, SessionRecord, Turn
 from recollect.store.audit import record
@@ -113,11 +113,12 @@ class MemoryRepository:
             scope: Whose.
             name: The caller's id of the conversation.
             embedding_model: Of a new session's vectors.
-            user: Whose conversation a new one is; of one that is there already it must be the same, or None.
+            user: Whose conversation it is: every user has ids of his own. None: nobody's in particular, or that of
+                whoever alone has one of that name.
             metadata: Of a new one.
 
         Raises:
-            ConflictError: The session is another user's.
+            UsageError: Several users have one of that name, and none is named.
         """
         params = {
             **reader(scope),
@@ -127,33 +128,39 @@ class MemoryRepository:
             "metadata": Jsonb(dict(metadata or {})),
         }
         with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["session"], params)
-            if not found:
+            session = _the_one(rows(connection, _SQL["session"], params), name, user)
+            if session is None or (user is not None and session.user != user):
                 connection.execute(_SQL["ensure_session"], params)
-                found = rows(connection, _SQL["session"], params)
-        if not found:  # somebody else's, of whom a restricted caller learns no more than that the id is taken
-            raise ConflictError(f"The session id {name!r} is taken: give another one.")
-        session = _session(found[0])
-        if user is not None and session.user != user:
-            owner = "nobody's in particular" if session.user is None else f"the user {session.user!r}'s"
-            raise ConflictError(f"The session {name!r} is {owner}, not {user!r}'s: give another session id.")
+                session = _the_one(rows(connection, _SQL["session"], params), name, user)
+        if session is None:
+            raise NotFoundError(f"The session {name!r} was deleted while it was written to.")
         return session
 
-    def find_session(self, scope: Scope, name: str) -> SessionRecord | None:
-        """The session of that name, None where there is none."""
-        with self._database.single_reads(scope) as connection:
-            found = rows(connection, _SQL["session"], {**reader(scope), "name": name})
-        return _session(found[0]) if found else None
+    def find_session(self, scope: Scope, name: str, *, user: str | None = None) -> SessionRecord | None:
+        """The session of that name, None where there is none.
 
-    def get_session(self, scope: Scope, name: str) -> SessionRecord:
-        """The session of that name.
+        Args:
+            scope: Whose; with a principal, his own.
+            name: Its id.
+            user: Whose it is, or else nobody's in particular, or else of whoever alone has one of that name.
+
+        Raises:
+            UsageError: Several users have one of that name, and neither the user nor nobody in particular.
+        """
+        with self._database.single_reads(scope) as connection:
+            found = rows(connection, _SQL["session"], {**reader(scope), "name": name, "user_id": user})
+        return _the_one(found, name, user)
+
+    def get_session(self, scope: Scope, name: str, *, user: str | None = None) -> SessionRecord:
+        """The session of that name; the arguments are those of `find_session`.
 
         Raises:
             NotFoundError: There is none.
+            UsageError: Several users have one of that name, and none is named.
         """
-        session = self.find_session(scope, name)
+        session = self.find_session(scope, name, user=user)
         if session is None:
-            raise NotFoundError(f"There is no session {name!r}. `recollect sessions list` shows them.")
+            raise _missing(name)
         return session
 
     def list_sessions(
@@ -164,38 +171,38 @@ class MemoryRepository:
         with self._database.single_reads(scope) as connection:
             return [_session(row) for row in rows(connection, _SQL["sessions_page"], params)]
 
-    def delete_session(self, scope: Scope, name: str, *, actor: str) -> int:
+    def delete_session(self, scope: Scope, session: SessionRecord, *, actor: str) -> int:
         """Remove a session with its turns and all that was made of them, physically; the audit keeps a receipt.
 
         Args:
             scope: Whose.
-            name: Its id.
+            session: Which one.
             actor: Who asks, for the receipt.
 
         Returns:
             How many turns it had.
 
         Raises:
-            NotFoundError: There is none of that name.
+            NotFoundError: It was deleted meanwhile.
         """
-        params = {**reader(scope), "name": name}
+        params = {"tenant_id": scope.tenant_id, "session_id": session.session_id}
         with self._database.transaction(scope) as connection:
             facts = rows(connection, _FACTS["drawn_from_session"], params)[0][0]
             connection.execute(_FACTS["delete_drawn_from_session"], params)
             found = rows(connection, _SQL["delete_session"], params)
             if found:
-                note_forgotten(connection, scope, name, actor=actor, turns=int(found[0][0]), facts=int(facts))
+                note_forgotten(connection, scope, session.name, actor=actor, turns=int(found[0][0]), facts=int(facts))
         if not found:
-            raise NotFoundError(f"There is no session {name!r}. `recollect sessions list` shows them.")
+            raise _missing(session.name)
         return int(found[0][0])
 
     # Turns
 
-    def turns(self, scope: Scope, name: str, *, after: int = 0, limit: int = 1_000) -> list[Episode]:
+    def turns(self, scope: Scope, session: SessionRecord, *, after: int = 0, limit: int = 1_000) -> list[Episode]:
         """A session's turns in their order; ``after`` is the last position of the page before."""
         params = {
-            **reader(scope),
-            "name": name,
+            "tenant_id": scope.tenant_id,
+            "session_id": session.session_id,
             "after": after,
             "limit": limit,
             "as_of": scope.as_of,
@@ -239,10 +246,9 @@ class MemoryRepository:
         Raises:
             NotFoundError: The session was deleted meanwhile.
         """
-        params = {"tenant_id": scope.tenant_id, "session_id": session.session_id, "name": session.name}
+        params = {"tenant_id": scope.tenant_id, "session_id": session.session_id}
         with self._database.transaction(scope) as connection:
-            locked = rows(connection, _SQL["lock_session"], params)
-            if not locked or locked[0][0] != session.session_id:
+            if not rows(connection, _SQL["lock_session"], params):
                 raise NotFoundError(f"The session {session.name!r} was deleted while it was written to.")
             if rows(connection, _SQL["last_position"], params)[0][0] != after:
                 return None
@@ -372,6 +378,17 @@ def episode_of(row: Sequence[Any]) -> Episode:
         known_from=known_from,
         metadata=metadata,
     )
+
+
+def _missing(name: str) -> NotFoundError:
+    return NotFoundError(f"There is no session {name!r}. `recollect sessions list` shows them.")
+
+
+def _the_one(found: Sequence[TupleRow], name: str, user: str | None) -> SessionRecord | None:
+    sessions = [_session(row) for row in found]
+    if len(sessions) > 1 and sessions[0].user not in {user, None}:
+        raise UsageError(f"Several users have a session {name!r}: say whose it is (user=…, --as USER).")
+    return sessions[0] if sessions else None
 
 
 def _session(row: TupleRow) -> SessionRecord:

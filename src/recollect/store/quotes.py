@@ -27,7 +27,7 @@ _STRETCHES = 5
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    session: str
+    session: tuple[str, str | None]
     position: int
     stretches: list[str]
 
@@ -79,7 +79,7 @@ class QuoteRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def of_documents(self, scope: Scope, document_ids: Sequence[int]) -> dict[str, list[int]]:
+    def of_documents(self, scope: Scope, document_ids: Sequence[int]) -> dict[tuple[str, str | None], list[int]]:
         """Turns that repeat so many words in a row which no other document of the tenant holds.
 
         Every turn is read once: it takes some ten seconds for a million.
@@ -89,7 +89,7 @@ class QuoteRepository:
             document_ids: The documents, with all of their versions.
 
         Returns:
-            Positions of turns, by session.
+            Positions of turns, by session: its id and its user.
         """
         params: dict[str, Any] = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
         with self._database.transaction(scope) as connection:
@@ -99,7 +99,7 @@ class QuoteRepository:
             runs = self._runs(connection, params)
             candidates = list(self._candidates(connection, params, runs)) if runs.runs else []
             elsewhere = self._elsewhere(connection, params, candidates)
-        found: dict[str, list[int]] = {}
+        found: dict[tuple[str, str | None], list[int]] = {}
         for one in candidates:
             if any(stretch not in elsewhere for stretch in one.stretches):
                 found.setdefault(one.session, []).append(one.position)
@@ -119,11 +119,11 @@ class QuoteRepository:
     def _candidates(connection: Connection, params: Mapping[str, Any], runs: WordRuns) -> Iterator[_Candidate]:
         after = 0
         while page := rows(connection, _SQL["turns"], {**params, "after": after, "limit": _PAGE}):
-            for episode_id, session, position, content in page:
+            for episode_id, session, user, position, content in page:
                 after = episode_id
                 stretches = list(islice(dict.fromkeys(runs.quoted_in(content)), _STRETCHES))
                 if stretches:
-                    yield _Candidate(session, position, stretches)
+                    yield _Candidate((session, user), position, stretches)
 
     @staticmethod
     def _elsewhere(connection: Connection, params: Mapping[str, Any], candidates: Sequence[_Candidate]) -> set[str]:

@@ -98,10 +98,10 @@ class RecallRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def searched(self, scope: Scope, *, names: Sequence[str] = (), user: str | None = None) -> SearchedSessions:
+    def searched(self, scope: Scope, *, named: Sequence[int] = (), user: str | None = None) -> SearchedSessions:
         """The named sessions together with all of a user's; without either, every session that the scope may read."""
-        everything = not names and user is None
-        params = {**reader(scope), "everything": everything, "names": list(names), "user_id": user}
+        everything = not named and user is None
+        params = {**reader(scope), "everything": everything, "named": list(named), "user_id": user}
         with self._database.single_reads(scope) as connection:
             found = rows(connection, _SQL["searched"], params, prepare=False)
         return SearchedSessions(

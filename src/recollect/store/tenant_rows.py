@@ -56,9 +56,9 @@ class TenantRowRepository:
             for row in cursor:
                 yield row[0]
 
-    def conversations(self, scope: Scope) -> list[tuple[int, str]]:
-        """The numbers and names of the tenant's conversations, in order."""
-        return [(row[0], row[1]) for row in self._found(scope, _SQL["sessions"], {})]
+    def conversations(self, scope: Scope) -> list[tuple[int, str, str | None]]:
+        """The numbers, names and users of the tenant's conversations, in order."""
+        return [(row[0], row[1], row[2]) for row in self._found(scope, _SQL["sessions"], {})]
 
     def turns(self, scope: Scope, session_id: int) -> Iterator[str]:
         """The turns of a conversation, in order, as lines that `recollect.memory.turn_files.read_turns` reads."""

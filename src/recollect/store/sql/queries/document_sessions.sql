@@ -14,7 +14,7 @@ SELECT %(tenant_id)s, %(collection_id)s, %(name)s, %(owner)s, %(ttl_seconds)s, %
 FROM (SELECT clock_timestamp() AS now) n
 
 -- sessions: what is known of sessions; conditions follow
-SELECT s.collection_id, s.name, s.owner, s.ttl_seconds, s.created_at, nullif(s.expires_at, 'infinity'),
+SELECT s.collection_id, c.name, s.name, s.owner, s.ttl_seconds, s.created_at, nullif(s.expires_at, 'infinity'),
        s.expires_at <= clock_timestamp(), s.max_documents, s.when_full, s.auto_cleanup, t.document_count, t.chunk_count,
        c.language, c.embedding_model
 FROM document_sessions s
@@ -22,9 +22,10 @@ JOIN collections c USING (tenant_id, collection_id)
 JOIN collection_state t USING (tenant_id, collection_id)
 WHERE s.tenant_id = %(tenant_id)s
 
--- named: one of them, that the caller may read
+-- named: those of an id that the caller may read, his own first
 s.name = %(name)s
 AND (%(tokens)s::text[] IS NULL OR c.owners && %(tokens)s::text[] OR c.readers && %(tokens)s::text[])
+ORDER BY s.owner IS NOT DISTINCT FROM %(owner)s::text DESC, s.created_at, s.collection_id LIMIT 2
 
 -- own: those of the caller, the ones that expire first at the beginning
 (%(tokens)s::text[] IS NULL OR c.owners && %(tokens)s::text[])

@@ -14,7 +14,7 @@ SELECT content FROM document_contents
 WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s) ORDER BY version_id
 
 -- turns: of all conversations, page by page
-SELECT e.episode_id, s.name, e.position, e.content
+SELECT e.episode_id, s.name, s.user_id, e.position, e.content
 FROM episodes e JOIN sessions s USING (tenant_id, session_id)
 WHERE e.tenant_id = %(tenant_id)s AND e.episode_id > %(after)s ORDER BY e.episode_id LIMIT %(limit)s
 

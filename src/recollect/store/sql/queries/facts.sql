@@ -88,16 +88,13 @@ WHERE f.tenant_id = %(tenant_id)s AND f.fact_id = %(fact_id)s
   AND s.tenant_id = f.tenant_id AND s.session_id = f.session_id AND (NOT %(restricted)s OR s.user_id = %(reader)s)
 
 -- drawn_from_session: how many facts go with a session
-SELECT count(DISTINCT v.fact_id) FROM fact_evidence v
-JOIN episodes e USING (tenant_id, episode_id) JOIN sessions s USING (tenant_id, session_id)
-WHERE v.tenant_id = %(tenant_id)s AND v.kind = 'source' AND s.name = %(name)s
+SELECT count(DISTINCT v.fact_id) FROM fact_evidence v JOIN episodes e USING (tenant_id, episode_id)
+WHERE v.tenant_id = %(tenant_id)s AND v.kind = 'source' AND e.session_id = %(session_id)s
 
 -- delete_drawn_from_session: facts that one of several turns of theirs is lost to
-DELETE FROM facts f USING fact_evidence v, episodes e, sessions s
+DELETE FROM facts f USING fact_evidence v, episodes e
 WHERE f.tenant_id = %(tenant_id)s AND v.tenant_id = f.tenant_id AND v.fact_id = f.fact_id AND v.kind = 'source'
-  AND e.tenant_id = f.tenant_id AND e.episode_id = v.episode_id
-  AND s.tenant_id = f.tenant_id AND s.session_id = e.session_id AND s.name = %(name)s
-  AND (NOT %(restricted)s OR s.user_id = %(reader)s)
+  AND e.tenant_id = f.tenant_id AND e.episode_id = v.episode_id AND e.session_id = %(session_id)s
 
 -- delete_drawn_from_turns: the same, for given turns
 DELETE FROM facts f USING fact_evidence v

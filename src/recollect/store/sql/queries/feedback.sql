@@ -13,7 +13,9 @@ SELECT f.session_id IS NOT NULL, f.documents_helpful, f.documents_not, f.memory_
 FROM context_feedback f
 LEFT JOIN sessions s ON s.tenant_id = f.tenant_id AND s.session_id = f.session_id
 WHERE f.tenant_id = %(tenant_id)s
-  AND (f.session_id IS NULL OR (s.name = %(name)s AND (NOT %(restricted)s OR s.user_id = %(reader)s)))
+  AND (f.session_id IS NULL OR (s.name = %(name)s AND (NOT %(restricted)s OR s.user_id = %(reader)s)
+                                AND (%(user_id)s::text IS NULL OR s.user_id = %(user_id)s OR s.user_id IS NULL)))
+ORDER BY s.user_id NULLS FIRST
 
 -- reset: forget what was counted
 DELETE FROM context_feedback

@@ -1,15 +1,15 @@
 -- ensure_session: make it where it is missing
 INSERT INTO sessions (tenant_id, name, user_id, embedding_model, metadata)
 VALUES (%(tenant_id)s, %(name)s, %(user_id)s, %(embedding_model)s, %(metadata)s)
-ON CONFLICT (tenant_id, name) DO NOTHING
+ON CONFLICT (tenant_id, name, user_id) DO NOTHING
 
--- session: one by its name; whoever is restricted has his own alone
+-- session: those of a name, the user's own first, then nobody's; whoever is restricted has his own alone
 SELECT session_id, name, user_id, turn_count, created_at, updated_at, embedding_model, metadata FROM sessions
 WHERE tenant_id = %(tenant_id)s AND name = %(name)s AND (NOT %(restricted)s OR user_id = %(reader)s)
+ORDER BY user_id IS NOT DISTINCT FROM %(user_id)s::text DESC, user_id IS NULL DESC, session_id LIMIT 2
 
 -- lock_session: whoever appends to it does so alone
-SELECT session_id, name, user_id, turn_count, created_at, updated_at, embedding_model, metadata FROM sessions
-WHERE tenant_id = %(tenant_id)s AND name = %(name)s FOR UPDATE
+SELECT session_id FROM sessions WHERE tenant_id = %(tenant_id)s AND session_id = %(session_id)s FOR UPDATE
 
 -- sessions_page: the latest first
 SELECT session_id, name, user_id, turn_count, created_at, updated_at, embedding_model, metadata FROM sessions
@@ -18,9 +18,7 @@ WHERE tenant_id = %(tenant_id)s AND (%(user_id)s::text IS NULL OR user_id = %(us
 ORDER BY updated_at DESC, session_id DESC LIMIT %(limit)s OFFSET %(offset)s
 
 -- delete_session: with its episodes and everything that was made of them, by cascade
-DELETE FROM sessions
-WHERE tenant_id = %(tenant_id)s AND name = %(name)s AND (NOT %(restricted)s OR user_id = %(reader)s)
-RETURNING turn_count
+DELETE FROM sessions WHERE tenant_id = %(tenant_id)s AND session_id = %(session_id)s RETURNING turn_count
 
 -- last_position: where a session ends
 SELECT coalesce(max(position), 0) FROM episodes WHERE tenant_id = %(tenant_id)s AND session_id = %(session_id)s
@@ -65,7 +63,7 @@ WHERE tenant_id = %(tenant_id)s AND session_id = %(session_id)s
 -- searched: the sessions that a recall looks into, with their sizes
 SELECT session_id, turn_count, term_count, embedding_model FROM sessions
 WHERE tenant_id = %(tenant_id)s AND turn_count > 0
-  AND (%(everything)s OR name = ANY (%(names)s) OR user_id = %(user_id)s)
+  AND (%(everything)s OR session_id = ANY (%(named)s::bigint[]) OR user_id = %(user_id)s)
   AND (NOT %(restricted)s OR user_id = %(reader)s)
   AND (SELECT require_active(%(tenant_id)s))
 
@@ -125,8 +123,7 @@ ORDER BY e.session_id, e.position
 -- turns_page: a session's turns in their order
 SELECT e.episode_id, s.name, e.position, e.role, e.content, e.event_time, e.external_id, e.known_from, e.metadata
 FROM sessions s JOIN episodes e USING (tenant_id, session_id)
-WHERE s.tenant_id = %(tenant_id)s AND s.name = %(name)s AND e.position > %(after)s
-  AND (NOT %(restricted)s OR s.user_id = %(reader)s)
+WHERE s.tenant_id = %(tenant_id)s AND s.session_id = %(session_id)s AND e.position > %(after)s
   AND e.known_from <= coalesce(%(as_of)s::timestamptz, 'infinity')
   AND e.known_to > coalesce(%(as_of)s::timestamptz, clock_timestamp())
 ORDER BY e.position LIMIT %(limit)s

@@ -95,7 +95,7 @@ SELECT tenant_id, tenant_name, collection_name, active FROM collections_shared_w
 SELECT tenant_name FROM readers_of_collection(%(tenant_id)s, %(collection_id)s)
 
 -- sessions: conversations, in order
-SELECT session_id, name FROM sessions WHERE tenant_id = %(tenant_id)s ORDER BY session_id
+SELECT session_id, name, user_id FROM sessions WHERE tenant_id = %(tenant_id)s ORDER BY session_id
 
 -- turns: of a conversation, as `remember --file` reads them
 SELECT external_id, role, content, event_time, metadata FROM episodes
