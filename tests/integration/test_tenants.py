@@ -269,7 +269,8 @@ def test_of_an_erased_tenant_the_receipt_alone_is_left(full):
     gone = {table: count for (table, of), count in before.items() if of == tenant}
     assert {table: count for table, count in receipt.rows.items() if count} == gone
     after = _rows(rag)
-    assert {key: count for key, count in after.items() if key[1] == tenant} == {("audit", tenant): 1}
+    left = {("audit", tenant): 1, ("audit_heads", tenant): 1}
+    assert {key: count for key, count in after.items() if key[1] == tenant} == left
     assert {k: c for k, c in after.items() if k[1] != tenant} == {k: c for k, c in before.items() if k[1] != tenant}
     (record,) = rag.list_audit(tenant_id=tenant)
     assert (record.action, record.actor, record.audit_id) == ("erase_tenant", "ann", receipt.receipt_id)
@@ -326,7 +327,7 @@ def test_an_erasure_waits_for_what_is_under_way_and_lets_nothing_new_begin(pipel
     erased, *writers = _at_once(4, write)
     assert erased.rows["documents"] >= 1
     assert {type(one) for one in writers} <= {TenantSuspendedError, NotFoundError}, writers
-    assert {key for key in _rows(pipeline) if key[1] == tenant} == {("audit", tenant)}
+    assert {key for key in _rows(pipeline) if key[1] == tenant} == {("audit", tenant), ("audit_heads", tenant)}
 
 
 # Many behind one object

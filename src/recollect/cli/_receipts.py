@@ -9,7 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from recollect.cli._session import Session
-    from recollect.model.history import AuditRecord
+    from recollect.model.audit import AuditRecord
 
 ReceiptLimit = Annotated[int, typer.Option(min=1, max=10_000, help="Receipts at most.")]
 BeforeReceipt = Annotated[int | None, typer.Option(min=1, help="Only receipts before this one: the next page.")]

@@ -13,7 +13,8 @@ from recollect.cli._receipts import BeforeReceipt, ReceiptLimit, show_receipts
 from recollect.cli._session import Session, argument_text
 
 if TYPE_CHECKING:
-    from recollect.model.history import AuditRecord, DocumentHistory, ErasureReceipt, VersionDiff, VersionRecord
+    from recollect.model.audit import AuditRecord
+    from recollect.model.history import DocumentHistory, ErasureReceipt, VersionDiff, VersionRecord
 
 _OPTIONAL = (("Event", "event_time"), ("until", "event_end"), ("Expires", "expires_at"))
 _Document = Annotated[str, typer.Argument(metavar="ID", help="A document, by id or by source.")]

@@ -13,6 +13,7 @@ import typer
 
 from recollect.cli import (
     ask,
+    audit,
     calibrate,
     cleanup,
     collections,
@@ -89,6 +90,7 @@ for name, group in (
     ("facts", facts.app),
     ("feedback", feedback.app),
     ("tenants", tenants.app),
+    ("audit", audit.app),
     ("models", models.app),
     ("db", db.app),
     ("eval", evaluate.app),

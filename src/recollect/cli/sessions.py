@@ -18,8 +18,8 @@ from recollect.cli.history import whoever
 from recollect.errors import NotFoundError
 
 if TYPE_CHECKING:
+    from recollect.model.audit import AuditRecord
     from recollect.model.document_session import DocumentSession
-    from recollect.model.history import AuditRecord
     from recollect.model.memory import Episode, SessionRecord
     from recollect.pipeline import RAGPipeline
     from recollect.store.documents import DocumentRecord

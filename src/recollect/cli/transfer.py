@@ -16,7 +16,8 @@ from recollect.cli._session import Session
 from recollect.cli.ingest import as_json, prepare_collection, show_report
 from recollect.errors import ConflictError, UsageError
 
-_STANDARD_OUTPUT = Path("-")
+#: Named in place of a file.
+STANDARD_OUTPUT = Path("-")
 
 
 def register(app: typer.Typer) -> None:
@@ -59,24 +60,24 @@ def _export(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> int:
     """Write a collection as JSON Lines: its current documents with their chunks and vectors."""
-    if session.json and file == _STANDARD_OUTPUT:
+    if session.json and file == STANDARD_OUTPUT:
         raise UsageError("With --json the report stands on standard output: name a file to export to.")
     documents = 0
-    with session.pipeline() as rag, _target(file, overwrite=overwrite) as target:
+    with session.pipeline() as rag, writing(file, overwrite=overwrite) as target:
         for line in rag.export_lines():
             target.write(line)
             documents += 1
     if session.json:
         session.emit({"collection": session.collection, "documents": documents, "file": str(file)})
-    elif file != _STANDARD_OUTPUT:
+    elif file != STANDARD_OUTPUT:
         session.out.print(f"{documents:,} documents of {session.collection} in {file}")
     return 0
 
 
 @contextmanager
-def _target(file: Path, *, overwrite: bool) -> Iterator[IO[str]]:
+def writing(file: Path, *, overwrite: bool) -> Iterator[IO[str]]:
     """The file to write: a partial one beside it until all is there, so that an interruption leaves no half export."""
-    if file == _STANDARD_OUTPUT:
+    if file == STANDARD_OUTPUT:
         yield sys.stdout
         return
     if file.exists() and not overwrite:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from recollect.model.passage import RetrievedContext
 
@@ -166,17 +165,6 @@ class ErasureReceipt:
     def complete(self) -> bool:
         """Whether the probe found nothing."""
         return not self.probe.found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditRecord:
-    """Something that was done; ``details`` as JSON values."""
-
-    audit_id: int
-    at: datetime
-    action: str
-    actor: str
-    details: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,8 +151,19 @@ class Administration:
         return read_status(self._parts.store, scope, self._parts.embedder, collection=self.config.collection)
 
     def check(self, tenant_id: int | None = None) -> list[Finding]:
-        """Everything in the store that contradicts itself; an empty list for a sound one."""
-        return self._parts.store.status.check(self._parts.scope_of(tenant_id))
+        """Everything in the store that contradicts itself; an empty list for a sound one.
+
+        Args:
+            tenant_id: Whose documents; None: the default tenant's. The audit's chains are looked at of every tenant.
+        """
+        from recollect.store.status import Finding
+
+        scope = self._parts.scope_of(tenant_id)
+        broken = [chain for chain in self._parts.store.audit.verify_all(scope) if chain.broken]
+        return [
+            *self._parts.store.status.check(scope),
+            *(Finding(f"audit of tenant {chain.tenant_id} broken: {chain.broken}", 1) for chain in broken),
+        ]
 
     def verify(
         self,

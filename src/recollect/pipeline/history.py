@@ -14,7 +14,7 @@ from recollect.pipeline.parts import Parts
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
     from recollect.model import Principal, RetrievalOptions
-    from recollect.model.history import AuditRecord, DocumentHistory, ErasureReceipt, EvidenceDiff
+    from recollect.model.history import DocumentHistory, ErasureReceipt, EvidenceDiff
     from recollect.model.time import Duration, Moment
     from recollect.store.writer import WrittenDocument
 
@@ -184,24 +184,6 @@ class History:
             NotFoundError: One of them does not exist; then none is erased.
         """
         return self.erase(documents, tenant_id=tenant_id).counts["documents"]
-
-    def list_audit(
-        self,
-        *,
-        action: str | None = None,
-        before: int | None = None,
-        limit: int = 100,
-        tenant_id: int | None = None,
-    ) -> list[AuditRecord]:
-        """What was done to documents, newest first.
-
-        Args:
-            action: Only ``erase`` or ``restore``; None: all.
-            before: Only records older than the one of this id: the next page.
-            limit: Records at most.
-            tenant_id: Whose; None: the default tenant's.
-        """
-        return self._parts.store.audit.page(self._parts.scope_of(tenant_id), action=action, before=before, limit=limit)
 
     def cleanup_expired(self, *, collection: str | None = None, tenant_id: int | None = None) -> int:
         """Close every document whose time is over; searches leave them out without it.

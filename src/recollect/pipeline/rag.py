@@ -13,6 +13,7 @@ from recollect.errors import NotFoundError
 from recollect.model import Answer, Document, Principal, RetrievalOptions, RetrievedContext, SearchReply
 from recollect.model.principal import read_permissions
 from recollect.pipeline.administration import Administration
+from recollect.pipeline.auditing import Auditing
 from recollect.pipeline.facts import SemanticMemory
 from recollect.pipeline.feedback import Feedback
 from recollect.pipeline.history import History
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from recollect.store.store import Store
 
 
-class RAGPipeline(Administration, Permitting, Tenancy, Conversations, SemanticMemory, Feedback, History):
+class RAGPipeline(Administration, Permitting, Tenancy, Conversations, SemanticMemory, Feedback, History, Auditing):
     """Ingests documents, searches them and answers from them.
 
     A context manager, safe to share between threads. Nothing is opened before it is needed: the store at the first

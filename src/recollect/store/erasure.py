@@ -13,6 +13,7 @@ from typing import Any
 from psycopg import sql
 
 from recollect.model import Scope
+from recollect.model.audit import AuditEntry
 from recollect.model.history import ErasedDocument, ErasureProbe, ErasureReceipt
 from recollect.store.audit import AuditRepository, record
 from recollect.store.closing import close_documents, count_closed
@@ -102,7 +103,8 @@ class ErasureRepository:
         probe = self._probe(scope, traces)
         remains = self._remains(scope, at)
         proved = {"phrases": probe.phrases, "hashes": probe.hashes, "places": probe.places, "found": dict(probe.found)}
-        self._audit.complete(scope, receipt_id, at, {"probe": proved, "remains": list(remains)})
+        proof = {"receipt_id": receipt_id, "probe": proved, "remains": list(remains)}
+        self._audit.append(scope, [AuditEntry(action="erase_proof", actor=actor, details=proof)])
         return ErasureReceipt(
             receipt_id=receipt_id,
             tenant_id=scope.tenant_id,

@@ -14,7 +14,7 @@ from psycopg.rows import TupleRow
 from recollect.errors import ConflictError, NotFoundError, StoreError, UsageError
 from recollect.model import DEFAULT_TENANT_ID, Scope
 from recollect.model.tenant import SharedCollection, Tenant, TenantErasure, TenantIdentity, TenantQuota, TenantStatus
-from recollect.store.audit import record
+from recollect.store.audit import begin_anew, record
 from recollect.store.database import Connection, Database, rows
 from recollect.store.dense_index import drop_index
 from recollect.store.history_index import drop_history_indexes
@@ -127,8 +127,8 @@ class TenantDirectory:
         """Remove a tenant with every row of it in every table, and its vector indexes.
 
         The tables are those of the catalogue that have a tenant, so that none is forgotten. The tenant is suspended
-        first; where the erasure is interrupted, it stays so, nothing is gone, and erasing it again does the work. One
-        row is left: the receipt in the audit, under a number that no tenant has ever again.
+        first; where the erasure is interrupted, it stays so, nothing is gone, and erasing it again does the work. What
+        is left is the receipt in the audit and the head of its chain, under a number that no tenant has ever again.
 
         Args:
             tenant: By number or name.
@@ -147,17 +147,20 @@ class TenantDirectory:
                 "recollect collections delete NAME"
             )
         self.set_status(found.tenant_id, "suspended")
+        scope = Scope(tenant_id=found.tenant_id)
         key = {"tenant_id": found.tenant_id}
         with self._database.autocommit() as connection, connection.transaction():
             _wait_until_alone(connection, found)
             collection_ids = [row[0] for row in rows(connection, _SQL["collection_ids"], key)]
-            counts = {table: _delete(connection, table, found.tenant_id) for table in tables_in_order(connection)}
+            counts = {
+                table: _delete(connection, table, found.tenant_id)
+                for table in tables_in_order(connection)
+                if table != "audit_heads"
+            }
             details = {"name": found.name, "reason": reason, "rows": counts}
-            receipt_id, erased_at = record(
-                connection, Scope(tenant_id=found.tenant_id), action="erase_tenant", actor=actor, details=details
-            )
+            begin_anew(connection, scope)
+            receipt_id, erased_at = record(connection, scope, action="erase_tenant", actor=actor, details=details)
         # Outside: within the transaction it would keep every reader of every collection waiting.
-        scope = Scope(tenant_id=found.tenant_id)
         indexes = sum(
             drop_index(self._database, collection_id) + drop_history_indexes(self._database, scope, collection_id)
             for collection_id in collection_ids

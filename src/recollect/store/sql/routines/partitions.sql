@@ -43,6 +43,8 @@ BEGIN
         EXECUTE format('SELECT EXISTS (SELECT FROM %I WHERE %I >= $1 AND %2$I < $2)', p_table || '_default', p_column)
             INTO wanted USING start AT TIME ZONE 'UTC', finish AT TIME ZONE 'UTC';
         IF wanted OR finish > present THEN
+            -- What is written meanwhile would come to the default partition, after its rows were moved out of it.
+            EXECUTE format('LOCK TABLE %I IN SHARE ROW EXCLUSIVE MODE', p_table);
             part := format('%s_%s_%s', p_table, to_char(start, 'YYYYMMDDHH24'), to_char(finish, 'YYYYMMDDHH24'));
             EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING DEFAULTS INCLUDING CONSTRAINTS)', part, p_table);
             EXECUTE format('WITH moved AS (DELETE FROM %I WHERE %I >= $1 AND %2$I < $2 RETURNING *)

@@ -164,15 +164,17 @@ BEGIN
                 (tenant_id = nullif(current_setting(''recollect.tenant_id'', true), '''')::int)', part.name);
         END IF;
         IF has_role THEN
+            EXECUTE format('REVOKE ALL ON %s FROM recollect_app', part.name);
             EXECUTE format('GRANT %s ON %s TO recollect_app',
-                CASE part.relname WHEN 'tenants' THEN 'SELECT' ELSE 'SELECT, INSERT, UPDATE, DELETE' END, part.name);
+                CASE WHEN part.relname IN ('tenants', 'audit', 'audit_heads') THEN 'SELECT'
+                     ELSE 'SELECT, INSERT, UPDATE, DELETE' END, part.name);
         END IF;
     END LOOP;
     FOR part IN
         SELECT p.oid::regprocedure AS name FROM pg_proc p
         WHERE p.pronamespace = 'recollect'::regnamespace
           AND p.proname IN ('search_dense', 'search_lexical', 'hybrid_dense', 'hybrid_lexical', 'past_dense', 'past_lexical',
-                            'collections_shared_with', 'readers_of_collection')
+                            'collections_shared_with', 'readers_of_collection', 'append_audit')
     LOOP
         EXECUTE format('ALTER FUNCTION %s SECURITY DEFINER SET search_path = recollect, public, pg_temp', part.name);
         EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', part.name);
@@ -184,7 +186,7 @@ BEGIN
         GRANT USAGE ON SCHEMA recollect TO recollect_app;
         GRANT USAGE ON ALL SEQUENCES IN SCHEMA recollect TO recollect_app;
         GRANT SELECT ON schema_migrations, schema_routines TO recollect_app;
-        REVOKE USAGE ON SEQUENCE tenant_numbers FROM recollect_app;
+        REVOKE ALL ON SEQUENCE tenant_numbers, audit_numbers FROM recollect_app;
     END IF;
 END
 $isolate$;

@@ -1,0 +1,134 @@
+"""``recollect audit``: what was done, by whom and when, in a chain that shows whether it was changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.cli._options import command
+from recollect.cli._session import Session, argument_text
+from recollect.cli._terminal import one_line, plain
+from recollect.cli.transfer import STANDARD_OUTPUT, writing
+from recollect.errors import UsageError
+
+if TYPE_CHECKING:
+    from recollect.model.audit import AuditChain, AuditRecord
+
+app = typer.Typer(help="List, verify and export the audit: what was done, by whom and when.", no_args_is_help=True)
+
+_Action = Annotated[str | None, typer.Option(metavar="KIND", help="Only of this kind: erase, restore, forget, …")]
+_Since = Annotated[str | None, typer.Option(metavar="TIME", help="Only of this time or later.")]
+_Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only before this time.")]
+
+
+def _list(
+    session: Session,
+    *,
+    action: _Action = None,
+    since: _Since = None,
+    until: _Until = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Entries at most.")] = 100,
+    before: Annotated[int | None, typer.Option(min=1, help="Only entries before this id: the next page.")] = None,
+) -> int:
+    """List what was done, newest first."""
+    with session.pipeline() as rag:
+        found = rag.list_audit(action=_text(action), since=since, until=until, before=before, limit=limit + 1)
+    page, more = found[:limit], len(found) > limit
+    if session.json:
+        next_before = page[-1].audit_id if more else None
+        session.emit({"entries": [_as_json(one) for one in page], "next_before": next_before})
+        return 0
+    for one in page:
+        told = ", ".join(f"{name} {value}" for name, value in one.details.items() if isinstance(value, str | int))
+        line = f"{one.audit_id}  {one.at:%Y-%m-%d %H:%M:%S}  {one.actor}  {one.action}  {told}"
+        session.out.print(one_line(line), soft_wrap=True)
+    if not page:
+        session.out.print("Nothing is recorded.")
+    if more:
+        session.note(f"There are more: recollect audit list --before {page[-1].audit_id}")
+    return 0
+
+
+def _as_json(record: AuditRecord) -> dict[str, Any]:
+    return {
+        "audit_id": record.audit_id,
+        "number": record.number,
+        "at": record.at.isoformat(),
+        "action": record.action,
+        "actor": record.actor,
+        "details": dict(record.details),
+        "hash": record.hash,
+    }
+
+
+def _verify(session: Session) -> int:
+    """Follow the audit's chain of every tenant, or of --tenant. Exit status 1 if an entry was changed or removed."""
+    with session.pipeline() as rag:
+        tenant = session.config.tenant
+        chains = rag.verify_audit(tenant_id=None if tenant is None else rag.get_tenant(tenant).tenant_id)
+    broken = [chain for chain in chains if chain.broken]
+    if session.json:
+        session.emit({"intact": not broken, "chains": [_chain_as_json(chain) for chain in chains]})
+        return 1 if broken else 0
+    for chain in broken:
+        session.out.print(plain(f"✗ tenant {chain.tenant_id}: {chain.broken}."), soft_wrap=True)
+    for chain in chains:
+        if chain.intact:
+            dropped = f", {chain.dropped:,} of them dropped" if chain.dropped else ""
+            session.out.print(f"✓ tenant {chain.tenant_id}: {chain.number:,} entries{dropped}, head {chain.hash}")
+    if not chains:
+        session.out.print("Nothing is recorded.")
+    return 1 if broken else 0
+
+
+def _chain_as_json(chain: AuditChain) -> dict[str, Any]:
+    broken = chain.broken
+    return {
+        "tenant_id": chain.tenant_id,
+        "entries": chain.number,
+        "dropped": chain.dropped,
+        "hash": chain.hash,
+        "intact": chain.intact,
+        "broken": broken
+        and {
+            "number": broken.number,
+            "audit_id": broken.audit_id,
+            "at": broken.at and broken.at.isoformat(),
+            "problem": broken.problem,
+        },
+    }
+
+
+def _export(
+    session: Session,
+    *,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write; - for standard output.")],
+    action: _Action = None,
+    since: _Since = None,
+    until: _Until = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+) -> int:
+    """Write the audit as JSON Lines with its hashes, oldest first, so that others can verify it without the store."""
+    if session.json and file == STANDARD_OUTPUT:
+        raise UsageError("With --json the report stands on standard output: name a file to export to.")
+    entries = 0
+    with session.pipeline() as rag, writing(file, overwrite=overwrite) as target:
+        for line in rag.export_audit(action=_text(action), since=since, until=until):
+            target.write(line)
+            entries += 1
+    if session.json:
+        session.emit({"entries": entries, "file": str(file)})
+    elif file != STANDARD_OUTPUT:
+        session.out.print(f"{entries:,} entries in {file}", soft_wrap=True)
+    return 0
+
+
+def _text(action: str | None) -> str | None:
+    return None if action is None else argument_text(action)
+
+
+command(app, "list")(_list)
+command(app, "verify")(_verify)
+command(app, "export")(_export)

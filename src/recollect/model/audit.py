@@ -1,0 +1,86 @@
+"""What was done, as the audit tells it, and whether the audit's chain holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """Something to be written into the audit; its number, time and hash are the database's.
+
+    Attributes:
+        action: What was done, in one word.
+        actor: Who asked for it.
+        details: JSON values by name: ids, numbers and hashes, nothing of any content.
+    """
+
+    action: str
+    actor: str
+    details: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRecord:
+    """Something that was done; ``details`` as JSON values.
+
+    Attributes:
+        number: 1, 2, … within the tenant's chain.
+        hash: SHA-256 of the hash before it followed by the entry's content, in hexadecimal digits.
+    """
+
+    audit_id: int
+    at: datetime
+    action: str
+    actor: str
+    details: Mapping[str, Any]
+    number: int
+    hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditBreak:
+    """The first entry of a chain that does not follow from what is before it.
+
+    Attributes:
+        number: Of the entry within the chain.
+        audit_id: Of the entry, or of the next one that is there; None: there is none behind it.
+        at: When that was written.
+        problem: What is wrong with it, in words.
+    """
+
+    number: int
+    audit_id: int | None
+    at: datetime | None
+    problem: str
+
+    def __str__(self) -> str:
+        where = "" if self.audit_id is None else f" (id {self.audit_id} of {self.at:%Y-%m-%d %H:%M:%S})"
+        return f"the first broken entry is number {self.number:,}{where}: {self.problem}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditChain:
+    """A tenant's audit, verified.
+
+    Attributes:
+        tenant_id: Whose; the tenant may be erased.
+        dropped: Numbers up to this one were dropped, by retention or with their tenant; the chain begins behind it.
+        number: Of the newest entry.
+        hash: Its hash, in hexadecimal digits: whoever keeps it elsewhere can tell later whether the past was rewritten.
+        broken: None: every entry follows from the one before it.
+    """
+
+    tenant_id: int
+    dropped: int
+    number: int
+    hash: str
+    broken: AuditBreak | None
+
+    @property
+    def intact(self) -> bool:
+        """Whether every entry follows from the one before it."""
+        return self.broken is None

@@ -1,0 +1,48 @@
+"""The audit, as a person meets it: listed, verified, exported, and verified without the store."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import psycopg
+import pytest
+
+
+@pytest.fixture
+def told(recollect, tmp_path):
+    """A store in which something was erased and something restored."""
+    (tmp_path / "a.md").write_text("# Pumps\n\nThe pump in hall C leaked on the ninth of May.\n", encoding="utf-8")
+    recollect("ingest", str(tmp_path / "a.md"))
+    recollect("documents", "erase", "a.md", "--yes", "--reason", "asked for")
+    return recollect
+
+
+def test_the_audit_is_listed_verified_and_exported(told, tmp_path):
+    listed = told("audit", "list", "--json").json
+    assert [one["action"] for one in listed["entries"]] == ["erase_proof", "erase"]
+    assert listed["next_before"] is None and listed["entries"][1]["details"]["reason"] == "asked for"
+    assert [one["number"] for one in told("audit", "list", "--action", "erase", "--json").json["entries"]] == [1]
+    assert "reason asked for" in told("audit", "list", "--since", "1h", "--limit", 1, "--before", 2).out
+    assert told("audit", "list", "--until", "2020").out == "Nothing is recorded.\n"
+    verified = told("audit", "verify", "--json").json
+    (chain,) = verified["chains"]
+    assert verified["intact"] and (chain["entries"], chain["dropped"], chain["broken"]) == (2, 0, None)
+    assert chain["hash"] in told("audit", "verify").out
+    told("audit", "export", tmp_path / "audit.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text(encoding="utf-8").splitlines()]
+    before = bytes(32)
+    for line in lines:
+        assert bytes.fromhex(line["previous_hash"]) == before
+        before = hashlib.sha256(before + line["content"].encode()).digest()
+    assert before.hex() == chain["hash"]
+    assert "exists already" in told("audit", "export", tmp_path / "audit.jsonl", status=1).err
+
+
+def test_a_changed_entry_is_named(told, dsn):
+    with psycopg.connect(dsn) as connection:
+        connection.execute("UPDATE recollect.audit SET actor = 'nobody' WHERE number = 2")
+    (chain,) = told("audit", "verify", "--json", status=1).json["chains"]
+    assert chain["broken"]["number"] == 2
+    assert "number 2" in told("audit", "verify", status=1).out
+    assert "number 2" in told("db", "check", status=1).out
