@@ -2,11 +2,14 @@ from __future__ import annotations
 
 QUERY_KEYS = ["query", "collection", "mode", "results", "timings_ms"]
 RESULT_KEYS = [
-    "rank", "score", "content", "chunk_id", "document_id", "title", "source", "section", "page",
-    "start_offset", "end_offset", "metadata",
+    "rank", "score", "content", "chunk_id", "document_id", "title", "source", "department",
+    "section", "page", "start_offset", "end_offset", "parts", "metadata",
 ]  # fmt: skip
 ASK_KEYS = ["question", "answer", "refused", "citations", "timings_ms"]
-CITATION_KEYS = ["marker", "document_id", "source", "section", "page", "start_offset", "end_offset", "quote"]
+CITATION_KEYS = [
+    "marker", "document_id", "source", "department", "section", "page", "last_page", "start_offset", "end_offset",
+    "quote",
+]  # fmt: skip
 REFUSAL = "I don't have information about that in the approved knowledge base."
 
 

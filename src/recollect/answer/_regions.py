@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from recollect.model import RetrievedContext
+    from recollect.model import PassagePart, RetrievedContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,12 @@ class Region:
         return [p for p in self.passages if p.start_offset < end and p.end_offset > start]
 
     def passage_at(self, offset: int) -> RetrievedContext:
-        """The passage that says best which section and page a character stands in: the one that starts last."""
-        return max((p for p in self.passages if p.start_offset <= offset), key=lambda p: p.start_offset)
+        """Of the passages that hold a character, the one that starts last."""
+        return max(self.covering(offset, offset + 1), key=lambda p: p.start_offset)
+
+    def part_at(self, offset: int) -> PassagePart:
+        """The section and page of a character of the document."""
+        return self.passage_at(offset).part_at(offset)
 
 
 def join_passages(passages: Iterable[RetrievedContext]) -> list[Region]:

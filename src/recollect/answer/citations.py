@@ -132,15 +132,19 @@ def _citation(
     language: str,
 ) -> Citation:
     start, end = _supporting_span(passage, [frozenset(terms(s)) for s in statements], terms=terms, language=language)
+    begin, stop = passage.start_offset + start, passage.start_offset + end
+    part = passage.part_at(begin)
     return Citation(
         marker=marker,
         document_id=passage.document_id,
         source=passage.source,
-        section=passage.section,
-        page=passage.page,
-        start_offset=passage.start_offset + start,
-        end_offset=passage.start_offset + end,
+        section=part.section,
+        page=part.page,
+        last_page=passage.part_at(stop - 1).page,
+        start_offset=begin,
+        end_offset=stop,
         quote=passage.content[start:end],
+        department=passage.department,
         notes=passage.notes,
     )
 
@@ -152,9 +156,12 @@ def _supporting_span(
     terms: Callable[[str], Sequence[str]],
     language: str,
 ) -> tuple[int, int]:
-    """The span of the sentences that support the statements best, or of the best alone where they stand far apart."""
+    """The span of the sentences that support the statements best, or of the best alone.
+
+    The best alone, where they stand far apart or in different sections: a citation names one.
+    """
     content = passage.content
-    units = quotable_units(content, language=language, headings=(passage.section or "").split(" > "))
+    units = quotable_units(content, language=language, headings=_titles(passage))
     if not units:
         start = len(content) - len(content.lstrip())
         return start, len(content.rstrip())
@@ -164,11 +171,16 @@ def _supporting_span(
     if not best:
         return units[0].start, units[0].end
     start, end = units[min(best)].start, units[max(best)].end
-    if end - start > MAX_QUOTE_CHARS:
+    sections = {passage.part_at(passage.start_offset + at).section for at in (start, end - 1)}
+    if end - start > MAX_QUOTE_CHARS or len(sections) > 1:
         total = [sum(scores) for scores in zip(*overlaps, strict=True)]
         only = units[max(best, key=total.__getitem__)]
         start, end = only.start, only.end
     return start, end
+
+
+def _titles(passage: RetrievedContext) -> set[str]:
+    return {title for part in passage.parts for title in (part.section or "").split(" > ")}
 
 
 def _overlap(statement: frozenset[str], held: frozenset[str]) -> float:

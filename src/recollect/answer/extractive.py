@@ -167,7 +167,7 @@ def read(
         evidence.append(Evidence(region, unit, similarity, held, coverage, score))
     evidence.sort(key=lambda e: (-e.score, e.region.document_id, e.start_offset))
     chosen = _choose(evidence, options)
-    around = "\n".join(f"{passage.title}\n{passage.section or ''}" for passage in used)
+    around = "\n".join(f"{passage.title}\n{part.section or ''}" for passage in used for part in passage.parts)
     everywhere = frozenset(analyzer.terms(around)).union(*piece_terms)
     support = Support(
         similarity=max(piece.similarity for piece in evidence),
@@ -179,14 +179,14 @@ def read(
 
 
 def _units(region: Region, language: str) -> list[Unit]:
-    titles = {title for p in region.passages if p.section for title in p.section.split(" > ")}
+    titles = {title for p in region.passages for part in p.parts for title in (part.section or "").split(" > ")}
     return quotable_units(region.text, language=language, headings=titles)
 
 
 def _scoring_text(region: Region, unit: Unit) -> str:
     """The piece with what it needs to be understood: a list's opening line, a table's header."""
     text = region.text[unit.start : unit.end]
-    section = region.passage_at(region.start_offset + unit.start).section or ""
+    section = region.part_at(region.start_offset + unit.start).section or ""
     heading = unit.heading or section.rpartition(" > ")[2]
     return " ".join(part for part in (heading, unit.lead, text) if part)
 
@@ -267,16 +267,19 @@ def _nearest(reading: Reading, rule: RefusalRule) -> Nearest | None:
 
 
 def _citation(marker: int, region: Region, start: int, end: int) -> Citation:
-    passage = region.passage_at(region.start_offset + start)
+    begin, stop = region.start_offset + start, region.start_offset + end
+    passage, part = region.passage_at(begin), region.part_at(begin)
     return Citation(
         marker=marker,
         document_id=region.document_id,
         source=passage.source,
-        section=passage.section,
-        page=passage.page,
-        start_offset=region.start_offset + start,
-        end_offset=region.start_offset + end,
+        section=part.section,
+        page=part.page,
+        last_page=region.part_at(stop - 1).page,
+        start_offset=begin,
+        end_offset=stop,
         quote=region.text[start:end],
+        department=passage.department,
         notes=passage.notes,
     )
 

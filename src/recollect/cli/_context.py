@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli._notes import notes_as_json
+from recollect.cli._passages import where_as_json
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,8 +72,7 @@ def context_as_json(question: str, context: AssembledContext, *, collection: str
 
 def _block(block: ContextBlock) -> dict[str, Any]:
     passage = block.passage
-    names = ("source", "section", "page", "document_id", "chunk_id", "start_offset", "end_offset")
-    values = {name: getattr(passage, name) for name in names}
+    values = {"chunk_id": passage.chunk_id, **where_as_json(passage)}
     date = passage.event_time.isoformat() if passage.event_time else None
     shown = {"number": block.number, **values, "event_time": date, "shortened": block.shortened}
     return {**shown, "notes": notes_as_json(passage.notes)} if passage.notes else shown

@@ -68,7 +68,10 @@ def _ask(
 
 def as_json(answer: Answer, *, explain: bool = False) -> dict[str, Any]:
     """The answer as ``--json`` prints it; ``explain`` adds what came nearest to a refusal's answer."""
-    names = ("marker", "document_id", "source", "section", "page", "start_offset", "end_offset", "quote")
+    names = (
+        *("marker", "document_id", "source", "department", "section", "page", "last_page"),
+        *("start_offset", "end_offset", "quote"),
+    )
     document: dict[str, Any] = {
         "question": answer.question,
         "answer": answer.text,
@@ -133,7 +136,7 @@ def show_answer(session: Session, answer: Answer) -> None:
     for citation in answer.citations:
         session.out.print()
         head = Text(f"[{citation.marker}] ", style="bold green")
-        head.append_text(place(citation.source, citation.section, citation.page))
+        head.append_text(place(citation.source, citation.section, citation.page, citation.last_page))
         session.out.print(head, soft_wrap=not session.out.is_terminal)
         quote = inline_markup(f"“{shortened(citation.quote, _QUOTE_CHARACTERS)}”")
         quote.stylize_before("dim")
@@ -148,7 +151,7 @@ def _show_nearest(session: Session, nearest: Nearest) -> None:
 
     evidence = nearest.evidence
     head = Text("Nearest, but not enough: ", style="dim")
-    head.append_text(place(evidence.source, evidence.section, evidence.page))
+    head.append_text(place(evidence.source, evidence.section, evidence.page, evidence.last_page))
     why = f"{nearest.probability:.0%} likely to answer it, {nearest.threshold:.0%} needed"
     if nearest.missing_identifier:
         why = "a name or number of the question stands nowhere"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli._options import CollectionOption, command
+from recollect.cli._passages import where_as_json
 from recollect.cli._session import Session, argument_text
 
 if TYPE_CHECKING:
@@ -115,19 +116,18 @@ def _explanation(found: ContextAssembly) -> dict[str, Any]:
 
 
 def _passage(number: int, one: HybridPassage) -> dict[str, Any]:
-    passage = one.passage
-    return {
+    shown = {
         "number": number,
         "kind": one.kind,
+        **where_as_json(one.passage),
         "source": one.source,
         "score": one.score,
         "content": one.content,
-        "section": passage.section,
-        "page": passage.page,
-        "start_offset": passage.start_offset if one.kind == "document" else None,
-        "end_offset": passage.end_offset if one.kind == "document" else None,
-        "metadata": dict(passage.metadata),
+        "metadata": dict(one.passage.metadata),
     }
+    # Offsets, and the document, are those of a document.
+    nothing = dict.fromkeys(("document_id", "start_offset", "end_offset", "parts"))
+    return shown if one.kind == "document" else shown | nothing
 
 
 def _show(session: Session, found: ContextAssembly, *, explain: bool) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli._options import CollectionOption, SearchOptions, command
+from recollect.cli._passages import where_as_json
 from recollect.cli._session import Session, argument_text
 from recollect.cli.history import moment_text
 from recollect.cli.query import place
@@ -68,11 +69,8 @@ def _as_json(diff: EvidenceDiff) -> dict[str, Any]:
 
 
 def _passage(passage: RetrievedContext) -> dict[str, Any]:
-    names = (
-        *("rank", "score", "content", "chunk_id", "document_id", "version_id", "title", "source", "section", "page"),
-        *("start_offset", "end_offset"),
-    )
-    return {name: getattr(passage, name) for name in names}
+    names = ("rank", "score", "content", "chunk_id", "version_id")
+    return {**{name: getattr(passage, name) for name in names}, **where_as_json(passage)}
 
 
 def _show(session: Session, diff: EvidenceDiff) -> None:

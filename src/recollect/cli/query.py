@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,6 +11,7 @@ from recollect.cli._access import AccessOptions
 from recollect.cli._context import ContextOptions, show_context
 from recollect.cli._notes import notes_as_json, show_notes
 from recollect.cli._options import CollectionOption, SearchOptions, command
+from recollect.cli._passages import where_as_json
 from recollect.cli._searching import SessionOptions
 from recollect.cli._session import Session, argument_text
 from recollect.cli._time import TimeOptions
@@ -20,7 +22,13 @@ if TYPE_CHECKING:
 
     from recollect.cli._searching import Searched
     from recollect.cli._terminal import Highlighter
-    from recollect.model import ArmScore, ReplyExplain, RetrievedContext, SearchExplain, SearchReply
+    from recollect.model import (
+        ArmScore,
+        ReplyExplain,
+        RetrievedContext,
+        SearchExplain,
+        SearchReply,
+    )
 
 _SNIPPET_LINES = 3
 
@@ -54,6 +62,7 @@ def _query(
     retrieval = session.config.retrieval
     principal, search = access.asker(search)
     options = times.confine(search.retrieval(mode=retrieval.mode, top_k=retrieval.top_k))
+    options = replace(options, outline=session.json)
     as_of = times.moment()
     question = argument_text(text)
     validate(question, options)
@@ -119,11 +128,8 @@ def rounded(timings_ms: Any) -> dict[str, float]:  # noqa: ANN401 - any mapping 
 
 
 def _result(result: RetrievedContext) -> dict[str, Any]:
-    names = (
-        *("rank", "score", "content", "chunk_id", "document_id", "title", "source", "section", "page"),
-        *("start_offset", "end_offset"),
-    )
-    values: dict[str, Any] = {name: getattr(result, name) for name in names}
+    names = ("rank", "score", "content", "chunk_id")
+    values: dict[str, Any] = {**{name: getattr(result, name) for name in names}, **where_as_json(result)}
     values["metadata"] = dict(result.metadata)
     if result.collection is not None:
         values["collection"] = result.collection
@@ -144,7 +150,7 @@ def _explanation(explain: SearchExplain) -> dict[str, Any]:
     return shown if explain.preference is None else {**shown, "preference": explain.preference}
 
 
-def place(source: str, section: str | None, page: int | None) -> Text:
+def place(source: str, section: str | None, page: int | None, last_page: int | None = None) -> Text:
     """Where something stands, for people: source › section, page."""
     from rich.text import Text
 
@@ -155,7 +161,8 @@ def place(source: str, section: str | None, page: int | None) -> Text:
         if title.strip():
             shown.append(" › ", "dim").append(one_line(title), "cyan not bold")
     if page is not None:
-        shown.append(f", p. {page}", "dim not bold")
+        pages = f"{page}" if last_page in {page, None} else f"{page}–{last_page}"
+        shown.append(f", p. {pages}", "dim not bold")
     return shown
 
 

@@ -214,7 +214,7 @@ class HybridRetriever:
     def _retrieved(self, query: str, limit: int, as_of: datetime | None) -> list[RetrievedContext]:
         if self._documents is None:
             return []
-        options = RetrievalOptions(top_k=limit, mode=self._mode)
+        options = RetrievalOptions(top_k=limit, mode=self._mode, outline=True)
         return self._documents.retrieve(
             query,
             options,

@@ -2,7 +2,8 @@
 
 from recollect.model.answer import Answer, Citation
 from recollect.model.chunk import Chunk
-from recollect.model.document import Document, Heading, PageSpan
+from recollect.model.document import Document
+from recollect.model.outline import Heading, Outline, PageSpan, PassagePart
 from recollect.model.passage import (
     ArmScore,
     PassageNote,
@@ -24,8 +25,10 @@ __all__ = [
     "Citation",
     "Document",
     "Heading",
+    "Outline",
     "PageSpan",
     "PassageNote",
+    "PassagePart",
     "Principal",
     "ReplyExplain",
     "RetrievalOptions",

@@ -18,6 +18,10 @@ class Citation:
 
     Attributes:
         marker: The number in brackets in the answer's text, from 1.
+        section: Titles of the headings that the quote stands under, joined by `` > ``; None outside any section.
+        page: The page that the quote begins on, from 1; None where the format has no pages.
+        last_page: The page that it ends on.
+        department: The document's.
         notes: Why what is quoted is not the last word; see `recollect.model.PassageNote`.
     """
 
@@ -29,6 +33,8 @@ class Citation:
     start_offset: int
     end_offset: int
     quote: str
+    department: str | None = None
+    last_page: int | None = None
     notes: tuple[PassageNote, ...] = ()
 
 

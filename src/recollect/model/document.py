@@ -3,41 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from recollect.model.outline import Heading, PageSpan, page_at, section_path
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from recollect.model.time import Duration
-
-
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """A heading inside a document's content.
-
-    Attributes:
-        level: 1 for the outermost; deeper headings have larger numbers.
-        title: The heading's words, without markup.
-        start_offset: Character offset of the heading's first character (markup included).
-        end_offset: Character offset just behind the heading's line.
-    """
-
-    level: int
-    title: str
-    start_offset: int
-    end_offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class PageSpan:
-    """The characters of a document's content that stand on one page (numbered from 1)."""
-
-    number: int
-    start_offset: int
-    end_offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,16 +69,8 @@ class Document:
 
         A heading's own characters belong to its section.
         """
-        last = bisect_right(self.headings, offset, key=lambda heading: heading.start_offset)
-        path: list[Heading] = []
-        for heading in reversed(self.headings[:last]):
-            if not path or heading.level < path[-1].level:
-                path.append(heading)
-                if heading.level <= 1:
-                    break
-        return tuple(heading.title for heading in reversed(path))
+        return section_path(self.headings, offset)
 
     def page_at(self, offset: int) -> int | None:
         """The number of the page that the character at ``offset`` stands on, or None without pages."""
-        index = bisect_right(self.pages, offset, key=lambda page: page.start_offset)
-        return self.pages[index - 1].number if index else None
+        return page_at(self.pages, offset)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from recollect.model.outline import Outline, PassagePart
 from recollect.model.time import Duration, MomentRange
 
 SearchMode = Literal["hybrid", "dense", "lexical"]
@@ -50,6 +51,8 @@ class RetrievalOptions:
             relevance alone.
         neighbours: Widen each passage by so many chunks before and after it, 0 to 10.
         merge_adjacent: Join results that touch or overlap in one document; there may then be fewer than ``top_k``.
+        outline: Look up the headings and page breaks within each passage, for `RetrievedContext.parts`; answers and
+            contexts do by themselves.
         use_cache: Whether an equal search of a moment ago may answer.
     """
 
@@ -78,6 +81,7 @@ class RetrievalOptions:
     mmr_lambda: float | None = None
     neighbours: int = 0
     merge_adjacent: bool = False
+    outline: bool = False
     use_cache: bool = True
 
 
@@ -165,14 +169,15 @@ class RetrievedContext:
         score: What the results are ordered by, best first; comparable within one search only.
         similarity: Cosine similarity to the query, None where it was not computed.
         content: The passage; ``document.content[start_offset:end_offset] == content``.
-        section: Titles of the headings it stands under, joined by `` > ``; None outside any section.
-        page: From 1; None where the format has no pages.
+        section: Titles of the headings that the chunk found stands under, joined by `` > ``; None outside any section.
+        page: That the chunk found begins on, from 1; None where the format has no pages.
         version_id: The version of the document that it was cut from, None where that is not known.
         event_time: When what it tells happened or was written.
         chunk_ids: The chunks that it was merged from, in order of their place; empty: ``chunk_id`` alone.
         duplicates: Chunks that say the same and were left out for it, best first.
         notes: Why it is not the last word, where it is not.
         collection: Where it was found, in a search of several collections; None: where the reply says.
+        outline: The headings and pages that its characters stand under and on; None: they were not looked up.
     """
 
     rank: int
@@ -197,6 +202,23 @@ class RetrievedContext:
     duplicates: tuple[int, ...] = ()
     notes: tuple[PassageNote, ...] = ()
     collection: str | None = None
+    outline: Outline | None = None
+
+    @property
+    def parts(self) -> tuple[PassagePart, ...]:
+        """Its characters, cut where another section or page begins; one part where no outline was looked up."""
+        if self.outline is None:
+            return (PassagePart(self.start_offset, self.end_offset, self.section, self.page),)
+        parts = self.outline.parts(self.start_offset, self.end_offset)
+        if self.outline.headings:
+            return parts
+        # A chunker finds headings in texts that came without any.
+        return tuple(replace(part, section=self.section) for part in parts)
+
+    def part_at(self, offset: int) -> PassagePart:
+        """The part that the document's character at ``offset`` belongs to; of one outside, the nearest."""
+        parts = self.parts
+        return next((part for part in parts if offset < part.end_offset), parts[-1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

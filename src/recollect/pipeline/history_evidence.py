@@ -45,7 +45,7 @@ def diff_evidence(
     name = collection or config.collection
     given = options or RetrievalOptions(top_k=config.answer.passages, mode=config.retrieval.mode)
     # Copies stand in for one another from one moment to the next: what is compared is what is there.
-    given = replace(given, collapse_duplicates=False) if given.collapse_duplicates is None else given
+    given = replace(given, collapse_duplicates=given.collapse_duplicates or False, outline=True)
     scopes = [parts.scope(tenant_id, moment, principal=principal) for moment in (start, end)]
     before, after = (parts.searcher.search(seen, question, given, collection=name).results for seen in scopes)
     pairs = match_passages(before, after)

@@ -348,7 +348,8 @@ class RAGPipeline(Administration, Permitting, Tenancy, Conversations, SemanticMe
         from recollect.pipeline.answering import assembled_context
 
         name = collection or self.config.collection
-        reply = self.search(query, options, collection=name, tenant_id=tenant_id, as_of=as_of, principal=principal)
+        given = replace(options or self.default_options(), outline=True)
+        reply = self.search(query, given, collection=name, tenant_id=tenant_id, as_of=as_of, principal=principal)
         place = self.store.collections.find(self._parts.scope(tenant_id, principal=principal), name)
         return assembled_context(
             self._parts,
@@ -438,6 +439,7 @@ class RAGPipeline(Administration, Permitting, Tenancy, Conversations, SemanticMe
 
         name = collection or self.config.collection
         given = options or replace(self.default_options(), top_k=self.config.answer.passages)
+        given = replace(given, outline=True)
         reply = self.search(question, given, collection=name, tenant_id=tenant_id, as_of=as_of, principal=principal)
         place = self.store.collections.find(self._parts.scope(tenant_id, principal=principal), name)
         yield from answer_stream(self._parts, self.config, question, reply, place)

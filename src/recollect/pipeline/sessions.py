@@ -361,7 +361,8 @@ class SessionSearch:
         """What a language model should read to answer a query; the limits are those of `RAGPipeline.context`."""
         from recollect.pipeline.answering import assembled_context
 
-        reply, place = self._found(query, options or self._rag.default_options(), as_of)
+        given = replace(options or self._rag.default_options(), outline=True)
+        reply, place = self._found(query, given, as_of)
         return assembled_context(
             self._rag._parts,
             self._rag.config,
@@ -385,7 +386,7 @@ class SessionSearch:
         from recollect.pipeline.answering import answer_stream
 
         given = options or replace(self._rag.default_options(), top_k=self._rag.config.answer.passages)
-        reply, place = self._found(question, given, as_of)
+        reply, place = self._found(question, replace(given, outline=True), as_of)
         yield from answer_stream(self._rag._parts, self._rag.config, question, reply, place)
 
     @property

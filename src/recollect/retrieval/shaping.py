@@ -71,6 +71,8 @@ class Shaper:
             found = self._widened(scope, found, options.neighbours)
         if options.merge_adjacent:
             found = self._merged(scope, found)
+        if options.outline:
+            found = self._outlined(scope, found)
         return [
             passage if passage.rank == rank else replace(passage, rank=rank) for rank, passage in enumerate(found, 1)
         ]
@@ -132,6 +134,11 @@ class Shaper:
         texts = self._repository.spans(scope, wanted)
         known = {gap: texts[span] for gap, span in zip(gaps, wanted, strict=True) if span in texts}
         return merge_adjacent(ranked, gap_texts=known)
+
+    def _outlined(self, scope: Scope, found: list[RetrievedContext]) -> list[RetrievedContext]:
+        spans = [(passage.version_id or 0, passage.start_offset, passage.end_offset) for passage in found]
+        outlines = self._repository.outlines(scope, spans)
+        return [replace(passage, outline=outlines.get(span)) for passage, span in zip(found, spans, strict=True)]
 
 
 def _distinct(found: list[RetrievedContext], dropped: dict[str, int]) -> list[RetrievedContext]:

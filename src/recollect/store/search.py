@@ -13,7 +13,7 @@ import numpy.typing as npt
 from pgvector import HalfVector, SparseVector
 from psycopg.rows import TupleRow
 
-from recollect.model import Scope
+from recollect.model import Heading, Outline, PageSpan, Scope
 from recollect.store.collections import Collection
 from recollect.store.database import DEFAULT_EF_SEARCH, Database, rows
 from recollect.store.past import PastParts
@@ -28,6 +28,9 @@ LEXEME_SPACE = 1_000_000_000
 
 # pgvector's own limit.
 _MAX_EF_SEARCH = 1_000
+
+#: A version of a document, and offsets in its content: from, and up to.
+Span = tuple[int, int, int]
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]
@@ -295,7 +298,7 @@ class SearchRepository:
             found = rows(connection, _SQL["vectors"], params)
         return _vectors(found)
 
-    def spans(self, scope: Scope, wanted: Sequence[tuple[int, int, int]]) -> dict[tuple[int, int, int], str]:
+    def spans(self, scope: Scope, wanted: Sequence[Span]) -> dict[Span, str]:
         """The characters of document versions, by (version_id, start_offset, end_offset)."""
         if not wanted:
             return {}
@@ -310,6 +313,21 @@ class SearchRepository:
         with self._database.single_reads(scope) as connection:
             found = rows(connection, _SQL["stretches"], params)
         return {row[0]: StretchRow(row[1], row[2], row[3], tuple(row[4]), row[5]) for row in found}
+
+    def outlines(self, scope: Scope, spans: Sequence[Span]) -> dict[Span, Outline]:
+        """What tells where the characters of spans of document versions stand, by (version_id, start, end)."""
+        if not spans:
+            return {}
+        version_ids, starts, ends = (list(column) for column in zip(*spans, strict=True))
+        params = {"tenant_id": scope.tenant_id, "version_ids": version_ids, "starts": starts, "ends": ends}
+        with self._database.single_reads(scope) as connection:
+            found = rows(connection, _SQL["outlines"], params)
+        return {
+            (row[0], row[1], row[2]): Outline(
+                tuple(Heading(*heading) for heading in row[3] or ()), tuple(PageSpan(*page) for page in row[4] or ())
+            )
+            for row in found
+        }
 
     def passages(self, scope: Scope, chunk_ids: Sequence[int]) -> dict[int, PassageRow]:
         """What is shown of given chunks, by chunk id."""

@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
 from recollect.model import Chunk, Document, Scope
-from recollect.model.document import Heading, PageSpan
+from recollect.model.outline import Heading, PageSpan
 from recollect.store.database import Connection, Database, rows
 from recollect.store.search import Floats, LexicalRow, to_sparse
 from recollect.store.sql import queries

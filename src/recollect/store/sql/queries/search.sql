@@ -62,6 +62,25 @@ SELECT w.version_id, w.start_offset, w.end_offset,
 FROM unnest(%(version_ids)s::bigint[], %(starts)s::int[], %(ends)s::int[]) AS w (version_id, start_offset, end_offset)
 JOIN document_contents t ON t.tenant_id = %(tenant_id)s AND t.version_id = w.version_id
 
+-- outlines: of spans of versions, the headings and pages that tell where each character stands: those that begin within,
+-- and before them the last heading of each level and the last page
+SELECT w.version_id, w.start_offset, w.end_offset, h.marks, p.marks
+FROM unnest(%(version_ids)s::bigint[], %(starts)s::int[], %(ends)s::int[]) AS w (version_id, start_offset, end_offset)
+JOIN document_contents t ON t.tenant_id = %(tenant_id)s AND t.version_id = w.version_id
+CROSS JOIN LATERAL (
+    SELECT jsonb_agg(k.mark ORDER BY k.n) AS marks
+    FROM (SELECT DISTINCT ON (CASE WHEN (m ->> 2)::int <= w.start_offset THEN m ->> 0 ELSE 'within ' || n END) m, n
+          FROM jsonb_array_elements(t.headings) WITH ORDINALITY AS e (m, n)
+          WHERE (m ->> 2)::int < w.end_offset
+          ORDER BY CASE WHEN (m ->> 2)::int <= w.start_offset THEN m ->> 0 ELSE 'within ' || n END, n DESC
+         ) AS k (mark, n)) h
+CROSS JOIN LATERAL (
+    SELECT jsonb_agg(k.mark ORDER BY k.n) AS marks
+    FROM (SELECT m, n, (m ->> 1)::int AS start_offset, max((m ->> 1)::int) FILTER (WHERE (m ->> 1)::int <= w.start_offset) OVER () AS first
+          FROM jsonb_array_elements(t.pages) WITH ORDINALITY AS e (m, n)
+          WHERE (m ->> 1)::int < w.end_offset) AS k (mark, n, start_offset, first)
+    WHERE k.start_offset >= coalesce(k.first, 0)) p
+
 -- stretches: given chunks with so many of their neighbours on either side, as one span
 SELECT c.chunk_id, n.start_offset, n.end_offset,
        substr(t.content, n.start_offset + 1, n.end_offset - n.start_offset), f.section, f.page
