@@ -1,71 +1,14 @@
-"""The command line, run as a person runs it: a process, arguments, two streams and an exit status."""
+"""The command line, run as a person runs it: arguments, a folder, an environment, two streams and an exit status."""
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-PROGRAM = Path(sys.executable).with_name("recollect")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a command ended."""
-
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> dict[str, Any]:
-        """The one document on standard output."""
-        return json.loads(self.out)
-
-
-@dataclass(frozen=True)
-class Recollect:
-    """Runs commands in one folder with one environment."""
-
-    folder: Path
-    environment: dict[str, str]
-
-    def __call__(self, *arguments: object, status: int | None = 0, stdin: str = "") -> Outcome:
-        """Run a command to its end; ``status`` is what it must exit with, None: anything."""
-        done = subprocess.run(
-            [PROGRAM, *map(str, arguments)],
-            cwd=self.folder,
-            env=self.environment,
-            input=stdin,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=240,
-            check=False,
-        )
-        outcome = Outcome(done.returncode, done.stdout, done.stderr)
-        if status is not None:
-            assert outcome.status == status, outcome
-            assert "Traceback" not in outcome.err, outcome.err
-        return outcome
-
-    def start(self, *arguments: object) -> subprocess.Popen[str]:
-        """Start a command and leave it running."""
-        return subprocess.Popen(
-            [PROGRAM, *map(str, arguments)],
-            cwd=self.folder,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-        )
+from program import Recollect
 
 
 def _environment(**settings: str) -> dict[str, str]:
@@ -90,9 +33,9 @@ def recollect_with_model(dsn: str, tmp_path: Path) -> Recollect:
 
 @pytest.fixture
 def recollect_embedded(tmp_path: Path, data_dir_of_its_own: Path) -> Recollect:
-    """Commands on an embedded store of the test's own, with an embedder that needs no model."""
+    """Commands on an embedded store of the test's own, with an embedder that needs no model, each in its process."""
     settings = {"RECOLLECT_DATA_DIR": str(data_dir_of_its_own), "RECOLLECT_EMBEDDING__PROVIDER": "hashing"}
-    return Recollect(tmp_path, _environment(**settings))
+    return Recollect(tmp_path, _environment(**settings), in_process=False)
 
 
 @pytest.fixture

@@ -12,15 +12,23 @@ import psycopg
 import pytest
 
 from recollect.store.embedded import EmbeddedServer
+from server import reachable_folder
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder of the test's own in which a server may run, also as root."""
+    with reachable_folder() as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")
-def pristine_data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pristine_data_dir() -> Iterator[Path]:
     """A data directory whose server has been made and stopped: copied, because making one takes a second."""
-    folder = tmp_path_factory.mktemp("pristine") / "data"
-    with EmbeddedServer(folder):
-        pass
-    return folder
+    with reachable_folder() as folder:
+        with EmbeddedServer(folder / "data"):
+            pass
+        yield folder / "data"
 
 
 @pytest.fixture

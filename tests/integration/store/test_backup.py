@@ -18,6 +18,7 @@ from recollect.store._server_account import make_reachable, server_account
 from recollect.store._server_binaries import installation
 from recollect.store.backup import backup, restore
 from recollect.store.embedded import EmbeddedServer
+from server import reachable_folder
 
 # What makes a store hard to copy: vectors, an index over an expression, row-level security, a function, an identity.
 STORE = """
@@ -42,11 +43,11 @@ DIGEST = "SELECT md5(string_agg(d::text, '|' ORDER BY id)) FROM recollect.docume
 
 
 @pytest.fixture(scope="module")
-def server(pristine_data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("backup") / "data"
-    subprocess.run(["cp", "-a", str(pristine_data_dir), str(folder)], check=True)
-    with EmbeddedServer(folder) as dsn:
-        yield dsn
+def server(pristine_data_dir: Path) -> Iterator[str]:
+    with reachable_folder() as folder:
+        subprocess.run(["cp", "-a", str(pristine_data_dir), str(folder / "data")], check=True)
+        with EmbeddedServer(folder / "data") as dsn:
+            yield dsn
 
 
 @pytest.fixture
