@@ -8,15 +8,12 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import signal
-import socket
 import sys
 import tempfile
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import psycopg
 from psycopg import sql
@@ -25,11 +22,9 @@ from recollect.errors import StoreUnavailableError
 from recollect.store._server_account import make_reachable, server_account
 from recollect.store._server_binaries import MAJOR_VERSION, Account, Outcome, run_program
 from recollect.store._server_errors import explain
-from recollect.store._server_files import Layout, connection_string, give_to_owner_of, remove_short_name, socket_file
+from recollect.store._server_files import SOCKET_NAME, Layout, connection_string, give_to_owner_of, remove_short_name
+from recollect.store._server_process import ServerProcess, Shutdown
 from recollect.store.tuning import settings_for, this_machine
-
-if TYPE_CHECKING:
-    import psutil
 
 _LOGGER = logging.getLogger(__name__)
 _DRAFT_PREFIX = ".pg-init-"
@@ -37,8 +32,13 @@ _SETTINGS_FILE = "recollect.conf"
 _LARGEST_LOG_BYTES = 5 * 1024 * 1024
 _CONNECT_TIMEOUT_SECONDS = 10
 _ATTEMPTS = 4
+# A server that recovers within itself and is asked to stop meanwhile hangs for ever. So it ends with its first crashed
+# session, and whoever needs it starts it. On the command line: there no other setting wins over it.
+_OPTIONS = "-c restart_after_crash=off"
+_SHORTEST_PAUSE_SECONDS = 0.02
+_LONGEST_PAUSE_SECONDS = 1.0
 
-State = Literal["ready", "no database", "busy", "down"]
+State = Literal["ready", "no database", "busy", "stopping", "down"]
 
 _FIXED_SETTINGS = {
     "listen_addresses": "",
@@ -48,8 +48,9 @@ _FIXED_SETTINGS = {
     "timezone": "UTC",
     "log_timezone": "UTC",
     "log_checkpoints": "off",
-    # Statements hold the text of documents, which has no place in a log.
+    # Statements, and details of errors, hold the text of documents, which has no place in a log.
     "log_min_error_statement": "panic",
+    "log_error_verbosity": "terse",
 }
 
 
@@ -74,6 +75,11 @@ class ServerControl:
         """
         return cls(layout, server_account(layout.root, layout.pgdata))
 
+    @property
+    def process(self) -> ServerProcess:
+        """The processes of the server."""
+        return ServerProcess(self.layout)
+
     def ensure_running(self, *, database: str, timeout_seconds: float) -> str:
         """Create the cluster, start the server and create the database, each only if it is missing.
 
@@ -89,7 +95,8 @@ class ServerControl:
         """
         deadline = time.monotonic() + timeout_seconds
         dsn = connection_string(self.layout, database=database)
-        told = False
+        shutdown: Shutdown | None = None
+        pause = _SHORTEST_PAUSE_SECONDS
         while True:
             state = self._probe(dsn)
             if state == "ready":
@@ -100,45 +107,42 @@ class ServerControl:
             if time.monotonic() > deadline:
                 raise self._too_late(timeout_seconds)
             if state == "down":
+                shutdown = None
                 self._prepare_cluster()
                 self._launch(deadline)
-            elif not told:
+            elif state == "stopping":
+                shutdown = self._end_if_it_hangs(shutdown)
+            if pause == _SHORTEST_PAUSE_SECONDS:
                 _LOGGER.info("the server in %s is starting, recovering or stopping: waiting", self.layout.root)
-                told = True
-            time.sleep(0.02)
+            time.sleep(pause)
+            # What waits for minutes asks seldom: every question costs the server a process and a line in its log.
+            pause = min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
+
+    def _end_if_it_hangs(self, shutdown: Shutdown | None) -> Shutdown | None:
+        postmaster = self.process.postmaster()
+        if postmaster is None:
+            return None
+        if shutdown is None or shutdown.postmaster != postmaster:
+            shutdown = Shutdown(self.process, postmaster)
+        if shutdown.hangs():
+            self.process.end(postmaster)
+        return shutdown
 
     def stop(self, *, wait_seconds: float) -> None:
-        """Ask the server to stop, and wait a while for it; it goes on stopping by itself if that takes longer."""
-        process = self._postmaster()
-        if process is None:
-            return
-        # SIGINT asks for a fast shutdown: sessions are ended, everything is written, nothing is lost.
-        with suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGINT)
-        deadline = time.monotonic() + wait_seconds
-        while _alive(process) and time.monotonic() < deadline:
-            time.sleep(0.005)
-        remove_short_name(self.layout)
+        """Stop the server, and end it where it hangs; one that has much to write goes on by itself."""
+        self.process.stop(wait_seconds=wait_seconds)
+        if self.process.postmaster() is None:
+            remove_short_name(self.layout)
 
     def _probe(self, dsn: str) -> State:
-        if not self._socket_answers():
-            return "busy" if self._postmaster() is not None else "down"
+        phase = self.process.phase()
+        if phase != "ready":
+            return "busy" if phase == "starting" else phase
         try:
             psycopg.connect(dsn, connect_timeout=_CONNECT_TIMEOUT_SECONDS).close()
         except psycopg.OperationalError as exc:
             return self._state_behind(str(exc))
         return "ready"
-
-    def _socket_answers(self) -> bool:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-            client.settimeout(_CONNECT_TIMEOUT_SECONDS)
-            try:
-                client.connect(str(socket_file(self.layout)))
-            except (FileNotFoundError, ConnectionRefusedError):
-                return False
-            except BlockingIOError:
-                return True  # its queue is full: there is a server
-        return True
 
     def _state_behind(self, message: str) -> State:
         if "does not exist" in message and "database" in message:
@@ -212,19 +216,24 @@ class ServerControl:
     # Starting
 
     def _launch(self, deadline: float) -> None:
-        self._remove_stale_pid_file()
+        self.process.remove_stale_note()
+        # Nobody listens there: the number in the lock may be another process's by now, or another store's server's.
+        for left_over in (f"{SOCKET_NAME}.lock", SOCKET_NAME):
+            (self.layout.socket_dir / left_over).unlink(missing_ok=True)
         self._write_settings()
         self.layout.socket_dir.mkdir(mode=0o700, exist_ok=True)
         self._hand_over(self.layout.socket_dir)
         log_start = self._open_log()
         seconds = max(1, int(deadline - time.monotonic()))
         arguments = ["start", "--wait", f"--timeout={seconds}", "-s", "-D", "pg", "-l", self.layout.log.name]
+        arguments += ["-o", _OPTIONS]
         done = self._run("pg_ctl", arguments)
         if done.status == 0:
             return
         log = self._log_since(log_start)
         # Another server, or what a killed one left behind, is still there: the caller looks again.
         if "still in use" in log or ("lock file" in log and "already exists" in log):
+            self.process.end_orphans()
             return
         if "did not start in time" in done.output:
             raise self._too_late(seconds)
@@ -289,62 +298,3 @@ class ServerControl:
                 return file.read().decode("utf-8", errors="replace")
         except OSError:
             return ""
-
-    # The server's processes
-
-    def _postmaster(self) -> psutil.Process | None:
-        """The running server, also one on its way up or down."""
-        import psutil
-
-        pid = self._noted_pid()
-        if pid is None:
-            return None
-        try:
-            process = psutil.Process(pid)
-            return process if self._belongs_here(process) else None
-        except psutil.NoSuchProcess:
-            return None
-
-    def _noted_pid(self) -> int | None:
-        try:
-            first = self.layout.pid_file.read_text(encoding="utf-8", errors="replace").split("\n", 1)[0].strip()
-        except FileNotFoundError:
-            return None
-        return int(first) if first.isdecimal() and 0 < int(first) < 2**31 else None
-
-    def _belongs_here(self, process: psutil.Process) -> bool:
-        """Whether a process is of this cluster: process numbers are used again, and a zombie is nobody."""
-        import psutil
-
-        if not process.name().startswith("postgres") or process.status() == psutil.STATUS_ZOMBIE:
-            return False
-        try:
-            return Path(process.cwd()) == self.layout.pgdata.resolve()
-        except psutil.AccessDenied:
-            return False
-
-    def _remove_stale_pid_file(self) -> None:
-        """Remove a process note that PostgreSQL would trip over: its number is another process's now, or it is garbage.
-
-        The note also guards against sessions that outlived a killed server, so it stays while there are any.
-        """
-        import psutil
-
-        pid = self._noted_pid()
-        if not self.layout.pid_file.exists() or (pid is not None and not psutil.pid_exists(pid)):
-            return
-        for process in psutil.process_iter():
-            with suppress(psutil.NoSuchProcess):
-                if self._belongs_here(process):
-                    return
-        _LOGGER.warning("%s is stale (process %s is not its server): removed", self.layout.pid_file, pid)
-        self.layout.pid_file.unlink(missing_ok=True)
-
-
-def _alive(process: psutil.Process) -> bool:
-    import psutil
-
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False

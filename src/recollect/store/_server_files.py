@@ -32,7 +32,8 @@ from recollect.errors import StoreUnavailableError
 PORT = 5432
 """Names the socket file; no network port is opened."""
 
-_SOCKET_NAME = f".s.PGSQL.{PORT}"
+SOCKET_NAME = f".s.PGSQL.{PORT}"
+"""The socket's file; PostgreSQL notes its server's process beside it, in a file with ``.lock`` appended."""
 # sockaddr_un holds 104 bytes on macOS and 108 on Linux, the terminating zero included.
 _LONGEST_SOCKET_PATH = 103
 
@@ -182,17 +183,11 @@ def connection_string(layout: Layout, *, database: str) -> str:
     return make_conninfo("", host=host, port=PORT, user="postgres", dbname=database)
 
 
-def socket_file(layout: Layout) -> Path:
-    """The socket as a client reaches it."""
-    folder = layout.socket_dir if _fits(layout.socket_dir) else _short_name(layout)
-    return folder / _SOCKET_NAME
-
-
 def _fits(folder: Path) -> bool:
     """Whether libpq can be given a folder as its host: short enough, and without its list separator."""
     text = str(folder)
     try:
-        length = len(text.encode("utf-8")) + 1 + len(_SOCKET_NAME)
+        length = len(text.encode("utf-8")) + 1 + len(SOCKET_NAME)
     except UnicodeEncodeError:
         return False
     return length <= _LONGEST_SOCKET_PATH and "," not in text
@@ -211,7 +206,7 @@ def _short_name(layout: Layout) -> Path:
         except OSError as exc:
             tried.append(f"{str(folder)!r}: {exc.strerror}")
     msg = (
-        f"The path of the server's socket, {str(layout.socket_dir / _SOCKET_NAME)!r}, cannot be used: it is longer "
+        f"The path of the server's socket, {str(layout.socket_dir / SOCKET_NAME)!r}, cannot be used: it is longer "
         f"than {_LONGEST_SOCKET_PATH} bytes or has a comma in it, and no short name can be made for it "
         f"({'; '.join(tried)}). Choose a shorter data directory: --data-dir or RECOLLECT_DATA_DIR."
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -157,6 +158,7 @@ class Database:
         application_dsn: Of a role that owns nothing. None: ``dsn``, whose role changes to `APPLICATION_ROLE` where it
             may.
         even_suspended: Whether what suspended tenants have can be read and written: for those who look after them.
+        ensure_server: Called before a connection is opened, to start a server that was killed; None: it is not ours.
 
     Raises:
         StoreUnavailableError: ``dsn`` or ``application_dsn`` is no connection string.
@@ -169,18 +171,21 @@ class Database:
         max_connections: int = 10,
         application_dsn: str | None = None,
         even_suspended: bool = False,
+        ensure_server: Callable[[], None] | None = None,
     ) -> None:
         self.dsn = dsn
         self.application_dsn = require_dsn(application_dsn or dsn)
+        self._ensure_server = ensure_server
+        self._server_trouble: StoreUnavailableError | None = None
         self._even_suspended = even_suspended
         self._tenants: WeakKeyDictionary[Connection, tuple[int, float]] = WeakKeyDictionary()
         # Half of the cores, so that two statements of one caller find a core each. They have their own pool: whoever
         # holds a connection and wants one more never waits for somebody who does the same, and a lone caller's other
         # statements all meet the same connection, which has their plans and tables at hand.
         ahead = min((os.cpu_count() or 1) // 2, max_connections // 2)
-        self._pool = _pool(self.application_dsn, max_connections - ahead, self._configure)
-        self._ahead_pool = _pool(self.application_dsn, max(ahead, 1), self._configure)
-        self._owners_pool = _pool(dsn, min(max_connections, _OWNERS_CONNECTIONS), _configure)
+        self._pool = _pool(self._server_at(self.application_dsn), max_connections - ahead, self._configure)
+        self._ahead_pool = _pool(self._server_at(self.application_dsn), max(ahead, 1), self._configure)
+        self._owners_pool = _pool(self._server_at(dsn), min(max_connections, _OWNERS_CONNECTIONS), _configure)
         self._ahead = Semaphore(ahead)
 
     def separate(self, *, max_connections: int, even_suspended: bool = False) -> Database:
@@ -190,6 +195,7 @@ class Database:
             max_connections=max_connections,
             application_dsn=self.application_dsn,
             even_suspended=even_suspended,
+            ensure_server=self._ensure_server,
         )
 
     def close(self) -> None:
@@ -293,15 +299,56 @@ class Database:
                 self._tenants[connection] = (tenant, time.monotonic() + _ACTIVE_SECONDS)
             yield connection
 
+    def _server_at(self, dsn: str) -> Callable[[], str]:
+        """What a pool asks for the connection string before it opens a connection."""
+
+        def ask() -> str:
+            if self._ensure_server is not None:
+                try:
+                    self._ensure_server()
+                except StoreUnavailableError as exc:
+                    self._server_trouble = exc
+                    raise
+            self._server_trouble = None
+            return dsn
+
+        return ask
+
     @contextmanager
     def _connection(self, pool: ConnectionPool[Connection] | None = None) -> Iterator[Connection]:
+        pool = pool or self._pool
         try:
-            with (pool or self._pool).connection() as connection:
-                yield connection
+            connection = _unbroken(pool)
         except PoolTimeout as exc:
             raise StoreUnavailableError(
-                f"No database connection became free or could be opened in time: {exc}"
+                f"No database connection became free or could be opened in time: {self._server_trouble or exc}"
             ) from exc
+        try:
+            with connection:
+                yield connection
+        finally:
+            pool.putconn(connection)
+
+
+def _unbroken(pool: ConnectionPool[Connection]) -> Connection:
+    """A connection that the server has not hung up on. When it was killed, all that lie in the pool are broken."""
+    while True:
+        connection = pool.getconn()
+        if not _hung_up(connection):
+            return connection
+        connection.close()
+        pool.putconn(connection)
+
+
+def _hung_up(connection: Connection) -> bool:
+    """Whether the server has ended an idle connection: known without asking it, which would cost a round trip."""
+    poll = select.poll()
+    try:
+        poll.register(connection.pgconn.socket, select.POLLIN)
+    except psycopg.OperationalError:
+        return True
+    # To an idle client a server says nothing but its last words.
+    return bool(poll.poll(0))
 
 
 def _begin(connection: Connection, statements: sql.Composed) -> None:
@@ -313,7 +360,7 @@ def _begin(connection: Connection, statements: sql.Composed) -> None:
         raise
 
 
-def _pool(dsn: str, max_size: int, configure: Callable[[Connection], None]) -> ConnectionPool[Connection]:
+def _pool(dsn: Callable[[], str], max_size: int, configure: Callable[[Connection], None]) -> ConnectionPool[Connection]:
     return ConnectionPool(
         dsn,
         min_size=0,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from recollect.store._server_files import Layout, UserHold
 
 _LOGGER = logging.getLogger(__name__)
+_STOP_SECONDS = 2.0
 DATABASE = "recollect"
 """The name of the database in the embedded server."""
 
@@ -82,11 +83,23 @@ class EmbeddedServer:
             except BaseException:
                 if self._hold is None:
                     hold.release()
+                    self._stop_unused(layout)
                 raise
             if self._hold is None:
                 self._hold = hold
                 atexit.register(self.stop)
         return dsn
+
+    def _stop_unused(self, layout: Layout) -> None:
+        """After a start that failed: nobody uses what may run all the same."""
+        from recollect.store._server_files import in_use
+        from recollect.store._server_process import ServerProcess
+
+        try:
+            if not in_use(layout):
+                ServerProcess(layout).stop(wait_seconds=_STOP_SECONDS)
+        except (OSError, StoreUnavailableError) as exc:
+            _LOGGER.warning("the embedded server in %s was not stopped: %s", self._data_dir, exc)
 
     def _create_data_dir(self) -> Path:
         folder = self._data_dir.expanduser().absolute()
@@ -100,7 +113,22 @@ class EmbeddedServer:
             raise StoreUnavailableError(msg)
         return folder.resolve()
 
-    def stop(self, *, wait_seconds: float = 2.0) -> None:
+    def ensure_running(self) -> None:
+        """Start the server anew where it was killed; do nothing where it runs, or where it was let go of.
+
+        Raises:
+            StoreUnavailableError: As :meth:`start`.
+        """
+        with self._thread_lock:
+            if self._hold is None and self._process == os.getpid():
+                return
+            from recollect.store._server_files import Layout
+            from recollect.store._server_process import ServerProcess
+
+            if ServerProcess(Layout(self._data_dir.expanduser().resolve())).phase() != "ready":
+                self.start()
+
+    def stop(self, *, wait_seconds: float = _STOP_SECONDS) -> None:
         """Let go of the server, and stop it if nobody else holds it. Calling it again does nothing.
 
         Nothing is lost by stopping: a stop is ordered, and what was committed is on disk before it.

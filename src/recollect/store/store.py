@@ -79,7 +79,12 @@ class Store:
             report = migrate(self.dsn, own_server=self._server is not None)
             self.schema_version = report.schema_version
             application = application_login_of(self.dsn) if self._server else application_dsn
-            self.database = Database(self.dsn, max_connections=max_connections, application_dsn=application)
+            self.database = Database(
+                self.dsn,
+                max_connections=max_connections,
+                application_dsn=application,
+                ensure_server=self._server.ensure_running if self._server else None,
+            )
             if report.several_tenants:
                 require_isolation(self.database)
         except BaseException:
