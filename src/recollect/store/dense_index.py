@@ -89,6 +89,8 @@ class DenseIndexer:
             _drop(connection, collection.collection_id)
             with self._room(connection, collection):
                 connection.execute(_create(scope, collection))
+            # Of an index on an expression, ANALYZE would sample whole vectors.
+            connection.execute("SELECT forget_content_statistics()")
         if self._collections.find(scope, name) is None:
             drop_index(self._database, collection.collection_id)
 

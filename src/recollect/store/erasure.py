@@ -130,6 +130,9 @@ class ErasureRepository:
                 count = connection.execute(_looking(table, column, is_hash=is_hash), params, binary=True).fetchone()
                 if count and count[0]:
                     found[f"{table}.{column}"] = int(count[0])
+        with self._database.autocommit() as connection:
+            connection.execute(_SQL["forget_samples"])
+            found |= {f"pg_statistic of {row[0]}": 1 for row in rows(connection, _SQL["sampled"])}
         return ErasureProbe(phrases=len(traces.phrases), hashes=len(hashes), places=len(places), found=found)
 
     def _remains(self, scope: Scope, at: datetime) -> tuple[str, ...]:

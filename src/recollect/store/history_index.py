@@ -126,6 +126,7 @@ class HistoryIndexer:
         try:
             connection.execute(vectors + where)
             connection.execute(lexical + where)
+            connection.execute("SELECT forget_content_statistics()")
         finally:
             if not connection.closed:
                 for setting in self._room(place):

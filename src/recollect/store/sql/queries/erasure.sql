@@ -78,3 +78,9 @@ ORDER BY c.relname, a.attnum
 -- settings: what decides how long the write-ahead log is kept
 SELECT name, setting || coalesce(unit, '') FROM pg_settings
 WHERE name IN ('archive_mode', 'checkpoint_timeout', 'max_wal_size', 'wal_keep_size')
+
+-- forget_samples: what the planner's statistics hold of the rows that went
+SELECT forget_content_statistics(), sample_lexemes_anew()
+
+-- sampled: columns of content of which something is sampled; none, where that could be cleared
+SELECT relation::text || '.' || name FROM content_columns() WHERE is_sampled

@@ -56,6 +56,9 @@ BEGIN
         END IF;
         start := finish;
     END LOOP;
+    IF made > 0 THEN
+        PERFORM forget_content_statistics();
+    END IF;
     RETURN made;
 END
 $$;
