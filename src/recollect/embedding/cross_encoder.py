@@ -16,6 +16,7 @@ from recollect.embedding._tokens import TextTokenizer
 from recollect.embedding.models import ModelCache
 from recollect.embedding.quantise import SAMPLE_TEXTS, Precision, ensure_built, load_session
 from recollect.errors import ProviderError, UsageError
+from recollect.forking import leave_to_parent, renew_in_children
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -71,9 +72,18 @@ class CrossEncoder:
         self._cache = cache
         self._precision: Precision = precision
         self._threads = threads or os.cpu_count() or 1
+        self._unload()
+        renew_in_children(self)
+
+    def _unload(self) -> None:
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
         self._pool: ThreadPoolExecutor | None = None
+
+    def renew_in_child(self) -> None:
+        """In the child of a fork: the model is loaded again when it is needed; its threads are the parent's."""
+        leave_to_parent(self._lock, self._loaded, self._pool)
+        self._unload()
 
     @property
     def model_name(self) -> str:

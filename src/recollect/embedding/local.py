@@ -19,6 +19,7 @@ from recollect.embedding.base import Vectors
 from recollect.embedding.models import DEFAULT_MODEL, KNOWN_MODELS, ModelCache, ModelFiles
 from recollect.embedding.quantise import SAMPLE_TEXTS, BuiltGraph, Precision, ensure_built, load_session
 from recollect.errors import ModelUnavailableError, ProviderError, UsageError
+from recollect.forking import leave_to_parent, renew_in_children
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -104,11 +105,20 @@ class LocalEmbedder:
         self._threads = threads or _usable_processors()
         self._batch_tokens = batch_tokens
         self._progress = progress
+        self._unload()
+        renew_in_children(self)
+
+    def _unload(self) -> None:
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
         self._loaded_tokens: _Loaded | None = None
         self._tokenizer: TextTokenizer | None = None
         self._pool: ThreadPoolExecutor | None = None
+
+    def renew_in_child(self) -> None:
+        """In the child of a fork: the model is loaded again when it is needed; its threads are the parent's."""
+        leave_to_parent(self._lock, self._loaded, self._loaded_tokens, self._tokenizer, self._pool)
+        self._unload()
 
     @property
     def model_name(self) -> str:

@@ -8,6 +8,7 @@ import platform
 import shutil
 import sys
 import tempfile
+import types
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -186,6 +187,8 @@ def _build_int8(
 
 def _quantise(model: onnx.ModelProto, work: Path) -> onnx.ModelProto:
     import onnx
+
+    _runtime()
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     # Tells the quantiser that there is nothing left to prepare; it would log advice to do so otherwise.
@@ -220,8 +223,7 @@ def _optimise(model: onnx.ModelProto, target: Path) -> Path:
 
 
 def _session(path: Path, *, threads: int, optimise_into: Path | None) -> onnxruntime.InferenceSession:
-    import onnxruntime as ort
-
+    ort = _runtime()
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
@@ -244,6 +246,18 @@ def _session(path: Path, *, threads: int, optimise_into: Path | None) -> onnxrun
         raise ModelUnavailableError(
             f"The graph {path} cannot be loaded ({exc}). Delete it, and it is built again.", provider="local"
         ) from exc
+
+
+def _runtime() -> types.ModuleType:
+    """ONNX Runtime, without its telemetry.
+
+    Nothing here sends anything anywhere; and the thread that would (since 1.31) keeps the child of a fork from ending.
+    """
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    import onnxruntime
+
+    runtime: types.ModuleType = onnxruntime
+    return runtime
 
 
 def _mean_cosine(reference: Path, candidate: Path, sample: Sequence[Sequence[int]]) -> float:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from recollect.errors import StoreError, UsageError
+from recollect.forking import renew_in_children
 from recollect.model import Scope
 
 if TYPE_CHECKING:
@@ -44,6 +45,13 @@ class QueryPatternTracker:
         self._waiting: dict[int, dict[int, int]] = {}
         self._count = 0
         self._flushed = clock()
+        renew_in_children(self)
+
+    def renew_in_child(self) -> None:
+        """In the child of a fork: what was counted before is the parent's to write."""
+        self._lock = threading.Lock()
+        self._waiting = {}
+        self._count = 0
 
     def record(self, scope: Scope, episode_ids: Iterable[int]) -> None:
         """Note that episodes were found, each in constant time."""

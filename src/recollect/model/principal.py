@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from recollect.errors import UsageError
+from recollect.forking import computes_properties
 
 #: What a grant to everybody of the tenant is written as.
 EVERYONE = "*"
@@ -22,6 +23,7 @@ DENIAL = "!"
 _MAX_NAME_CHARACTERS = 500
 
 
+@computes_properties
 @dataclass(frozen=True, kw_only=True)
 class Principal:
     """Somebody who asks, as far as permissions are concerned.

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from recollect.errors import ConfigurationError, UsageError
+from recollect.forking import computes_properties, leave_to_parent, renew_in_children
 from recollect.model import DEFAULT_TENANT_ID, Principal, Scope
 from recollect.model.time import Moment, read_duration, read_time
 from recollect.model.time_to_live import ExpiryPolicy
@@ -48,6 +49,7 @@ class CollectionSettings:
     token_vectors: bool
 
 
+@computes_properties
 class Parts:
     """The parts of one pipeline. Safe to share between threads.
 
@@ -71,6 +73,10 @@ class Parts:
         self._given_embedder = embedder
         self._given_chat_model = chat_model
         self._on_download = on_download
+        self._begin()
+        renew_in_children(self)
+
+    def _begin(self) -> None:
         self._lock = threading.RLock()
         self._embedder_lock = threading.Lock()
         self._store: Store | None = None
@@ -81,6 +87,13 @@ class Parts:
         self._questions: dict[int, EmbeddingProvider] = {}
         self._patterns: QueryPatternTracker | None = None
         self._upkeep: Upkeep | None = None
+
+    def renew_in_child(self) -> None:
+        """In the child of a fork: everything is made anew when it is needed; what there was is the parent's."""
+        leave_to_parent(dict(self.__dict__))
+        for name in ("models", "_configured_embedder", "chat_model"):
+            self.__dict__.pop(name, None)
+        self._begin()
 
     def close(self) -> None:
         """Close the store and let go of its server; the next use opens it again."""

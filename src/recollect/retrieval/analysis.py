@@ -20,6 +20,7 @@ from itertools import pairwise
 import Stemmer
 
 from recollect.errors import UsageError
+from recollect.forking import renew_in_children
 from recollect.retrieval.stopwords import stopwords
 
 #: Lexemes lie in 1..LEXEME_SPACE: they fit an ``int4``, and pgvector allows a sparsevec this many dimensions.
@@ -103,6 +104,11 @@ class Analyzer:
             self._stemmer: Stemmer.Stemmer | None = Stemmer.Stemmer(self.language, 0)
         except KeyError:
             self._stemmer = None
+        renew_in_children(self)
+
+    def renew_in_child(self) -> None:
+        """In the child of a fork: nobody releases the lock that another thread held."""
+        self._lock = threading.Lock()
 
     def terms(self, text: str) -> list[str]:
         """The terms of a text to be found, in order, with repetitions.

@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from recollect.errors import StoreError, UsageError
+from recollect.forking import computes_properties
 from recollect.model import (
     ArmScore,
     ReplyExplain,
@@ -65,6 +66,7 @@ class _RightsChangedError(Exception):
     """The reply that was computed must neither be kept nor shown."""
 
 
+@computes_properties
 class Searcher:
     """Searches collections. Safe to share between threads.
 

@@ -7,10 +7,10 @@ import os
 import select
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Semaphore
 from typing import Any, LiteralString
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import psycopg
 from pgvector.psycopg import register_vector
@@ -26,6 +26,7 @@ from recollect.errors import (
     StoreUnavailableError,
     TenantSuspendedError,
 )
+from recollect.forking import leave_to_parent, renew_in_children
 from recollect.model import Scope
 from recollect.store.dsn import APPLICATION_ROLE, require_dsn
 
@@ -178,14 +179,22 @@ class Database:
         self._ensure_server = ensure_server
         self._server_trouble: StoreUnavailableError | None = None
         self._even_suspended = even_suspended
+        self._max_connections = max_connections
+        self._closed = False
+        self._make_pools()
+        renew_in_children(self)
+
+    def _make_pools(self) -> None:
         self._tenants: WeakKeyDictionary[Connection, tuple[int, float]] = WeakKeyDictionary()
+        self._connections: WeakSet[Connection] = WeakSet()
         # Half of the cores, so that two statements of one caller find a core each. They have their own pool: whoever
         # holds a connection and wants one more never waits for somebody who does the same, and a lone caller's other
         # statements all meet the same connection, which has their plans and tables at hand.
-        ahead = min((os.cpu_count() or 1) // 2, max_connections // 2)
-        self._pool = _pool(self._server_at(self.application_dsn), max_connections - ahead, self._configure)
+        most = self._max_connections
+        ahead = min((os.cpu_count() or 1) // 2, most // 2)
+        self._pool = _pool(self._server_at(self.application_dsn), most - ahead, self._configure)
         self._ahead_pool = _pool(self._server_at(self.application_dsn), max(ahead, 1), self._configure)
-        self._owners_pool = _pool(self._server_at(dsn), min(max_connections, _OWNERS_CONNECTIONS), _configure)
+        self._owners_pool = _pool(self._server_at(self.dsn), min(most, _OWNERS_CONNECTIONS), self._configure_owners)
         self._ahead = Semaphore(ahead)
 
     def separate(self, *, max_connections: int, even_suspended: bool = False) -> Database:
@@ -198,8 +207,19 @@ class Database:
             ensure_server=self._ensure_server,
         )
 
+    def renew_in_child(self) -> None:
+        """In the child of a fork: connections of its own, opened when they are needed."""
+        for connection in list(self._connections):
+            _cut_off(connection)
+        leave_to_parent(self._pool, self._ahead_pool, self._owners_pool, self._ahead, self._tenants, self._connections)
+        closed = self._closed
+        self._make_pools()
+        if closed:
+            self.close()
+
     def close(self) -> None:
         """Close every connection; idempotent."""
+        self._closed = True
         self._ahead_pool.close()
         self._pool.close()
         self._owners_pool.close()
@@ -281,8 +301,12 @@ class Database:
                 connection.execute("RESET recollect.tenant_id")
             yield connection
 
-    def _configure(self, connection: Connection) -> None:
+    def _configure_owners(self, connection: Connection) -> None:
+        self._connections.add(connection)
         _configure(connection)
+
+    def _configure(self, connection: Connection) -> None:
+        self._configure_owners(connection)
         if self._even_suspended:
             connection.execute("SET recollect.even_suspended = on")
         connection.execute(_TAKE_ROLE)
@@ -317,6 +341,8 @@ class Database:
     @contextmanager
     def _connection(self, pool: ConnectionPool[Connection] | None = None) -> Iterator[Connection]:
         pool = pool or self._pool
+        if pool.closed and not self._closed:
+            pool.open()
         try:
             connection = _unbroken(pool)
         except PoolTimeout as exc:
@@ -368,8 +394,20 @@ def _pool(dsn: Callable[[], str], max_size: int, configure: Callable[[Connection
         kwargs={"autocommit": True, "connect_timeout": _CONNECT_TIMEOUT_SECONDS},
         configure=configure,
         num_workers=2,
-        open=True,
+        # At the first use: threads that nobody needs would be started with each store, and in each child of a fork.
+        open=False,
     )
+
+
+def _cut_off(connection: Connection) -> None:
+    """Part this process's copy of a parent's connection from the server, without a word to it."""
+    with suppress(psycopg.Error, OSError):
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        try:
+            # Not closed: its number would be another file's, and what still writes to it would write there.
+            os.dup2(nowhere, connection.pgconn.socket, inheritable=False)
+        finally:
+            os.close(nowhere)
 
 
 def rows(

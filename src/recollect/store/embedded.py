@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from recollect.errors import StoreUnavailableError
+from recollect.forking import renew_in_children
 from recollect.store._server_binaries import installation
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class EmbeddedServer:
         self._thread_lock = threading.RLock()
         self._hold: UserHold | None = None
         self._process = os.getpid()
+        self._parents_hold = False
+        renew_in_children(self)
 
     def start(self) -> str:
         """Start the server if it is not running, and hold it.
@@ -85,6 +88,7 @@ class EmbeddedServer:
                     hold.release()
                     self._stop_unused(layout)
                 raise
+            self._parents_hold = False
             if self._hold is None:
                 self._hold = hold
                 atexit.register(self.stop)
@@ -120,7 +124,10 @@ class EmbeddedServer:
             StoreUnavailableError: As :meth:`start`.
         """
         with self._thread_lock:
-            if self._hold is None and self._process == os.getpid():
+            if self._parents_hold:
+                # The parent may let go of the server while this process uses it.
+                self.start()
+            if self._hold is None:
                 return
             from recollect.store._server_files import Layout
             from recollect.store._server_process import ServerProcess
@@ -139,6 +146,7 @@ class EmbeddedServer:
         """
         self._forget_parents_hold()
         with self._thread_lock:
+            self._parents_hold = False
             if self._hold is None:
                 return
             hold, self._hold = self._hold, None
@@ -164,6 +172,10 @@ class EmbeddedServer:
             if not in_use(layout):
                 ServerControl.of(layout).stop(wait_seconds=wait_seconds)
 
+    def renew_in_child(self) -> None:
+        """In the child of a fork: forget the parent's hold, so that the child does not keep its server up."""
+        self._forget_parents_hold()
+
     def _forget_parents_hold(self) -> None:
         if self._process == os.getpid():
             return
@@ -172,6 +184,7 @@ class EmbeddedServer:
         if self._hold is not None:
             self._hold.abandon()
             self._hold = None
+            self._parents_hold = True
 
     def __enter__(self) -> str:
         return self.start()

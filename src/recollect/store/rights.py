@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, LiteralString, TypeVar
 
+from recollect.forking import renew_in_children
 from recollect.model import Scope
 from recollect.store.database import Database, rows
 from recollect.store.sql import queries
@@ -50,8 +51,13 @@ class RightsResolver:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = Lock()
+        renew_in_children(self)
         self._rights: OrderedDict[tuple[object, ...], Rights] = OrderedDict()
         self._counts: OrderedDict[tuple[object, ...], Mapping[int, tuple[int, int]]] = OrderedDict()
+
+    def renew_in_child(self) -> None:
+        """In the child of a fork: nobody releases the lock that another thread held."""
+        self._lock = Lock()
 
     def rights(self, scope: Scope, collection_id: int, revision: int) -> Rights:
         """What the scope's principal may do in a collection of that revision; everything, without a principal."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from pathlib import Path
 
+from recollect.forking import computes_properties
 from recollect.model.time_to_live import ExpiryPolicy
 from recollect.store.access import AccessRepository
 from recollect.store.acronyms import AcronymRepository
@@ -45,6 +46,7 @@ from recollect.store.writer import DocumentWriter
 _CARETAKERS = 4
 
 
+@computes_properties
 class Store:
     """Opens the embedded server, or a given database, brings its schema up to date, and holds the repositories.
 

@@ -8,11 +8,13 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
 from recollect.errors import UsageError
+from recollect.forking import renew_in_children
 from recollect.retrieval.rerank.base import Candidate, Reranker
 
 logger = logging.getLogger(__name__)
@@ -23,7 +25,23 @@ TIMEOUT_SECONDS = 10.0
 #: Calls of rerankers that may be under way at once in this process, those that nobody waits for any more included.
 MAX_CALLS = 8
 
-_slots = threading.BoundedSemaphore(MAX_CALLS)
+
+class _Slots:
+    """What bounds the calls of this process."""
+
+    def __init__(self) -> None:
+        self.renew_in_child()
+        renew_in_children(self)
+
+    def renew_in_child(self) -> None:
+        """In the child of a fork: the parent's calls are not under way here."""
+        self.free = threading.BoundedSemaphore(MAX_CALLS)
+
+
+@cache
+def _slots() -> _Slots:
+    return _Slots()
+
 
 Floats = npt.NDArray[np.float64]
 
@@ -77,7 +95,7 @@ class _Call:
         except Exception as exc:  # noqa: BLE001 - whatever a reranker does, the search has an answer without it
             self._error = exc
         finally:
-            _slots.release()
+            _slots().free.release()
             self._done.set()
 
     def wait(self, seconds: float) -> list[float]:
@@ -141,7 +159,7 @@ def apply(
 
 
 def _scores(reranker: Reranker, query: str, candidates: Sequence[Candidate], timeout_seconds: float) -> list[float]:
-    if not _slots.acquire(blocking=False):
+    if not _slots().free.acquire(blocking=False):
         raise TimeoutError(f"{MAX_CALLS} calls of rerankers are under way already")
     call = _Call(reranker, query, candidates)
     # Daemonic, so that a hung reranker does not keep the process from ending.
@@ -149,7 +167,7 @@ def _scores(reranker: Reranker, query: str, candidates: Sequence[Candidate], tim
     try:
         thread.start()
     except RuntimeError:
-        _slots.release()
+        _slots().free.release()
         raise
     return call.wait(timeout_seconds)
 
