@@ -101,6 +101,19 @@ class IngestConfig(_Section):
 
     max_file_bytes: int = Field(50 * 1024 * 1024, ge=1, description="Larger files are skipped.")
     readers: int = Field(2, ge=1, le=64, description="Files that are parsed at the same time.")
+    parse_seconds: float = Field(
+        50.0, gt=0, le=86_400, description="Seconds after which the parser of a file is ended and the file refused."
+    )
+    parse_memory_bytes: int = Field(
+        384 * 1024 * 1024,
+        ge=32 * 1024 * 1024,
+        description="Bytes of memory that the parser of a file may take, and 8 more for each byte of the file.",
+    )
+    max_characters: int = Field(
+        5_000_000,
+        ge=1,
+        description="Characters that a file may give when it is parsed; as many as it has bytes are always allowed.",
+    )
 
 
 class EnhanceConfig(_Section):

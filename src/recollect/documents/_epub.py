@@ -29,7 +29,8 @@ def parse_epub(data: bytes) -> Parsed:
             package_path = _package_path(archive)
             package = ET.fromstring(archive.read(package_path))
             builder = TextBuilder()
-            for path in _spine(package, posixpath.dirname(package_path)):
+            # The standard has a spine name each part once; read again for each time, a few bytes would be a library.
+            for path in dict.fromkeys(_spine(package, posixpath.dirname(package_path))):
                 if path in names:
                     builder.extend(parse_html(archive.read(path)))
     except Exception as error:  # zlib.error, struct.error, expat's and whatever else a hostile archive provokes

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from recollect.documents.formats import Format
 
 _TIMEOUT_SECONDS = 300
+_MEMORY = re.compile(r"out of memory|cannot allocate memory", re.IGNORECASE)
 _PROTECTED = re.compile(r"password|encrypt|protected|decrypt", re.IGNORECASE)
 
 
@@ -29,6 +30,7 @@ def extract(data: bytes, file_format: Format, *, structure: bool = True, pages: 
 
     Raises:
         UnreadableError: It is protected or damaged.
+        MemoryError: It needs more memory than this process may take.
     """
     import kreuzberg
 
@@ -51,8 +53,10 @@ def extract(data: bytes, file_format: Format, *, structure: bool = True, pages: 
         raise _translate(error, file_format) from error
 
 
-def _translate(error: BaseException, file_format: Format) -> UnreadableError:
+def _translate(error: BaseException, file_format: Format) -> UnreadableError | MemoryError:
     message = str(error)
+    if _MEMORY.search(message):
+        return MemoryError(message)
     if _PROTECTED.search(message):
         return UnreadableError("is protected by a password; save it without one")
     if "timeout" in message.lower() or "timed out" in message.lower():

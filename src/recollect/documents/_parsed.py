@@ -28,6 +28,7 @@ class Parsed:
     event_time: datetime | None = None
     metadata: Mapping[str, Fact] = field(default_factory=dict)
     permissions: tuple[str, ...] | None = None
+    mime_type: str = "text/plain"
 
 
 class TextBuilder:

@@ -36,15 +36,20 @@ _EDGE_LINES = 2
 _OFTEN = 3
 
 
-def parse_pdf(data: bytes, file_format: Format) -> Parsed:
+def parse_pdf(data: bytes, file_format: Format, *, structure: bool = True) -> Parsed:
     """A PDF's pages, joined by blank lines, with exact page spans.
 
     A running header or footer is kept where it first stands and dropped from the other pages.
 
+    Args:
+        data: The whole file.
+        file_format: What it is.
+        structure: False: type size confirms no headings, which saves most of the time that some files take.
+
     Raises:
         UnreadableError: It is protected, damaged, or has no text (scanned pages).
     """
-    result = extract(data, file_format, pages=True)
+    result = extract(data, file_format, structure=structure, pages=True)
     shown_as_headings = _large_lines(result.document["nodes"] if result.document else ())
     raw = [(page["page_number"], page["content"]) for page in result.pages or () if page["content"].strip()]
     pages = [[line.strip() for line in clean(text.translate(_LIGATURES)).split("\n")] for text in _mend(raw)]

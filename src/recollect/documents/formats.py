@@ -78,6 +78,7 @@ _BY_EXTENSION: dict[str, Format] = {
     "eml": Format("mail", "message/rfc822", "an e-mail"),
     **dict.fromkeys(_CODE_EXTENSIONS.split(), CODE),
 }
+_PLAIN = frozenset({"markdown", "text", "code", "rst", "org"})
 _BY_NAME = dict.fromkeys(_TEXT_NAMES.split(), TEXT) | dict.fromkeys(_CODE_NAMES.split(), CODE)
 _BY_MIME = {known.mime_type: known for known in reversed(_BY_EXTENSION.values()) if known is not CODE}
 
@@ -139,6 +140,17 @@ def detect(data: bytes, *, name: str, mime_type: str | None = None) -> Format:
     if promised in {DOC, RTF, XLS} and b"\0" not in data[:4096]:
         return TEXT
     raise UnreadableError(f"is not {promised.label}: it is damaged, or its name has the wrong extension")
+
+
+def is_plain(data: bytes, *, name: str, mime_type: str | None = None) -> bool:
+    """Whether a file is text that is read as it stands, in time and memory that follow from its size.
+
+    Raises:
+        UnreadableError: As `detect`, as far as the first bytes tell.
+    """
+    if data.startswith((b"PK\x03\x04", _OLE)):
+        return False  # what is packed inside is not looked at here
+    return detect(data, name=name, mime_type=mime_type).kind in _PLAIN
 
 
 def _sniff(data: bytes) -> Format | None:

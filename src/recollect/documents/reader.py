@@ -27,13 +27,17 @@ from recollect.documents._pdf import parse_pdf
 from recollect.documents._text import NotTextError, clean, decode
 from recollect.documents._times import parse_time
 from recollect.documents._titles import title_headings
-from recollect.documents.formats import Format, UnreadableError, detect
+from recollect.documents.formats import Format, UnreadableError, detect, is_plain
+from recollect.documents.workers import shared_workers
 from recollect.errors import ParseError, UsageError
 from recollect.model import Document
 from recollect.model.principal import read_permissions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from recollect.documents.workers import ParserWorkers
 
 # What the content of each format is, chosen by what retrieves and quotes best:
 # - Markdown, plain text, code, reStructuredText, Org: the file's own characters, so that a quote is the author's.
@@ -44,18 +48,31 @@ if TYPE_CHECKING:
 # - JSON: an outline without braces and escapes. E-mail: the main header lines, then the text.
 
 
-def read_file(path: Path, *, source: str, department: str | None = None, max_bytes: int | None = None) -> Document:
+def _always_wanted() -> bool:
+    return False
+
+
+def read_file(
+    path: Path,
+    *,
+    source: str,
+    department: str | None = None,
+    max_bytes: int | None = None,
+    workers: ParserWorkers | None = None,
+    cancelled: Callable[[], bool] = _always_wanted,
+) -> Document:
     """Reads a file as a document.
 
-    Safe to call from many threads. kreuzberg (PDF and office files) releases the GIL while it parses: two threads on
-    two cores took 0.64 of the time of one for PDF. Everything else is Python and gains nothing from threads; a small
-    Markdown file takes about 0.3 ms. Memory is a small multiple of the file's size.
+    Safe to call from many threads. All but plain text, Markdown and the like is parsed in another process, which is
+    killed when the file costs too much (`recollect.documents.workers`); a small Markdown file takes about 0.3 ms.
 
     Args:
         path: The file.
         source: The document's ``source``.
         department: The document's ``department``.
         max_bytes: Refuse larger files; None: no limit.
+        workers: Who parses; None: processes that are shared by all, with limits as they are by default.
+        cancelled: Asked now and then; once it says so, the file's parser is ended.
 
     Raises:
         ParseError: The file is missing, empty, too large, of an unknown type, protected, damaged or without text.
@@ -72,7 +89,9 @@ def read_file(path: Path, *, source: str, department: str | None = None, max_byt
         raise ParseError(str(path), "may not be read: permission denied") from error
     except (OSError, ValueError) as error:
         raise ParseError(str(path), f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    return _document(data, path.name, str(path), source=source, department=department)
+    return _document(
+        data, path.name, str(path), source=source, department=department, workers=workers, cancelled=cancelled
+    )
 
 
 def read_bytes(
@@ -83,6 +102,7 @@ def read_bytes(
     source: str | None = None,
     department: str | None = None,
     max_bytes: int | None = None,
+    workers: ParserWorkers | None = None,
 ) -> Document:
     """Reads an uploaded or downloaded file as a document.
 
@@ -93,13 +113,21 @@ def read_bytes(
         source: The document's ``source``; None: ``name``.
         department: The document's ``department``.
         max_bytes: Refuse larger files; None: no limit.
+        workers: As in `read_file`.
 
     Raises:
         ParseError: As in `read_file`.
     """
     _check_size(len(data), max_bytes, name)
     return _document(
-        data, name, name, source=name if source is None else source, department=department, mime_type=mime_type
+        data,
+        name,
+        name,
+        source=name if source is None else source,
+        department=department,
+        mime_type=mime_type,
+        workers=workers,
+        cancelled=_always_wanted,
     )
 
 
@@ -111,30 +139,64 @@ def _check_size(size: int, max_bytes: int | None, path: str) -> None:
 
 
 def _document(
-    data: bytes, name: str, path: str, *, source: str, department: str | None, mime_type: str | None = None
+    data: bytes,
+    name: str,
+    path: str,
+    *,
+    source: str,
+    department: str | None,
+    workers: ParserWorkers | None,
+    cancelled: Callable[[], bool],
+    mime_type: str | None = None,
 ) -> Document:
     try:
-        file_format = detect(data, name=name, mime_type=mime_type)
-        parsed = _parse(data, file_format)
-        if not parsed.content.strip():
-            raise UnreadableError("has no text in it")
-    except (UnreadableError, NotTextError) as error:
+        if is_plain(data, name=name, mime_type=mime_type):
+            parsed = parse(data, name, mime_type)
+        else:
+            parsed = (workers or shared_workers()).parse(data, name=name, mime_type=mime_type, cancelled=cancelled)
+    except UnreadableError as error:
         raise ParseError(path, str(error)) from error
-    if not parsed.headings and file_format.kind in {"html", "epub", "office"}:
-        parsed = replace(parsed, headings=title_headings(parsed.content))
-    stem = PurePath(name).stem
     return Document(
         content=parsed.content,
         source=clean(source),
-        title=choose_title(parsed, stem),
-        metadata={"format": _format_name(name, file_format), **parsed.metadata},
+        title=parsed.title,
+        metadata=parsed.metadata,
         department=department,
-        mime_type=file_format.mime_type,
+        mime_type=parsed.mime_type,
         headings=tuple(parsed.headings),
         pages=tuple(parsed.pages),
         event_time=parsed.event_time,
         permissions=parsed.permissions,
         file_hash=hashlib.sha256(data).digest(),
+    )
+
+
+def parse(data: bytes, name: str, mime_type: str | None = None, *, structure: bool = True) -> Parsed:
+    """A file's text and structure, with its title; in this process, whatever it costs.
+
+    Args:
+        data: The whole file.
+        name: Its name; the extension says what it is, unless its content or ``mime_type`` says better.
+        mime_type: As the sender declared it.
+        structure: False: do without what only confirms the headings of a PDF, and can take long.
+
+    Raises:
+        UnreadableError: It is of an unknown type, protected, damaged or without text.
+    """
+    file_format = detect(data, name=name, mime_type=mime_type)
+    try:
+        parsed = _parse(data, file_format, structure=structure)
+    except NotTextError as error:
+        raise UnreadableError(str(error)) from error
+    if not parsed.content.strip():
+        raise UnreadableError("has no text in it")
+    if not parsed.headings and file_format.kind in {"html", "epub", "office"}:
+        parsed = replace(parsed, headings=title_headings(parsed.content))
+    return replace(
+        parsed,
+        title=choose_title(parsed, PurePath(name).stem),
+        metadata={"format": _format_name(name, file_format), **parsed.metadata},
+        mime_type=file_format.mime_type,
     )
 
 
@@ -154,10 +216,10 @@ def _format_name(name: str, file_format: Format) -> str:
     return known if known in {"pdf", "html", "epub", "markdown"} else clean(suffix) or file_format.kind
 
 
-def _parse(data: bytes, file_format: Format) -> Parsed:
+def _parse(data: bytes, file_format: Format, *, structure: bool) -> Parsed:
     match file_format.kind:
         case "pdf":
-            return parse_pdf(data, file_format)
+            return parse_pdf(data, file_format, structure=structure)
         case "office":
             return parse_office(data, file_format)
         case "html":

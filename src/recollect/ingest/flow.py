@@ -28,11 +28,21 @@ _EMBEDDED_AT_ONCE = 2
 
 
 @contextmanager
-def threads(count: int, name: str) -> Iterator[ThreadPoolExecutor]:
-    """Worker threads; leaving waits for what they are at, but not for what they have not begun."""
+def threads(count: int, name: str, *, on_error: Callable[[], None] | None = None) -> Iterator[ThreadPoolExecutor]:
+    """Worker threads; leaving waits for what they are at, but not for what they have not begun.
+
+    Args:
+        count: How many.
+        name: What they are called after.
+        on_error: Called when they are left by an error or an interrupt, before that wait.
+    """
     workers = ThreadPoolExecutor(count, thread_name_prefix=f"recollect-{name}")
     try:
         yield workers
+    except BaseException:
+        if on_error is not None:
+            on_error()
+        raise
     finally:
         workers.shutdown(wait=True, cancel_futures=True)
 

@@ -22,6 +22,7 @@ from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallba
 from recollect.ingest.roots import Root, department_of, resolve_roots
 
 if TYPE_CHECKING:
+    from recollect.documents.workers import ParserWorkers
     from recollect.ingest.documents import BatchWriter
     from recollect.ingest.prepare import CutDocument, Embedded, Preparer
     from recollect.model import Scope
@@ -92,6 +93,7 @@ class FolderIngest:
         batch_writer: Stores.
         repository: Knows what is in the store already.
         writer: Closes what has disappeared.
+        workers: The processes that parse.
         readers: Files parsed at the same time.
         max_file_bytes: Larger files are skipped.
         tags: Every document is given these.
@@ -109,6 +111,7 @@ class FolderIngest:
         batch_writer: BatchWriter,
         repository: DocumentRepository,
         writer: DocumentWriter,
+        workers: ParserWorkers,
         readers: int = 2,
         max_file_bytes: int,
         tags: Sequence[str] = (),
@@ -122,6 +125,8 @@ class FolderIngest:
         self._batch_writer = batch_writer
         self._repository = repository
         self._writer = writer
+        self._workers = workers
+        self._interrupted = threading.Event()
         self._readers = readers
         self._max_file_bytes = max_file_bytes
         self._tags = tuple(tags)
@@ -151,7 +156,7 @@ class FolderIngest:
         if self._on_progress:
             self._total = sum(1 for root in roots for file in self._walk(root) if isinstance(file, FoundFile))
         met = {root.source.source_id: _Met() for root in roots}
-        with threads(self._readers, "reader") as readers:
+        with threads(self._readers, "reader", on_error=self._interrupted.set) as readers:
             reads = ahead(
                 readers,
                 self._read,
@@ -203,7 +208,12 @@ class FolderIngest:
             if self._unchanged(candidate, fingerprint):
                 return _Read(candidate)
             document = read_file(
-                candidate.found.path, source=candidate.uri, department=department, max_bytes=self._max_file_bytes
+                candidate.found.path,
+                source=candidate.uri,
+                department=department,
+                max_bytes=self._max_file_bytes,
+                workers=self._workers,
+                cancelled=self._interrupted.is_set,
             )
             document = replace(document, tags=self._tags, permissions=self._permissions or document.permissions)
             return _Read(candidate, self._preparer.cut(document, fingerprint))

@@ -60,6 +60,7 @@ def ingest_paths_into(
         batch_writer=parts.batch_writer(scope, place, preparer),
         repository=parts.store.documents,
         writer=parts.store.writer,
+        workers=parts.parser_workers,
         readers=settings.readers,
         max_file_bytes=settings.max_file_bytes,
         tags=tags,

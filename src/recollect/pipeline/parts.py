@@ -17,6 +17,7 @@ from recollect.model.time_to_live import ExpiryPolicy
 if TYPE_CHECKING:
     from recollect.chunking.base import ChunkingStrategy, Tokenize
     from recollect.config import RAGConfig
+    from recollect.documents.workers import ParserWorkers
     from recollect.embedding.base import EmbeddingProvider
     from recollect.embedding.models import ModelCache
     from recollect.ingest.documents import BatchWriter
@@ -110,6 +111,8 @@ class Parts:
             self._memories = {}
             self._named_tenant = None
             self._questions = {}
+            if "parser_workers" in vars(self):
+                self.parser_workers.close()
 
     def scope(self, tenant_id: int | None, as_of: Moment | None = None, *, principal: Principal | None = None) -> Scope:
         """A tenant's knowledge as of a time, as somebody sees it; what that means is configured (``[rag.access]``).
@@ -179,6 +182,19 @@ class Parts:
                     self._upkeep = Upkeep(self._store, self._config.temporal)
                     self._upkeep.start()
             return self._store
+
+    @cached_property
+    def parser_workers(self) -> ParserWorkers:
+        """The processes that parse files."""
+        from recollect.documents.workers import ParseLimits, ParserWorkers
+
+        settings = self._config.ingest
+        limits = ParseLimits(
+            seconds=settings.parse_seconds,
+            memory_bytes=settings.parse_memory_bytes,
+            characters=settings.max_characters,
+        )
+        return ParserWorkers(limits, at_once=settings.readers)
 
     @cached_property
     def models(self) -> ModelCache:

@@ -1,0 +1,351 @@
+"""Files are parsed in processes that may be killed: one that hangs, explodes or crashes costs that file and no more.
+
+A file is a stranger's program for its parser. PDF, office files, books, web pages, mail and tables go to a worker
+(`recollect.documents._worker`) over pipes; plain text, Markdown and the like stay in the process, where reading them
+takes time and memory in proportion to their size.
+
+Workers are started when they are first needed and kept. They are started by ``exec``, so that they are safe beside
+threads, and import the parsers only, which takes a tenth of a second. No reply is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import IO
+
+from recollect.documents._parsed import Parsed
+from recollect.documents._wire import LENGTHS, from_message, packed
+from recollect.documents.formats import UnreadableError
+
+# Large files may take more than small ones: so many bytes more for each of their own.
+_MEMORY_PER_BYTE = 8
+# The kind of structure that only confirms headings of a PDF can take ten times as long as its text.
+_SHARE_OF_STRUCTURE = 0.6
+# The worker's own timer ends a parser first; this is for a worker that was stopped from outside.
+_GRACE_SECONDS = 5.0
+_LOOK_UP_SECONDS = 0.1
+_END_SECONDS = 5.0
+_HEAD_BYTES = 64 << 20
+_BLOCK_BYTES = 1 << 20
+
+# The package's own `__init__` imports everything; a worker stands in for it and imports what parses.
+_BOOT = """
+import json, sys, types
+sys.path[:] = json.loads(sys.argv[1])
+package = types.ModuleType("recollect")
+package.__path__ = [sys.argv[2]]
+sys.modules["recollect"] = package
+from recollect.documents._worker import main
+main()
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParseLimits:
+    """What a file may cost.
+
+    Attributes:
+        seconds: Until its parser is killed.
+        memory_bytes: What its parser may take; large files get 8 bytes more for each of their own.
+        characters: What it may give; as many as it has bytes are always allowed.
+    """
+
+    seconds: float = 50.0
+    memory_bytes: int = 384 << 20
+    characters: int = 5_000_000
+
+
+class _GoneError(Exception):
+    """The worker is not there any more, or does not say what a worker says."""
+
+
+class _CancelledError(Exception):
+    """The reply is not wanted any more."""
+
+
+def _never() -> bool:
+    return False
+
+
+class ParserWorkers:
+    """Processes that parse files, each one file at a time. Safe to share between threads, and with forked children.
+
+    Args:
+        limits: What a file may cost.
+        at_once: Files parsed at the same time; None: one a core.
+    """
+
+    def __init__(self, limits: ParseLimits | None = None, *, at_once: int | None = None) -> None:
+        self.limits = limits or ParseLimits()
+        self._at_once = at_once or os.cpu_count() or 1
+        self._workers: set[_Worker] = set()
+        self._idle: list[_Worker] = []
+        self._reset()
+        # Also at the interpreter's end, and when nobody refers to the object any more.
+        self._finalizer = weakref.finalize(self, _end, self._workers)
+        _POOLS.add(self)
+
+    def close(self) -> None:
+        """End the workers. Who parses afterwards starts new ones."""
+        with self._lock:
+            workers = list(self._workers)
+            self._workers.clear()
+            self._idle.clear()
+        _end(workers)
+
+    def parse(
+        self, data: bytes, *, name: str, mime_type: str | None = None, cancelled: Callable[[], bool] = _never
+    ) -> Parsed:
+        """Parse a file in a worker.
+
+        Args:
+            data: The whole file.
+            name: Its name, which says what it is.
+            mime_type: As its sender declared it.
+            cancelled: Asked now and then; once it says so, the parser is ended.
+
+        Raises:
+            UnreadableError: The file cannot be read, or costs more than it may.
+        """
+        limits = self.limits
+        start = time.monotonic()
+        died = self._attempt(data, name, mime_type, limits.seconds * _SHARE_OF_STRUCTURE, True, cancelled)
+        if died == "time":
+            left = limits.seconds - (time.monotonic() - start)
+            if left > 0:
+                died = self._attempt(data, name, mime_type, left, False, cancelled)
+        if isinstance(died, Parsed):
+            return died
+        raise UnreadableError(self._explained(died, len(data)))
+
+    def _attempt(
+        self,
+        data: bytes,
+        name: str,
+        mime_type: str | None,
+        seconds: float,
+        structure: bool,
+        cancelled: Callable[[], bool],
+    ) -> Parsed | str:
+        """What was parsed, or what the parser died of."""
+        request = {
+            "name": name,
+            "mime_type": mime_type,
+            "structure": structure,
+            "seconds": seconds,
+            "memory_bytes": self._memory(len(data)),
+            "max_characters": max(self.limits.characters, len(data)),
+        }
+        while not self._free.acquire(timeout=_LOOK_UP_SECONDS):
+            if cancelled():
+                raise UnreadableError("was not read: the ingest was interrupted")
+        try:
+            return self._ask(request, data, seconds, cancelled)
+        except _CancelledError:
+            raise UnreadableError("was not read: the ingest was interrupted") from None
+        finally:
+            self._free.release()
+
+    def _ask(
+        self, request: Mapping[str, object], data: bytes, seconds: float, cancelled: Callable[[], bool]
+    ) -> Parsed | str:
+        while True:
+            worker, used = self._take()
+            try:
+                reply, content = worker.ask(request, data, time.monotonic() + seconds + _GRACE_SECONDS, cancelled)
+                if "error" in reply:
+                    raise UnreadableError(str(reply["error"]))
+                parsed = str(reply["died"]) if "died" in reply else from_message(reply, content)
+            except UnreadableError:
+                self._give_back(worker)
+                raise
+            except (_GoneError, OSError, ValueError, KeyError, TypeError, OverflowError, AttributeError):
+                self._discard(worker)
+                # One that has waited may have been ended by anybody; one that was just made was ended by the file.
+                if used:
+                    continue
+                return "its worker"
+            except TimeoutError:
+                self._discard(worker)
+                return "time"
+            except BaseException:
+                self._discard(worker)
+                raise
+            self._give_back(worker)
+            return parsed
+
+    def _take(self) -> tuple[_Worker, bool]:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop(), True
+        try:
+            worker = _Worker()
+        except OSError as error:
+            raise UnreadableError(f"was not read: no process for its parser can be started ({error})") from error
+        with self._lock:
+            self._workers.add(worker)
+        return worker, False
+
+    def _give_back(self, worker: _Worker) -> None:
+        with self._lock:
+            if worker in self._workers:
+                self._idle.append(worker)
+
+    def _discard(self, worker: _Worker) -> None:
+        with self._lock:
+            self._workers.discard(worker)
+        worker.end()
+
+    def _memory(self, size: int) -> int:
+        return self.limits.memory_bytes + _MEMORY_PER_BYTE * size
+
+    def _explained(self, died: str, size: int) -> str:
+        limits = self.limits
+        match died:
+            case "time":
+                return f"took longer than {limits.seconds:g} s to parse (rag.ingest.parse_seconds)"
+            case "memory":
+                mebibytes = self._memory(size) >> 20
+                return f"takes more than {mebibytes:,} MiB of memory to parse (rag.ingest.parse_memory_bytes)"
+            case "characters":
+                return f"gives more than {max(limits.characters, size):,} characters (rag.ingest.max_characters)"
+            case _:
+                return f"is damaged: its parser died of it ({died})"
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._free = threading.BoundedSemaphore(self._at_once)
+        self._idle.clear()
+
+    def forget(self) -> None:
+        """Let go of the workers without ending them: in a forked child they are the parent's."""
+        for worker in self._workers:
+            worker.forget()
+        self._workers.clear()
+        self._reset()
+
+
+class _Worker:
+    """One process at the other end of two pipes."""
+
+    def __init__(self) -> None:
+        package = Path(__file__).resolve().parents[1]
+        self._process = subprocess.Popen(
+            [_interpreter(), "-I", "-c", _BOOT, json.dumps(sys.path), str(package)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self._requests, self._replies = _pipe(self._process.stdin), _pipe(self._process.stdout)
+        os.set_blocking(self._requests.fileno(), False)
+        os.set_blocking(self._replies.fileno(), False)
+
+    def ask(
+        self, request: Mapping[str, object], data: bytes, deadline: float, cancelled: Callable[[], bool]
+    ) -> tuple[dict[str, object], bytes]:
+        """Send a request and wait for its reply."""
+        wait = _Wait(deadline, cancelled)
+        for part in (packed(request, len(data)), data):
+            view = memoryview(part)
+            while view:
+                wait.until(self._requests.fileno(), select.POLLOUT)
+                view = view[os.write(self._requests.fileno(), view[:_BLOCK_BYTES]) :]
+        head_length, length = LENGTHS.unpack(self._read(LENGTHS.size, wait))
+        if head_length > _HEAD_BYTES + len(data) or length > 4 * int(str(request["max_characters"])):
+            raise _GoneError
+        head = json.loads(self._read(head_length, wait))
+        if not isinstance(head, dict):
+            raise _GoneError
+        return head, self._read(length, wait)
+
+    def _read(self, length: int, wait: _Wait) -> bytes:
+        found = bytearray()
+        while len(found) < length:
+            wait.until(self._replies.fileno(), select.POLLIN)
+            part = os.read(self._replies.fileno(), min(length - len(found), _BLOCK_BYTES))
+            if not part:
+                raise _GoneError
+            found += part
+        return bytes(found)
+
+    def end(self) -> None:
+        """End the process and what it started: it does so itself once its pipe is closed."""
+        self._close()
+        try:
+            self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def forget(self) -> None:
+        """Close this process's ends; nothing happens to the worker while somebody else holds others."""
+        self._close()
+        self._process.returncode = 0  # or its destructor would wait for another's child
+
+    def _close(self) -> None:
+        for pipe in (self._requests, self._replies):
+            with contextlib.suppress(OSError):
+                pipe.close()
+
+
+class _Wait:
+    def __init__(self, deadline: float, cancelled: Callable[[], bool]) -> None:
+        self._deadline = deadline
+        self._cancelled = cancelled
+
+    def until(self, descriptor: int, events: int) -> None:
+        """Wait until a pipe can be used."""
+        poller = select.poll()
+        poller.register(descriptor, events)
+        while not poller.poll(_LOOK_UP_SECONDS * 1000):
+            if self._cancelled():
+                raise _CancelledError
+            if time.monotonic() > self._deadline:
+                raise TimeoutError
+
+
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    assert pipe is not None
+    return pipe
+
+
+def _interpreter() -> str:
+    # Where Python is embedded, its "executable" is another program.
+    given = Path(sys.executable or "python")
+    own = Path(sys.exec_prefix) / "bin" / "python3"
+    return str(given if given.name.startswith(("python", "pypy")) or not own.exists() else own)
+
+
+def _end(workers: set[_Worker] | list[_Worker]) -> None:
+    for worker in list(workers):
+        worker.end()
+
+
+_POOLS: weakref.WeakSet[ParserWorkers] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for pool in list(_POOLS):
+        pool.forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
+
+
+@cache
+def shared_workers() -> ParserWorkers:
+    """The workers of those who bring none, with the limits as they are by default."""
+    return ParserWorkers()
