@@ -101,6 +101,9 @@ class IngestConfig(_Section):
 
     max_file_bytes: int = Field(50 * 1024 * 1024, ge=1, description="Larger files are skipped.")
     readers: int = Field(2, ge=1, le=64, description="Files that are parsed at the same time.")
+    follow_links: bool = Field(
+        False, description="Whether links below a folder are followed, wherever they lead; otherwise they are skipped."
+    )
     parse_seconds: float = Field(
         50.0, gt=0, le=86_400, description="Seconds after which the parser of a file is ended and the file refused."
     )

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
+import threading
 import time
 
+import psutil
 import psycopg
 import pytest
+
+from unit.documents.made_bombs import pdf_forms
 
 INGEST_KEYS = ["documents", "chunks", "seconds", "errors"]
 
@@ -174,6 +179,41 @@ def test_ctrl_c_leaves_whole_documents_and_running_again_completes(recollect, wr
     completed = recollect("ingest", docs, "--json").json["documents"]
     assert completed["added"] > 0
     assert completed["added"] + completed["unchanged"] == 1500
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_a_command_inside_a_file_that_does_not_end_ends_with_its_parsers(recollect, write, number, status):
+    docs = write({"forms.pdf": pdf_forms(9, 10)})
+    process = recollect.start("ingest", docs)
+    try:
+        (parser,) = wait_for(lambda: [p for p in psutil.Process(process.pid).children(True) if is_parsing(p)])
+        process.send_signal(number)
+        process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert process.returncode == status
+    assert not psutil.wait_procs([parser], timeout=20)[1]
+
+
+def is_parsing(process: psutil.Process) -> bool:
+    return not process.children() and "_worker" in " ".join(process.cmdline()) and process.cpu_times().user > 0.3
+
+
+def wait_for(look):
+    for _ in range(6_000):
+        with contextlib.suppress(psutil.Error):
+            if found := look():
+                return found
+        threading.Event().wait(0.01)
+    raise AssertionError("it did not come to that")
+
+
+def test_links_are_skipped_and_followed_on_request(recollect, write, tmp_path):
+    docs = write({"a.txt": "words of a"})
+    (tmp_path / "secret.txt").write_text("words of others", encoding="utf-8")
+    (docs / "b.txt").symlink_to(tmp_path / "secret.txt")
+    assert "1 skipped (1 linked and not followed)" in " ".join(recollect("ingest", docs).out.split())
+    assert recollect("ingest", docs, "--follow-links", "--json").json["documents"]["added"] == 1
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, ProviderError, StoreError, UsageError
 from recollect.ingest import folder as folder_module
 from recollect.ingest.report import IngestProgress, IngestReport
+from unit.documents.made_bombs import document, pdf_stream
 
 
 class CountingEmbedder(HashingEmbedder):
@@ -126,6 +127,38 @@ def test_what_cannot_be_looked_into_is_not_gone(rag, docs, monkeypatch):
     )
     assert tally(rag.ingest_paths([docs], sync=True)) == (0, 0, 0, 0, 1)
     assert len(current(rag)) == 3
+
+
+def test_links_are_not_followed_unless_asked_and_what_came_through_them_stays(rag, docs, tmp_path):
+    outside = fill(tmp_path / "outside", {"secret.txt": "passwords of others", "more/notes.txt": "their notes"})
+    (docs / "theirs").symlink_to(outside, target_is_directory=True)
+    (docs / "hr" / "secret.txt").symlink_to(outside / "secret.txt")
+    report = rag.ingest_paths([docs])
+    assert tally(report) == (3, 0, 0, 0, 0)
+    assert report.skip_reasons == {"link": 2}
+    report = rag.ingest_paths([docs], follow_links=True)
+    assert tally(report) == (3, 0, 3, 0, 0)
+    assert {"theirs/secret.txt", "theirs/more/notes.txt", "hr/secret.txt"} < set(current(rag))
+    # What is behind a link is not known, so it is not gone; without the link it is.
+    assert tally(rag.ingest_paths([docs], sync=True)) == (0, 0, 3, 0, 0)
+    (docs / "theirs").unlink()
+    assert tally(rag.ingest_paths([docs], sync=True)) == (0, 0, 3, 2, 0)
+    assert "hr/secret.txt" in current(rag)
+
+
+def test_files_that_explode_cost_an_error_each_and_stop_nothing(dsn, docs, tmp_path):
+    bombs = {"a.docx": document(250_000), "b.pdf": pdf_stream(20_000_000), "it/c.docx": document(8_000)}
+    for name, data in bombs.items():
+        (docs / name).write_bytes(data)
+    limits = {"parse_memory_bytes": 64 << 20, "max_characters": 20_000}
+    config = RAGConfig.load(storage={"data_dir": tmp_path / "unused", "dsn": dsn}, ingest=limits)
+    with RAGPipeline(config, embedder=HashingEmbedder()) as rag:
+        report = rag.ingest_paths([docs])
+    assert tally(report) == (3, 0, 0, 0, 3)
+    said = {Path(error.path).name: error.error for error in report.errors}
+    assert said["a.docx"].endswith("MiB of memory to parse (rag.ingest.parse_memory_bytes)")
+    assert said["b.pdf"].endswith("MiB of memory to parse (rag.ingest.parse_memory_bytes)")
+    assert said["c.docx"] == "gives more than 20,000 characters (rag.ingest.max_characters)"
 
 
 def test_a_root_that_is_missing_changes_nothing(rag, docs):

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from recollect.store.collections import Collection
 
 _ERRORS_SHOWN = 20
-_SKIP_REASONS = {"hidden": "hidden", "too_large": "too large", "unsupported": "of no known type"}
+_SKIP_REASONS = {
+    "hidden": "hidden",
+    "too_large": "too large",
+    "unsupported": "of no known type",
+    "link": "linked and not followed",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -43,6 +48,9 @@ def _ingest(
             help="Who may read the documents: role:hr, user:ann, !group:interns for who may not; repeat for more.",
         ),
     ] = None,
+    follow_links: Annotated[
+        bool, typer.Option("--follow-links", help="Read what links lead to, wherever it is; else they are skipped.")
+    ] = False,
     max_file_size: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Skip larger files: bytes, or for instance 20MB.")
     ] = None,
@@ -68,7 +76,7 @@ def _ingest(
             "With --session, leave out --collection, --grant, --sync and how documents are cut: a session's documents "
             "are its own, and go with it."
         )
-    config = _configured(session.config, max_file_size=max_file_size, ttl=ttl)
+    config = _configured(session.config, max_file_size=max_file_size, follow_links=follow_links, ttl=ttl)
     permissions = None if grant is None else read_permissions(grant, name="--grant").as_tokens()
     _require_paths(paths)
     with session.pipeline(config) as rag:
@@ -90,7 +98,10 @@ def _ingest(
     return 1 if report.failed else 0
 
 
-def _configured(config: RAGConfig, *, max_file_size: str | None, ttl: str | None) -> RAGConfig:
+def _configured(config: RAGConfig, *, max_file_size: str | None, follow_links: bool, ttl: str | None) -> RAGConfig:
+    if follow_links:
+        links = config.ingest.model_copy(update={"follow_links": True})
+        config = config.model_copy(update={"ingest": links})
     if max_file_size is not None:
         limits = config.ingest.model_copy(update={"max_file_bytes": parse_size(max_file_size)})
         config = config.model_copy(update={"ingest": limits})

@@ -9,6 +9,8 @@ from fnmatch import translate
 from functools import lru_cache
 from pathlib import Path
 
+from recollect.documents.opening import open_file
+
 IGNORE_FILE = ".recollectignore"
 # A list of patterns, not a document: what is longer was not meant as one.
 _MAX_BYTES = 64 * 1024
@@ -31,20 +33,21 @@ class Rule:
     include: bool
 
 
-def rules_of(folder: Path, base: str) -> tuple[Rule, ...]:
+def rules_of(folder: Path, base: str, *, below: Path | None = None) -> tuple[Rule, ...]:
     """The rules of the ignore file in a folder; none where there is none.
 
     Args:
         folder: Where to look.
         base: The folder's path below the root, ending with ``/`` unless it is the root.
+        below: As in `recollect.documents.opening.open_file`.
 
     Raises:
         OSError: The file is there but cannot be read.
     """
     path = folder / IGNORE_FILE
-    if not path.is_file():
+    if not path.is_file() or (below is not None and path.is_symlink()):
         return ()
-    with path.open("rb") as file:
+    with open_file(path, below=below) as file:
         text = file.read(_MAX_BYTES).decode("utf-8-sig", "replace")
     return tuple(rule for line in text.splitlines() if (rule := _rule(line, base)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import stat
+import os
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -28,6 +28,7 @@ from recollect.documents._text import NotTextError, clean, decode
 from recollect.documents._times import parse_time
 from recollect.documents._titles import title_headings
 from recollect.documents.formats import Format, UnreadableError, detect, is_plain
+from recollect.documents.opening import open_file
 from recollect.documents.workers import shared_workers
 from recollect.errors import ParseError, UsageError
 from recollect.model import Document
@@ -58,6 +59,7 @@ def read_file(
     source: str,
     department: str | None = None,
     max_bytes: int | None = None,
+    below: Path | None = None,
     workers: ParserWorkers | None = None,
     cancelled: Callable[[], bool] = _always_wanted,
 ) -> Document:
@@ -71,6 +73,8 @@ def read_file(
         source: The document's ``source``.
         department: The document's ``department``.
         max_bytes: Refuse larger files; None: no limit.
+        below: A folder that holds it: the file is refused where a part of its path below that is a link. None: links
+            are followed.
         workers: Who parses; None: processes that are shared by all, with limits as they are by default.
         cancelled: Asked now and then; once it says so, the file's parser is ended.
 
@@ -78,11 +82,12 @@ def read_file(
         ParseError: The file is missing, empty, too large, of an unknown type, protected, damaged or without text.
     """
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
+        if not path.is_file() and path.exists():
             raise ParseError(str(path), "is not a regular file")
-        _check_size(status.st_size, max_bytes, str(path))
-        data = path.read_bytes()
+        with open_file(path, below=below) as file:
+            _check_size(os.fstat(file.fileno()).st_size, max_bytes, str(path))
+            data = file.read(-1 if max_bytes is None else max_bytes + 1)
+        _check_size(len(data), max_bytes, str(path))
     except FileNotFoundError as error:
         raise ParseError(str(path), "does not exist") from error
     except PermissionError as error:

@@ -11,11 +11,12 @@ from typing import Literal
 
 from recollect.documents._ignore import Rule, ignored, rules_of
 from recollect.documents.formats import format_of_name
+from recollect.documents.opening import open_folder
 from recollect.errors import NotFoundError
 
 MAX_BYTES = 50 * 1024 * 1024
 
-SkipReason = Literal["hidden", "too_large", "unsupported", "unreadable", "special", "link_loop", "ignored"]
+SkipReason = Literal["hidden", "too_large", "unsupported", "unreadable", "special", "link", "link_loop", "ignored"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class FoundFile:
         department: The first folder below the root, or None for a file directly in it.
         size: In bytes.
         mtime: Time of its last change, in seconds since the epoch.
+        below: The folder below which no link may be followed to it; None: links are followed.
     """
 
     path: Path
@@ -35,6 +37,7 @@ class FoundFile:
     department: str | None
     size: int
     mtime: float
+    below: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +58,21 @@ class SkippedFile:
 
 
 def walk(
-    roots: Sequence[Path], *, max_bytes: int = MAX_BYTES, hidden: bool = False
+    roots: Sequence[Path], *, max_bytes: int = MAX_BYTES, hidden: bool = False, follow_links: bool = False
 ) -> Iterator[FoundFile | SkippedFile]:
     """All files below the roots, in a fixed order: roots as given, then names by their characters.
 
     Folders are read one at a time and files are given out as they are met, so memory depends on the fullest folder,
-    not on the number of files. Links to files and folders are followed; a folder that has been entered already below
-    the same root is not entered again. A file ``.recollectignore`` names what is left out of its folder and those
+    not on the number of files. Links below a root are not followed, unless that is asked for: they lead out of what was
+    given. A root itself may be one. A folder that has been entered already below the same root is not entered again.
+    A file ``.recollectignore`` names what is left out of its folder and those
     below, in the manner of Git's; a root itself is read even if such a file names it.
 
     Args:
         roots: Folders and files. Each must exist before anything is given out.
         max_bytes: Skip larger files.
         hidden: Whether to read files and folders whose names begin with a dot.
+        follow_links: Whether to read what links lead to, wherever it is.
 
     Raises:
         NotFoundError: A root does not exist; the message names it.
@@ -75,48 +80,63 @@ def walk(
     for root in roots:
         if not os.path.lexists(root):
             raise NotFoundError(f"{_printable(str(root))}: no such file or folder")
-    return _walk_roots(roots, max_bytes, hidden)
+    return _walk_roots(roots, max_bytes, hidden, follow_links)
 
 
-def _walk_roots(roots: Sequence[Path], max_bytes: int, hidden: bool) -> Iterator[FoundFile | SkippedFile]:
+def _walk_roots(
+    roots: Sequence[Path], max_bytes: int, hidden: bool, follow_links: bool
+) -> Iterator[FoundFile | SkippedFile]:
     for root in roots:
         if root.is_dir():
-            yield from _walk_folder(root, max_bytes, hidden)
+            yield from _walk_folder(root, max_bytes, hidden, None if follow_links else root)
         else:
-            yield _judge(root, _printable(root.name), max_bytes)
+            yield _judge(root, _printable(root.name), max_bytes, None)
 
 
-def _walk_folder(root: Path, max_bytes: int, hidden: bool) -> Iterator[FoundFile | SkippedFile]:
+def _walk_folder(root: Path, max_bytes: int, hidden: bool, below: Path | None) -> Iterator[FoundFile | SkippedFile]:
     seen: set[tuple[int, int]] = set()
     waiting: list[tuple[Path, str, tuple[Rule, ...]]] = [(root, "", ())]
     while waiting:
         folder, prefix, rules = waiting.pop()
         source = prefix.rstrip("/") or "."
         try:
-            status = folder.stat()
-            if (status.st_dev, status.st_ino) in seen:
+            names = _names(folder, below, seen)
+            if names is None:
                 yield SkippedFile(folder, source, "link_loop", "is a link to a folder that is read already")
                 continue
-            seen.add((status.st_dev, status.st_ino))
-            with os.scandir(folder) as entries:
-                names = sorted((entry.name, _is_folder(entry)) for entry in entries)
-            rules += rules_of(folder, prefix)
+            rules += rules_of(folder, prefix, below=below)
         except OSError as error:
             yield SkippedFile(folder, source, "unreadable", f"cannot be opened: {error.strerror or error}")
             continue
         # Files come before the folders beside them: so the folders can wait as a stack of paths.
         folders: list[tuple[Path, str, tuple[Rule, ...]]] = []
-        for name, is_folder in names:
+        for name, is_folder, is_link in names:
             if (not hidden and name.startswith(".")) or name == ".git":
                 yield SkippedFile(folder / name, prefix + _printable(name), "hidden", "is hidden (begins with a dot)")
             elif ignored(rules, prefix + _printable(name), is_folder=is_folder):
                 reason = "is named in .recollectignore"
                 yield SkippedFile(folder / name, prefix + _printable(name), "ignored", reason)
+            elif is_link and below is not None:
+                yield SkippedFile(folder / name, prefix + _printable(name), "link", "is a link, which is not followed")
             elif is_folder:
                 folders.append((folder / name, f"{prefix}{_printable(name)}/", rules))
             else:
-                yield _judge(folder / name, prefix + _printable(name), max_bytes)
+                yield _judge(folder / name, prefix + _printable(name), max_bytes, below)
         waiting.extend(reversed(folders))
+
+
+def _names(folder: Path, below: Path | None, seen: set[tuple[int, int]]) -> list[tuple[str, bool, bool]] | None:
+    """The names in a folder, whether each is a folder and a link; None where the folder was seen already."""
+    descriptor = open_folder(folder, below=below)
+    try:
+        status = os.fstat(descriptor)
+        if (status.st_dev, status.st_ino) in seen:
+            return None
+        seen.add((status.st_dev, status.st_ino))
+        with os.scandir(descriptor) as entries:
+            return sorted((entry.name, _is_folder(entry), entry.is_symlink()) for entry in entries)
+    finally:
+        os.close(descriptor)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -126,7 +146,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _judge(path: Path, source: str, max_bytes: int) -> FoundFile | SkippedFile:
+def _judge(path: Path, source: str, max_bytes: int, below: Path | None) -> FoundFile | SkippedFile:
     name_format = format_of_name(path.name)
     if name_format is None:
         suffix = _printable(path.suffix)
@@ -144,7 +164,7 @@ def _judge(path: Path, source: str, max_bytes: int) -> FoundFile | SkippedFile:
     if not os.access(path, os.R_OK):
         return SkippedFile(path, source, "unreadable", "may not be read: permission denied")
     department = source.split("/", 1)[0] if "/" in source else None
-    return FoundFile(path, source, department, status.st_size, status.st_mtime)
+    return FoundFile(path, source, department, status.st_size, status.st_mtime, below)
 
 
 def _printable(name: str) -> str:

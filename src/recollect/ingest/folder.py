@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from recollect.documents.opening import open_file
 from recollect.documents.reader import read_file
 from recollect.documents.walk import FoundFile, SkippedFile, walk
 from recollect.errors import NotFoundError, ParseError, RecollectError, StoreUnavailableError, UsageError
@@ -96,6 +97,8 @@ class FolderIngest:
         workers: The processes that parse.
         readers: Files parsed at the same time.
         max_file_bytes: Larger files are skipped.
+        follow_links: Whether links below a path are followed. What is behind one that is not is not known, so ``sync``
+            does not close it.
         tags: Every document is given these.
         permissions: Who may read every document, whatever it says itself; None: whom it names, if any.
         force: Store every document anew, changed or not.
@@ -114,6 +117,7 @@ class FolderIngest:
         workers: ParserWorkers,
         readers: int = 2,
         max_file_bytes: int,
+        follow_links: bool = False,
         tags: Sequence[str] = (),
         permissions: tuple[str, ...] | None = None,
         force: bool = False,
@@ -129,6 +133,7 @@ class FolderIngest:
         self._interrupted = threading.Event()
         self._readers = readers
         self._max_file_bytes = max_file_bytes
+        self._follow_links = follow_links
         self._tags = tuple(tags)
         self._permissions = permissions
         self._force = force
@@ -177,7 +182,7 @@ class FolderIngest:
         return self._tally.report(time.perf_counter() - start)
 
     def _walk(self, root: Root) -> Iterator[FoundFile | SkippedFile]:
-        return walk([root.path], max_bytes=self._max_file_bytes)
+        return walk([root.path], max_bytes=self._max_file_bytes, follow_links=self._follow_links)
 
     def _candidates(self, roots: Sequence[Root], met: dict[int, _Met] | None) -> Iterator[_Candidate]:
         for root in roots:
@@ -212,6 +217,7 @@ class FolderIngest:
                 source=candidate.uri,
                 department=department,
                 max_bytes=self._max_file_bytes,
+                below=candidate.found.below,
                 workers=self._workers,
                 cancelled=self._interrupted.is_set,
             )
@@ -227,7 +233,7 @@ class FolderIngest:
         if stamp is None or self._force or stamp.fingerprint != fingerprint or stamp.file_hash is None:
             return False
         try:
-            with candidate.found.path.open("rb") as file:
+            with open_file(candidate.found.path, below=candidate.found.below) as file:
                 return hashlib.file_digest(file, "sha256").digest() == stamp.file_hash
         except OSError:
             return False  # reading it will say what is wrong

@@ -149,6 +149,7 @@ class RAGPipeline(Administration, Permitting, Tenancy, Conversations, SemanticMe
         collection: str | None = None,
         sync: bool = False,
         force: bool = False,
+        follow_links: bool | None = None,
         tags: Sequence[str] = (),
         permissions: Sequence[str] | None = None,
         on_progress: ProgressCallback | None = None,
@@ -165,6 +166,8 @@ class RAGPipeline(Administration, Permitting, Tenancy, Conversations, SemanticMe
             collection: Where they go, made where it is missing; None: the configured one.
             sync: Close the documents whose files have disappeared from the folders.
             force: Store every document anew, changed or not.
+            follow_links: Whether links below a folder are followed, wherever they lead; None: as configured. What is
+                behind one that is not followed is left as it is, ``sync`` included.
             tags: Given to every document.
             permissions: Who may read every document, for instance ``("role:hr", "!group:interns")``, whatever the
                 files' front matter says. None: what that says, or what a document has, or the collection's default.
@@ -185,6 +188,7 @@ class RAGPipeline(Administration, Permitting, Tenancy, Conversations, SemanticMe
             settings=self.config.ingest,
             sync=sync,
             force=force,
+            follow_links=follow_links,
             tags=tags,
             permissions=None if permissions is None else read_permissions(permissions).as_tokens(),
             on_progress=on_progress,

@@ -193,6 +193,7 @@ class SessionRAG:
         paths: Sequence[Path | str],
         *,
         force: bool = False,
+        follow_links: bool | None = None,
         tags: Sequence[str] = (),
         on_progress: ProgressCallback | None = None,
     ) -> IngestReport:
@@ -213,6 +214,7 @@ class SessionRAG:
                 paths,
                 settings=self._rag.config.ingest,
                 force=force,
+                follow_links=follow_links,
                 tags=tags,
                 on_progress=on_progress,
             )
