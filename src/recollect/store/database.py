@@ -54,9 +54,10 @@ _SESSION_SETTINGS = sql.SQL(
 
 # Transactions write and report: statements of any shape, whose plans must fit what there is now.
 _BEGIN = sql.SQL(
-    "BEGIN; SET LOCAL recollect.tenant_id = {}; SET LOCAL plan_cache_mode = force_custom_plan; "
+    "BEGIN{}; SET LOCAL recollect.tenant_id = {}; SET LOCAL plan_cache_mode = force_custom_plan; "
     "SET LOCAL enable_seqscan = on"
 )
+_SNAPSHOT = sql.SQL(" ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 _SET_TENANT = sql.SQL("SET recollect.tenant_id = {}")
 _REQUIRE_ACTIVE = sql.SQL("; SELECT recollect.require_active({})")
 
@@ -225,16 +226,20 @@ class Database:
         self._owners_pool.close()
 
     @contextmanager
-    def transaction(self, scope: Scope) -> Iterator[Connection]:
+    def transaction(self, scope: Scope, *, snapshot: bool = False) -> Iterator[Connection]:
         """A transaction in which the tenant is set; committed at the end, rolled back on any error.
 
         The tenant travels as SET LOCAL, the form that row-level security and sharding by tenant both understand.
+
+        Args:
+            scope: Whose rows.
+            snapshot: Read one moment of the store, and write nothing.
 
         Raises:
             TenantSuspendedError: The tenant is suspended.
             IsolationError: There are several tenants, and no policy binds the role that the program works as.
         """
-        begin = _BEGIN.format(str(int(scope.tenant_id)))
+        begin = _BEGIN.format(_SNAPSHOT if snapshot else sql.SQL(""), str(int(scope.tenant_id)))
         begin += _REQUIRE_ISOLATION if self._even_suspended else _ENTER.format(int(scope.tenant_id))
         with translated_errors(), self._connection() as connection:
             _begin(connection, begin)

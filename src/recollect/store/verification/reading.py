@@ -128,8 +128,7 @@ def index_states(database: Database) -> list[IndexState]:
 @contextmanager
 def snapshot(database: Database, scope: Scope) -> Iterator[Connection]:
     """A transaction that reads one moment of the store, and cannot write."""
-    with database.transaction(scope) as connection:
-        connection.execute(_SQL["snapshot"])
+    with database.transaction(scope, snapshot=True) as connection:
         connection.execute(_SQL["room"])
         yield connection
 

@@ -1,6 +1,3 @@
--- snapshot: every check of a collection sees the same moment, whatever is written meanwhile
-SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY
-
 -- room: the joins are large, and there is one of them at a time
 SET LOCAL work_mem = '64MB'
 
