@@ -235,6 +235,11 @@ class TemporalConfig(_Section):
         ge=0,
         description="Hours between two clean-ups by whichever process is open for a minute or more; 0: none.",
     )
+    scrub_after_erased: int = Field(
+        0,
+        ge=0,
+        description="After how many erased documents and turns a clean-up takes them out of the files too; 0: never.",
+    )
     indexing: TemporalIndexingConfig = TemporalIndexingConfig()
 
 

@@ -13,6 +13,7 @@ from recollect.cli._options import command
 from recollect.cli._session import Session, argument_text
 from recollect.cli._terminal import plain
 from recollect.cli.status import size
+from recollect.errors import UsageError
 
 if TYPE_CHECKING:
     from recollect.model.tenant import Isolation
@@ -164,6 +165,50 @@ def _collections(count: int) -> str:
     return "1 collection" if count == 1 else f"{count:,} collections"
 
 
+def _scrub(
+    session: Session,
+    *,
+    after: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Only where so many documents and turns were erased since the last time; for schedules."
+        ),
+    ] = 0,
+    look_for: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A string a line that must not be in the database's files afterwards."),
+    ] = None,
+) -> int:
+    """Take what was erased out of the database's files, where its bytes stay until they are written over.
+
+    Every table is written anew, and waits for that. On recollect's own server the write-ahead log is renewed and the
+    server's log emptied too, and every file is read afterwards. Exit status 1 if something is left.
+    """
+    from recollect.cli.history import scrub_as_json, show_scrub, whoever
+
+    strings = [] if look_for is None else _lines(look_for)
+    with session.pipeline() as rag:
+        due = rag.store.scrubber.due()
+        report = rag.scrub(look_for=strings, actor=whoever()) if due >= after else None
+    if session.json:
+        session.emit({"scrub": report and scrub_as_json(report), "remains": list(report.remains) if report else []})
+    elif report is None:
+        session.out.print(f"Nothing to do: {due:,} erased since the last time.")
+    else:
+        show_scrub(session, report)
+        session.out.print("What remains, and until when:", style="bold")
+        for line in report.remains:
+            session.out.print(f"  {line}", highlight=False)
+    return 0 if report is None or report.complete else 1
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return [line for line in file.read_text(encoding="utf-8").splitlines() if line]
+    except (OSError, UnicodeDecodeError) as exc:
+        raise UsageError(f"The file {str(file)!r} cannot be read as UTF-8 text: {exc}.") from exc
+
+
 def _backup(
     session: Session,
     *,
@@ -208,5 +253,6 @@ def _restore(
 command(app, "migrate")(_migrate)
 command(app, "check")(_check)
 command(app, "verify")(_verify)
+command(app, "scrub")(_scrub)
 command(app, "backup")(_backup)
 command(app, "restore")(_restore)

@@ -134,6 +134,9 @@ def _erase(
     documents: _Documents,
     yes: _Yes = False,
     reason: Annotated[str | None, typer.Option(help="Why, for the receipt.")] = None,
+    scrub: Annotated[
+        bool, typer.Option("--scrub", help="Take them out of the database's files too: see recollect db scrub.")
+    ] = False,
 ) -> int:
     """Remove documents for good: every version, chunk, vector and cached embedding.
 
@@ -141,7 +144,9 @@ def _erase(
     """
     session.confirm(f"Remove {len(documents):,} document(s) with their history for good?", yes=yes)
     with session.pipeline() as rag:
-        receipt = rag.erase([argument_text(document) for document in documents], actor=whoever(), reason=reason)
+        receipt = rag.erase(
+            [argument_text(document) for document in documents], actor=whoever(), reason=reason, scrub=scrub
+        )
     if session.json:
         session.emit(receipt_as_json(receipt))
     else:

@@ -15,6 +15,7 @@ from recollect.cli._session import Session, argument_text
 if TYPE_CHECKING:
     from recollect.model.audit import AuditRecord
     from recollect.model.history import DocumentHistory, ErasureReceipt, VersionDiff, VersionRecord
+    from recollect.model.scrub import ScrubReport
 
 _OPTIONAL = (("Event", "event_time"), ("until", "event_end"), ("Expires", "expires_at"))
 _Document = Annotated[str, typer.Argument(metavar="ID", help="A document, by id or by source.")]
@@ -214,9 +215,42 @@ def receipt_as_json(receipt: ErasureReceipt) -> dict[str, Any]:
             "hashes": receipt.probe.hashes,
             "places": receipt.probe.places,
             "found": dict(receipt.probe.found),
+            "names": receipt.probe.names,
+            "mentions": dict(receipt.probe.mentions),
         },
+        "scrub": receipt.scrub and scrub_as_json(receipt.scrub),
         "remains": list(receipt.remains),
     }
+
+
+def scrub_as_json(report: ScrubReport) -> dict[str, Any]:
+    """What a scrub did, as ``--json`` prints it."""
+    names = ("relations", "log_segments", "proven", "files", "bytes", "strings", "held")
+    return {
+        **{name: getattr(report, name) for name in names},
+        "kept": list(report.kept),
+        "found": dict(report.found),
+        "complete": report.complete,
+    }
+
+
+def show_scrub(session: Session, report: ScrubReport) -> None:
+    """What a scrub did, for people."""
+    out = session.out
+    log = "" if report.log_segments is None else f", {report.log_segments:,} segments of the write-ahead log removed"
+    out.print(f"Written anew: {report.relations:,} tables and indexes{log}.", highlight=False)
+    if report.kept:
+        out.print(f"Could not be written anew: {', '.join(report.kept)}.", style="bold red", highlight=False)
+    looked = (
+        f"{report.files:,} files ({report.bytes / 1e6:,.0f} MB) were read for {report.strings:,} strings and hashes"
+    )
+    if report.found:
+        found = ", ".join(f"{count:,} in {file}" for file, count in report.found.items())
+        out.print(f"{looked}: still found {found}.", style="bold red", highlight=False)
+    elif report.proven:
+        out.print(f"{looked}: none is left.", style="green", highlight=False)
+    if report.held:
+        out.print(f"{report.held:,} strings were not looked for: rows of the store hold them.", highlight=False)
 
 
 def show_receipt(session: Session, receipt: ErasureReceipt) -> None:
@@ -231,6 +265,14 @@ def show_receipt(session: Session, receipt: ErasureReceipt) -> None:
     else:
         found = ", ".join(f"{count:,} in {place}" for place, count in probe.found.items())
         out.print(f"Looked for {looked}: still found {found}.", style="bold red", highlight=False)
+    if probe.mentions:
+        places = ", ".join(f"{count:,} in {place}" for place, count in probe.mentions.items())
+        said = (
+            f"Rows with its titles, paths, tags, metadata or short phrases, which anybody may have written: {places}."
+        )
+        out.print(said, style="yellow", highlight=False)
+    if receipt.scrub:
+        show_scrub(session, receipt.scrub)
     if receipt.copies:
         ids = ", ".join(map(str, receipt.copies))
         out.print(f"The same content stands in other documents, which were not erased: {ids}.", style="yellow")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from recollect.model.passage import RetrievedContext
+from recollect.model.scrub import ScrubReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,12 +128,17 @@ class ErasureProbe:
         hashes: How many hashes of contents, files and chunks that the erased documents alone had.
         places: In how many columns of tables was looked.
         found: Rows that hold one of them, by ``table.column``; empty for a complete erasure.
+        names: How many titles, paths, tags, headings, metadata values and quotes of fewer than seven words were looked
+            for as well.
+        mentions: Rows that hold one of those, by ``table.column``: anybody may have said the same, so they stay.
     """
 
     phrases: int
     hashes: int
     places: int
     found: Mapping[str, int] = field(default_factory=dict)
+    names: int = 0
+    mentions: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +153,7 @@ class ErasureReceipt:
         counts: Rows removed, by kind.
         copies: Ids of other documents that hold, or held in an older version, the same content: they are not erased.
         remains: What is left outside the tables, and until when, in words.
+        scrub: What was rewritten and proven of the database's files; None: nothing.
     """
 
     receipt_id: int
@@ -160,11 +167,12 @@ class ErasureReceipt:
     copies: tuple[int, ...]
     probe: ErasureProbe
     remains: tuple[str, ...]
+    scrub: ScrubReport | None = None
 
     @property
     def complete(self) -> bool:
-        """Whether the probe found nothing."""
-        return not self.probe.found
+        """Whether the probe found nothing, and a scrub left nothing either."""
+        return not self.probe.found and (self.scrub is None or self.scrub.complete)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from recollect.config import RAGConfig
     from recollect.model import Principal, RetrievalOptions
     from recollect.model.history import DocumentHistory, ErasureReceipt, EvidenceDiff
+    from recollect.model.scrub import ScrubReport
     from recollect.model.time import Duration, Moment
     from recollect.store.writer import WrittenDocument
 
@@ -143,6 +144,7 @@ class History:
         *,
         actor: str = LIBRARY,
         reason: str | None = None,
+        scrub: bool = False,
         tenant_id: int | None = None,
     ) -> ErasureReceipt:
         """Remove documents physically, with every version, and prove it.
@@ -155,6 +157,7 @@ class History:
             documents: By id or by source.
             actor: Who asks, for the receipt.
             reason: Why, for the receipt; None: nothing is said.
+            scrub: Take it out of the database's files too, as `scrub` does, and look for it in them.
             tenant_id: Whose; None: the default tenant's.
 
         Raises:
@@ -169,13 +172,36 @@ class History:
             self._parts.forgetter(scope).forget(scope, session, positions, actor=actor, user=user)
             for (session, user), positions in quotes.items()
         )
-        receipt = store.erasure.erase(scope, ids, actor=actor, reason=reason, removed={"episode_quotes": turns})
-        self._parts.searcher.forget()
-        # The statistics of terms still count the erased words.
-        for place in store.collections.list_all(scope):
-            if place.stats_pending:
-                store.collections.refresh_term_stats(scope, place)
-        return receipt
+        removed = {"episode_quotes": turns}
+
+        def finish() -> None:
+            self._parts.searcher.forget()
+            # The statistics of terms still count the erased words.
+            for place in store.collections.list_all(scope):
+                if place.stats_pending:
+                    store.collections.refresh_term_stats(scope, place)
+
+        return store.erasure.erase(scope, ids, actor=actor, reason=reason, removed=removed, finish=finish, scrub=scrub)
+
+    def scrub(self, *, look_for: Sequence[str] = (), actor: str = LIBRARY, tenant_id: int | None = None) -> ScrubReport:
+        """Take what was erased out of the database's files, where its bytes stay until they are written over.
+
+        Every table but the audit is written anew with its indexes, and waits for that; so are the planner's statistics.
+        On recollect's own server the write-ahead log's segments are removed and the server's log is emptied too, and
+        every file is read afterwards. Of another server's files nothing can be proven, which the report says.
+
+        Args:
+            look_for: Strings of eight bytes or more that must not be in the files; those that rows still hold are not
+                looked for.
+            actor: Who asks, for the audit.
+            tenant_id: In whose audit it is recorded; None: the default tenant's. Files hold the rows of all tenants.
+
+        Raises:
+            StoreUnavailableError: Others hold a table for half a minute, or scrub the store already.
+            StoreError: A transaction that began before went on for a minute.
+        """
+        scope = self._parts.scope_of(tenant_id)
+        return self._parts.store.scrubber.scrub(scope, actor=actor, texts=look_for)
 
     def erase_documents(self, documents: Sequence[int | str], *, tenant_id: int | None = None) -> int:
         """As `erase`, for those who want no more than the number of documents.

@@ -45,6 +45,8 @@ def clean_up(store: Store, settings: TemporalConfig, scope: Scope) -> CleanupRep
         partitions=settings.indexing.time_partitions,
         retention_days=settings.indexing.partition_retention_days,
     )
+    if settings.scrub_after_erased and store.scrubber.due() >= settings.scrub_after_erased:
+        store.scrubber.scrub(scope, actor="cleanup")
     return CleanupReport(expired=expired, partitions_dropped=dropped, sessions_ended=sessions)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import random
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from recollect.store.audit import AuditRepository, record
 from recollect.store.closing import close_documents, count_closed
 from recollect.store.database import Connection, Database, rows
 from recollect.store.quotes import is_quote
+from recollect.store.scrub import Scrubber
 from recollect.store.sql import queries
 
 _SQL = queries("erasure")
@@ -26,6 +27,9 @@ _WRITER = queries("writer")
 
 #: Phrases that are looked for afterwards, of all documents erased at once.
 PROBE_PHRASES = 12
+#: Titles, paths, tags, headings and metadata values, likewise; shorter ones say too little to be looked for.
+PROBE_NAMES = 40
+SHORTEST_NAME_BYTES = 6
 _PHRASE_WORDS = 7
 _SHORTEST_PHRASE = 12
 _CONTENTS_A_PAGE = 16
@@ -43,6 +47,7 @@ class _Traces:
     chunk_hashes: list[bytes]
     version_hashes: list[bytes]
     copies: tuple[int, ...]
+    names: list[str]
 
 
 class ErasureRepository:
@@ -51,11 +56,13 @@ class ErasureRepository:
     Args:
         database: The store's connections.
         audit: Keeps the receipts.
+        scrubber: Writes the store anew where that is asked for.
     """
 
-    def __init__(self, database: Database, audit: AuditRepository) -> None:
+    def __init__(self, database: Database, audit: AuditRepository, scrubber: Scrubber) -> None:
         self._database = database
         self._audit = audit
+        self._scrubber = scrubber
 
     def erase(
         self,
@@ -65,6 +72,8 @@ class ErasureRepository:
         actor: str,
         reason: str | None = None,
         removed: Mapping[str, int] | None = None,
+        finish: Callable[[], None] | None = None,
+        scrub: bool = False,
     ) -> ErasureReceipt:
         """Remove documents with every version, chunk, vector, lexical row and cached embedding, and prove it.
 
@@ -77,6 +86,8 @@ class ErasureRepository:
             actor: Who asks, for the receipt.
             reason: Why, for the receipt; None: nothing is said.
             removed: What was removed elsewhere for the same sake, by kind, for the receipt.
+            finish: What is to be done after the removal, before anything is looked for.
+            scrub: Write the store anew afterwards, and look for what was erased in its files.
 
         Returns:
             The receipt, which the audit keeps too.
@@ -100,10 +111,14 @@ class ErasureRepository:
                 "copies": list(traces.copies),
             }
             receipt_id, at = record(connection, scope, action="erase", actor=actor, details=details)
+        if finish is not None:
+            finish()
         probe = self._probe(scope, traces)
-        remains = self._remains(scope, at)
-        proved = {"phrases": probe.phrases, "hashes": probe.hashes, "places": probe.places, "found": dict(probe.found)}
-        proof = {"receipt_id": receipt_id, "probe": proved, "remains": list(remains)}
+        hashes = [*traces.chunk_hashes, *traces.version_hashes]
+        texts = [*traces.phrases, *traces.names]
+        done = self._scrubber.scrub(scope, actor=actor, texts=texts, hashes=hashes) if scrub else None
+        remains = self._remains(scope, at) if done is None else done.remains
+        proof = {"receipt_id": receipt_id, "probe": asdict(probe), "remains": list(remains)}
         self._audit.append(scope, [AuditEntry(action="erase_proof", actor=actor, details=proof)])
         return ErasureReceipt(
             receipt_id=receipt_id,
@@ -117,38 +132,48 @@ class ErasureRepository:
             copies=traces.copies,
             probe=probe,
             remains=remains,
+            scrub=done,
         )
 
     def _probe(self, scope: Scope, traces: _Traces) -> ErasureProbe:
         """Look for what stood in the erased documents alone, in every column that could hold it."""
         hashes = [*traces.chunk_hashes, *traces.version_hashes]
-        params = {"tenant_id": scope.tenant_id, "phrases": traces.phrases, "hashes": hashes}
+        params = {"tenant_id": scope.tenant_id, "phrases": traces.phrases, "hashes": hashes, "names": traces.names}
         found: dict[str, int] = {}
+        mentions: dict[str, int] = {}
         with self._database.transaction(scope) as connection:
             places = rows(connection, _SQL["places"])
             for table, column, is_hash in places:
-                count = connection.execute(_looking(table, column, is_hash=is_hash), params, binary=True).fetchone()
-                if count and count[0]:
-                    found[f"{table}.{column}"] = int(count[0])
+                statement = _looking(table, column, is_hash=is_hash)
+                ((of_phrases, of_names),) = connection.execute(statement, params, binary=True).fetchall()
+                found |= {f"{table}.{column}": int(of_phrases)} if of_phrases else {}
+                mentions |= {f"{table}.{column}": int(of_names)} if of_names else {}
         with self._database.autocommit() as connection:
             connection.execute(_SQL["forget_samples"])
             found |= {f"pg_statistic of {row[0]}": 1 for row in rows(connection, _SQL["sampled"])}
-        return ErasureProbe(phrases=len(traces.phrases), hashes=len(hashes), places=len(places), found=found)
+        return ErasureProbe(
+            phrases=len(traces.phrases),
+            hashes=len(hashes),
+            places=len(places),
+            found=found,
+            names=len(traces.names),
+            mentions=mentions,
+        )
 
     def _remains(self, scope: Scope, at: datetime) -> tuple[str, ...]:
         with self._database.transaction(scope) as connection:
             settings: dict[str, str] = dict(rows(connection, _SQL["settings"]))
         archived = settings.get("archive_mode", "off") != "off"
         log = (
-            "Write-ahead log: its segments hold the former rows until they are recycled, after two checkpoints "
-            f"(checkpoint_timeout {settings.get('checkpoint_timeout')}, max_wal_size {settings.get('max_wal_size')}, "
-            f"wal_keep_size {settings.get('wal_keep_size')})"
+            "Write-ahead log: its segments hold the former rows, and are used again as they are, until they are "
+            f"written over (max_wal_size {settings.get('max_wal_size')}, wal_keep_size {settings.get('wal_keep_size')})"
         )
         kept = "; archiving is on: archived segments hold them until they are deleted." if archived else "."
         return (
             f"Backups, dumps and snapshots made before {at.isoformat()}: until they are deleted.",
             log + kept,
-            "Database files: the space of removed rows, which no query reads, until VACUUM has passed over the tables.",
+            "Database files: the bytes of removed rows, which no query reads, until something is written over them. "
+            "Neither VACUUM nor a checkpoint does that; `recollect db scrub`, or erasing with --scrub, does.",
             "Other running processes: cached replies that no search is answered from, until they fall out or the "
             "process ends.",
         )
@@ -167,8 +192,10 @@ def _traces(connection: Connection, scope: Scope, ids: list[int]) -> _Traces:
         "content_hashes": [row[2] for row in versions],
         "hashes": [one for row in versions for one in row[2:] if one is not None],
     }
-    candidates = _candidates(connection, params)
-    shared = {row[0] for row in rows(connection, _SQL["shared_phrases"], {**params, "phrases": candidates})}
+    phrases, short = _candidates(connection, params)
+    shared = {row[0] for row in rows(connection, _SQL["shared_phrases"], {**params, "phrases": [*phrases, *short]})}
+    names = [row[0] for row in rows(connection, _SQL["names"], {**params, "shortest": SHORTEST_NAME_BYTES})]
+    names = random.SystemRandom().sample(names, min(len(names), PROBE_NAMES))
     return _Traces(
         version_ids=version_ids,
         documents=tuple(
@@ -176,23 +203,30 @@ def _traces(connection: Connection, scope: Scope, ids: list[int]) -> _Traces:
             for document_id, own in hashes.items()
         ),
         salt=salt,
-        phrases=[phrase for phrase in candidates if phrase not in shared],
+        phrases=[phrase for phrase in phrases if phrase not in shared],
+        names=sorted({*names, *short} - shared),
         chunk_hashes=[bytes(row[0]) for row in rows(connection, _SQL["own_chunk_hashes"], params)],
         version_hashes=[bytes(row[0]) for row in rows(connection, _SQL["own_version_hashes"], params)],
         copies=tuple(row[0] for row in rows(connection, _SQL["copies"], params)),
     )
 
 
-def _candidates(connection: Connection, params: Mapping[str, Any]) -> list[str]:
-    """Phrases of the contents, drawn by lot over all of them; a fixed seed has no say in what is looked for."""
+def _candidates(connection: Connection, params: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Phrases of the contents, drawn by lot over all of them; a fixed seed has no say in what is looked for.
+
+    Somebody may say the same few words without quoting; what is longer is a quote, and was removed as one. So the short
+    ones come apart, unless there are no others.
+    """
     lot = random.SystemRandom()
     version_ids = list(params["version_ids"])
     chosen = lot.sample(version_ids, min(len(version_ids), _CONTENTS_A_PAGE))
     contents = rows(connection, _SQL["contents"], {**params, "version_ids": chosen})
     found = [phrase for row in contents for phrase in phrases_of(row[0])]
-    # Somebody may say the same few words without quoting; what is longer is a quote, and was removed as one.
-    found = [phrase for phrase in found if is_quote(phrase)] or found
-    return lot.sample(found, min(len(found), PROBE_PHRASES))
+    long = [phrase for phrase in found if is_quote(phrase)]
+    short = [phrase for phrase in found if not is_quote(phrase)] if long else []
+    chosen_ones = (lot.sample(some, min(len(some), PROBE_PHRASES)) for some in (long or found, short))
+    phrases, apart = chosen_ones
+    return phrases, apart
 
 
 def phrases_of(content: str) -> list[str]:
@@ -242,11 +276,14 @@ def _looking(table: str, column: str, *, is_hash: bool) -> sql.Composed:
     place = {"table": sql.Identifier("recollect", table), "column": sql.Identifier(column)}
     if is_hash:
         statement = sql.SQL(
-            "SELECT count(*) FROM {table} WHERE tenant_id = %(tenant_id)s AND {column} = ANY (%(hashes)b::bytea[])"
+            "SELECT count(*), 0 FROM {table} WHERE tenant_id = %(tenant_id)s AND {column} = ANY (%(hashes)b::bytea[])"
         )
     else:
         statement = sql.SQL(
-            "SELECT count(*) FROM {table} WHERE tenant_id = %(tenant_id)s AND EXISTS (SELECT FROM "
-            "unnest(%(phrases)s::text[]) AS p (phrase) WHERE strpos({column}::text, p.phrase) > 0)"
+            "SELECT count(*) FILTER (WHERE EXISTS (SELECT FROM unnest(%(phrases)s::text[]) AS p (phrase) "
+            "                                      WHERE strpos(t.told, p.phrase) > 0)), "
+            "       count(*) FILTER (WHERE EXISTS (SELECT FROM unnest(%(names)s::text[]) AS n (name) "
+            "                                      WHERE strpos(t.told, n.name) > 0)) "
+            "FROM (SELECT {column}::text AS told FROM {table} WHERE tenant_id = %(tenant_id)s) t"
         )
     return statement.format(**place)

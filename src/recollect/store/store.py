@@ -32,6 +32,7 @@ from recollect.store.migrate import migrate
 from recollect.store.past import PastRepository
 from recollect.store.quotes import QuoteRepository
 from recollect.store.recall import RecallRepository
+from recollect.store.scrub import Scrubber
 from recollect.store.search import SearchRepository
 from recollect.store.search_health import SearchHealthRepository
 from recollect.store.staleness import StalenessRepository
@@ -102,7 +103,10 @@ class Store:
         self.history = HistoryRepository(self.database, expiry=expiry)
         self.audit = AuditRepository(self.database)
         self.upkeep = UpkeepRepository(self.database)
-        self.erasure = ErasureRepository(self.database, self.audit)
+        machine = this_machine() if self._server else None
+        own_files = data_dir.expanduser().resolve() if self._server else None
+        self.scrubber = Scrubber(self.database, self.audit, data_dir=own_files, machine=machine)
+        self.erasure = ErasureRepository(self.database, self.audit, self.scrubber)
         self.quotes = QuoteRepository(self.database)
         self.access = AccessRepository(self.database)
         self.acronyms = AcronymRepository(self.database)
@@ -120,7 +124,6 @@ class Store:
         self.forgetting = ForgettingRepository(self.database)
         self.past = PastRepository(self.database)
         self.staleness = StalenessRepository(self.database)
-        machine = this_machine() if self._server else None
         self.dense_indexer = DenseIndexer(self.database, self.collections, threshold=index_threshold, machine=machine)
         self.history_indexer = HistoryIndexer(
             self.database, self.collections, threshold=index_threshold, machine=machine

@@ -18,6 +18,14 @@ SELECT e.episode_id, s.name, s.user_id, e.position, e.content
 FROM episodes e JOIN sessions s USING (tenant_id, session_id)
 WHERE e.tenant_id = %(tenant_id)s AND e.episode_id > %(after)s ORDER BY e.episode_id LIMIT %(limit)s
 
+-- names: what the versions are called and filed under
+SELECT DISTINCT n.name FROM document_versions v CROSS JOIN LATERAL (
+    SELECT v.title AS name UNION SELECT v.uri UNION SELECT unnest(v.tags)
+    UNION SELECT m #>> '{}' FROM jsonb_path_query(v.metadata, 'lax $.** ? (@.type() == "string")') m
+    UNION SELECT unnest(c.section) FROM chunks c WHERE c.tenant_id = v.tenant_id AND c.version_id = v.version_id) n
+WHERE v.tenant_id = %(tenant_id)s AND v.version_id = ANY (%(version_ids)s)
+  AND octet_length(n.name) BETWEEN %(shortest)s AND 1000
+
 -- counts: rows that go, by kind
 SELECT
     (SELECT count(*) FROM documents d WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s)),
