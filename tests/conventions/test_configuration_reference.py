@@ -80,6 +80,7 @@ UNITS = {
     "answer.passages": "passages",
     "memory.min_retrievals": "searches",
     "temporal.default_ttl": "duration or seconds",
+    "temporal.scrub_after_erased": "documents and turns",
     "session.ttl": "duration or seconds",
     "session.max_documents": "documents",
     "access.department_boost": "factor",

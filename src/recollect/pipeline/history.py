@@ -172,7 +172,6 @@ class History:
             self._parts.forgetter(scope).forget(scope, session, positions, actor=actor, user=user)
             for (session, user), positions in quotes.items()
         )
-        removed = {"episode_quotes": turns}
 
         def finish() -> None:
             self._parts.searcher.forget()
@@ -181,7 +180,15 @@ class History:
                 if place.stats_pending:
                     store.collections.refresh_term_stats(scope, place)
 
-        return store.erasure.erase(scope, ids, actor=actor, reason=reason, removed=removed, finish=finish, scrub=scrub)
+        return store.erasure.erase(
+            scope,
+            ids,
+            actor=actor,
+            reason=reason,
+            removed={"episode_quotes": turns},
+            finish=finish,
+            scrubber=store.scrubber if scrub else None,
+        )
 
     def scrub(self, *, look_for: Sequence[str] = (), actor: str = LIBRARY, tenant_id: int | None = None) -> ScrubReport:
         """Take what was erased out of the database's files, where its bytes stay until they are written over.

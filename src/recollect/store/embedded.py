@@ -50,6 +50,11 @@ class EmbeddedServer:
         self._parents_hold = False
         renew_in_children(self)
 
+    @property
+    def data_dir(self) -> Path:
+        """The store's folder."""
+        return self._data_dir.expanduser().resolve()
+
     def start(self) -> str:
         """Start the server if it is not running, and hold it.
 

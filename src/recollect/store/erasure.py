@@ -56,13 +56,11 @@ class ErasureRepository:
     Args:
         database: The store's connections.
         audit: Keeps the receipts.
-        scrubber: Writes the store anew where that is asked for.
     """
 
-    def __init__(self, database: Database, audit: AuditRepository, scrubber: Scrubber) -> None:
+    def __init__(self, database: Database, audit: AuditRepository) -> None:
         self._database = database
         self._audit = audit
-        self._scrubber = scrubber
 
     def erase(
         self,
@@ -73,7 +71,7 @@ class ErasureRepository:
         reason: str | None = None,
         removed: Mapping[str, int] | None = None,
         finish: Callable[[], None] | None = None,
-        scrub: bool = False,
+        scrubber: Scrubber | None = None,
     ) -> ErasureReceipt:
         """Remove documents with every version, chunk, vector, lexical row and cached embedding, and prove it.
 
@@ -87,7 +85,7 @@ class ErasureRepository:
             reason: Why, for the receipt; None: nothing is said.
             removed: What was removed elsewhere for the same sake, by kind, for the receipt.
             finish: What is to be done after the removal, before anything is looked for.
-            scrub: Write the store anew afterwards, and look for what was erased in its files.
+            scrubber: Writes the store anew afterwards, and looks for what was erased in its files; None: nothing does.
 
         Returns:
             The receipt, which the audit keeps too.
@@ -116,7 +114,7 @@ class ErasureRepository:
         probe = self._probe(scope, traces)
         hashes = [*traces.chunk_hashes, *traces.version_hashes]
         texts = [*traces.phrases, *traces.names]
-        done = self._scrubber.scrub(scope, actor=actor, texts=texts, hashes=hashes) if scrub else None
+        done = scrubber.scrub(scope, actor=actor, texts=texts, hashes=hashes) if scrubber else None
         remains = self._remains(scope, at) if done is None else done.remains
         proof = {"receipt_id": receipt_id, "probe": asdict(probe), "remains": list(remains)}
         self._audit.append(scope, [AuditEntry(action="erase_proof", actor=actor, details=proof)])

@@ -28,7 +28,7 @@ from recollect.model.scrub import ScrubReport
 from recollect.store.audit import AuditRepository
 from recollect.store.database import Connection, Database, rows
 from recollect.store.sql import queries
-from recollect.store.tuning import Machine, index_build_settings
+from recollect.store.tuning import index_build_settings, this_machine
 
 _SQL = queries("scrub")
 _ERASURE = queries("erasure")
@@ -52,16 +52,12 @@ class Scrubber:
         database: The store's connections.
         audit: Where it is recorded.
         data_dir: Of recollect's own server; None: the server is another one, whose files cannot be read.
-        machine: That server's.
     """
 
-    def __init__(
-        self, database: Database, audit: AuditRepository, *, data_dir: Path | None, machine: Machine | None
-    ) -> None:
+    def __init__(self, database: Database, audit: AuditRepository, data_dir: Path | None) -> None:
         self._database = database
         self._audit = audit
         self._data_dir = data_dir
-        self._machine = machine
 
     def due(self) -> int:
         """How many documents, turns and tenants were erased since the last scrub."""
@@ -125,8 +121,8 @@ class Scrubber:
         """Memory for the graphs of vector indexes, which are built anew; nobody is waited for longer than a while."""
         vectors, dimension = rows(connection, _SQL["vectors"])[0]
         settings = {"lock_timeout": f"{_LOCK_SECONDS}s"}
-        if self._machine:
-            settings |= index_build_settings(self._machine, vectors=vectors, dimension=dimension)
+        if self._data_dir is not None:
+            settings |= index_build_settings(this_machine(), vectors=vectors, dimension=dimension)
         for name, value in settings.items():
             connection.execute(sql.SQL("SET {} = {}").format(sql.Identifier(name), sql.Literal(value)))
         try:

@@ -103,10 +103,7 @@ class Store:
         self.history = HistoryRepository(self.database, expiry=expiry)
         self.audit = AuditRepository(self.database)
         self.upkeep = UpkeepRepository(self.database)
-        machine = this_machine() if self._server else None
-        own_files = data_dir.expanduser().resolve() if self._server else None
-        self.scrubber = Scrubber(self.database, self.audit, data_dir=own_files, machine=machine)
-        self.erasure = ErasureRepository(self.database, self.audit, self.scrubber)
+        self.erasure = ErasureRepository(self.database, self.audit)
         self.quotes = QuoteRepository(self.database)
         self.access = AccessRepository(self.database)
         self.acronyms = AcronymRepository(self.database)
@@ -124,10 +121,16 @@ class Store:
         self.forgetting = ForgettingRepository(self.database)
         self.past = PastRepository(self.database)
         self.staleness = StalenessRepository(self.database)
+        machine = this_machine() if self._server else None
         self.dense_indexer = DenseIndexer(self.database, self.collections, threshold=index_threshold, machine=machine)
         self.history_indexer = HistoryIndexer(
             self.database, self.collections, threshold=index_threshold, machine=machine
         )
+
+    @cached_property
+    def scrubber(self) -> Scrubber:
+        """Takes what was erased out of the database's files."""
+        return Scrubber(self.database, self.audit, self._server.data_dir if self._server else None)
 
     @cached_property
     def caretaking(self) -> Database:

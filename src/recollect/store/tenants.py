@@ -31,8 +31,8 @@ _WAIT_SECONDS = 60.0
 _WAIT_STEP_SECONDS = 0.05
 
 _REMAINS = (
-    "The database's files and its write-ahead log keep the bytes of removed rows, which no query reads, until something is "
-    "written over them. Neither VACUUM nor a checkpoint does that; `recollect db scrub` does.",
+    "The database's files and its write-ahead log keep the bytes of removed rows, which no query reads, until they are "
+    "written over. Neither VACUUM nor a checkpoint does that; `recollect db scrub` does.",
     "Backups and exports made before hold the tenant until they are deleted: recollect knows of none of them.",
 )
 
