@@ -12,6 +12,8 @@ from recollect.cli._passages import where_as_json
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from recollect.cli._session import Session
     from recollect.context import AssembledContext, ContextBlock
 
@@ -35,19 +37,26 @@ class ContextOptions:
         int | None, typer.Option(min=1, help="Characters of the context at most.", rich_help_panel=_PANEL)
     ] = None
 
-    def require_consistent(self) -> None:
-        """Raises UsageError where a limit is given, and no context is wanted."""
+    def require_consistent(self, *, explain: bool) -> None:
+        """Raises UsageError where a limit is given, and no context is wanted, or ranks are to be explained of one."""
+        if self.context and explain:
+            raise UsageError(
+                "--explain says how passages came to their ranks, which a context leaves out: one of both."
+            )
         if not self.context and (self.token_budget or self.max_context_length):
             name = "--token-budget" if self.token_budget else "--max-context-length"
             raise UsageError(f"{name} limits a context: give --context with it.")
 
 
-def show_context(session: Session, question: str, context: AssembledContext, *, collection: str) -> None:
+def show_context(
+    session: Session, question: str, context: AssembledContext, *, collection: str, warnings: Sequence[str] = ()
+) -> None:
     """Print a context: its text alone on standard output, what is to be known about it beside it."""
     from recollect.cli._terminal import plain
 
     if session.json:
-        session.emit(context_as_json(question, context, collection=collection))
+        told = {"warnings": list(warnings)} if warnings else {}
+        session.emit({**context_as_json(question, context, collection=collection), **told})
         return
     if context.text:
         # A terminal would obey what a document holds; a file or a pipe gets the text as it is.
@@ -55,6 +64,8 @@ def show_context(session: Session, question: str, context: AssembledContext, *, 
         session.out.out(shown, highlight=False)
     count = len(context.blocks)
     omitted = f", {context.omitted:,} more found no room" if context.omitted else ""
+    for warning in warnings:
+        session.note(warning)
     session.note(f"{count:,} passage{'' if count == 1 else 's'}, {context.token_count:,} tokens{omitted}")
 
 

@@ -78,9 +78,6 @@ class SearchOptions:
         float | None,
         typer.Option(help="Drop passages of a lower cosine similarity, -1 to 1.", rich_help_panel=_SEARCH_PANEL),
     ] = None
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Say how each passage came to its rank.", rich_help_panel=_SEARCH_PANEL)
-    ] = False
     rerank: Annotated[
         str | None,
         typer.Option(
@@ -149,17 +146,21 @@ class SearchOptions:
         ),
     ] = None
 
-    def retrieval(self, *, mode: str, top_k: int) -> RetrievalOptions:
+    def retrieval(self, *, mode: str, top_k: int, fusion: str = "weighted", explain: bool = False) -> RetrievalOptions:
         """As the library takes them.
 
         Args:
             mode: Where none is given.
             top_k: Where none is given.
+            fusion: Where none is given.
+            explain: Whether to say how each passage came to its rank.
 
         Raises:
-            UsageError: A ``--where`` is not ``KEY=VALUE``, or a ``--filter`` is not a JSON object.
+            UsageError: A ``--where`` is not ``KEY=VALUE``, a ``--filter`` is not a JSON object, or an option has no
+                effect beside another.
         """
         chosen = Mode(self.mode or mode)
+        self._require_effect(chosen, Fusion(self.fusion or fusion))
         return RetrievalOptions(
             top_k=top_k if self.top_k is None else self.top_k,
             mode=chosen.value,
@@ -173,7 +174,7 @@ class SearchOptions:
             tags=tuple(self.tag or ()),
             metadata_filters=key_values(self.where or (), option="--where"),
             filters=_json_object(self.filter) if self.filter is not None else None,
-            explain=self.explain,
+            explain=explain,
             rerank=self.rerank,
             rerank_candidates=self.rerank_candidates,
             feedback=self.feedback,
@@ -183,6 +184,29 @@ class SearchOptions:
             neighbours=self.neighbours,
             merge_adjacent=self.merge,
         )
+
+    def _require_effect(self, mode: Mode, fusion: Fusion) -> None:
+        """Refuses a reranker that is none, and what another option leaves without effect."""
+        from recollect.retrieval.rerank.registry import DEFAULTS
+
+        if self.rerank not in {None, "none", *DEFAULTS}:
+            raise UsageError(f"--rerank takes {', '.join(DEFAULTS)} or none, not {self.rerank!r}.")
+        if mode is not Mode.HYBRID:
+            for name, value in (("fusion", self.fusion), ("dense-weight", self.dense_weight), ("rrf-k", self.rrf_k)):
+                if value is not None:
+                    raise UsageError(f"--{name} joins two arms, and --mode {mode} has one: leave one of both out.")
+        if self.rrf_k is not None and fusion is not Fusion.RRF:
+            raise UsageError("--rrf-k is the constant of reciprocal rank fusion: give --fusion rrf with it.")
+        if self.rerank_candidates is None:
+            return
+        if self.rerank == "none" or (self.rerank is None and mode is not Mode.HYBRID):
+            raise UsageError("--rerank-candidates are what a reranker sees, and there is none: name one with --rerank.")
+
+
+#: Only of commands that show how passages came to their ranks.
+Explain = Annotated[
+    bool, typer.Option("--explain", help="Say how each passage came to its rank.", rich_help_panel=_SEARCH_PANEL)
+]
 
 
 @dataclass(frozen=True, kw_only=True)

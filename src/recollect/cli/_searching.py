@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Protocol
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from recollect.pipeline import RAGPipeline
 
 _PANEL = "Sessions"
+# Collections that a message names.
+_NAMED = 5
 
 
 class Searched(Protocol):
@@ -53,8 +56,12 @@ class Searched(Protocol):
         """The pieces of an answer, and the whole of it at the end."""
         ...
 
-    def nothing(self) -> str:
-        """What is said where nothing is found."""
+    def empty(self) -> str | None:
+        """What is said where there is nothing to find; None where there is something."""
+        ...
+
+    def hints(self, options: RetrievalOptions, *, as_of: datetime | None) -> list[str]:
+        """What the filters of a search that found nothing name in vain, a line each."""
         ...
 
 
@@ -134,13 +141,31 @@ class _CollectionSearched:
     def ask_stream(self, question: str, options: RetrievalOptions, *, as_of: datetime | None) -> Iterator[str | Answer]:
         return self.rag.ask_stream(question, options, as_of=as_of, principal=self.principal)
 
-    def nothing(self) -> str:
+    def empty(self) -> str | None:
         if self.principal is not None:
-            return "Nothing found in what this user may read. Try other words, or fewer filters."
-        found = next((place for place in self.rag.list_collections() if place.name == self.name), None)
-        if found is None or found.document_count == 0:
-            return f"The collection {self.name!r} is empty. Fill it: recollect ingest FOLDER"
-        return "Nothing found. Try other words, fewer filters, or a lower --min-similarity."
+            return None
+        return empty_collection(self.session, self.rag)
+
+    def hints(self, options: RetrievalOptions, *, as_of: datetime | None) -> list[str]:
+        return self.rag.filter_hints(options, as_of=as_of, principal=self.principal)
+
+
+class EverywhereSearched(_CollectionSearched):
+    """Every collection together."""
+
+    def search(self, query: str, options: RetrievalOptions, *, as_of: datetime | None) -> SearchReply:
+        """The passages that answer a query, of all collections."""
+        return self.rag.augment_context(query, self.principal, options, as_of=as_of)
+
+    def empty(self) -> str | None:
+        """What is said where no collection holds a document."""
+        if self.principal is not None or any(place.document_count for place in self.rag.list_collections()):
+            return None
+        return "Every collection is empty. Fill one: recollect ingest FOLDER"
+
+    def hints(self, options: RetrievalOptions, *, as_of: datetime | None) -> list[str]:
+        """What the filters name in vain in every collection."""
+        return self.rag.filter_hints(options, collection="*", as_of=as_of, principal=self.principal)
 
 
 class _SessionSearched:
@@ -180,7 +205,28 @@ class _SessionSearched:
     def ask_stream(self, question: str, options: RetrievalOptions, *, as_of: datetime | None) -> Iterator[str | Answer]:
         return self._search.ask_stream(question, options, as_of=as_of)
 
-    def nothing(self) -> str:
+    def empty(self) -> str | None:
         if self._sessions.get_session(self._session_id).document_count == 0 and not self._names:
             return f"The session is empty. Fill it: recollect ingest FOLDER --session {self._session_id}"
-        return "Nothing found. Try other words, fewer filters, or a lower --min-similarity."
+        return None
+
+    def hints(self, options: RetrievalOptions, *, as_of: datetime | None) -> list[str]:  # noqa: ARG002 - the protocol's
+        return []
+
+
+def empty_collection(session: Session, rag: RAGPipeline) -> str | None:
+    """What is said where the collection at hand is empty, and which others are not; None where it is not."""
+    there = {place.name: place.document_count for place in rag.list_collections()}
+    if there.get(session.collection):
+        return None
+    fill = "" if session.collection == "default" else f" --collection {shlex.quote(session.collection)}"
+    told = f"The collection {session.collection!r} is empty. Fill it: recollect ingest FOLDER{fill}"
+    filled = [f"{name!r} ({count:,} document{'' if count == 1 else 's'})" for name, count in there.items() if count]
+    more = f" and {len(filled) - _NAMED:,} more" if len(filled) > _NAMED else ""
+    return told if not filled else f"{told}\nNot empty: {', '.join(filled[:_NAMED])}{more}. Name one with --collection."
+
+
+def vain(searched: Searched, options: RetrievalOptions, *, as_of: datetime | None) -> list[str]:
+    """Why a search can have found nothing: the collection is empty, or filters name what no document has."""
+    empty = searched.empty()
+    return [empty] if empty else searched.hints(options, as_of=as_of)

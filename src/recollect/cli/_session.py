@@ -138,6 +138,20 @@ class Session:
         """Whether a collection was named on the command line."""
         return self._collection is not None
 
+    @property
+    def named_collection(self) -> str | None:
+        """The collection that was named on the command line."""
+        return None if self._collection is None else self.collection
+
+    def document_ids(self, rag: RAGPipeline, documents: list[str]) -> list[int]:
+        """The documents that the command line names, by id or by source, in the collection that it names.
+
+        Raises:
+            NotFoundError: One of them does not exist there.
+            UsageError: Several have one of the sources.
+        """
+        return rag.resolve_documents([argument_text(one) for one in documents], collection=self.named_collection)
+
     @contextmanager
     def pipeline(self, config: RAGConfig | None = None) -> Iterator[RAGPipeline]:
         """The pipeline, closed at the end. A first download of the model shows its progress.

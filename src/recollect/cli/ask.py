@@ -9,11 +9,11 @@ import typer
 
 from recollect.cli._access import AccessOptions
 from recollect.cli._notes import notes_as_json, show_notes
-from recollect.cli._options import CollectionOption, SearchOptions, command
-from recollect.cli._searching import SessionOptions
+from recollect.cli._options import CollectionOption, Explain, SearchOptions, command
+from recollect.cli._searching import SessionOptions, vain
 from recollect.cli._session import Session, argument_text
 from recollect.cli._time import TimeOptions
-from recollect.cli.query import place, rounded
+from recollect.cli.query import place, rounded, with_warnings
 from recollect.model import Answer
 
 if TYPE_CHECKING:
@@ -44,23 +44,29 @@ def _ask(
     where: SessionOptions,
     *,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="A question, in plain words.")],
+    explain: Explain = False,
 ) -> int:
     """Answer a question from the documents, with citations, or say that they hold no answer."""
     from recollect.retrieval.validation import validate
 
     principal, search = access.asker(search)
-    given = search.retrieval(mode=session.config.retrieval.mode, top_k=session.config.answer.passages)
+    settings, passages = session.config.retrieval, session.config.answer.passages
+    given = search.retrieval(mode=settings.mode, top_k=passages, fusion=settings.fusion, explain=explain)
     options, as_of = times.confine(given), times.moment()
     question = argument_text(text)
     validate(question, options)
     with session.pipeline() as rag:
         searched = where.searched(session, rag, principal)
         if session.json:
-            session.emit(as_json(_whole(searched.ask_stream(question, options, as_of=as_of)), explain=search.explain))
+            answer = _whole(searched.ask_stream(question, options, as_of=as_of))
+            warnings = vain(searched, options, as_of=as_of) if answer.refused else []
+            session.emit(with_warnings(as_json(answer, explain=explain), warnings))
         else:
             answer = _streamed(session, searched, question, options, as_of=as_of)
             show_answer(session, answer)
-            if search.explain:
+            for warning in vain(searched, options, as_of=as_of) if answer.refused else []:
+                session.note(warning)
+            if explain:
                 timings = ", ".join(f"{stage} {ms:,.0f} ms" for stage, ms in answer.timings_ms.items())
                 session.out.print(timings, style="dim")
     return 0

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli._options import CollectionOption, command
-from recollect.cli._session import Session, argument_text
+from recollect.cli._searching import empty_collection
+from recollect.cli._session import Session
 from recollect.cli.history import receipt_as_json, show_receipt, whoever
+from recollect.cli.query import with_warnings
 
 if TYPE_CHECKING:
+    from recollect.pipeline import RAGPipeline
     from recollect.store.documents import DocumentRecord
 
 app = typer.Typer(help="List, show, delete and erase documents.", no_args_is_help=True)
@@ -31,16 +34,25 @@ def _list(
     """List the documents of a collection."""
     with session.pipeline() as rag:
         found = rag.list_documents(department=department, after=after, limit=limit + 1)
+        warnings = [] if found or after else _why_none(session, rag, department)
     page, more = found[:limit], len(found) > limit
     if session.json:
         next_after = page[-1].document_id if more else None
         documents = [_as_json(record, with_content=False) for record in page]
-        session.emit({"collection": session.collection, "documents": documents, "next_after": next_after})
+        listed = {"collection": session.collection, "documents": documents, "next_after": next_after}
+        session.emit(with_warnings(listed, warnings))
         return 0
-    _show_list(session, page)
+    _show_list(session, page, nothing="\n".join(warnings) or "No documents.")
     if more:
         session.note(f"There are more: recollect documents list --after {page[-1].document_id}")
     return 0
+
+
+def _why_none(session: Session, rag: RAGPipeline, department: str | None) -> list[str]:
+    from recollect.model import RetrievalOptions
+
+    empty = empty_collection(session, rag)
+    return [empty] if empty else rag.filter_hints(RetrievalOptions(department=(department,) if department else ()))
 
 
 def _as_json(record: DocumentRecord, *, with_content: bool) -> dict[str, Any]:
@@ -64,14 +76,14 @@ def _as_json(record: DocumentRecord, *, with_content: bool) -> dict[str, Any]:
     return {**values, "content": record.content} if with_content else values
 
 
-def _show_list(session: Session, records: list[DocumentRecord]) -> None:
+def _show_list(session: Session, records: list[DocumentRecord], *, nothing: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from recollect.cli._terminal import one_line
+    from recollect.cli._terminal import one_line, plain
 
     if not records:
-        session.out.print("No documents.")
+        session.out.print(plain(nothing), soft_wrap=True)
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("Id", justify="right")
@@ -91,11 +103,14 @@ def _show_list(session: Session, records: list[DocumentRecord]) -> None:
 
 
 def _show(
-    session: Session, *, document: Annotated[str, typer.Argument(metavar="ID", help="A document, by id or by source.")]
+    session: Session,
+    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    *,
+    document: Annotated[str, typer.Argument(metavar="ID", help="A document, by id or by source.")],
 ) -> int:
     """Show a document with its text."""
     with session.pipeline() as rag:
-        record = rag.get_document(argument_text(document))
+        record = rag.get_document(*session.document_ids(rag, [document]))
     if session.json:
         session.emit(_as_json(record, with_content=True))
         return 0
@@ -117,10 +132,15 @@ def _show(
     return 0
 
 
-def _delete(session: Session, *, documents: _Documents) -> int:
+def _delete(
+    session: Session,
+    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    *,
+    documents: _Documents,
+) -> int:
     """Close documents: they are no longer found, but their history is kept."""
     with session.pipeline() as rag:
-        count = rag.delete_documents([argument_text(document) for document in documents])
+        count = rag.delete_documents(session.document_ids(rag, documents))
     if session.json:
         session.emit({"deleted": count})
     else:
@@ -130,6 +150,7 @@ def _delete(session: Session, *, documents: _Documents) -> int:
 
 def _erase(
     session: Session,
+    collection: CollectionOption,  # noqa: ARG001 - the session knows it
     *,
     documents: _Documents,
     yes: _Yes = False,
@@ -144,9 +165,7 @@ def _erase(
     """
     session.confirm(f"Remove {len(documents):,} document(s) with their history for good?", yes=yes)
     with session.pipeline() as rag:
-        receipt = rag.erase(
-            [argument_text(document) for document in documents], actor=whoever(), reason=reason, scrub=scrub
-        )
+        receipt = rag.erase(session.document_ids(rag, documents), actor=whoever(), reason=reason, scrub=scrub)
     if session.json:
         session.emit(receipt_as_json(receipt))
     else:

@@ -43,7 +43,7 @@ def _list(
     """Show who may read documents; without documents, who may do what in the collection."""
     with session.pipeline() as rag:
         if documents:
-            _show_documents(session, rag.permissions_of([argument_text(one) for one in documents]))
+            _show_documents(session, rag.permissions_of(session.document_ids(rag, documents)))
         else:
             _show_collection(session, rag.collection_access())
     return 0
@@ -61,7 +61,7 @@ def _add(
 ) -> int:
     """Let somebody read documents, past versions included; it counts from the next search on."""
     with session.pipeline() as rag:
-        target = _target(session, documents, source, default=default)
+        target = _target(session, rag, documents, source, default=default)
         changed = rag.grant([argument_text(one) for one in who], only=only, **target)
         _report(session, rag, target, changed)
     return 0
@@ -78,7 +78,7 @@ def _remove(
 ) -> int:
     """Take grants away; with a ! before it ('!user:bob'), a denial."""
     with session.pipeline() as rag:
-        target = _target(session, documents, source, default=default)
+        target = _target(session, rag, documents, source, default=default)
         changed = rag.revoke([argument_text(one) for one in who], **target)
         _report(session, rag, target, changed)
     return 0
@@ -95,7 +95,7 @@ def _deny(
 ) -> int:
     """Keep somebody from documents, whatever grants include him; owners of the collection still read them."""
     with session.pipeline() as rag:
-        target = _target(session, documents, source, default=default)
+        target = _target(session, rag, documents, source, default=default)
         changed = rag.deny([argument_text(one) for one in who], **target)
         _report(session, rag, target, changed)
     return 0
@@ -121,12 +121,14 @@ def _collection(
     return 0
 
 
-def _target(session: Session, documents: list[str] | None, source: str | None, *, default: bool) -> dict[str, Any]:
+def _target(
+    session: Session, rag: RAGPipeline, documents: list[str] | None, source: str | None, *, default: bool
+) -> dict[str, Any]:
     """What a change is about, as the library takes it."""
     if sum((bool(documents), source is not None, default)) != 1:
         raise UsageError("Name documents, or --source NAME, or --default for the collection: one of them.")
     if documents:
-        return {"documents": [argument_text(one) for one in documents]}
+        return {"documents": session.document_ids(rag, documents)}
     if source is not None:
         return {"source": argument_text(source), "collection": session.collection}
     return {"collection": session.collection}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recollect.cli._options import command
+from recollect.cli._options import CollectionOption, command
 from recollect.cli._receipts import BeforeReceipt, ReceiptLimit, show_receipts
 from recollect.cli._session import Session, argument_text
 
@@ -44,10 +44,15 @@ def whoever() -> str:
         return "command line"
 
 
-def _history(session: Session, *, document: _Document) -> int:
+def _history(
+    session: Session,
+    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    *,
+    document: _Document,
+) -> int:
     """List the versions of a document, deleted ones and those that expired included."""
     with session.pipeline() as rag:
-        history = rag.document_history(argument_text(document))
+        history = rag.document_history(*session.document_ids(rag, [document]))
     if session.json:
         session.emit(_history_as_json(history))
     else:
@@ -109,6 +114,7 @@ def moment_text(moment: datetime | None) -> str:
 
 def _diff(
     session: Session,
+    collection: CollectionOption,  # noqa: ARG001 - the session knows it
     *,
     document: _Document,
     from_: Annotated[
@@ -119,7 +125,8 @@ def _diff(
 ) -> int:
     """Show how the text of a document changed from one version to another."""
     with session.pipeline() as rag:
-        diff = rag.document_diff(argument_text(document), from_version=from_, to_version=to, context_lines=context)
+        (known,) = session.document_ids(rag, [document])
+        diff = rag.document_diff(known, from_version=from_, to_version=to, context_lines=context)
     if session.json:
         session.emit(_diff_as_json(diff))
     else:
@@ -147,6 +154,7 @@ def _show_diff(session: Session, diff: VersionDiff) -> None:
 
 def _restore(
     session: Session,
+    collection: CollectionOption,  # noqa: ARG001 - the session knows it
     *,
     document: _Document,
     version: Annotated[int, typer.Argument(metavar="VERSION", help="The version, from 1.")],
@@ -156,7 +164,7 @@ def _restore(
     Department, tags and grants stay as they are. The next ingest of an unchanged file leaves it alone.
     """
     with session.pipeline() as rag:
-        written = rag.restore_document(argument_text(document), version, actor=whoever())
+        written = rag.restore_document(session.document_ids(rag, [document])[0], version, actor=whoever())
     if session.json:
         session.emit({"document_id": written.document_id, "version": written.version, "status": written.status})
     elif written.status == "unchanged":
@@ -168,6 +176,7 @@ def _restore(
 
 def _ttl(
     session: Session,
+    collection: CollectionOption,  # noqa: ARG001 - the session knows it
     *,
     document: _Document,
     duration: Annotated[str, typer.Argument(metavar="DURATION", help="From now on, such as 12h or 30d, or never.")],
@@ -175,11 +184,11 @@ def _ttl(
     """Decide how long a document is found from now on."""
     lifetime = None if duration.strip().lower() == "never" else duration
     with session.pipeline() as rag:
-        name = argument_text(document)
-        rag.set_document_ttl(name, lifetime)
-        expires_at = rag.document_history(name).versions[-1].expires_at
+        (known,) = session.document_ids(rag, [document])
+        rag.set_document_ttl(known, lifetime)
+        expires_at = rag.document_history(known).versions[-1].expires_at
     if session.json:
-        session.emit({"document": name, "expires_at": _iso(expires_at)})
+        session.emit({"document": argument_text(document), "expires_at": _iso(expires_at)})
     else:
         session.out.print(f"It expires {moment_text(expires_at)} UTC." if expires_at else "It never expires.")
     return 0

@@ -179,6 +179,7 @@ def as_json(report: IngestReport) -> dict[str, Any]:
         "chunks": report.chunks,
         "seconds": round(report.seconds, 3),
         "errors": [{"path": error.path, "error": error.error} for error in report.errors],
+        "too_large": [{"path": one.path, "reason": one.error} for one in report.too_large],
     }
 
 
@@ -214,6 +215,11 @@ def show_report(session: Session, report: IngestReport) -> None:
         session.err.print(
             Text.assemble(("✗ ", "red"), one_line(error.path), ": ", one_line(error.error)), soft_wrap=True
         )
+    for skipped in report.too_large[:_ERRORS_SHOWN]:
+        told = f"- {one_line(skipped.path)}: {skipped.error}; --max-file-size raises it"
+        session.note(told)
+    if report.skip_reasons.get("too_large", 0) > _ERRORS_SHOWN:
+        session.note(f"… and {report.skip_reasons['too_large'] - _ERRORS_SHOWN:,} more that are too large")
     if len(report.errors) > _ERRORS_SHOWN:
         session.err.print(f"… and {len(report.errors) - _ERRORS_SHOWN:,} more; --json lists all of them")
 

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from recollect.cli import (
     ask,
@@ -52,8 +53,33 @@ _STATUS_TERMINATED = 143
 # Typer's error for wrong usage; older versions take it from click, newer ones bring their own.
 _WRONG_USAGE: type[Exception] = typer.BadParameter.__mro__[1]
 
+#: What `recollect --help` shows the commands under, in that order.
+PANELS = {
+    "Everyday": ("demo", "ingest", "query", "ask", "context", "status"),
+    "Knowledge": ("collections", "documents", "history", "diff", "import", "export", "cleanup"),
+    "Conversations": ("remember", "recall", "consolidate", "facts", "feedback"),
+    "People": ("grants", "sessions", "tenants"),
+    "Quality": ("why-not", "rag-test", "eval", "calibrate"),
+    "Operation": ("db", "audit", "models"),
+}
+
+
+def _panel_of(name: str | None) -> str:
+    return next(panel for panel, names in PANELS.items() if name in names)
+
+
+class _Summary(TyperGroup):
+    """Lists the commands by panel."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - the context class differs between versions of Typer
+        known = super().list_commands(ctx)
+        ordered = [name for names in PANELS.values() for name in names if name in known]
+        return [*ordered, *(name for name in known if name not in ordered)]
+
+
 app = typer.Typer(
     name="recollect",
+    cls=_Summary,
     help="Ingest documents, search them, and get answers that cite exact characters.",
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -96,6 +122,10 @@ for name, group in (
     ("eval", evaluate.app),
 ):
     app.add_typer(group, name=name)
+for command in app.registered_commands:
+    command.rich_help_panel = _panel_of(command.name)
+for group_info in app.registered_groups:
+    group_info.rich_help_panel = _panel_of(group_info.name)
 
 
 def _version(wanted: bool) -> None:

@@ -10,9 +10,9 @@ import typer
 from recollect.cli._access import AccessOptions
 from recollect.cli._context import ContextOptions, show_context
 from recollect.cli._notes import notes_as_json, show_notes
-from recollect.cli._options import CollectionOption, SearchOptions, command
+from recollect.cli._options import CollectionOption, Explain, SearchOptions, command
 from recollect.cli._passages import where_as_json
-from recollect.cli._searching import SessionOptions
+from recollect.cli._searching import EverywhereSearched, SessionOptions, vain
 from recollect.cli._session import Session, argument_text
 from recollect.cli._time import TimeOptions
 from recollect.errors import UsageError
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from recollect.cli._terminal import Highlighter
     from recollect.model import (
         ArmScore,
+        Principal,
         ReplyExplain,
         RetrievedContext,
         SearchExplain,
@@ -51,23 +52,28 @@ def _query(
     everywhere: Annotated[
         bool, typer.Option("--everywhere", help="Search every collection together, or all that --as may read.")
     ] = False,
+    explain: Explain = False,
 ) -> int:
     """Find the passages that answer a question."""
     from recollect.retrieval.validation import validate
 
-    budget.require_consistent()
-    if everywhere and (budget.context or where.in_session is not None or session.names_collection):
-        raise UsageError("--everywhere goes with neither --context nor --session nor --collection.")
+    budget.require_consistent(explain=explain)
+    if everywhere and (budget.context or where.in_session is not None or where.with_ or session.names_collection):
+        raise UsageError("--everywhere goes with neither --context nor --session, --with and --collection.")
 
     retrieval = session.config.retrieval
     principal, search = access.asker(search)
-    options = times.confine(search.retrieval(mode=retrieval.mode, top_k=retrieval.top_k))
+    options = times.confine(
+        search.retrieval(mode=retrieval.mode, top_k=retrieval.top_k, fusion=retrieval.fusion, explain=explain)
+    )
     options = replace(options, outline=session.json)
     as_of = times.moment()
     question = argument_text(text)
     validate(question, options)
     with session.pipeline() as rag:
-        searched = where.searched(session, rag, principal)
+        searched = (
+            EverywhereSearched(session, rag, principal) if everywhere else where.searched(session, rag, principal)
+        )
         if budget.context:
             shown = searched.context(
                 question,
@@ -76,17 +82,21 @@ def _query(
                 max_context_length=budget.max_context_length,
                 as_of=as_of,
             )
-            show_context(session, question, shown, collection=searched.name)
+            warnings = [] if shown.blocks else vain(searched, options, as_of=as_of)
+            show_context(session, question, shown, collection=searched.name, warnings=warnings)
             return 0
-        if everywhere:
-            reply = rag.augment_context(question, principal, options, as_of=as_of)
-        else:
-            reply = searched.search(question, options, as_of=as_of)
+        reply = searched.search(question, options, as_of=as_of)
+        warnings = [] if reply.results else vain(searched, options, as_of=as_of)
         if session.json:
-            session.emit(as_json(reply))
+            session.emit(with_warnings(as_json(reply), warnings))
         else:
-            _show(session, searched, reply)
+            _show(session, searched, reply, nothing=warnings or [_nothing(principal)])
     return 0
+
+
+def with_warnings(document: dict[str, Any], warnings: list[str]) -> dict[str, Any]:
+    """What ``--json`` prints, with why nothing was found where something can be said about it."""
+    return {**document, "warnings": warnings} if warnings else document
 
 
 def as_json(reply: SearchReply) -> dict[str, Any]:
@@ -166,12 +176,12 @@ def place(source: str, section: str | None, page: int | None, last_page: int | N
     return shown
 
 
-def _show(session: Session, searched: Searched, reply: SearchReply) -> None:
-    from recollect.cli._terminal import Highlighter
+def _show(session: Session, searched: Searched, reply: SearchReply, *, nothing: list[str]) -> None:
+    from recollect.cli._terminal import Highlighter, plain
     from recollect.retrieval.analysis import Analyzer
 
     if not reply.results:
-        session.out.print(searched.nothing(), soft_wrap=True)
+        session.out.print(plain("\n".join(nothing)), soft_wrap=True)
         _show_explanation(session, reply)
         return
     highlighter = Highlighter(reply.query, Analyzer(searched.language()))
@@ -184,6 +194,12 @@ def _show(session: Session, searched: Searched, reply: SearchReply) -> None:
         f"{count:,} passage{'' if count == 1 else 's'} in {total:,.0f} ms ({reply.mode}{paths})", style="dim"
     )
     _show_explanation(session, reply)
+
+
+def _nothing(principal: Principal | None) -> str:
+    if principal is not None:
+        return "Nothing found in what this user may read. Try other words, or fewer filters."
+    return "Nothing found. Try other words, fewer filters, or a lower --min-similarity."
 
 
 def _show_explanation(session: Session, reply: SearchReply) -> None:

@@ -21,9 +21,9 @@ def register(app: typer.Typer) -> None:
 
 
 def _status(session: Session, collection: CollectionOption) -> int:  # noqa: ARG001 - the session knows it
-    """Show what the store holds, and how its searches fare."""
+    """Show what the store holds, or one collection, and how its searches fare."""
     with session.pipeline() as rag:
-        status = rag.status()
+        status = rag.status(collection=session.named_collection)
     if session.json:
         session.emit(_as_json(status))
     else:

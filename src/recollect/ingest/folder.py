@@ -201,7 +201,7 @@ class FolderIngest:
             elif file.kind == "unreadable":
                 self._tally.fail(str(file.path), file.reason)
             else:
-                self._tally.skip(file.kind)
+                self._tally.skip(file.kind, str(file.path), file.reason)
 
     def _read(self, candidate: _Candidate) -> _Read:
         department = department_of(candidate.uri)

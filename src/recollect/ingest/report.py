@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
+# Files left aside that a report names; their number is counted whatever it is.
+_NAMED = 100
+
 
 @dataclass(frozen=True, slots=True)
 class FileError:
@@ -27,6 +30,7 @@ class IngestReport:
         failed: Files that could not be ingested; ``errors`` says why.
         skipped: Files left aside as asked: hidden, too large, of no known type.
         skip_reasons: ``skipped`` by reason.
+        too_large: Those that are larger than the limit, with their sizes: the first hundred.
         chunks: Chunks written.
         seconds: From start to end.
     """
@@ -38,6 +42,7 @@ class IngestReport:
     failed: int
     skipped: int
     skip_reasons: dict[str, int]
+    too_large: tuple[FileError, ...] = ()
     chunks: int
     seconds: float
     errors: tuple[FileError, ...]
@@ -84,6 +89,7 @@ class Tally:
     chunks: int = 0
     skip_reasons: dict[str, int] = field(default_factory=dict)
     errors: list[FileError] = field(default_factory=list)
+    too_large: list[FileError] = field(default_factory=list)
 
     def fail(self, path: str, error: str) -> None:
         """Count a failure."""
@@ -101,8 +107,10 @@ class Tally:
             else:
                 self.updated += 1
 
-    def skip(self, reason: str) -> None:
+    def skip(self, reason: str, path: str, why: str) -> None:
         """Count a file that is left aside."""
+        if reason == "too_large" and len(self.too_large) < _NAMED:
+            self.too_large.append(FileError(path, why))
         self.skip_reasons[reason] = self.skip_reasons.get(reason, 0) + 1
 
     def report(self, seconds: float) -> IngestReport:
@@ -115,6 +123,7 @@ class Tally:
             failed=len(self.errors),
             skipped=sum(self.skip_reasons.values()),
             skip_reasons=dict(self.skip_reasons),
+            too_large=tuple(self.too_large),
             chunks=self.chunks,
             seconds=seconds,
             errors=tuple(self.errors),

@@ -12,7 +12,8 @@ from recollect.pipeline.status import PipelineStatus, read_status
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
     from recollect.ingest.verify import VerifyCallback
-    from recollect.model import Principal
+    from recollect.model import Principal, RetrievalOptions
+    from recollect.model.time import Moment
     from recollect.store.collections import Collection
     from recollect.store.documents import DocumentRecord
     from recollect.store.status import Finding
@@ -131,6 +132,61 @@ class Administration:
         scope, documents = self._parts.scope(tenant_id, principal=principal), self._parts.store.documents
         return documents.get(scope, documents.resolve(scope, document))
 
+    def resolve_documents(
+        self,
+        documents: Sequence[int | str],
+        *,
+        collection: str | None = None,
+        tenant_id: int | None = None,
+        principal: Principal | None = None,
+    ) -> list[int]:
+        """The ids of documents that are named by id or by source, deleted ones included.
+
+        Args:
+            documents: Ids and sources.
+            collection: Only documents of this collection; None: of any.
+            tenant_id: Whose; None: the default tenant's.
+            principal: What he may not read does not exist.
+
+        Raises:
+            NotFoundError: There is no such collection, or one of the documents does not exist.
+            UsageError: Several documents have one of the sources; the message says where each of them is.
+        """
+        scope, store = self._parts.scope(tenant_id, principal=principal), self._parts.store
+        if collection is not None:
+            store.collections.get(scope, collection)
+        return [store.documents.resolve(scope, document, collection=collection) for document in documents]
+
+    def filter_hints(
+        self,
+        options: RetrievalOptions,
+        *,
+        collection: str | None = None,
+        as_of: Moment | None = None,
+        tenant_id: int | None = None,
+        principal: Principal | None = None,
+    ) -> list[str]:
+        """A line for each department, tag or field of metadata in a search's filters that no document has.
+
+        Meant for a search that found nothing: every document is read where filters name anything.
+
+        Args:
+            options: Of the search.
+            collection: That was searched; None: the configured one; ``*``: all.
+            as_of: That was searched.
+            tenant_id: Whose; None: the default tenant's.
+            principal: Names only what he may read.
+        """
+        from recollect.pipeline.filter_hints import hints, named_values
+
+        named = named_values(options)
+        if not named:
+            return []
+        scope, store = self._parts.scope(tenant_id, as_of, principal=principal), self._parts.store
+        wanted = collection or self.config.collection
+        places = [place for place in store.collections.list_all(scope) if wanted in {place.name, "*"}]
+        return hints(named, store.documents.filterable(scope, places)) if places else []
+
     def delete_documents(self, documents: Sequence[int | str], *, tenant_id: int | None = None) -> int:
         """Close documents: searches of the present no longer find them, their history stays.
 
@@ -145,10 +201,17 @@ class Administration:
 
     # The store as a whole
 
-    def status(self, tenant_id: int | None = None, *, principal: Principal | None = None) -> PipelineStatus:
-        """What the store holds; with a ``principal``, what he may read of it."""
-        scope = self._parts.scope(tenant_id, principal=principal)
-        return read_status(self._parts.store, scope, self._parts.embedder, collection=self.config.collection)
+    def status(
+        self, tenant_id: int | None = None, *, principal: Principal | None = None, collection: str | None = None
+    ) -> PipelineStatus:
+        """What the store holds, or one ``collection``; with a ``principal``, what he may read of it.
+
+        Raises:
+            NotFoundError: There is no such collection.
+        """
+        scope, store = self._parts.scope(tenant_id, principal=principal), self._parts.store
+        only = None if collection is None else store.collections.get(scope, collection)
+        return read_status(store, scope, self._parts.embedder, collection=self.config.collection, only=only)
 
     def check(self, tenant_id: int | None = None) -> list[Finding]:
         """Everything in the store that contradicts itself; an empty list for a sound one.

@@ -41,17 +41,27 @@ class PipelineStatus:
     search_days: int
 
 
-def read_status(store: Store, scope: Scope, embedder: EmbeddingProvider, *, collection: str) -> PipelineStatus:
-    """The tenant's totals; the model is that of ``collection``, or the configured one where it does not exist yet."""
+def read_status(
+    store: Store, scope: Scope, embedder: EmbeddingProvider, *, collection: str, only: Collection | None = None
+) -> PipelineStatus:
+    """The tenant's totals; the model is that of ``collection``, or the configured one where it does not exist yet.
+
+    Args:
+        store: Where everything is.
+        scope: Whose, and as somebody sees it.
+        embedder: The configured model.
+        collection: The configured one.
+        only: Count this collection alone.
+    """
     from recollect.store.search_health import HEALTH_DAYS, total_health
 
-    totals = store.status.status(scope)
-    collections = store.collections.list_all(scope)
+    totals = store.status.status(scope, only)
+    collections = store.collections.list_all(scope) if only is None else [only]
     health = store.search_health.recent(scope)
-    if scope.principal is not None:
+    if scope.principal is not None or only is not None:
         seen = {place.collection_id for place in collections}
         health = {number: told for number, told in health.items() if number in seen}
-    mine = next((place for place in collections if place.name == collection), None)
+    mine = next((place for place in collections if place.name == (only.name if only else collection)), None)
     return PipelineStatus(
         total_documents=totals.total_documents,
         total_chunks=totals.total_chunks,

@@ -187,24 +187,63 @@ class DocumentRepository:
         with self._database.transaction(scope) as connection:
             return [row[0] for row in rows(connection, query, params)]
 
-    def resolve(self, scope: Scope, document: int | str) -> int:
+    def resolve(self, scope: Scope, document: int | str, *, collection: str | None = None) -> int:
         """The id of a document that is named by its id or by its source; a closed one has its name still.
+
+        Args:
+            scope: Whose.
+            document: An id, or a source.
+            collection: Only a document of this collection; None: of any.
 
         Raises:
             NotFoundError: There is none of that id or source.
-            UsageError: Several documents have that source.
+            UsageError: Several documents have that source; the message says where each of them is.
         """
         if isinstance(document, int) or document.isdecimal():
             ids = self._ever(scope, "by_id", document_id=int(document)) if int(document) <= _MAX_ID else []
+            closed = ids
         else:
             name = document.replace("\0", "")
-            ids = self.ids_by_uri(scope, name) or self._ever(scope, "ever_by_uri", uri=name)
+            ids = self.ids_by_uri(scope, name)
+            closed = [] if ids and collection is None else self._ever(scope, "ever_by_uri", uri=name)
+        if len(ids) == 1 and collection is None:
+            return ids[0]
+        places = self._whereabouts(scope, [*ids, *closed])
+        within = [place for place in places if collection in {None, place.collection}]
+        # A closed one is meant only where none of that name is current.
+        wanted = [place for place in within if place.document_id in ids] or within
+        if len(wanted) == 1:
+            return wanted[0].document_id
+        if not wanted:
+            raise NotFoundError(_nowhere(document, collection, places))
+        raise UsageError(_several(document, wanted))
+
+    def _whereabouts(self, scope: Scope, ids: Sequence[int]) -> list[_Place]:
         if not ids:
-            raise NotFoundError(f"There is no document {document!r}. `recollect documents list` shows what there is.")
-        if len(ids) > 1:
-            known = ", ".join(str(number) for number in ids)
-            raise UsageError(f"Several documents are named {document!r}: say which by id ({known}).")
-        return ids[0]
+            return []
+        params = {"tenant_id": scope.tenant_id, "document_ids": list(ids)}
+        with self._database.transaction(scope) as connection:
+            return [_Place(*row) for row in rows(connection, _SQL["whereabouts"], params)]
+
+    def filterable(self, scope: Scope, collections: Sequence[Collection]) -> dict[str, list[str]]:
+        """The departments, tags and keys of metadata that documents of collections have, by ``department`` and so on.
+
+        Reads every document that the scope may read: for when nothing was found.
+        """
+        params = {
+            "tenant_id": scope.tenant_id,
+            "collection_ids": [collection.collection_id for collection in collections],
+            "as_of": scope.as_of,
+            **access_params(scope),
+        }
+        query: LiteralString = (
+            f"{_SQL['filterable']} AND {_known(scope)} AND {may_read(scope)} {_SQL['filterable_kinds']}"
+        )
+        found: dict[str, list[str]] = {"department": [], "tags": [], "metadata": []}
+        with self._database.transaction(scope) as connection:
+            for kind, value in rows(connection, query, params):
+                found[kind].append(value)
+        return found
 
     def _ever(self, scope: Scope, query: str, **params: int | str) -> list[int]:
         given = {"tenant_id": scope.tenant_id, **params, **access_params(scope)}
@@ -233,6 +272,33 @@ class DocumentRepository:
         query: LiteralString = f"{_SQL['list_page']} AND {_known(scope)} AND {may_read(scope)} {_SQL['list_order']}"
         with self._database.transaction(scope) as connection:
             return [_record(row) for row in rows(connection, query, params)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a document stands."""
+
+    document_id: int
+    collection: str
+    origin: str
+
+
+def _nowhere(document: int | str, collection: str | None, places: Sequence[_Place]) -> str:
+    within = "" if collection is None else f" in the collection {collection!r}"
+    others = " and ".join(sorted({repr(place.collection) for place in places}))
+    hint = f"there is one in {others}" if others else "`recollect documents list` shows what there is"
+    return f"There is no document {document!r}{within}: {hint}."
+
+
+def _several(document: int | str, places: Sequence[_Place]) -> str:
+    collections = {place.collection for place in places}
+    apart = len(collections) == len(places)
+    told = ", ".join(
+        f"{place.document_id} in the collection {place.collection!r}" + ("" if apart else f" from {place.origin!r}")
+        for place in places
+    )
+    how = "by --collection or by id" if apart else "by id"
+    return f"Several documents are named {document!r}: {told}. Say which, {how}."
 
 
 def _known(scope: Scope) -> LiteralString:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, LiteralString
 
 from recollect.model import Scope
+from recollect.store.collections import Collection
 from recollect.store.database import Database, rows
 from recollect.store.rights import access_params, may_read
 from recollect.store.sql import queries
@@ -46,16 +47,29 @@ class StatusRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def status(self, scope: Scope) -> StoreStatus:
-        """Totals of what the scope's tenant, or its principal, may read, and the store's size."""
-        params = {"tenant_id": scope.tenant_id, **access_params(scope)}
+    def status(self, scope: Scope, collection: Collection | None = None) -> StoreStatus:
+        """Totals of what the scope's tenant, or its principal, may read, and the store's size.
+
+        Args:
+            scope: Whose.
+            collection: Only what is in this one, as the scope's principal sees it; None: in all.
+        """
+        params = {
+            "tenant_id": scope.tenant_id,
+            "collection_id": None if collection is None else collection.collection_id,
+            **access_params(scope),
+        }
         totals: LiteralString = _SQL["totals"]
         by_department: LiteralString = _SQL["departments"]
         if scope.principal is not None:
             totals = f"{_SQL['readable_totals']} AND {may_read(scope)}"
             by_department = f"{by_department} AND {_SQL['readable']} AND {may_read(scope)})"
         with self._database.transaction(scope) as connection:
-            documents, chunks = rows(connection, totals, params)[0]
+            documents, chunks = (
+                rows(connection, totals, params)[0]
+                if collection is None
+                else (collection.document_count, collection.chunk_count)
+            )
             departments: dict[str, int] = dict(rows(connection, f"{by_department} {_SQL['departments_order']}", params))
             schema_version, database_bytes = rows(connection, _SQL["store"])[0]
         return StoreStatus(

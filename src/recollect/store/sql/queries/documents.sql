@@ -66,6 +66,27 @@ ORDER BY d.document_id LIMIT %(limit)s
 SELECT d.document_id FROM documents d JOIN document_versions v USING (tenant_id, document_id)
 WHERE d.tenant_id = %(tenant_id)s AND d.uri = %(uri)s
 
+-- filterable: what current documents of some collections can be filtered by; conditions and filterable_kinds follow
+WITH seen AS (
+    SELECT v.department, v.tags, v.metadata
+    FROM documents d JOIN document_versions v USING (tenant_id, document_id)
+    WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s)
+
+-- filterable_kinds: the end of filterable
+)
+SELECT 'department', department FROM seen WHERE department IS NOT NULL GROUP BY 2
+UNION ALL SELECT 'tags', tag FROM seen, unnest(tags) AS tag GROUP BY 2
+UNION ALL SELECT 'metadata', key FROM seen, jsonb_object_keys(metadata) AS key GROUP BY 2
+ORDER BY 1, 2
+
+-- whereabouts: the collections and the origins of documents
+SELECT d.document_id, c.name, s.name
+FROM documents d
+JOIN collections c ON c.tenant_id = d.tenant_id AND c.collection_id = d.collection_id
+JOIN sources s ON s.tenant_id = d.tenant_id AND s.source_id = d.source_id
+WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s)
+ORDER BY c.name, d.document_id
+
 -- by_id: whether there is such a document, current or closed
 SELECT d.document_id FROM documents d WHERE d.tenant_id = %(tenant_id)s AND d.document_id = %(document_id)s
 

@@ -6,6 +6,7 @@ WHERE c.tenant_id = %(tenant_id)s AND NOT c.hidden
 -- departments: current chunks by department
 SELECT coalesce(v.department, ''), sum(v.chunk_count)::bigint FROM document_versions v
 WHERE v.tenant_id = %(tenant_id)s AND v.known_to = 'infinity'
+  AND (%(collection_id)s::int IS NULL OR v.collection_id = %(collection_id)s)
   AND v.collection_id NOT IN (SELECT c.collection_id FROM collections c WHERE c.tenant_id = %(tenant_id)s AND c.hidden)
 
 -- readable: of documents that somebody may read; the condition and a parenthesis follow

@@ -1,0 +1,166 @@
+"""What a first user meets: the wrong collection, a slip of the pen in a filter, options that do not go together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from recollect.cli.main import PANELS
+
+
+@pytest.fixture
+def two(recollect, office, tmp_path):
+    """The office in the collection ``a``, and one of its files, changed, in ``b``."""
+    recollect("ingest", office, "-c", "a")
+    other = tmp_path / "other" / "hr"
+    other.mkdir(parents=True)
+    (other / "leave.md").write_text("# Leave\n\nThe branch gives 25 days of annual leave.\n", encoding="utf-8")
+    recollect("ingest", other.parent, "-c", "b")
+    return recollect
+
+
+def test_status_of_a_collection_shows_that_one_or_is_an_error(two):
+    whole = two("status", "--json").json
+    assert (whole["total_documents"], len(whole["collections"])) == (5, 2)
+    one = two("status", "-c", "b", "--json").json
+    assert (one["total_documents"], one["departments"].keys()) == (1, {"hr"})
+    assert [place["name"] for place in one["collections"]] == ["b"]
+    assert set(one["search"]["collections"]) <= {"b"}
+    assert "1 documents" in two("status", "-c", "b").out or "1 document," in two("status", "-c", "b").out
+    missing = two("status", "-c", "nope", "--json", status=1)
+    assert missing.json["error"]["type"] == "NotFoundError"
+    assert "'nope'" in missing.err
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["behind", "before"])
+def test_documents_are_named_within_a_collection(two, before: bool):
+    def command(*arguments, **expected):
+        return two("-c", "b", *arguments, **expected) if before else two(*arguments, "-c", "b", **expected)
+
+    shown = command("documents", "show", "hr/leave.md", "--json").json
+    assert (shown["collection"], "25 days" in shown["content"]) == ("b", True)
+    for name in ("documents history", "history"):
+        history = command(*name.split(), "hr/leave.md", "--json").json
+        assert (history["collection"], history["document_id"]) == ("b", shown["document_id"])
+    command("documents", "ttl", "hr/leave.md", "30d")
+    command("documents", "restore", "hr/leave.md", "1")
+    assert command("grants", "list", "hr/leave.md", "--json").json["documents"][0]["collection"] == "b"
+    command("grants", "add", "hr/leave.md", "--who", "role:hr")
+    assert command("documents", "delete", "hr/leave.md", "--json").json == {"deleted": 1}
+    assert command("documents", "erase", "hr/leave.md", "--yes", "--json").json["erased"] == 1
+    missing = command("documents", "show", "hr/leave.md", "--json", status=1)
+    assert "in the collection 'b': there is one in 'a'" in missing.json["error"]["message"]
+    assert two("documents", "show", "hr/leave.md", "--json").json["collection"] == "a"
+
+
+def test_a_source_in_two_collections_asks_which(two):
+    for name, *rest in (["show"], ["history"], ["delete"], ["erase", "--yes"], ["ttl", "30d"]):
+        refused = two("documents", name, "hr/leave.md", *rest, "--json", status=2)
+        error = refused.json["error"]
+        assert error["type"] == "UsageError"
+        for word in ("'a'", "'b'", "--collection"):
+            assert word in error["message"]
+    assert two("documents", "list", "-c", "b", "--json").json["documents"], "nothing was changed"
+
+
+def test_documents_of_an_id_are_not_looked_for_elsewhere(two):
+    (only,) = two("documents", "list", "-c", "b", "--json").json["documents"]
+    refused = two("documents", "delete", only["document_id"], "-c", "a", status=1)
+    assert "there is one in 'b'" in refused.err
+    assert "no collection 'nope'" in two("documents", "show", "hr/leave.md", "-c", "nope", status=1).err
+
+
+def test_a_file_that_is_too_large_is_named_with_the_limit(recollect, office):
+    outcome = recollect("ingest", office, "--max-file-size", "60")
+    assert "too large" in outcome.out
+    line = next(line for line in outcome.err.splitlines() if "hr/leave.md" in line)
+    assert "60 bytes" in line
+    assert "--max-file-size" in line
+    listed = recollect("ingest", office, "--max-file-size", "60", "--json").json["too_large"]
+    assert [str(office / "hr/leave.md")] == [one["path"] for one in listed if "leave" in one["path"]]
+    assert all("60 bytes" in one["reason"] for one in listed)
+
+
+def test_an_empty_collection_names_those_that_are_not(two):
+    for command in (
+        ["query", "leave"],
+        ["ask", "How much leave?"],
+        ["documents", "list"],
+        ["query", "leave", "--context"],
+    ):
+        told = two(*command)
+        assert "The collection 'default' is empty" in told.out + told.err, command
+        assert "'a' (4 documents), 'b' (1 document)" in told.out + told.err, command
+        assert "'a' (4 documents)" in two(*command, "--json").json["warnings"][0], command
+    assert "is empty" not in two("query", "leave", "--everywhere", "--department", "nope").out
+
+
+FILTERS = [
+    (["--department", "HR"], "department 'HR'", "Did you mean 'hr'?"),
+    (["--department", "sales"], "department 'sales'", "There are: hr, it"),
+    (["--tag", "polices"], "tag 'polices'", "Did you mean 'policies'?"),
+    (["--where", "fromat=html"], "metadata field 'fromat'", "Did you mean 'format'?"),
+    (["--filter", '{"metadata.fromat": {"gte": 2024}}'], "metadata field 'fromat'", "Did you mean 'format'?"),
+    (
+        ["--filter", '{"not": {"department": {"in": ["hr", "ti"]}}, "tags": {"contains": "x"}}'],
+        "'ti'",
+        "There are: hr, it",
+    ),
+]
+
+
+@pytest.mark.parametrize("command", [["query", "leave"], ["ask", "How much leave?"], ["query", "leave", "--context"]])
+def test_a_filter_that_nothing_has_is_said(tagged, command):
+    for given, name, hint in FILTERS:
+        told = tagged(*command, *given)
+        assert name in told.out + told.err, given
+        assert hint in told.out + told.err, given
+        assert any(name in warning for warning in tagged(*command, *given, "--json").json["warnings"]), given
+
+
+@pytest.fixture
+def tagged(recollect, office):
+    recollect("ingest", office, "--tag", "policies")
+    return recollect
+
+
+def test_nothing_is_said_of_filters_that_find_something_or_are_right(tagged):
+    assert "warnings" not in tagged("query", "leave", "--department", "hr", "--json").json
+    right = ["--department", "hr", "--tag", "policies", "--where", "format=none"]
+    assert "warnings" not in tagged("query", "leave", *right, "--json").json
+    assert "No document has" not in tagged("query", "leave", *right).out
+
+
+def test_a_hint_names_only_what_somebody_may_read(tagged):
+    tagged("grants", "add", "it/errors.md", "--who", "role:it", "--only")
+    wrong = ["query", "leave", "--filter", '{"department": "ti"}']
+    assert tagged(*wrong, "--as", "bob").out.splitlines() == ["No document has the department 'ti'. There are: hr."]
+    seen = tagged(*wrong, "--as", "ann", "--roles", "it").out
+    assert seen.splitlines() == ["No document has the department 'ti'. There are: hr, it."]
+
+
+def test_documents_of_a_department_that_is_none(tagged):
+    assert "Did you mean 'hr'?" in tagged("documents", "list", "--department", "hrr").out
+    assert tagged("documents", "list", "--department", "hrr", "--json").json["warnings"]
+
+
+@pytest.mark.parametrize("name", ["--chunking", "--rerank", "--mode", "--fusion", "--strategy"])
+def test_an_unknown_name_of_a_strategy_is_refused_with_the_known_ones(recollect, office, name: str):
+    command = {"--chunking": ["ingest", office], "--strategy": ["context", "leave"]}.get(name, ["query", "leave"])
+    refused = recollect(*command, name, "nope", status=2)
+    assert "nope" in refused.err
+    known = {"--chunking": "recursive", "--rerank": "consensus", "--mode": "hybrid", "--fusion": "rrf"}
+    assert known.get(name, "episodic") in refused.err
+
+
+def test_the_summary_of_the_commands_is_grouped(recollect):
+    wide = replace(recollect, environment=recollect.environment | {"COLUMNS": "80"})
+    shown = wide("--help").out
+    places = [shown.index(f"─ {panel} ─") for panel in PANELS]
+    assert places == sorted(places)
+    assert "─ Commands ─" not in shown
+    for panel, names in PANELS.items():
+        block = shown[shown.index(f"─ {panel} ─") :].split("╰", 1)[0]
+        for name in names:
+            assert f"│ {name} " in block, (panel, name)
