@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from recollect.model import Scope
     from recollect.pipeline.parts import Parts
     from recollect.store.collections import Collection
+
+
+logger = logging.getLogger(__name__)
 
 
 def ingest_documents_into(
@@ -80,6 +84,13 @@ def index_if_due(parts: Parts, scope: Scope, place: Collection, *, on_progress: 
     for indexer in (parts.store.dense_indexer, parts.store.history_indexer):
         if not indexer.due(scope, place.name):
             continue
+        if not parts.store.database.has_sessions():
+            logger.warning(
+                "The collection %r is large enough for an index, which is not built through a connection pooler: its "
+                "searches compare every chunk. Let dsn name the server itself; application_dsn may name the pooler.",
+                place.name,
+            )
+            return
         if on_progress:
             from recollect.ingest.report import IngestProgress
 

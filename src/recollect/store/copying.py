@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, LiteralString
 
 from psycopg import sql
 
+from recollect.store.session_state import is_pooled
+
 if TYPE_CHECKING:
     from psycopg import Copy
 
@@ -18,7 +20,7 @@ _TARGET = re.compile(r"COPY (\w+) \(([\w\s,]+)\)\s+FROM STDIN \(FORMAT BINARY\)"
 
 # No constraints and no indexes: the rows meet those on their way on.
 _STAGE = sql.SQL(
-    "CREATE TEMP TABLE {stage} WITH (toast_tuple_target = 8160) ON COMMIT DELETE ROWS "
+    "CREATE TEMP TABLE {stage} WITH (toast_tuple_target = 8160) ON COMMIT {end} "
     "AS SELECT {columns} FROM {table} WITH NO DATA"
 )
 _COPY = sql.SQL("COPY pg_temp.{stage} ({columns}) FROM STDIN (FORMAT BINARY)")
@@ -44,6 +46,8 @@ def copy_into(connection: Connection, statement: LiteralString) -> Iterator[Copy
     parts = {
         "table": sql.Identifier(table),
         "stage": sql.Identifier(stage),
+        # Behind a pooler, somebody else has the session next.
+        "end": sql.SQL("DROP" if is_pooled(connection) else "DELETE ROWS"),
         "columns": sql.SQL(", ").join(sql.Identifier(name.strip()) for name in names.split(",")),
     }
     staged = connection.execute(_STAGED, (stage,)).fetchone()

@@ -6,7 +6,7 @@ import json
 import os
 import select
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from threading import Semaphore
 from typing import Any, LiteralString
@@ -28,36 +28,11 @@ from recollect.errors import (
 )
 from recollect.forking import leave_to_parent, renew_in_children
 from recollect.model import Scope
-from recollect.store.dsn import APPLICATION_ROLE, require_dsn
+from recollect.store.dsn import require_dsn
+from recollect.store.session_state import SESSION_MARK, begin_session, begin_transaction, give_up_session, is_pooled
 
 Connection = psycopg.Connection[TupleRow]
 
-#: How many candidates a search of the approximate index keeps: more find more, and cost more.
-DEFAULT_EF_SEARCH = 150
-
-# What a connection starts with suits the reads of a search: small statements by key, each planned once a connection.
-# No sequential scans: a plan made while a table was small would go on scanning it when it has grown. The arms are
-# planned anew for every call, because they are functions that EXECUTE their statement with the collection as a literal.
-# Parallel workers and JIT cost more than they save on queries of a few milliseconds.
-_SESSION_SETTINGS = sql.SQL(
-    """
-    SET search_path = recollect, public;
-    SET plan_cache_mode = auto;
-    SET enable_seqscan = off;
-    SET jit = off;
-    SET max_parallel_workers_per_gather = 0;
-    SET hnsw.iterative_scan = relaxed_order;
-    SET hnsw.ef_search = {ef_search};
-    SET TimeZone = 'UTC'
-    """
-).format(ef_search=sql.Literal(DEFAULT_EF_SEARCH))
-
-# Transactions write and report: statements of any shape, whose plans must fit what there is now.
-_BEGIN = sql.SQL(
-    "BEGIN{}; SET LOCAL recollect.tenant_id = {}; SET LOCAL plan_cache_mode = force_custom_plan; "
-    "SET LOCAL enable_seqscan = on"
-)
-_SNAPSHOT = sql.SQL(" ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 _SET_TENANT = sql.SQL("SET recollect.tenant_id = {}")
 _REQUIRE_ACTIVE = sql.SQL("; SELECT recollect.require_active({})")
 
@@ -65,13 +40,6 @@ _REQUIRE_ACTIVE = sql.SQL("; SELECT recollect.require_active({})")
 _ACTIVE_SECONDS = 1.0
 _ENTER = sql.SQL("; SELECT recollect.enter_tenant({})")
 _REQUIRE_ISOLATION = sql.SQL("; SELECT recollect.require_isolation()")
-
-# Where the login may take that role and does not have it already. From PostgreSQL 16 on, a member of a role need not be
-# allowed to take it. Where it may not, several tenants are refused (`recollect.store.isolation`).
-_TAKE_ROLE = sql.SQL(
-    "SELECT set_config('role', {role}, false) FROM pg_roles WHERE rolname = {role} AND rolname <> current_user "
-    "AND pg_has_role(oid, CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'MEMBER' ELSE 'SET' END)"
-).format(role=sql.Literal(APPLICATION_ROLE))
 
 _CONNECT_TIMEOUT_SECONDS = 10
 
@@ -113,6 +81,11 @@ def _translated(exc: psycopg.Error) -> RecollectError:
                 f"The store has several tenants, and {_message(exc)}: nothing is read or written over this connection. "
                 "recollect db check says what an administrator has to do."
             )
+        case psycopg.Error(sqlstate="RT004"):
+            return StoreError(
+                "The connection has lost its settings: no tenant is set. Nothing was read or written. Try again; a "
+                "connection pooler must not reset sessions between two statements."
+            )
         case psycopg.Error(sqlstate="RT002"):
             return QuotaExceededError(**json.loads(exc.diag.message_detail or "{}"))
     # The driver files these under operational errors, yet the database is well: this statement failed.
@@ -135,16 +108,13 @@ def connect(dsn: str, *, autocommit: bool = True) -> Connection:
     """
     require_dsn(dsn)
     try:
-        return psycopg.connect(dsn, autocommit=autocommit, connect_timeout=_CONNECT_TIMEOUT_SECONDS)
+        return psycopg.connect(
+            dsn, autocommit=autocommit, connect_timeout=_CONNECT_TIMEOUT_SECONDS, prepare_threshold=None
+        )
     except psycopg.Error as exc:
         raise StoreUnavailableError(
             f"Cannot connect to PostgreSQL: {str(exc).strip()}\nCheck the DSN (--dsn, RECOLLECT_DSN) and the server."
         ) from exc
-
-
-def _configure(connection: Connection) -> None:
-    connection.execute(_SESSION_SETTINGS)
-    register_vector(connection)
 
 
 class Database:
@@ -161,6 +131,7 @@ class Database:
             may.
         even_suspended: Whether what suspended tenants have can be read and written: for those who look after them.
         ensure_server: Called before a connection is opened, to start a server that was killed; None: it is not ours.
+        settings: Of PostgreSQL's, for every statement.
 
     Raises:
         StoreUnavailableError: ``dsn`` or ``application_dsn`` is no connection string.
@@ -174,12 +145,14 @@ class Database:
         application_dsn: str | None = None,
         even_suspended: bool = False,
         ensure_server: Callable[[], None] | None = None,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         self.dsn = dsn
         self.application_dsn = require_dsn(application_dsn or dsn)
         self._ensure_server = ensure_server
         self._server_trouble: StoreUnavailableError | None = None
         self._even_suspended = even_suspended
+        self._settings = {**(settings or {}), **({"recollect.even_suspended": "on"} if even_suspended else {})}
         self._max_connections = max_connections
         self._closed = False
         self._make_pools()
@@ -187,6 +160,7 @@ class Database:
 
     def _make_pools(self) -> None:
         self._tenants: WeakKeyDictionary[Connection, tuple[int, float]] = WeakKeyDictionary()
+        self._marks: WeakKeyDictionary[Connection, str] = WeakKeyDictionary()
         self._connections: WeakSet[Connection] = WeakSet()
         # Half of the cores, so that two statements of one caller find a core each. They have their own pool: whoever
         # holds a connection and wants one more never waits for somebody who does the same, and a lone caller's other
@@ -197,8 +171,11 @@ class Database:
         self._ahead_pool = _pool(self._server_at(self.application_dsn), max(ahead, 1), self._configure)
         self._owners_pool = _pool(self._server_at(self.dsn), min(most, _OWNERS_CONNECTIONS), self._configure_owners)
         self._ahead = Semaphore(ahead)
+        self._pooled: bool | None = None
 
-    def separate(self, *, max_connections: int, even_suspended: bool = False) -> Database:
+    def separate(
+        self, *, max_connections: int, even_suspended: bool = False, settings: Mapping[str, str] | None = None
+    ) -> Database:
         """The same store over connections of its own, none of them this one's."""
         return Database(
             self.dsn,
@@ -206,6 +183,7 @@ class Database:
             application_dsn=self.application_dsn,
             even_suspended=even_suspended,
             ensure_server=self._ensure_server,
+            settings=settings,
         )
 
     def renew_in_child(self) -> None:
@@ -232,24 +210,15 @@ class Database:
         The tenant travels as SET LOCAL, the form that row-level security and sharding by tenant both understand.
 
         Args:
-            scope: Whose rows.
-            snapshot: Read one moment of the store, and write nothing.
+            scope: Whose.
+            snapshot: Whether every statement sees the same moment; then none can write.
 
         Raises:
             TenantSuspendedError: The tenant is suspended.
             IsolationError: There are several tenants, and no policy binds the role that the program works as.
         """
-        begin = _BEGIN.format(_SNAPSHOT if snapshot else sql.SQL(""), str(int(scope.tenant_id)))
-        begin += _REQUIRE_ISOLATION if self._even_suspended else _ENTER.format(int(scope.tenant_id))
-        with translated_errors(), self._connection() as connection:
-            _begin(connection, begin)
-            try:
-                yield connection
-            except BaseException:
-                if not connection.closed:
-                    connection.rollback()
-                raise
-            connection.execute("COMMIT")
+        with translated_errors(), self._connection() as connection, self._begun(connection, scope, snapshot=snapshot):
+            yield connection
 
     @contextmanager
     def single_reads(self, scope: Scope) -> Iterator[Connection]:
@@ -273,7 +242,8 @@ class Database:
         Yields:
             What waits for the rows; to be called once.
         """
-        if not self._ahead.acquire(blocking=False):
+        # Behind a pooler, whoever holds a session and waits for another could wait for somebody who does the same.
+        if self._behind_pooler() or not self._ahead.acquire(blocking=False):
 
             def run() -> list[TupleRow]:
                 with self.single_reads(scope) as connection:
@@ -293,40 +263,128 @@ class Database:
     def autocommit(self) -> Iterator[Connection]:
         """A connection of the schema's owner outside any transaction; row-level security does not bind it.
 
-        For what belongs to no tenant: indexes, partitions, statistics of the planner, the list of tenants.
+        For what belongs to no tenant: partitions, statistics of the planner, the list of tenants. Behind a pooler it is
+        in one, because nothing else would hold its settings.
         """
         with translated_errors(), self._connection(self._owners_pool) as connection:
+            if is_pooled(connection):
+                with self._begun(connection, None, application=False):
+                    yield connection
+            else:
+                yield connection
+
+    @contextmanager
+    def session(self) -> Iterator[Connection]:
+        """As `autocommit`, and never in a transaction: for indexes, which are built concurrently.
+
+        Raises:
+            StoreError: There is a pooler in between.
+        """
+        with translated_errors(), self._connection(self._owners_pool) as connection:
+            if is_pooled(connection):
+                raise StoreError(
+                    "Indexes are not built through a connection pooler, because a build needs a session of its own. "
+                    "Let dsn name the server itself; application_dsn may name the pooler."
+                )
             yield connection
+
+    def has_sessions(self) -> bool:
+        """Whether `session` gives one."""
+        with translated_errors(), self._connection(self._owners_pool) as connection:
+            return not is_pooled(connection)
 
     @contextmanager
     def untenanted(self) -> Iterator[Connection]:
-        """A connection of the application's role outside any transaction, which sees nothing of any tenant."""
+        """A connection of the application's role that is no tenant's: no row of any can be read over it."""
         with translated_errors(), self._connection() as connection:
+            if is_pooled(connection):
+                with self._begun(connection, None):
+                    yield connection
+                return
             if self._tenants.pop(connection, None) is not None:
                 connection.execute("RESET recollect.tenant_id")
             yield connection
 
     def _configure_owners(self, connection: Connection) -> None:
-        self._connections.add(connection)
-        _configure(connection)
+        self._configure(connection, application=False)
 
-    def _configure(self, connection: Connection) -> None:
-        self._configure_owners(connection)
+    def _configure(self, connection: Connection, *, application: bool = True) -> None:
+        self._connections.add(connection)
+        mark = begin_session(connection, application=application, settings=self._settings)
+        if mark is None:
+            self._pooled = True
+        else:
+            self._marks[connection] = mark
+        register_vector(connection)
+
+    @contextmanager
+    def _begun(
+        self,
+        connection: Connection,
+        scope: Scope | None,
+        *,
+        application: bool = True,
+        reads: bool = False,
+        snapshot: bool = False,
+    ) -> Iterator[None]:
+        begin = begin_transaction(
+            connection,
+            tenant=None if scope is None else int(scope.tenant_id),
+            application=application,
+            settings=self._settings,
+            reads=reads,
+            snapshot=snapshot,
+        )
+        if scope is not None:
+            begin += self._entering(scope, reads=reads)
+        try:
+            connection.execute(begin)
+            yield
+        except BaseException:
+            if not connection.closed:
+                connection.rollback()
+            raise
+        connection.execute("COMMIT")
+
+    def _behind_pooler(self) -> bool:
+        if self._pooled is None:
+            with self._connection() as connection:
+                self._pooled = is_pooled(connection)
+        return self._pooled
+
+    def _entering(self, scope: Scope, *, reads: bool) -> sql.Composed:
         if self._even_suspended:
-            connection.execute("SET recollect.even_suspended = on")
-        connection.execute(_TAKE_ROLE)
+            return _REQUIRE_ISOLATION.format()
+        return (_REQUIRE_ACTIVE if reads else _ENTER).format(int(scope.tenant_id))
 
     @contextmanager
     def _reading(self, scope: Scope, pool: ConnectionPool[Connection]) -> Iterator[Connection]:
         with translated_errors(), self._connection(pool) as connection:
-            tenant = int(scope.tenant_id)
-            known, fresh_until = self._tenants.get(connection, (None, 0.0))
-            if known != tenant or fresh_until < time.monotonic():
-                set_tenant = _SET_TENANT.format(str(tenant))
-                set_tenant += _REQUIRE_ISOLATION if self._even_suspended else _REQUIRE_ACTIVE.format(tenant)
-                connection.execute(set_tenant)
-                self._tenants[connection] = (tenant, time.monotonic() + _ACTIVE_SECONDS)
-            yield connection
+            if not is_pooled(connection):
+                self._set_tenant(connection, scope)
+            if not is_pooled(connection):
+                yield connection
+                return
+            with self._begun(connection, scope, reads=True):
+                yield connection
+
+    def _set_tenant(self, connection: Connection, scope: Scope) -> None:
+        """Set the tenant for the session, unless it is so; where the session was not kept, it is given up."""
+        tenant = int(scope.tenant_id)
+        known, fresh_until = self._tenants.get(connection, (None, 0.0))
+        if known == tenant and fresh_until >= time.monotonic():
+            return
+        statements = _SET_TENANT.format(str(tenant)) + self._entering(scope, reads=True) + SESSION_MARK
+        cursor = connection.execute(statements)
+        while cursor.nextset():
+            pass
+        told = cursor.fetchone()
+        if told is None or told[0] != self._marks.get(connection):
+            connection.execute("RESET recollect.tenant_id")
+            give_up_session(connection)
+            self._pooled = True
+            return
+        self._tenants[connection] = (tenant, time.monotonic() + _ACTIVE_SECONDS)
 
     def _server_at(self, dsn: str) -> Callable[[], str]:
         """What a pool asks for the connection string before it opens a connection."""
@@ -380,15 +438,6 @@ def _hung_up(connection: Connection) -> bool:
         return True
     # To an idle client a server says nothing but its last words.
     return bool(poll.poll(0))
-
-
-def _begin(connection: Connection, statements: sql.Composed) -> None:
-    try:
-        connection.execute(statements)
-    except BaseException:
-        if not connection.closed:
-            connection.rollback()
-        raise
 
 
 def _pool(dsn: Callable[[], str], max_size: int, configure: Callable[[Connection], None]) -> ConnectionPool[Connection]:

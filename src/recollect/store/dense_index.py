@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, LiteralString
 
 from psycopg import sql
+from psycopg.pq import TransactionStatus
 
 from recollect.model import Scope
 from recollect.store.database import Connection, Database
@@ -82,7 +83,7 @@ class DenseIndexer:
             NotFoundError: The collection does not exist.
         """
         collection = self._collections.get(scope, name)
-        with self._database.autocommit() as connection, one_at_a_time(connection, collection.collection_id):
+        with self._database.session() as connection, one_at_a_time(connection, collection.collection_id):
             if _usable(connection, collection.collection_id):
                 return
             # What an interrupted build leaves behind is invalid and in the way.
@@ -139,12 +140,13 @@ def one_at_a_time(connection: Connection, collection_id: int) -> Iterator[None]:
     """Whoever builds or drops indexes of a collection does so alone."""
     # Asked for again and again: a session that waited inside a statement would hold a snapshot, and the build, which
     # waits for every older snapshot to go, would wait for the one that waits for it.
-    while not _value(connection, "SELECT pg_try_advisory_lock(hashtext('recollect.dense_index'), %s)", collection_id):
+    held: LiteralString = "pg_try_advisory_lock" if _outside(connection) else "pg_try_advisory_xact_lock"
+    while not _value(connection, f"SELECT {held}(hashtext('recollect.dense_index'), %s)", collection_id):
         time.sleep(_POLL_SECONDS)
     try:
         yield
     finally:
-        if not connection.closed:
+        if not connection.closed and _outside(connection):
             connection.execute("SELECT pg_advisory_unlock(hashtext('recollect.dense_index'), %s)", (collection_id,))
 
 
@@ -162,4 +164,15 @@ def _usable(connection: Connection, collection_id: int) -> bool:
 
 
 def _drop(connection: Connection, collection_id: int) -> None:
-    connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(_NAME % collection_id)))
+    drop_concurrently(connection, _NAME % collection_id)
+
+
+def _outside(connection: Connection) -> bool:
+    """Whether the connection is outside a transaction, as it always is but behind a pooler."""
+    return connection.info.transaction_status == TransactionStatus.IDLE
+
+
+def drop_concurrently(connection: Connection, name: str) -> None:
+    """Drop an index, without keeping anybody waiting where the connection is outside a transaction."""
+    drop = sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}" if _outside(connection) else "DROP INDEX IF EXISTS {}")
+    connection.execute(drop.format(sql.Identifier(name)))

@@ -14,7 +14,7 @@ from psycopg import sql
 
 from recollect.model import Scope
 from recollect.store.database import Connection, Database, rows
-from recollect.store.dense_index import EF_CONSTRUCTION, INDEX_THRESHOLD_CHUNKS, one_at_a_time
+from recollect.store.dense_index import EF_CONSTRUCTION, INDEX_THRESHOLD_CHUNKS, drop_concurrently, one_at_a_time
 from recollect.store.sql import queries
 from recollect.store.tuning import Machine, index_build_settings
 
@@ -87,7 +87,7 @@ class HistoryIndexer:
         """
         place = self._collections.get(scope, name)
         params = _params(scope, place)
-        with self._database.autocommit() as connection, one_at_a_time(connection, place.collection_id):
+        with self._database.session() as connection, one_at_a_time(connection, place.collection_id):
             _drop_leftovers(connection, params)
             last = rows(connection, _SQL["last_segment"], params)
             swallowed = [row for row in last if row[2] < place.chunk_count]
@@ -163,4 +163,4 @@ def _first(connection: Connection, params: dict[str, Any], swallowed: list[Any])
 
 def _drop_leftovers(connection: Connection, params: dict[str, Any]) -> None:
     for (name,) in rows(connection, _SQL["leftovers"], params):
-        connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(name)))
+        drop_concurrently(connection, name)

@@ -93,17 +93,15 @@ def migrate(dsn: str, *, own_server: bool = False) -> MigrationReport:
         state = _read_state(connection, own_server=own_server)
         if state is not None and state.up_to_date:
             return MigrationReport(code_schema_version(), (), state.several_tenants)
-        connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK_KEY,))
-        try:
+        # A transaction's lock, which no pooler loses; over a connection of its own: migrations commit one by one.
+        with connect(dsn, autocommit=False) as holder:
+            holder.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK_KEY,))
             _require_server(connection)
             report = _apply(connection)
             if own_server:
                 connection.execute(_OWN_SERVER)
             state = _read_state(connection, own_server=own_server)
             return replace(report, several_tenants=state is not None and state.several_tenants)
-        finally:
-            if not connection.closed:
-                connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK_KEY,))
 
 
 def _checksum(text: str) -> str:

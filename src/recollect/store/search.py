@@ -15,8 +15,9 @@ from psycopg.rows import TupleRow
 
 from recollect.model import Heading, Outline, PageSpan, Scope
 from recollect.store.collections import Collection
-from recollect.store.database import DEFAULT_EF_SEARCH, Database, rows
+from recollect.store.database import Database, rows
 from recollect.store.past import PastParts
+from recollect.store.session_state import DEFAULT_EF_SEARCH
 from recollect.store.sql import queries
 from recollect.store.wire import halfvecs, sparsevec_batch
 

@@ -151,13 +151,15 @@ class Aside:
     """
 
     def __init__(self, database: Database) -> None:
-        self.database = database.separate(max_connections=1)
+        self.database = database.separate(
+            max_connections=1,
+            settings={"statement_timeout": f"{ASIDE_SECONDS}s", "application_name": "recollect probe"},
+        )
         self._connection: Connection | None = None
 
     def __enter__(self) -> Aside:
         try:
             with self.database.untenanted() as connection:
-                connection.execute(_SQL["aside"], {"seconds": f"{ASIDE_SECONDS}s"})
                 self._connection = connection
         except BaseException:
             self.database.close()

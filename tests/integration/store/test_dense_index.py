@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import psycopg
 import pytest
-from psycopg import sql
 from shelf import EMBEDDER, Shelf
 
 from recollect.errors import NotFoundError
@@ -20,7 +19,7 @@ from recollect.model import RetrievalOptions, Scope
 from recollect.retrieval.rerank.base import Reranker
 from recollect.retrieval.rerank.registry import make_reranker
 from recollect.retrieval.search import Searcher
-from recollect.store import database
+from recollect.store import session_state
 from recollect.store.dense_index import DenseIndexer
 from recollect.store.store import Store
 from recollect.store.tuning import Machine
@@ -134,8 +133,8 @@ def test_an_index_that_gives_up_early_is_no_reason_to_find_too_little(
     shelf.fill(lines(2500), per_document=500)
     store.dense_indexer.build(shelf.scope, "shelf")
     # A planner that takes the index even where so much is asked for, and an index that looks once only.
-    hasty = sql.SQL("; SET enable_sort = off; SET enable_seqscan = off; SET hnsw.iterative_scan = off")
-    monkeypatch.setattr(database, "_SESSION_SETTINGS", database._SESSION_SETTINGS + hasty)
+    for setting in ("enable_sort", "enable_seqscan", "hnsw.iterative_scan"):
+        monkeypatch.setitem(session_state._SETTINGS, setting, "off")
     impatient = Store(data_dir=Path("/nonexistent"), dsn=dsn)
     query = EMBEDDER.embed_query("word1 word2")
     given_up = impatient.search.dense(shelf.scope, shelf.now(), query, limit=2000, indexed=True)

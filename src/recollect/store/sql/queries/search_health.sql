@@ -40,6 +40,3 @@ SELECT collection_id, sum(result_hits)::bigint, sum(result_misses)::bigint,
 FROM search_health
 WHERE tenant_id = %(tenant_id)s AND day > (now() AT TIME ZONE 'UTC')::date - %(days)s::int
 GROUP BY collection_id
-
--- aside: for a connection that repeats searches
-SELECT set_config('statement_timeout', %(seconds)s, false), set_config('application_name', 'recollect probe', false)

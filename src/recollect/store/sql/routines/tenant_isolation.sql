@@ -6,6 +6,19 @@
 -- search functions run as the owner, because below a policy the planner would not use the index on lexemes
 -- (int[] && int[] is not leakproof), and they refuse any tenant but the one that is set.
 
+-- An error where no tenant is set: a session that has lost it must not look like a store that is empty.
+CREATE OR REPLACE FUNCTION current_tenant() RETURNS int
+LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
+DECLARE
+    tenant text := current_setting('recollect.tenant_id', true);
+BEGIN
+    IF coalesce(tenant, '') = '' THEN
+        RAISE EXCEPTION 'no tenant is set' USING ERRCODE = 'RT004';
+    END IF;
+    RETURN tenant::int;
+END
+$$;
+
 CREATE OR REPLACE FUNCTION require_tenant(p_tenant int) RETURNS void
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -150,7 +163,9 @@ BEGIN
     END IF;
     FOR part IN
         SELECT c.oid::regclass AS name, c.relname, c.relrowsecurity AS secured,
-               EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = 'tenant') AS has_policy
+               EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = 'tenant' AND p.polpermissive
+                       AND p.polcmd = '*' AND p.polroles = '{0}' AND p.polwithcheck IS NULL
+                       AND pg_get_expr(p.polqual, p.polrelid) = '(tenant_id = current_tenant())') AS has_policy
         FROM pg_class c
         WHERE c.relnamespace = 'recollect'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
           AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'tenant_id')
@@ -160,8 +175,9 @@ BEGIN
         END IF;
         -- A setting is compared once a statement with the tenant that the statement names, not once a row.
         IF NOT part.has_policy THEN
+            EXECUTE format('DROP POLICY IF EXISTS tenant ON %s', part.name);
             EXECUTE format('CREATE POLICY tenant ON %s USING
-                (tenant_id = nullif(current_setting(''recollect.tenant_id'', true), '''')::int)', part.name);
+                (tenant_id = recollect.current_tenant())', part.name);
         END IF;
         IF has_role THEN
             EXECUTE format('REVOKE ALL ON %s FROM recollect_app', part.name);

@@ -1,0 +1,201 @@
+"""PgBouncer between the program and the server, in each of its modes."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from recollect import Document, RAGConfig, RAGPipeline
+from recollect.errors import StoreError
+from recollect.model import Scope
+from recollect.store.session_state import is_pooled
+
+PROGRAM = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+pytestmark = pytest.mark.skipif(
+    PROGRAM is None, reason="PgBouncer is not installed (Debian: apt-get install pgbouncer)"
+)
+DOCUMENTS = 6
+
+
+@contextmanager
+def bouncing(server: str, mode: str, *, size: int = 3, **settings: str) -> Iterator[str]:
+    """A connection string through a PgBouncer of its own, which runs under the account of the server."""
+    parts = conninfo_to_dict(server)
+    owner = pwd.getpwuid(Path(parts["host"]).stat().st_uid).pw_name
+    with tempfile.TemporaryDirectory(prefix="recollect-test-") as folder:
+        users = Path(folder) / "users.txt"
+        users.write_text('"postgres" ""\n"recollect_app" ""\n', encoding="ascii")
+        lines = {
+            "pool_mode": mode,
+            "auth_type": "trust",
+            "auth_file": users,
+            "unix_socket_dir": folder,
+            "listen_port": "6432",
+            "default_pool_size": size,
+            "max_client_conn": 100,
+            "logfile": f"{folder}/log",
+            **settings,
+        }
+        text = "\n".join(f"{name} = {value}" for name, value in lines.items())
+        configuration = Path(folder) / "pgbouncer.ini"
+        databases = f"[databases]\n* = host={parts['host']} port={parts['port']}\n"
+        configuration.write_text(f"{databases}[pgbouncer]\n{text}\n", encoding="ascii")
+        account = []
+        if os.geteuid() == 0:
+            account = ["-u", owner]
+            for path in (Path(folder), users, configuration):
+                shutil.chown(path, owner)
+        process = subprocess.Popen([PROGRAM, *account, "-q", configuration], stdin=subprocess.DEVNULL)
+        try:
+            while not (Path(folder) / ".s.PGSQL.6432").exists():
+                assert process.poll() is None, (Path(folder) / "log").read_text()
+                time.sleep(0.005)
+            yield make_conninfo(server, host=folder, port=6432)
+        finally:
+            process.terminate()
+            process.wait()
+
+
+@pytest.fixture(params=["transaction", "round robin", "reset", "session"])
+def pooled(request: pytest.FixtureRequest, dsn: str) -> Iterator[str]:
+    """The test's database, through a pooler."""
+    given = {
+        "transaction": {"mode": "transaction"},
+        "round robin": {"mode": "transaction", "server_round_robin": "1"},
+        "reset": {"mode": "transaction", "server_reset_query": "DISCARD ALL", "server_reset_query_always": "1"},
+        "session": {"mode": "session", "server_reset_query": "DISCARD ALL", "size": 20},
+    }[request.param]
+    with bouncing(dsn, **given) as through:
+        yield through
+
+
+def opened(dsn: str, folder: Path, **storage: str) -> RAGPipeline:
+    return RAGPipeline(
+        RAGConfig.load(
+            storage={"data_dir": folder, "dsn": dsn, "max_connections": 6, **storage},
+            embedding={"provider": "hashing"},
+        )
+    )
+
+
+def fill(rag: RAGPipeline, tenant: int | None = None) -> None:
+    rag.ingest_many(
+        [Document(content=f"The zebrafish {n} of {tenant} swims.", source=f"{n}.txt") for n in range(DOCUMENTS)], tenant
+    )
+
+
+def search_at_once(rag: RAGPipeline, tenants: list[int]) -> list[object]:
+    """What was wrong with the searches of several threads, each for its own tenant."""
+    wrong: list[object] = []
+
+    def run(tenant: int) -> None:
+        for turn in range(8):
+            try:
+                reply = rag.search(f"zebrafish t{tenant}x{turn}", tenant_id=tenant)
+                told = [one.content for one in reply.results]
+                if len(told) != DOCUMENTS or any(f"of {tenant} " not in text for text in told):
+                    wrong.append(told)
+                for n in range(6):  # statements that would be prepared by now
+                    assert rag.get_document(f"{n}.txt", tenant_id=tenant).source == f"{n}.txt"
+            except Exception as exc:  # noqa: BLE001 - whatever it is, the test must see it
+                wrong.append(exc)
+
+    threads = [threading.Thread(target=run, args=(tenant,)) for tenant in tenants]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return wrong
+
+
+def test_several_tenants_search_and_write_at_the_same_time(pooled: str, tmp_path: Path):
+    with opened(pooled, tmp_path) as rag:
+        tenants = [rag.create_tenant(name).tenant_id for name in ("one", "two", "three")]
+        for tenant in tenants:
+            fill(rag, tenant)
+        assert rag.isolation().in_force
+        assert search_at_once(rag, tenants) == []
+        rag.remember("chat", "I like zebrafish.", user="ann", tenant_id=tenants[0])
+        assert rag.recall("zebrafish", user="ann", tenant_id=tenants[0])
+        assert rag.check(tenants[0]) == [] and rag.verify().clean
+        rag.delete_collection("default", tenant_id=tenants[0])
+        rag.erase_tenant("two")
+
+
+def test_the_application_goes_through_the_pooler_and_the_owner_does_not(dsn: str, tmp_path: Path):
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("ALTER ROLE recollect_app LOGIN")
+    try:
+        with bouncing(dsn, "transaction") as through:
+            login = make_conninfo(through, user="recollect_app")
+            with opened(dsn, tmp_path, application_dsn=login) as rag:
+                tenants = [rag.create_tenant(name).tenant_id for name in ("one", "two")]
+                for tenant in tenants:
+                    fill(rag, tenant)
+                assert search_at_once(rag, tenants) == []
+                assert rag.isolation().login == "recollect_app"
+                # What needs a session has one.
+                rag.store.dense_indexer.build(Scope(tenant_id=tenants[0]), "default")
+                assert rag.store.collections.get(Scope(tenant_id=tenants[0]), "default").indexed
+    finally:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute("ALTER ROLE recollect_app NOLOGIN")
+
+
+def test_nothing_that_is_set_or_made_meets_who_has_the_session_next(dsn: str, tmp_path: Path):
+    with bouncing(dsn, "transaction", size=1) as through:
+        with opened(through, tmp_path) as rag:
+            fill(rag)
+            rag.search("zebrafish")
+        with psycopg.connect(through, autocommit=True, prepare_threshold=None) as other:
+            found = other.execute(
+                "SELECT current_user, current_setting('recollect.tenant_id', true), current_setting('enable_seqscan'), "
+                "current_setting('search_path'), (SELECT count(*) FROM pg_class WHERE relpersistence = 't'), "
+                "(SELECT count(*) FROM pg_prepared_statements), "
+                "(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory')"
+            ).fetchone()
+    assert found[0] == "postgres" and not found[1] and found[2:] == ("on", '"$user", public', 0, 0, 0)
+
+
+def test_an_index_is_not_built_through_a_pooler(dsn: str, tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    with bouncing(dsn, "transaction") as through, opened(through, tmp_path, index_threshold=1) as rag:
+        fill(rag)
+        assert "not built through a connection pooler" in caplog.text
+        assert len(rag.search("zebrafish").results) == DOCUMENTS
+        with pytest.raises(StoreError, match="dsn name the server itself"):
+            rag.store.dense_indexer.build(Scope(), "default")
+
+
+def test_a_session_that_was_not_kept_is_noticed_whoever_answers_the_login(pipeline: RAGPipeline):
+    """A pooler that hands on the server's own number looks like the server itself, until something is gone."""
+    fill(pipeline)
+    database = pipeline.store.database
+    with database.single_reads(Scope()) as connection:
+        assert not is_pooled(connection)
+        connection.execute("DISCARD ALL")
+    database._tenants.clear()
+    assert len(pipeline.search("zebrafish").results) == DOCUMENTS
+    with database.single_reads(Scope()) as connection:
+        assert is_pooled(connection)
+
+
+@pytest.mark.parametrize("losing", ["RESET recollect.tenant_id", "SET recollect.tenant_id = ''"])
+def test_a_read_of_a_connection_that_has_lost_its_tenant_raises(pipeline: RAGPipeline, losing: str):
+    fill(pipeline)
+    for read in (pipeline.list_documents, lambda: pipeline.search(f"zebrafish {losing}")):
+        with pipeline.store.database.single_reads(Scope()) as connection:
+            connection.execute(losing)
+        with pytest.raises(StoreError, match="no tenant is set"):
+            read()
