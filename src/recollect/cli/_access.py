@@ -26,7 +26,7 @@ class AccessOptions:
         typer.Option(
             "--as",
             metavar="USER",
-            help="Find what this user finds, by his permissions; --department is his department then.",
+            help="Do it as this user, with his permissions; --department is his department then.",
             rich_help_panel=_PANEL,
         ),
     ] = None
@@ -37,31 +37,56 @@ class AccessOptions:
         str | None, typer.Option(metavar="A,B", help="His groups, with commas between.", rich_help_panel=_PANEL)
     ] = None
 
-    def asker(self, search: SearchOptions) -> tuple[Principal | None, SearchOptions]:
-        """Who asks, and the options of his search: with ``--as``, ``--department`` filters nothing.
+    def principal(self, department: str | None) -> Principal | None:
+        """Who asks; None: the owner of the store.
 
         Raises:
-            UsageError: Roles or groups without anybody who has them, several departments, or a name that is none.
+            UsageError: Roles or groups without anybody who has them, or a name that is none.
         """
         from recollect.model import Principal
 
         if self.as_ is None:
             if self.roles is not None or self.groups is not None:
                 raise UsageError("--roles and --groups belong to somebody: say to whom with --as USER.")
-            return None, search
+            return None
+        return Principal(
+            user_id=argument_text(self.as_),
+            roles=_names(self.roles),
+            department=None if department is None else argument_text(department),
+            groups=_names(self.groups),
+        )
+
+    def asker(self, search: SearchOptions) -> tuple[Principal | None, SearchOptions]:
+        """Who asks, and the options of his search: with ``--as``, ``--department`` filters nothing.
+
+        Raises:
+            UsageError: Roles or groups without anybody who has them, several departments, or a name that is none.
+        """
         departments = search.department or []
-        if len(departments) > 1:
+        if self.as_ is not None and len(departments) > 1:
             raise UsageError(
                 "With --as, --department is the department of the one who asks, and he has one. To filter by "
                 'departments, give --filter \'{"department": {"in": ["hr", "it"]}}\'.'
             )
-        principal = Principal(
-            user_id=argument_text(self.as_),
-            roles=_names(self.roles),
-            department=departments[0] if departments else None,
-            groups=_names(self.groups),
-        )
-        return principal, replace(search, department=None)
+        principal = self.principal(departments[0] if departments else None)
+        return principal, search if principal is None else replace(search, department=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActorOptions(AccessOptions):
+    """As whom a command reads and writes that has no other use for a department."""
+
+    department: Annotated[str | None, typer.Option(help="With --as: his department.", rich_help_panel=_PANEL)] = None
+
+    def actor(self) -> Principal | None:
+        """As whom; None: as the owner of the store.
+
+        Raises:
+            UsageError: Roles, groups or a department without anybody who has them, or a name that is none.
+        """
+        if self.as_ is None and self.department is not None:
+            raise UsageError("--department belongs to somebody: say to whom with --as USER.")
+        return self.principal(self.department)
 
 
 def _names(given: str | None) -> tuple[str, ...]:

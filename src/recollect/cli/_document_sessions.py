@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recollect.cli._access import ActorOptions
 from recollect.cli._options import command
 from recollect.cli._session import Session, argument_text
 from recollect.cli._turns import moment_json, moment_words
@@ -39,6 +40,7 @@ def register(app: typer.Typer) -> None:
 
 def _create(
     session: Session,
+    actor: ActorOptions,
     *,
     name: _Name,
     ttl: Annotated[
@@ -60,7 +62,7 @@ def _create(
     from recollect.pipeline.sessions import SessionRAG
 
     with session.pipeline() as rag:
-        sessions = SessionRAG(rag)
+        sessions = SessionRAG(rag, principal=actor.actor())
         given: dict[str, Any] = {
             "max_documents": max_documents,
             "when_full": when_full.value if when_full else None,
@@ -81,12 +83,12 @@ def _create(
     return 0
 
 
-def _renew(session: Session, *, name: _Name) -> int:
+def _renew(session: Session, actor: ActorOptions, *, name: _Name) -> int:
     """Begin the time of a session anew, before it is over."""
     from recollect.pipeline.sessions import SessionRAG
 
     with session.pipeline() as rag:
-        renewed = SessionRAG(rag).renew_session(argument_text(name))
+        renewed = SessionRAG(rag, principal=actor.actor()).renew_session(argument_text(name))
     if session.json:
         session.emit({"session": session_json(renewed)})
     else:
@@ -96,13 +98,17 @@ def _renew(session: Session, *, name: _Name) -> int:
 
 
 def _end(
-    session: Session, *, name: _Name, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
+    session: Session,
+    actor: ActorOptions,
+    *,
+    name: _Name,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> int:
     """End a session and remove its documents, for good."""
     from recollect.pipeline.sessions import SessionRAG
 
     with session.pipeline() as rag:
-        sessions = SessionRAG(rag)
+        sessions = SessionRAG(rag, principal=actor.actor())
         found = sessions.get_session(argument_text(name))
         count = f"{found.document_count:,} document{'' if found.document_count == 1 else 's'}"
         session.confirm(f"Remove the session {found.session_id!r} with its {count} for good?", yes=yes)

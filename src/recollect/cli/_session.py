@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from recollect.config import RAGConfig
+    from recollect.model import Principal
     from recollect.pipeline import RAGPipeline
 
 _PANEL = "Everywhere"
@@ -143,14 +144,15 @@ class Session:
         """The collection that was named on the command line."""
         return None if self._collection is None else self.collection
 
-    def document_ids(self, rag: RAGPipeline, documents: list[str]) -> list[int]:
+    def document_ids(self, rag: RAGPipeline, documents: list[str], principal: Principal | None = None) -> list[int]:
         """The documents that the command line names, by id or by source, in the collection that it names.
 
         Raises:
             NotFoundError: One of them does not exist there.
             UsageError: Several have one of the sources.
         """
-        return rag.resolve_documents([argument_text(one) for one in documents], collection=self.named_collection)
+        named = [argument_text(one) for one in documents]
+        return rag.resolve_documents(named, collection=self.named_collection, principal=principal)
 
     @contextmanager
     def pipeline(self, config: RAGConfig | None = None) -> Iterator[RAGPipeline]:

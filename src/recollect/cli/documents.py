@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recollect.cli._access import AccessOptions, ActorOptions
 from recollect.cli._options import CollectionOption, command
 from recollect.cli._searching import empty_collection
 from recollect.cli._session import Session
@@ -26,15 +27,18 @@ _Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 def _list(
     session: Session,
     collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    access: AccessOptions,
     *,
-    department: Annotated[str | None, typer.Option(help="Only this department.")] = None,
+    department: Annotated[str | None, typer.Option(help="Only this department; with --as, his.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Documents at most.")] = 100,
     after: Annotated[int, typer.Option(min=0, help="Only documents behind this id: the next page.")] = 0,
 ) -> int:
     """List the documents of a collection."""
     with session.pipeline() as rag:
-        found = rag.list_documents(department=department, after=after, limit=limit + 1)
-        warnings = [] if found or after else _why_none(session, rag, department)
+        principal = access.principal(department)
+        wanted = department if principal is None else None
+        found = rag.list_documents(department=wanted, after=after, limit=limit + 1, principal=principal)
+        warnings = [] if found or after or principal else _why_none(session, rag, department)
     page, more = found[:limit], len(found) > limit
     if session.json:
         next_after = page[-1].document_id if more else None
@@ -105,12 +109,13 @@ def _show_list(session: Session, records: list[DocumentRecord], *, nothing: str)
 def _show(
     session: Session,
     collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    actor: ActorOptions,
     *,
     document: Annotated[str, typer.Argument(metavar="ID", help="A document, by id or by source.")],
 ) -> int:
     """Show a document with its text."""
     with session.pipeline() as rag:
-        record = rag.get_document(*session.document_ids(rag, [document]))
+        record = rag.get_document(*session.document_ids(rag, [document], actor.actor()), principal=actor.actor())
     if session.json:
         session.emit(_as_json(record, with_content=True))
         return 0
@@ -135,12 +140,14 @@ def _show(
 def _delete(
     session: Session,
     collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    actor: ActorOptions,
     *,
     documents: _Documents,
 ) -> int:
     """Close documents: they are no longer found, but their history is kept."""
     with session.pipeline() as rag:
-        count = rag.delete_documents(session.document_ids(rag, documents))
+        principal = actor.actor()
+        count = rag.delete_documents(session.document_ids(rag, documents, principal), principal=principal)
     if session.json:
         session.emit({"deleted": count})
     else:
@@ -151,6 +158,7 @@ def _delete(
 def _erase(
     session: Session,
     collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    actor: ActorOptions,
     *,
     documents: _Documents,
     yes: _Yes = False,
@@ -165,7 +173,14 @@ def _erase(
     """
     session.confirm(f"Remove {len(documents):,} document(s) with their history for good?", yes=yes)
     with session.pipeline() as rag:
-        receipt = rag.erase(session.document_ids(rag, documents), actor=whoever(), reason=reason, scrub=scrub)
+        principal = actor.actor()
+        receipt = rag.erase(
+            session.document_ids(rag, documents, principal),
+            actor=whoever(),
+            reason=reason,
+            scrub=scrub,
+            principal=principal,
+        )
     if session.json:
         session.emit(receipt_as_json(receipt))
     else:

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recollect.cli._access import ActorOptions
 from recollect.cli._options import CollectionOption, command
 from recollect.cli._session import Session, argument_text
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
+    from recollect.model import Principal
     from recollect.pipeline import RAGPipeline
     from recollect.store.access import CollectionAccess, DocumentPermissions
 
@@ -37,21 +39,25 @@ _DOCUMENTS_SHOWN = 20
 def _list(
     session: Session,
     collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    actor: ActorOptions,
     *,
     documents: _Documents = None,
 ) -> int:
     """Show who may read documents; without documents, who may do what in the collection."""
     with session.pipeline() as rag:
         if documents:
-            _show_documents(session, rag.permissions_of(session.document_ids(rag, documents)))
+            principal = actor.actor()
+            named = session.document_ids(rag, documents, principal)
+            _show_documents(session, rag.permissions_of(named, principal=principal))
         else:
-            _show_collection(session, rag.collection_access())
+            _show_collection(session, rag.collection_access(principal=actor.actor()))
     return 0
 
 
 def _add(
     session: Session,
     collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    actor: ActorOptions,
     *,
     documents: _Documents = None,
     who: _Who,
@@ -61,8 +67,9 @@ def _add(
 ) -> int:
     """Let somebody read documents, past versions included; it counts from the next search on."""
     with session.pipeline() as rag:
-        target = _target(session, rag, documents, source, default=default)
-        changed = rag.grant([argument_text(one) for one in who], only=only, **target)
+        principal = actor.actor()
+        target = _target(session, rag, documents, source, default=default, principal=principal)
+        changed = rag.grant([argument_text(one) for one in who], only=only, principal=principal, **target)
         _report(session, rag, target, changed)
     return 0
 
@@ -70,6 +77,7 @@ def _add(
 def _remove(
     session: Session,
     collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    actor: ActorOptions,
     *,
     documents: _Documents = None,
     who: _Who,
@@ -78,8 +86,9 @@ def _remove(
 ) -> int:
     """Take grants away; with a ! before it ('!user:bob'), a denial."""
     with session.pipeline() as rag:
-        target = _target(session, rag, documents, source, default=default)
-        changed = rag.revoke([argument_text(one) for one in who], **target)
+        principal = actor.actor()
+        target = _target(session, rag, documents, source, default=default, principal=principal)
+        changed = rag.revoke([argument_text(one) for one in who], principal=principal, **target)
         _report(session, rag, target, changed)
     return 0
 
@@ -87,6 +96,7 @@ def _remove(
 def _deny(
     session: Session,
     collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    actor: ActorOptions,
     *,
     documents: _Documents = None,
     who: _Who,
@@ -95,8 +105,9 @@ def _deny(
 ) -> int:
     """Keep somebody from documents, whatever grants include him; owners of the collection still read them."""
     with session.pipeline() as rag:
-        target = _target(session, rag, documents, source, default=default)
-        changed = rag.deny([argument_text(one) for one in who], **target)
+        principal = actor.actor()
+        target = _target(session, rag, documents, source, default=default, principal=principal)
+        changed = rag.deny([argument_text(one) for one in who], principal=principal, **target)
         _report(session, rag, target, changed)
     return 0
 
@@ -104,6 +115,7 @@ def _deny(
 def _collection(
     session: Session,
     collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    actor: ActorOptions,
     *,
     owner: Annotated[
         list[str] | None, typer.Option(metavar="GRANT", help="Reads everything in it, and writes; repeat for more.")
@@ -117,18 +129,28 @@ def _collection(
 ) -> int:
     """Say who owns, reads and writes a collection. What is given replaces what was; the rest stays."""
     with session.pipeline() as rag:
-        _show_collection(session, rag.set_collection_access(owners=owner, readers=reader, writers=writer))
+        _show_collection(
+            session,
+            rag.set_collection_access(owners=owner, readers=reader, writers=writer, principal=actor.actor()),
+        )
     return 0
 
 
 def _target(
-    session: Session, rag: RAGPipeline, documents: list[str] | None, source: str | None, *, default: bool
+    session: Session,
+    rag: RAGPipeline,
+    documents: list[str] | None,
+    source: str | None,
+    *,
+    default: bool,
+    principal: Principal | None,
 ) -> dict[str, Any]:
     """What a change is about, as the library takes it."""
     if sum((bool(documents), source is not None, default)) != 1:
         raise UsageError("Name documents, or --source NAME, or --default for the collection: one of them.")
     if documents:
-        return {"documents": session.document_ids(rag, documents)}
+        # By their ids: afterwards, somebody in particular may not be able to name them any more.
+        return {"documents": session.document_ids(rag, documents, principal)}
     if source is not None:
         return {"source": argument_text(source), "collection": session.collection}
     return {"collection": session.collection}

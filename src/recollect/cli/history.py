@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recollect.cli._access import ActorOptions
 from recollect.cli._options import CollectionOption, command
 from recollect.cli._receipts import BeforeReceipt, ReceiptLimit, show_receipts
 from recollect.cli._session import Session, argument_text
@@ -47,12 +48,13 @@ def whoever() -> str:
 def _history(
     session: Session,
     collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    actor: ActorOptions,
     *,
     document: _Document,
 ) -> int:
     """List the versions of a document, deleted ones and those that expired included."""
     with session.pipeline() as rag:
-        history = rag.document_history(*session.document_ids(rag, [document]))
+        history = rag.document_history(*session.document_ids(rag, [document], actor.actor()), principal=actor.actor())
     if session.json:
         session.emit(_history_as_json(history))
     else:
@@ -115,6 +117,7 @@ def moment_text(moment: datetime | None) -> str:
 def _diff(
     session: Session,
     collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    actor: ActorOptions,
     *,
     document: _Document,
     from_: Annotated[
@@ -125,8 +128,9 @@ def _diff(
 ) -> int:
     """Show how the text of a document changed from one version to another."""
     with session.pipeline() as rag:
-        (known,) = session.document_ids(rag, [document])
-        diff = rag.document_diff(known, from_version=from_, to_version=to, context_lines=context)
+        principal = actor.actor()
+        (known,) = session.document_ids(rag, [document], principal)
+        diff = rag.document_diff(known, from_version=from_, to_version=to, context_lines=context, principal=principal)
     if session.json:
         session.emit(_diff_as_json(diff))
     else:
@@ -155,6 +159,7 @@ def _show_diff(session: Session, diff: VersionDiff) -> None:
 def _restore(
     session: Session,
     collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    actor: ActorOptions,
     *,
     document: _Document,
     version: Annotated[int, typer.Argument(metavar="VERSION", help="The version, from 1.")],
@@ -164,7 +169,9 @@ def _restore(
     Department, tags and grants stay as they are. The next ingest of an unchanged file leaves it alone.
     """
     with session.pipeline() as rag:
-        written = rag.restore_document(session.document_ids(rag, [document])[0], version, actor=whoever())
+        principal = actor.actor()
+        (known,) = session.document_ids(rag, [document], principal)
+        written = rag.restore_document(known, version, actor=whoever(), principal=principal)
     if session.json:
         session.emit({"document_id": written.document_id, "version": written.version, "status": written.status})
     elif written.status == "unchanged":
@@ -177,6 +184,7 @@ def _restore(
 def _ttl(
     session: Session,
     collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    actor: ActorOptions,
     *,
     document: _Document,
     duration: Annotated[str, typer.Argument(metavar="DURATION", help="From now on, such as 12h or 30d, or never.")],
@@ -184,9 +192,10 @@ def _ttl(
     """Decide how long a document is found from now on."""
     lifetime = None if duration.strip().lower() == "never" else duration
     with session.pipeline() as rag:
-        (known,) = session.document_ids(rag, [document])
-        rag.set_document_ttl(known, lifetime)
-        expires_at = rag.document_history(known).versions[-1].expires_at
+        principal = actor.actor()
+        (known,) = session.document_ids(rag, [document], principal)
+        rag.set_document_ttl(known, lifetime, principal=principal)
+        expires_at = rag.document_history(known, principal=principal).versions[-1].expires_at
     if session.json:
         session.emit({"document": argument_text(document), "expires_at": _iso(expires_at)})
     else:

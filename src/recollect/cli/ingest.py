@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recollect.cli._access import ActorOptions
 from recollect.cli._options import ChunkingOptions, CollectionOption, command
 from recollect.cli._session import Session, argument_text
 from recollect.errors import ConflictError, UsageError
@@ -36,6 +37,7 @@ def _ingest(
     session: Session,
     collection: CollectionOption,  # noqa: ARG001 - the session knows it
     chunking: ChunkingOptions,
+    actor: ActorOptions,
     *,
     paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Folders and files, read recursively.")],
     sync: Annotated[bool, typer.Option("--sync", help="Close documents whose files have disappeared.")] = False,
@@ -76,20 +78,29 @@ def _ingest(
             "With --session, leave out --collection, --grant, --sync and how documents are cut: a session's documents "
             "are its own, and go with it."
         )
+    if actor.as_ is not None and chunking.given:
+        raise UsageError("With --as, leave out how documents are cut: that is the collection's, for its owners to say.")
     config = _configured(session.config, max_file_size=max_file_size, follow_links=follow_links, ttl=ttl)
     permissions = None if grant is None else read_permissions(grant, name="--grant").as_tokens()
     _require_paths(paths)
     with session.pipeline(config) as rag:
-        if in_session is None:
+        principal = actor.actor()
+        if in_session is None and principal is None:
             prepare_collection(rag, session.collection, chunking)
         with WorkBar(session.err, "Ingesting", unit="files") as bar:
             if in_session is not None:
-                report = SessionRAG(rag).ingest_paths_to_session(
+                report = SessionRAG(rag, principal=principal).ingest_paths_to_session(
                     argument_text(in_session), paths, force=force, tags=tag or (), on_progress=bar.ingest
                 )
             else:
                 report = rag.ingest_paths(
-                    paths, sync=sync, force=force, tags=tag or (), permissions=permissions, on_progress=bar.ingest
+                    paths,
+                    sync=sync,
+                    force=force,
+                    tags=tag or (),
+                    permissions=permissions,
+                    on_progress=bar.ingest,
+                    principal=principal,
                 )
     if session.json:
         session.emit(as_json(report))

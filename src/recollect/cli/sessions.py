@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli import _document_sessions
+from recollect.cli._access import ActorOptions
 from recollect.cli._options import command
 from recollect.cli._receipts import BeforeReceipt, ReceiptLimit, show_receipts
 from recollect.cli._session import Session, argument_text
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from recollect.model.audit import AuditRecord
     from recollect.model.document_session import DocumentSession
     from recollect.model.memory import Episode, SessionRecord
-    from recollect.pipeline import RAGPipeline
+    from recollect.pipeline.sessions import SessionRAG
     from recollect.store.documents import DocumentRecord
 
 app = typer.Typer(
@@ -34,6 +35,7 @@ _Name = Annotated[str, typer.Argument(metavar="SESSION", help="Its id.")]
 
 def _list(
     session: Session,
+    actor: ActorOptions,
     *,
     user: Annotated[str | None, typer.Option(help="Only this user's.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most, the latest first.")] = 100,
@@ -43,8 +45,10 @@ def _list(
 
     wanted = None if user is None else argument_text(user)
     with session.pipeline() as rag:
-        found = rag.list_sessions(user=wanted, limit=limit)
-        sessions = [one for one in SessionRAG(rag).list_sessions(limit=limit) if wanted is None or one.owner == wanted]
+        principal = actor.actor()
+        found = rag.list_sessions(user=wanted, limit=limit, principal=principal)
+        own = SessionRAG(rag, principal=principal).list_sessions(limit=limit)
+        sessions = [one for one in own if wanted is None or one.owner == wanted]
     if session.json:
         session.emit(
             {
@@ -65,22 +69,28 @@ def _list(
 
 def _show(
     session: Session,
+    actor: ActorOptions,
     *,
     name: _Name,
     after: Annotated[int, typer.Option(min=0, help="Begin behind this turn.")] = 0,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many turns at most.")] = 100,
 ) -> int:
     """Show what was said in a conversation, and the documents of a session."""
+    from recollect.pipeline.sessions import SessionRAG
+
     wanted = argument_text(name)
     with session.pipeline() as rag:
-        documents = _documents(rag, wanted, limit)
+        principal, user = actor.actor(), actor.as_
+        documents = _documents(SessionRAG(rag, principal=principal), wanted, limit)
         try:
-            record = rag.get_session(wanted)
+            record = rag.get_session(wanted, user=user, principal=principal)
         except NotFoundError:
             if documents is None:
                 raise
             record = None
-        turns = rag.session_turns(wanted, after=after, limit=limit) if record else []
+        turns = []
+        if record is not None:
+            turns = rag.session_turns(wanted, after=after, limit=limit, user=user, principal=principal)
     if session.json:
         shown: dict[str, Any] = {}
         if record is not None:
@@ -97,11 +107,8 @@ def _show(
     return 0
 
 
-def _documents(rag: RAGPipeline, name: str, limit: int) -> tuple[DocumentSession, list[DocumentRecord]] | None:
+def _documents(sessions: SessionRAG, name: str, limit: int) -> tuple[DocumentSession, list[DocumentRecord]] | None:
     """The session of that id and what it holds, nothing where it has expired; None: there is none."""
-    from recollect.pipeline.sessions import SessionRAG
-
-    sessions = SessionRAG(rag)
     try:
         found = sessions.get_session(name)
     except NotFoundError:
@@ -132,14 +139,19 @@ def _show_turns(session: Session, record: SessionRecord, turns: list[Episode], *
 
 
 def _delete(
-    session: Session, *, name: _Name, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
+    session: Session,
+    actor: ActorOptions,
+    *,
+    name: _Name,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> int:
     """Remove a conversation with everything that was made of it, for good."""
     wanted = argument_text(name)
     with session.pipeline() as rag:
-        record = rag.get_session(wanted)
+        whose: dict[str, Any] = {"user": actor.as_, "principal": actor.actor()}
+        record = rag.get_session(wanted, **whose)
         session.confirm(f"Remove {record.name!r} with its {record.turn_count:,} turns for good?", yes=yes)
-        turns = rag.delete_session(record.name, actor=whoever())
+        turns = rag.delete_session(record.name, actor=whoever(), **whose)
     if session.json:
         session.emit({"deleted": record.name, "turns": turns})
     else:
@@ -149,6 +161,7 @@ def _delete(
 
 def _forget(
     session: Session,
+    actor: ActorOptions,
     *,
     name: _Name,
     positions: Annotated[list[int], typer.Argument(metavar="TURN…", help="Their numbers, as sessions show has them.")],
@@ -157,10 +170,11 @@ def _forget(
     """Remove turns of a conversation with everything that was made of them, for good."""
     wanted = argument_text(name)
     with session.pipeline() as rag:
-        record = rag.get_session(wanted)
+        whose: dict[str, Any] = {"user": actor.as_, "principal": actor.actor()}
+        record = rag.get_session(wanted, **whose)
         turns = "1 turn" if len(set(positions)) == 1 else f"{len(set(positions)):,} turns"
         session.confirm(f"Remove {turns} of {record.name!r} for good?", yes=yes)
-        count = rag.forget_turns(record.name, positions, actor=whoever())
+        count = rag.forget_turns(record.name, positions, actor=whoever(), **whose)
     if session.json:
         session.emit({"session": record.name, "removed": count})
     else:

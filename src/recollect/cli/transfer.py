@@ -11,6 +11,7 @@ from typing import IO, Annotated
 
 import typer
 
+from recollect.cli._access import ActorOptions
 from recollect.cli._options import ChunkingOptions, CollectionOption, command
 from recollect.cli._session import Session
 from recollect.cli.ingest import as_json, prepare_collection, show_report
@@ -30,6 +31,7 @@ def _import(
     session: Session,
     collection: CollectionOption,  # noqa: ARG001 - the session knows it
     chunking: ChunkingOptions,
+    actor: ActorOptions,
     *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON Lines: one document, or one chunk, a line.")],
     force: Annotated[bool, typer.Option("--force", help="Store every document anew, changed or not.")] = False,
@@ -42,9 +44,13 @@ def _import(
     from recollect.cli._progress import WorkBar
 
     with session.pipeline() as rag:
-        prepare_collection(rag, session.collection, chunking)
+        principal = actor.actor()
+        if principal is None:
+            prepare_collection(rag, session.collection, chunking)
+        elif chunking.given:
+            raise UsageError("With --as, leave out how documents are cut: that is for the collection's owners to say.")
         with WorkBar(session.err, "Importing", unit="documents") as bar:
-            report = rag.import_file(file, force=force, on_progress=bar.ingest)
+            report = rag.import_file(file, force=force, on_progress=bar.ingest, principal=principal)
     if session.json:
         session.emit(as_json(report))
     else:
@@ -55,6 +61,7 @@ def _import(
 def _export(
     session: Session,
     collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    actor: ActorOptions,
     *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write; - for standard output.")],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
@@ -64,7 +71,7 @@ def _export(
         raise UsageError("With --json the report stands on standard output: name a file to export to.")
     documents = 0
     with session.pipeline() as rag, writing(file, overwrite=overwrite) as target:
-        for line in rag.export_lines():
+        for line in rag.export_lines(principal=actor.actor()):
             target.write(line)
             documents += 1
     if session.json:

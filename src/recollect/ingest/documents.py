@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads
@@ -30,7 +31,7 @@ class BatchWriter:
         preparer: Embeds.
         collections: Knows the collection's reference length and statistics.
         writer: Stores.
-        scope: The tenant.
+        scope: The tenant, and who stores.
         collection: Where the documents go.
     """
 
@@ -47,6 +48,8 @@ class BatchWriter:
         self._collections = collections
         self._writer = writer
         self._scope = scope
+        # Statistics are the whole collection's, whoever writes.
+        self._everything = replace(scope, principal=None)
         self._collection = collection
         self._reference_length = collection.reference_length
         self._unsettled = False
@@ -73,15 +76,15 @@ class BatchWriter:
 
     def refresh_statistics(self) -> None:
         """Recount the lexical statistics where enough has changed to matter."""
-        now = self._collections.get(self._scope, self._collection.name)
+        now = self._collections.get(self._everything, self._collection.name)
         if now.stats_pending and (
             now.chunk_count <= _SMALL_COLLECTION_CHUNKS or now.stats_pending >= _STALE_SHARE * now.stats_chunks
         ):
-            self._collections.refresh_term_stats(self._scope, now)
+            self._collections.refresh_term_stats(self._everything, now)
 
     def statistics_lag_far(self) -> bool:
         """Whether a search during a long ingest would go by statistics of a much smaller collection."""
-        now = self._collections.get(self._scope, self._collection.name)
+        now = self._collections.get(self._everything, self._collection.name)
         return now.stats_pending > max(_SMALL_COLLECTION_CHUNKS, now.stats_chunks)
 
 

@@ -187,17 +187,23 @@ class Administration:
         places = [place for place in store.collections.list_all(scope) if wanted in {place.name, "*"}]
         return hints(named, store.documents.filterable(scope, places)) if places else []
 
-    def delete_documents(self, documents: Sequence[int | str], *, tenant_id: int | None = None) -> int:
+    def delete_documents(
+        self, documents: Sequence[int | str], *, tenant_id: int | None = None, principal: Principal | None = None
+    ) -> int:
         """Close documents: searches of the present no longer find them, their history stays.
+
+        With a ``principal``, documents of his own in a collection that he may write to, or of one that he owns.
 
         Returns:
             How many were current.
 
         Raises:
             NotFoundError: One of them does not exist; then none is closed.
+            PermissionDeniedError: One of them is not the principal's to change; then none is closed.
         """
-        ids = [self._parts.store.documents.resolve(self._parts.scope_of(tenant_id), document) for document in documents]
-        return self._parts.store.writer.close(self._parts.scope_of(tenant_id), ids)
+        scope = self._parts.scope(tenant_id, principal=principal)
+        ids = [self._parts.store.documents.resolve(scope, document) for document in documents]
+        return self._parts.store.writer.close(scope, ids)
 
     # The store as a whole
 

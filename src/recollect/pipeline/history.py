@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from recollect.errors import NotFoundError, UsageError
+from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
 from recollect.model.history import CleanupReport, VersionDiff
 from recollect.model.time import read_duration
 from recollect.pipeline.parts import Parts
@@ -100,7 +101,13 @@ class History:
         )
 
     def restore_document(
-        self, document: int | str, version: int, *, actor: str = LIBRARY, tenant_id: int | None = None
+        self,
+        document: int | str,
+        version: int,
+        *,
+        actor: str = LIBRARY,
+        tenant_id: int | None = None,
+        principal: Principal | None = None,
     ) -> WrittenDocument:
         """Make what an old version said the newest version; the versions between stay in the history.
 
@@ -112,27 +119,39 @@ class History:
             version: Which one, from 1.
             actor: Who asks, for the audit.
             tenant_id: Whose; None: the default tenant's.
+            principal: Who asks: it must be a document of his own, or of a collection that he owns, and he must be
+                allowed to read both the document and the version; None: the owner of the store.
 
         Raises:
             NotFoundError: There is no such document or version.
+            PermissionDeniedError: It is not the principal's to change.
         """
-        scope = self._parts.scope_of(tenant_id)
+        scope = self._parts.scope(tenant_id, principal=principal)
         document_id = self._parts.store.documents.resolve(scope, document)
         return self._parts.store.history.restore(scope, document_id, version, actor=actor)
 
-    def set_document_ttl(self, document: int | str, ttl: Duration | None, *, tenant_id: int | None = None) -> None:
+    def set_document_ttl(
+        self,
+        document: int | str,
+        ttl: Duration | None,
+        *,
+        tenant_id: int | None = None,
+        principal: Principal | None = None,
+    ) -> None:
         """Decide how long a document is found from now on.
 
         Args:
             document: By id or by source.
             ttl: So long from now; None: it never expires.
             tenant_id: Whose; None: the default tenant's.
+            principal: Who asks: it must be his to change; None: the owner of the store.
 
         Raises:
             NotFoundError: There is no such document, or it is deleted.
             UsageError: ``ttl`` is no length of time.
+            PermissionDeniedError: It is not the principal's to change.
         """
-        scope = self._parts.scope_of(tenant_id)
+        scope = self._parts.scope(tenant_id, principal=principal)
         lifetime = None if ttl is None else read_duration(ttl, name="ttl")
         document_id = self._parts.store.documents.resolve(scope, document)
         if not self._parts.store.expiry.set_lifetime(scope, document_id, lifetime):
@@ -146,6 +165,7 @@ class History:
         reason: str | None = None,
         scrub: bool = False,
         tenant_id: int | None = None,
+        principal: Principal | None = None,
     ) -> ErasureReceipt:
         """Remove documents physically, with every version, and prove it.
 
@@ -159,13 +179,19 @@ class History:
             reason: Why, for the receipt; None: nothing is said.
             scrub: Take it out of the database's files too, as `scrub` does, and look for it in them.
             tenant_id: Whose; None: the default tenant's.
+            principal: Who asks: they must be his to change. Of others' conversations and sessions nothing goes, and his
+                receipt tells of the documents alone; the audit's is whole. None: the owner of the store.
 
         Raises:
             NotFoundError: One of them does not exist; then none is erased.
+            PermissionDeniedError: One of them is not the principal's to change; then none is erased.
             UsageError: A conversation that quotes them was embedded with another model than the configured one.
         """
-        scope, store = self._parts.scope_of(tenant_id), self._parts.store
+        scope, store = self._parts.scope(tenant_id, principal=principal), self._parts.store
         ids = [store.documents.resolve(scope, document) for document in documents]
+        store.documents.require_changeable(scope, ids)
+        if scrub and scope.principal is not None:
+            raise PermissionDeniedError("To scrub the whole store is for its owner: leave --scrub out.")
         # Before the documents: interrupted here, the same call finds what is left to do.
         quotes = store.quotes.of_documents(scope, ids)
         turns = sum(
@@ -176,11 +202,12 @@ class History:
         def finish() -> None:
             self._parts.searcher.forget()
             # The statistics of terms still count the erased words.
-            for place in store.collections.list_all(scope):
+            everything = replace(scope, principal=None)
+            for place in store.collections.list_all(everything):
                 if place.stats_pending:
-                    store.collections.refresh_term_stats(scope, place)
+                    store.collections.refresh_term_stats(everything, place)
 
-        return store.erasure.erase(
+        receipt = store.erasure.erase(
             scope,
             ids,
             actor=actor,
@@ -189,6 +216,7 @@ class History:
             finish=finish,
             scrubber=store.scrubber if scrub else None,
         )
+        return receipt if scope.principal is None else _of_documents_alone(receipt)
 
     def scrub(self, *, look_for: Sequence[str] = (), actor: str = LIBRARY, tenant_id: int | None = None) -> ScrubReport:
         """Take what was erased out of the database's files, where its bytes stay until they are written over.
@@ -285,6 +313,17 @@ class History:
             tenant_id=tenant_id,
             principal=principal,
         )
+
+
+def _of_documents_alone(receipt: ErasureReceipt) -> ErasureReceipt:
+    """A receipt without what tells whether others hold, or have said, the same."""
+    return replace(
+        receipt,
+        documents=tuple(replace(one, hashes=()) for one in receipt.documents),
+        counts={"documents": receipt.counts["documents"]},
+        copies=(),
+        probe=replace(receipt.probe, phrases=0, hashes=0, places=0, found={}),
+    )
 
 
 def _listed(numbers: Sequence[int]) -> str:

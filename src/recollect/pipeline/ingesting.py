@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,7 @@ def ingest_documents_into(
         collection=place,
         force=force,
     )
-    index_if_due(parts, scope, place)
+    index_if_due(parts, replace(scope, principal=None), place)
     return results
 
 
@@ -75,7 +76,7 @@ def ingest_paths_into(
         on_progress=on_progress,
     )
     report = run.run([Path(path) for path in paths], sync=sync)
-    index_if_due(parts, scope, place, on_progress=on_progress)
+    index_if_due(parts, replace(scope, principal=None), place, on_progress=on_progress)
     return report
 
 

@@ -378,8 +378,9 @@ class Parts:
                 f"{self.embedder.model_name!r} is configured. Configure that model ([rag.embedding]) or choose another "
                 "collection (--collection)."
             )
-        # The cache outlives collections: of a session nothing is to be left.
-        cached = self._config.embedding.cache and not place.hidden
+        # The cache outlives collections: of a session nothing is to be left. And it is faster for texts that are in the
+        # store already: somebody in particular must not measure which ones those are.
+        cached = self._config.embedding.cache and not place.hidden and scope.principal is None
         embedder = self._cached(scope) if cached else self.embedder
         chunking = dict(place.chunking)
         return Preparer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from recollect.errors import NotFoundError, UsageError
@@ -37,6 +38,7 @@ class Permitting:
         collection: str | None = None,
         only: bool = False,
         tenant_id: int | None = None,
+        principal: Principal | None = None,
     ) -> int:
         """Let somebody read documents, past versions included.
 
@@ -49,18 +51,20 @@ class Permitting:
                 ``source``: where that is; None: the configured one.
             only: Take away every other grant; denials stay.
             tenant_id: Whose documents; None: the default tenant's.
+            principal: Who says so: documents must be his to change, and a collection his. None: the owner of the store.
 
         Returns:
             How many documents have other permissions now; a collection's default counts as one.
 
         Raises:
             UsageError: A grant is none, or it is not said what for.
+            PermissionDeniedError: It is not the principal's to say; then nothing is changed.
             NotFoundError: A document, a source or the collection does not exist; then nothing is changed.
         """
         from recollect.store.access import PermissionChange
 
         change = PermissionChange(add=read_permissions(grants, name="grants"), only=only)
-        return self._change(change, documents, source, collection, tenant_id)
+        return self._change(self._parts.scope(tenant_id, principal=principal), change, documents, source, collection)
 
     def deny(
         self,
@@ -70,6 +74,7 @@ class Permitting:
         source: str | None = None,
         collection: str | None = None,
         tenant_id: int | None = None,
+        principal: Principal | None = None,
     ) -> int:
         """Keep somebody from documents, whatever grants include him; only the collection's owners still read them.
 
@@ -80,7 +85,7 @@ class Permitting:
         texts = denials.split(",") if isinstance(denials, str) else denials
         tokens = tuple(sorted({read_token(text, name="denials") for text in texts}))
         change = PermissionChange(add=Permissions(grants=(), denials=tokens))
-        return self._change(change, documents, source, collection, tenant_id)
+        return self._change(self._parts.scope(tenant_id, principal=principal), change, documents, source, collection)
 
     def revoke(
         self,
@@ -90,31 +95,40 @@ class Permitting:
         source: str | None = None,
         collection: str | None = None,
         tenant_id: int | None = None,
+        principal: Principal | None = None,
     ) -> int:
         """Take grants away, and denials where they have a ``!`` before them; the arguments are those of `grant`."""
         from recollect.store.access import PermissionChange
 
         change = PermissionChange(remove=read_permissions(grants, name="grants"))
-        return self._change(change, documents, source, collection, tenant_id)
+        return self._change(self._parts.scope(tenant_id, principal=principal), change, documents, source, collection)
 
     def permissions_of(
-        self, documents: Sequence[int | str] | int | str, *, tenant_id: int | None = None
+        self,
+        documents: Sequence[int | str] | int | str,
+        *,
+        tenant_id: int | None = None,
+        principal: Principal | None = None,
     ) -> list[DocumentPermissions]:
-        """Who may read documents, by their id.
+        """Who may read documents, by their id; with a ``principal``, documents that are his to change.
 
         Raises:
             NotFoundError: One of them does not exist.
+            PermissionDeniedError: One of them is not the principal's to change.
         """
-        scope = self._parts.scope_of(tenant_id)
+        scope = self._parts.scope(tenant_id, principal=principal)
         return self._parts.store.access.of_documents(scope, self._resolved(scope, documents))
 
-    def collection_access(self, collection: str | None = None, *, tenant_id: int | None = None) -> CollectionAccess:
-        """Who owns, reads and writes a collection, and the default of its documents.
+    def collection_access(
+        self, collection: str | None = None, *, tenant_id: int | None = None, principal: Principal | None = None
+    ) -> CollectionAccess:
+        """Who owns, reads and writes a collection, and the default of its documents; a ``principal`` must own it.
 
         Raises:
             NotFoundError: There is no such collection.
+            PermissionDeniedError: The principal does not own it.
         """
-        scope = self._parts.scope_of(tenant_id)
+        scope = self._parts.scope(tenant_id, principal=principal)
         place = self._parts.store.collections.get(scope, collection or self.config.collection)
         return self._parts.store.access.of_collection(scope, place)
 
@@ -126,6 +140,7 @@ class Permitting:
         readers: Sequence[str] | None = None,
         writers: Sequence[str] | None = None,
         tenant_id: int | None = None,
+        principal: Principal | None = None,
     ) -> CollectionAccess:
         """Say who owns, reads and writes a collection. For whoever neither owns nor reads it, it does not exist.
 
@@ -133,14 +148,16 @@ class Permitting:
             collection: By name; None: the configured one.
             owners: Grants, such as ``("user:ann",)``; they read everything in it, and write. None: as they are.
             readers: Likewise; ``("*",)`` at first.
-            writers: Likewise; ``("*",)`` at first.
+            writers: Likewise; nobody at first. They store documents, and change those that they have stored.
             tenant_id: Whose; None: the default tenant's.
+            principal: Who says so: one of its owners; None: the owner of the store.
 
         Raises:
             NotFoundError: There is no such collection.
             UsageError: A grant is none.
+            PermissionDeniedError: The principal does not own it.
         """
-        scope = self._parts.scope_of(tenant_id)
+        scope = self._parts.scope(tenant_id, principal=principal)
         place = self._parts.store.collections.get(scope, collection or self.config.collection)
         self._parts.store.access.set_collection(
             scope,
@@ -149,7 +166,8 @@ class Permitting:
             readers=_tokens("readers", readers),
             writers=_tokens("writers", writers),
         )
-        return self._parts.store.access.of_collection(scope, place)
+        # Whoever gives the collection away is told what he made of it all the same.
+        return self._parts.store.access.of_collection(replace(scope, principal=None), place)
 
     def augment_context(
         self,
@@ -198,13 +216,13 @@ class Permitting:
 
     def _change(
         self,
+        scope: Scope,
         change: PermissionChange,
         documents: Sequence[int | str] | int | str,
         source: str | None,
         collection: str | None,
-        tenant_id: int | None,
     ) -> int:
-        scope, access = self._parts.scope_of(tenant_id), self._parts.store.access
+        access = self._parts.store.access
         ids = self._resolved(scope, documents)
         if ids and (source is not None or collection is not None):
             raise UsageError("Documents, or a source, or a collection: say for one of them who may read.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from recollect.config import DEFAULT_COLLECTION, RAGConfig
 from recollect.errors import NotFoundError
-from recollect.model import Answer, Document, Principal, RetrievalOptions, RetrievedContext, SearchReply
+from recollect.model import Answer, Document, Principal, RetrievalOptions, RetrievedContext, Scope, SearchReply
 from recollect.model.principal import read_permissions
 from recollect.pipeline.administration import Administration
 from recollect.pipeline.auditing import Auditing
@@ -112,6 +112,8 @@ class RAGPipeline(Administration, Permitting, Tenancy, Conversations, SemanticMe
         """Store a document: cut, embedded, indexed, and findable when this returns.
 
         A document of the same ``source`` becomes a new version, and the old one is closed; an equal one is left alone.
+        A writer meets his own documents, an owner of the collection the collection's: what others have stored under
+        the same source stays beside it.
 
         Args:
             document: The document, or its text.
@@ -137,8 +139,8 @@ class RAGPipeline(Administration, Permitting, Tenancy, Conversations, SemanticMe
         principal: Principal | None = None,
     ) -> list[IngestResult]:
         """Store documents, as `ingest` does each, in batches that are transactions; any number, from any iterable."""
-        scope = self._parts.scope_of(tenant_id)
-        place = self._writable(collection, tenant_id, principal)
+        scope = self._parts.scope(tenant_id, principal=principal)
+        place = self._writable(scope, collection)
         return ingest_documents_into(self._parts, scope, place, documents, force=force)
 
     def ingest_paths(
@@ -178,8 +180,8 @@ class RAGPipeline(Administration, Permitting, Tenancy, Conversations, SemanticMe
             NotFoundError: A path does not exist.
             ProviderError: The embedding model failed.
         """
-        scope = self._parts.scope_of(tenant_id)
-        place = self._writable(collection, tenant_id, principal)
+        scope = self._parts.scope(tenant_id, principal=principal)
+        place = self._writable(scope, collection)
         return ingest_paths_into(
             self._parts,
             scope,
@@ -223,8 +225,8 @@ class RAGPipeline(Administration, Permitting, Tenancy, Conversations, SemanticMe
         """
         from recollect.ingest.transfer import Importer
 
-        scope = self._parts.scope_of(tenant_id)
-        place = self._writable(collection, tenant_id, principal)
+        scope = self._parts.scope(tenant_id, principal=principal)
+        place = self._writable(scope, collection)
         preparer = self._parts.preparer(scope, place)
         importer = Importer(
             scope=scope,
@@ -235,7 +237,7 @@ class RAGPipeline(Administration, Permitting, Tenancy, Conversations, SemanticMe
             on_progress=on_progress,
         )
         report = importer.run(Path(path), force=force)
-        index_if_due(self._parts, scope, place, on_progress=on_progress)
+        index_if_due(self._parts, replace(scope, principal=None), place, on_progress=on_progress)
         return report
 
     def export_lines(
@@ -254,14 +256,12 @@ class RAGPipeline(Administration, Permitting, Tenancy, Conversations, SemanticMe
         place = self.store.collections.get(scope, collection or self.config.collection)
         return map(to_line, self.store.exports.documents(scope, place))
 
-    def _writable(self, collection: str | None, tenant_id: int | None, principal: Principal | None) -> Collection:
-        """The collection that somebody stores documents in, made where it is missing."""
-        scope = self._parts.scope(tenant_id, principal=principal)
-        if scope.principal is None:
-            return self.ensure_collection(collection, tenant_id)
-        place = self.store.collections.get(scope, collection or self.config.collection)
-        self.store.collections.require_writer(scope, place)
-        return self.ensure_collection(place.name, tenant_id)
+    def _writable(self, scope: Scope, collection: str | None) -> Collection:
+        """The collection that somebody stores documents in; the unrestricted caller makes it where it is missing."""
+        if scope.principal is not None:
+            place = self.store.collections.get(scope, collection or self.config.collection)
+            self.store.collections.require_writer(scope, place)
+        return self.ensure_collection(collection, scope.tenant_id)
 
     # Search and answers
 

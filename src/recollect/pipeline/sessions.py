@@ -306,7 +306,7 @@ class SessionRAG:
         """The scope and the collection that a session is written in."""
         with self._read(session_id) as (scope, place):
             self._parts.store.collections.require_writer(scope, place)
-            yield replace(scope, principal=None, ranked_for=None), place
+            yield replace(scope, ranked_for=None), place
 
     @contextmanager
     def _read(self, session_id: str, as_of: Moment | None = None) -> Iterator[tuple[Scope, Collection]]:

@@ -6,15 +6,16 @@ Everyone takes locks in one order: documents by URI, then lists by number, then 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, LiteralString
 
-from recollect.errors import NotFoundError
+from recollect.errors import NotFoundError, PermissionDeniedError
 from recollect.model import Scope
-from recollect.model.principal import Permissions, read_permissions
+from recollect.model.principal import Permissions, Principal, read_permissions
 from recollect.store.closing import lock_documents
 from recollect.store.collections import Collection
 from recollect.store.database import Connection, Database, rows
+from recollect.store.rights import access_params, may_read, require_changeable
 from recollect.store.sql import queries
 
 _SQL = queries("access")
@@ -96,8 +97,11 @@ class AccessRepository:
 
         Raises:
             NotFoundError: It was deleted meanwhile.
+            PermissionDeniedError: The scope's principal does not own it.
         """
         with self._database.transaction(scope) as connection:
+            if scope.principal is not None:
+                self._hold(connection, scope, collection)
             found = rows(connection, _SQL["of_collection"], _of(scope, collection))
         if not found:
             raise _deleted(collection)
@@ -126,6 +130,7 @@ class AccessRepository:
 
         Raises:
             NotFoundError: It was deleted meanwhile.
+            PermissionDeniedError: The scope's principal does not own it.
         """
         params = _of(scope, collection)
         for name, tokens in (("owners", owners), ("readers", readers), ("writers", writers)):
@@ -140,6 +145,7 @@ class AccessRepository:
 
         Raises:
             NotFoundError: It was deleted meanwhile.
+            PermissionDeniedError: The scope's principal does not own it.
         """
         params = _of(scope, collection)
         with self._database.transaction(scope) as connection:
@@ -153,9 +159,15 @@ class AccessRepository:
         return after
 
     def of_documents(self, scope: Scope, document_ids: Sequence[int]) -> list[DocumentPermissions]:
-        """Who may read documents, by their id; those that do not exist are left out."""
+        """Who may read documents, by their id; those that do not exist are left out.
+
+        Raises:
+            NotFoundError: The scope's principal may not read one of them.
+            PermissionDeniedError: He may not change one of them.
+        """
         params = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
         with self._database.transaction(scope) as connection:
+            require_changeable(connection, scope, document_ids)
             found = rows(connection, _SQL["of_documents"], params)
         return [
             DocumentPermissions(
@@ -169,10 +181,19 @@ class AccessRepository:
         ]
 
     def documents_of_source(self, scope: Scope, collection: Collection, name: str) -> list[int]:
-        """Every document, current or closed, that came from a source of that name: a folder, a domain."""
+        """Every document, current or closed, that came from a source of that name: a folder, a domain.
+
+        With a principal, those that he may change.
+        """
         params = {**_of(scope, collection), "name": name.replace("\0", "")}
+        query: LiteralString = _SQL["documents_of_source"]
+        if scope.principal is not None:
+            query, params = (
+                f"{query} AND {_SQL['may_change']} AND {may_read(scope)}",
+                {**params, **access_params(scope)},
+            )
         with self._database.transaction(scope) as connection:
-            return [row[0] for row in rows(connection, _SQL["documents_of_source"], params)]
+            return sorted(row[0] for row in rows(connection, query, params))
 
     def change(self, scope: Scope, document_ids: Sequence[int], change: PermissionChange) -> int:
         """Change who may read documents, their past included.
@@ -182,6 +203,10 @@ class AccessRepository:
 
         Returns:
             How many documents have other permissions now.
+
+        Raises:
+            NotFoundError: The scope's principal may not read one of them.
+            PermissionDeniedError: He may not change one of them.
         """
         changed = 0
         with self._database.transaction(scope) as connection:
@@ -205,8 +230,15 @@ class AccessRepository:
 
     @staticmethod
     def _hold(connection: Connection, scope: Scope, collection: Collection) -> None:
-        if not rows(connection, _SQL["hold_collection"], _of(scope, collection)):
+        tokens = None if scope.principal is None else list(scope.principal.tokens)
+        held = rows(connection, _SQL["hold_collection"], {**_of(scope, collection), "tokens": tokens})
+        if not held:
             raise _deleted(collection)
+        if not held[0][0]:
+            raise PermissionDeniedError(
+                f"Only the owners of the collection {collection.name!r} know and say who may do what in it: ask one of "
+                "them."
+            )
 
 
 def assign_lists(
@@ -216,28 +248,46 @@ def assign_lists(
 
     Args:
         connection: In that transaction.
-        scope: Whose documents.
+        scope: Whose documents; its principal, where there is one, owns them and may read what he stores.
         collection: Where they are.
         given: By document id what it is given (`recollect.model.Document.permissions`); None: what it has.
 
     Returns:
         The number of its list by document id.
+
+    Raises:
+        PermissionDeniedError: A denial would keep the principal from what he stores.
     """
     params = {"tenant_id": scope.tenant_id, "document_ids": list(given)}
     assigned: dict[int, int] = {}
     for document_id, access_id, grants, denials in rows(connection, _SQL["lists_of_documents"], params):
         assigned[document_id] = access_id
         wanted = given[document_id]
-        if wanted is None:
-            continue
-        told, old = read_permissions(wanted), _permissions(grants or (), denials or ())
-        # Who was shut out by hand stays out, whatever a new file says.
-        denials = tuple(sorted({*told.denials, *old.denials}))
-        new = Permissions(grants=told.grants or old.grants, denials=denials)
-        if access_id == 0 or new != old:
+        old = _permissions(grants or (), denials or ())
+        new = _readable_by(scope.principal, old if wanted is None else _told(read_permissions(wanted), old))
+        if new != old or (access_id == 0 and wanted is not None):
             assigned[document_id] = _list_of(connection, scope, collection.collection_id, new)
             _move(connection, scope, [document_id], assigned[document_id])
     return assigned
+
+
+def _told(told: Permissions, old: Permissions) -> Permissions:
+    # Who was shut out by hand stays out, whatever a new file says.
+    denials = tuple(sorted({*told.denials, *old.denials}))
+    return Permissions(grants=told.grants or old.grants, denials=denials)
+
+
+def _readable_by(writer: Principal | None, permissions: Permissions) -> Permissions:
+    """Permissions that include whoever stores the document: otherwise it would not be his to replace."""
+    if writer is None:
+        return permissions
+    if not set(writer.tokens).isdisjoint(permissions.denials):
+        raise PermissionDeniedError(
+            "You could not read what you store: a denial keeps you from it, of the collection or among those given."
+        )
+    if not set(writer.tokens).isdisjoint(permissions.grants):
+        return permissions
+    return replace(permissions, grants=tuple(sorted({*permissions.grants, f"user:{writer.user_id}"})))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from recollect.model import Scope
 from recollect.store.database import Connection, rows
+from recollect.store.rights import require_changeable
 from recollect.store.sql import queries
 
 _SQL = queries("writer")
@@ -21,10 +22,16 @@ def moment_of_change(connection: Connection, scope: Scope, document_ids: Sequenc
 
 
 def lock_documents(connection: Connection, scope: Scope, document_ids: Sequence[int]) -> None:
-    """Take the locks of a change of documents in the order of every writer: their collections, then they by URI."""
+    """Take the locks of a change of documents in the order of every writer: their collections, then they by URI.
+
+    Raises:
+        NotFoundError: The scope's principal may not read one of them.
+        PermissionDeniedError: He may not change one of them.
+    """
     params = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
-    connection.execute(_SQL["hold_collections_of"], params)
+    connection.execute(_SQL["hold_collections_of" if scope.principal is None else "hold_rights_of"], params)
     connection.execute(_SQL["lock_documents_by_id"], params)
+    require_changeable(connection, scope, document_ids)
 
 
 def close_documents(connection: Connection, scope: Scope, document_ids: Sequence[int]) -> list[tuple[int, int]]:

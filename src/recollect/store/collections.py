@@ -10,12 +10,12 @@ from typing import Any
 from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
-from recollect.errors import ConflictError, NotFoundError, PermissionDeniedError, UsageError
+from recollect.errors import ConflictError, NotFoundError, UsageError
 from recollect.model import DEFAULT_TENANT_ID, Scope
 from recollect.store.database import Database, rows
 from recollect.store.dense_index import drop_index
 from recollect.store.history_index import drop_history_indexes
-from recollect.store.rights import RightsResolver
+from recollect.store.rights import RightsResolver, not_a_writer
 from recollect.store.sql import queries
 
 _SQL = queries("collections")
@@ -122,11 +122,19 @@ class CollectionRepository:
         with self._database.transaction(scope) as connection:
             found = [_collection(row) for row in rows(connection, _SQL["list_all"], params)]
         seen = [place for place in (self._seen(scope, one) for one in found) if place is not None]
-        # Statistics count what is not his to read as well.
+        # Statistics count what is not his to read as well, and revisions its changes.
         return [
             place
             if place.access_ids is None
-            else replace(place, stats_chunks=0, stats_terms=0, stats_pending=0, reference_length=None)
+            else replace(
+                place,
+                revision=0,
+                stats_chunks=0,
+                stats_terms=0,
+                stats_pending=0,
+                reference_length=None,
+                indexed=False,
+            )
             for place in seen
         ]
 
@@ -137,10 +145,7 @@ class CollectionRepository:
             PermissionDeniedError: He is neither an owner nor a writer of it.
         """
         if not self._rights.rights(scope, collection.collection_id, collection.revision).writes:
-            raise PermissionDeniedError(
-                f"You may not change what is in the collection {collection.name!r}: ask one of its owners to make you "
-                "a writer of it."
-            )
+            raise not_a_writer(collection.name)
 
     def _seen(self, scope: Scope, place: Collection) -> Collection | None:
         if scope.principal is None:

@@ -11,7 +11,7 @@ from recollect.errors import NotFoundError, UsageError
 from recollect.model import Scope
 from recollect.store.collections import Collection
 from recollect.store.database import Database, rows
-from recollect.store.rights import access_params, may_read
+from recollect.store.rights import access_params, may_read, met, require_changeable
 from recollect.store.sql import queries
 
 _SQL = queries("documents")
@@ -99,6 +99,8 @@ class DocumentRepository:
     def adopt_inner_sources(self, scope: Scope, collection: Collection, source: Source) -> int:
         """Move the documents of directories inside a directory to it, so that it does not meet them as strangers.
 
+        Others' documents, which an ingest of the scope's principal does not meet, stay where they are.
+
         Returns:
             How many documents moved; they keep their ids and versions.
         """
@@ -107,10 +109,12 @@ class DocumentRepository:
             "collection_id": collection.collection_id,
             "source_id": source.source_id,
             "name": source.name.rstrip("/"),
+            **access_params(scope),
         }
         with self._database.transaction(scope) as connection:
             connection.execute(_SQL["hold_collection"], params)
-            connection.execute(_SQL["lock_inner_documents"], params)
+            inner: LiteralString = f"{_SQL['lock_inner_documents']} AND {met(scope)} {_SQL['in_order']}"
+            params["document_ids"] = [row[0] for row in rows(connection, inner, params)]
             moved = [row[0] for row in rows(connection, _SQL["adopt_documents"], params)]
             if moved:
                 connection.execute(_SQL["adopt_versions"], {**params, "document_ids": moved})
@@ -119,48 +123,66 @@ class DocumentRepository:
     def sources_named(
         self, scope: Scope, collection: Collection, names: Sequence[str], source_type: SourceType
     ) -> list[Source]:
-        """The sources of a type that bear one of these names."""
+        """The sources of a type that bear one of these names and hold a document that an ingest meets."""
         params = {
             "tenant_id": scope.tenant_id,
             "collection_id": collection.collection_id,
             "names": list(names),
             "type": source_type,
+            **access_params(scope),
         }
+        own: LiteralString = f"{_SQL['meets']} AND {met(scope)})"
+        if scope.principal is None:
+            own = f"({own} OR {_SQL['empty']})"
         with self._database.transaction(scope) as connection:
-            return [Source(*row) for row in rows(connection, _SQL["sources_named"], params)]
+            return [Source(*row) for row in rows(connection, f"{_SQL['sources_named']} AND {own}", params)]
 
     def stamps(self, scope: Scope, source: Source, uris: Sequence[str]) -> dict[str, Stamp]:
-        """Stamps of the current versions of those ``uris`` that have one."""
-        params = {"tenant_id": scope.tenant_id, "source_id": source.source_id, "uris": list(uris)}
+        """Stamps of the current versions of those ``uris`` that have one and that an ingest meets."""
+        params = {
+            "tenant_id": scope.tenant_id,
+            "source_id": source.source_id,
+            "uris": list(uris),
+            **access_params(scope),
+        }
         with self._database.transaction(scope) as connection:
-            return {row[0]: Stamp(*row[1:]) for row in rows(connection, _SQL["stamps"], params)}
+            found = rows(connection, f"{_SQL['stamps']} AND {met(scope)} {_SQL['by_age']}", params)
+        return {row[0]: Stamp(*row[1:]) for row in found}
 
     def current_uris(self, scope: Scope, source: Source, *, prefix: str = "") -> Iterator[tuple[str, int]]:
-        """(uri, document_id) of every current document of a source below ``prefix``, page by page."""
-        after = ""
+        """(uri, document_id) of a source's current documents below ``prefix`` that an ingest meets, page by page."""
+        after, after_id = "", 0
+        query: LiteralString = f"{_SQL['current_uris']} AND {met(scope)} {_SQL['by_uri']}"
         while True:
             params = {
                 "tenant_id": scope.tenant_id,
                 "source_id": source.source_id,
                 "prefix": prefix,
                 "after": after,
+                "after_id": after_id,
                 "limit": _PAGE,
+                **access_params(scope),
             }
             with self._database.transaction(scope) as connection:
-                page = rows(connection, _SQL["current_uris"], params)
+                page = rows(connection, query, params)
             yield from ((row[0], row[1]) for row in page)
             if len(page) < _PAGE:
                 return
-            after = page[-1][0]
+            after, after_id = page[-1]
 
     def held_twice(self, scope: Scope, source: Source) -> list[int]:
         """Current documents of directories inside a directory's that are current as the outer one's too.
 
         A folder that was ingested before the one around it left them under a source of its own.
         """
-        params = {"tenant_id": scope.tenant_id, "source_id": source.source_id, "below": source.name.rstrip("/") + "/"}
+        params = {
+            "tenant_id": scope.tenant_id,
+            "source_id": source.source_id,
+            "below": source.name.rstrip("/") + "/",
+            **access_params(scope),
+        }
         with self._database.transaction(scope) as connection:
-            return [row[0] for row in rows(connection, _SQL["held_twice"], params)]
+            return [row[0] for row in rows(connection, f"{_SQL['held_twice']} AND {met(scope)}", params)]
 
     def get(self, scope: Scope, document_id: int) -> DocumentRecord:
         """One document with its content, as it is known in the scope.
@@ -187,8 +209,15 @@ class DocumentRepository:
         with self._database.transaction(scope) as connection:
             return [row[0] for row in rows(connection, query, params)]
 
+    def require_changeable(self, scope: Scope, document_ids: Sequence[int]) -> None:
+        """Refuse before anything is done what the change itself would refuse; see `rights.require_changeable`."""
+        with self._database.transaction(scope) as connection:
+            require_changeable(connection, scope, document_ids)
+
     def resolve(self, scope: Scope, document: int | str, *, collection: str | None = None) -> int:
         """The id of a document that is named by its id or by its source; a closed one has its name still.
+
+        Of several that have a source, the one is meant that an ingest of it would meet.
 
         Args:
             scope: Whose.
@@ -197,7 +226,8 @@ class DocumentRepository:
 
         Raises:
             NotFoundError: There is none of that id or source.
-            UsageError: Several documents have that source; the message says where each of them is.
+            UsageError: Several documents have that source, and none or several of them are met; the message says where
+                each of them is.
         """
         if isinstance(document, int) or document.isdecimal():
             ids = self._ever(scope, "by_id", document_id=int(document)) if int(document) <= _MAX_ID else []
@@ -212,6 +242,9 @@ class DocumentRepository:
         within = [place for place in places if collection in {None, place.collection}]
         # A closed one is meant only where none of that name is current.
         wanted = [place for place in within if place.document_id in ids] or within
+        if len(wanted) > 1:
+            own = self._ever(scope, "given", condition=met(scope), document_ids=[place.document_id for place in wanted])
+            wanted = [place for place in wanted if place.document_id in own] if len(own) == 1 else wanted
         if len(wanted) == 1:
             return wanted[0].document_id
         if not wanted:
@@ -245,10 +278,13 @@ class DocumentRepository:
                 found[kind].append(value)
         return found
 
-    def _ever(self, scope: Scope, query: str, **params: int | str) -> list[int]:
+    def _ever(
+        self, scope: Scope, query: str, *, condition: LiteralString = "true", **params: int | str | list[int]
+    ) -> list[int]:
         given = {"tenant_id": scope.tenant_id, **params, **access_params(scope)}
         with self._database.transaction(scope) as connection:
-            return [row[0] for row in rows(connection, f"{_SQL[query]} AND {may_read(scope)}", given)]
+            found = rows(connection, f"{_SQL[query]} AND {condition} AND {may_read(scope)}", given)
+        return [row[0] for row in found]
 
     def list_page(
         self,

@@ -18,6 +18,7 @@ from recollect.model.history import ErasedDocument, ErasureProbe, ErasureReceipt
 from recollect.store.audit import AuditRepository, record
 from recollect.store.closing import close_documents, count_closed
 from recollect.store.database import Connection, Database, rows
+from recollect.store.memory import reader
 from recollect.store.quotes import is_quote
 from recollect.store.scrub import Scrubber
 from recollect.store.sql import queries
@@ -91,7 +92,7 @@ class ErasureRepository:
             The receipt, which the audit keeps too.
         """
         with self._database.transaction(scope) as connection:
-            given = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
+            given = {"document_ids": list(document_ids), **reader(scope)}
             # What was put into sessions is nobody's to name, so it goes with the document that it is a copy of.
             uploaded = [row[0] for row in rows(connection, _SQL["session_copies"], given)]
             ids = sorted({*document_ids, *uploaded})

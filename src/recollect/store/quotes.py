@@ -10,6 +10,7 @@ from typing import Any
 
 from recollect.model import Scope
 from recollect.store.database import Connection, Database, rows
+from recollect.store.memory import reader
 from recollect.store.sql import queries
 
 _SQL = queries("erasure")
@@ -85,13 +86,13 @@ class QuoteRepository:
         Every turn is read once: it takes some ten seconds for a million.
 
         Args:
-            scope: Whose documents and conversations.
+            scope: Whose documents and conversations; with a principal, his own conversations.
             document_ids: The documents, with all of their versions.
 
         Returns:
             Positions of turns, by session: its id and its user.
         """
-        params: dict[str, Any] = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
+        params: dict[str, Any] = {**reader(scope), "document_ids": list(document_ids)}
         with self._database.transaction(scope) as connection:
             # Copies in sessions are erased with the documents, so they are no other ones.
             params["document_ids"] += [row[0] for row in rows(connection, _SQL["session_copies"], params)]

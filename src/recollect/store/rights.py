@@ -1,16 +1,17 @@
-"""What somebody may read: resolved in the database, and kept for as long as a collection stays what it is."""
+"""What somebody may read and change: resolved in the database, and kept while a collection stays what it is."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, LiteralString, TypeVar
 
+from recollect.errors import NotFoundError, PermissionDeniedError
 from recollect.forking import renew_in_children
 from recollect.model import Scope
-from recollect.store.database import Database, rows
+from recollect.store.database import Connection, Database, rows
 from recollect.store.sql import queries
 
 _SQL = queries("access")
@@ -111,6 +112,14 @@ class RightsResolver:
         return value
 
 
+def not_a_writer(collection: str) -> PermissionDeniedError:
+    """The error for somebody who may not change what is in a collection."""
+    return PermissionDeniedError(
+        f"You may not change what is in the collection {collection!r}: ask one of its owners to make you a writer of "
+        "it."
+    )
+
+
 def may_read(scope: Scope) -> LiteralString:
     """The condition that a document ``d`` exists for the scope, its session and its principal.
 
@@ -119,7 +128,41 @@ def may_read(scope: Scope) -> LiteralString:
     return _SQL["in_sight"] if scope.principal is None else f"{_SQL['in_sight']} AND {_SQL['may_read']}"
 
 
+def met(scope: Scope) -> LiteralString:
+    """The condition that an ingest of the scope's principal meets a document ``d``; its parameters are `access_params`.
+
+    What others have stored under the same name it does not meet: it stores its own beside it, as if theirs were not
+    there. Nobody can prepare a document, with himself among its readers, for what somebody else is going to store.
+    """
+    return _SQL["met"] if scope.principal is None else _SQL["met_by"]
+
+
 def access_params(scope: Scope) -> dict[str, Any]:
-    """The parameters of `may_read`."""
+    """The parameters of `may_read` and `met`."""
     session = {"session": scope.session}
-    return session if scope.principal is None else {**session, "tokens": list(scope.principal.tokens)}
+    if scope.principal is None:
+        return session
+    return {**session, "tokens": list(scope.principal.tokens), "user": scope.principal.user_id}
+
+
+def require_changeable(connection: Connection, scope: Scope, document_ids: Sequence[int]) -> None:
+    """Refuse the scope's principal to change documents, in the transaction that has locked them.
+
+    Raises:
+        NotFoundError: He may not read one of them, or there is no such one.
+        PermissionDeniedError: One of them is another's, and its collection too.
+    """
+    if scope.principal is None:
+        return
+    params = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids), **access_params(scope)}
+    readable: LiteralString = f"{_SQL['given']} AND {may_read(scope)}"
+    visible = {row[0] for row in rows(connection, readable, params)}
+    own = {row[0] for row in rows(connection, f"{readable} AND {_SQL['may_change']}", params)}
+    for document_id in document_ids:
+        if document_id not in visible:
+            raise NotFoundError(f"There is no document {document_id}. `recollect documents list` shows what there is.")
+        if document_id not in own:
+            raise PermissionDeniedError(
+                f"You may not change the document {document_id}: you do not own its collection, nor did you store it "
+                "as the writer that you still are. Ask one of its owners."
+            )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, LiteralString
 
-from recollect.errors import NotFoundError
+from recollect.errors import NotFoundError, PermissionDeniedError, QuotaExceededError
 from recollect.model import Chunk, Document, Scope
 from recollect.model.time_to_live import ExpiryPolicy
 from recollect.store.access import assign_lists
@@ -17,6 +17,7 @@ from recollect.store.database import Connection, Database, rows
 from recollect.store.document_sessions import Room, hold_session, make_room, require_room
 from recollect.store.documents import Source
 from recollect.store.expiry import lower_next_expiry, store_lifetimes
+from recollect.store.rights import access_params, met, not_a_writer
 from recollect.store.search import Floats, LexicalRow
 from recollect.store.sql import queries
 
@@ -101,13 +102,15 @@ class DocumentWriter:
 
         A document whose current version has the same content and fingerprint is left alone (another process may
         have stored it meanwhile), unless ``force``. Otherwise the current version is closed and a new one begins.
-        The URIs of a batch must differ.
+        The URIs of a batch must differ. What a principal does not meet of others stays beside it (`rights.met`).
 
         Returns:
             What became of each document, in the order of ``batch``.
 
         Raises:
             NotFoundError: The collection was deleted meanwhile, or its session ended.
+            PermissionDeniedError: The scope's principal may not write there.
+            QuotaExceededError: The tenant would have more than it may.
             SessionExpiredError: The collection is a session's whose time is over.
             SessionFullError: The session has no room for all of them, and is configured to refuse them.
         """
@@ -116,6 +119,11 @@ class DocumentWriter:
                 return self._write_once(scope, collection, source, batch, force=force)
             except _ErasedMeanwhileError:
                 continue
+            except QuotaExceededError as exc:
+                if scope.principal is None:
+                    raise
+                # How much the tenant has is made of what he may not read too.
+                raise PermissionDeniedError("There is no room left: ask whoever looks after the store.") from exc
         return []
 
     def _write_once(
@@ -128,8 +136,8 @@ class DocumentWriter:
         force: bool,
     ) -> list[WrittenDocument]:
         with self._database.transaction(scope) as connection:
-            room = self._hold(connection, scope, collection)
-            ids = self._lock(connection, scope, collection, source, [_uri(item) for item in batch])
+            room, writer = self._hold(connection, scope, collection)
+            ids = self._lock(connection, writer, collection, source, [_uri(item) for item in batch])
             latest = self._latest(connection, scope, list(ids.values()))
             written: list[WrittenDocument] = []
             fresh: list[tuple[PreparedDocument, int, int]] = []
@@ -147,7 +155,7 @@ class DocumentWriter:
             if fresh:
                 closing = [latest[d].version_id for _, d, _ in fresh if d in latest and latest[d].current]
                 require_room(connection, scope, collection.collection_id, room, [number for _, number, _ in fresh])
-                self._replace(connection, scope, collection, fresh, closing, room=room)
+                self._replace(connection, writer, collection, fresh, closing, room=room)
         return written
 
     def close(self, scope: Scope, document_ids: Sequence[int]) -> int:
@@ -167,13 +175,29 @@ class DocumentWriter:
             connection.execute(_SQL["settle"])
 
     @staticmethod
-    def _hold(connection: Connection, scope: Scope, collection: Collection) -> Room | None:
-        """Keep the collection until the end of the transaction; of a session's, how much it has room for."""
-        params = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id}
-        held = rows(connection, _SQL["hold_collection"], params)
+    def _hold(connection: Connection, scope: Scope, collection: Collection) -> tuple[Room | None, Scope]:
+        """Keep the collection, and who may write there, until the end of the transaction.
+
+        Returns:
+            Of a session's, how much it has room for. And the scope that documents are stored in: without a principal
+            for owners of the collection, because what they store is the collection's.
+        """
+        params = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id, **access_params(scope)}
+        held = rows(connection, _SQL["hold_collection" if scope.principal is None else "hold_as_writer"], params)
         if not held:
             raise NotFoundError(f"The collection {collection.name!r} was deleted meanwhile: the rest was not stored.")
-        return hold_session(connection, scope, collection) if held[0][1] else None
+        _, hidden, *rights = held[0]
+        room = hold_session(connection, scope, collection) if hidden else None
+        if scope.principal is None:
+            return room, scope
+        owns, writes = rights
+        if not writes:
+            raise not_a_writer(collection.name)
+        if owns:
+            return room, replace(scope, principal=None)
+        if scope.principal.user_id is None:
+            raise PermissionDeniedError("Documents belong to users: name the user (--as USER, Principal(user_id=…)).")
+        return room, scope
 
     @staticmethod
     def _lock(
@@ -184,9 +208,14 @@ class DocumentWriter:
             "collection_id": collection.collection_id,
             "source_id": source.source_id,
             "uris": uris,
+            **access_params(scope),
         }
-        connection.execute(_SQL["ensure_documents"], params)
-        ids: dict[str, int] = dict(rows(connection, _SQL["lock_documents"], params))
+        lock: LiteralString = f"{_SQL['lock_documents']} AND {met(scope)} {_SQL['in_order']}"
+        connection.execute(_SQL["ensure_documents" if scope.principal is None else "ensure_own"], params)
+        ids: dict[str, int] = dict(rows(connection, lock, params))
+        if scope.principal is not None:
+            # Once more, with the snapshot of after the lock: what it waited for may have been a withdrawal.
+            ids = dict(rows(connection, lock, params))
         if len(ids) < len(uris):
             # Begun anew rather than repeated here: locks taken out of order could block two writers for good.
             raise _ErasedMeanwhileError

@@ -38,6 +38,28 @@ EXISTS (SELECT FROM collections a LEFT JOIN access_lists l ON l.tenant_id = a.te
                OR (a.readers && %(tokens)s::text[] AND l.grants && %(tokens)s::text[]
                    AND NOT l.denials && %(tokens)s::text[])))
 
+-- may_change: whether somebody may change a document `d` that he may read: as an owner of its collection, or as its own
+-- owner who may write there
+EXISTS (SELECT FROM collections c WHERE c.tenant_id = d.tenant_id AND c.collection_id = d.collection_id
+          AND (c.owners && %(tokens)s::text[] OR (c.writers && %(tokens)s::text[] AND d.owner = %(user)s::text)))
+
+-- given: documents by their id
+SELECT d.document_id FROM documents d WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s::bigint[])
+
+-- met: whether an ingest of the unrestricted caller meets a document `d`, rather than storing its own beside it
+d.owner = '' AND d.twin = 0
+
+-- met_by: whether an ingest of somebody meets it: as an owner of the collection what is the collection's, otherwise what is
+-- his own and he may read; what holds nothing yet is about to be stored
+EXISTS (SELECT FROM collections m LEFT JOIN access_lists l ON l.tenant_id = m.tenant_id
+            AND l.collection_id = m.collection_id AND l.access_id = d.access_id
+        WHERE m.tenant_id = d.tenant_id AND m.collection_id = d.collection_id
+          AND CASE WHEN m.owners && %(tokens)s::text[] THEN d.owner = '' AND d.twin = 0
+              ELSE d.owner = %(user)s::text AND (
+                  l.grants && %(tokens)s::text[] AND NOT l.denials && %(tokens)s::text[]
+                  OR NOT EXISTS (SELECT FROM document_versions o
+                                 WHERE o.tenant_id = d.tenant_id AND o.document_id = d.document_id)) END)
+
 -- in_sight: whether a document `d` is in nobody's session, or in the session that is read
 NOT EXISTS (SELECT FROM collections h
             WHERE h.tenant_id = d.tenant_id AND h.collection_id = d.collection_id AND h.hidden
@@ -65,12 +87,11 @@ WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s::big
 -- documents_of_source: every document that came from a folder, a domain or another source of that name
 SELECT d.document_id FROM documents d JOIN sources s USING (tenant_id, source_id)
 WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = %(collection_id)s AND s.name = %(name)s
-ORDER BY d.document_id
 
--- hold_collection: keeps it from being deleted until the end of the transaction; taken before any document
-SELECT collection_id FROM collections
+-- hold_collection: who may do what in it changes; whoever writes as somebody in particular waits, or is waited for
+SELECT %(tokens)s::text[] IS NULL OR owners && %(tokens)s::text[] FROM collections
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
-FOR KEY SHARE
+FOR NO KEY UPDATE
 
 -- set_collection: who owns, reads and writes it; NULL for no change
 UPDATE collections SET owners = coalesce(%(owners)s, owners), readers = coalesce(%(readers)s, readers),

@@ -8,8 +8,15 @@ SELECT source_id, name, type FROM sources
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND name = %(name)s
 
 -- sources_named: which of these names are sources of a type
-SELECT source_id, name, type FROM sources
-WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND type = %(type)s AND name = ANY (%(names)s)
+SELECT s.source_id, s.name, s.type FROM sources s
+WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s AND s.type = %(type)s AND s.name = ANY (%(names)s)
+
+-- meets: those that hold a document which an ingest meets, of which the condition follows: whose name a file gets must
+-- not depend on folders that others have ingested
+EXISTS (SELECT FROM documents d WHERE d.tenant_id = s.tenant_id AND d.source_id = s.source_id
+
+-- empty: those that hold nothing
+NOT EXISTS (SELECT FROM documents n WHERE n.tenant_id = s.tenant_id AND n.source_id = s.source_id)
 
 -- stamps: how the current versions of given URIs were read
 SELECT d.uri, v.file_hash, v.fingerprint, d.document_id, v.version, v.chunk_count
@@ -17,27 +24,31 @@ FROM documents d JOIN document_versions v USING (tenant_id, document_id)
 WHERE d.tenant_id = %(tenant_id)s AND d.source_id = %(source_id)s AND d.uri = ANY (%(uris)s)
   AND v.known_to = 'infinity' AND v.expires_at > now()
 
+-- by_age: the end of stamps
+ORDER BY d.document_id
+
 -- current_uris: one page of the current documents of a source, by URI
 SELECT d.uri, d.document_id
 FROM documents d JOIN document_versions v USING (tenant_id, document_id)
 WHERE d.tenant_id = %(tenant_id)s AND d.source_id = %(source_id)s AND v.known_to = 'infinity'
-  AND d.uri > %(after)s AND starts_with(d.uri, %(prefix)s)
-ORDER BY d.uri LIMIT %(limit)s
+  AND (d.uri, d.document_id) > (%(after)s, %(after_id)s) AND starts_with(d.uri, %(prefix)s)
+
+-- by_uri: the end of current_uris
+ORDER BY d.uri, d.document_id LIMIT %(limit)s
 
 -- held_twice: documents of inner directories that the outer directory's source holds as well
-SELECT i.document_id
+SELECT d.document_id
 FROM sources o
 JOIN sources s ON s.tenant_id = o.tenant_id AND s.collection_id = o.collection_id AND s.source_id <> o.source_id
     AND s.type = 'directory' AND starts_with(s.name, %(below)s)
-JOIN documents i ON i.tenant_id = s.tenant_id AND i.source_id = s.source_id
-JOIN documents d ON d.tenant_id = o.tenant_id AND d.source_id = o.source_id
-    AND d.uri = substr(s.name, length(%(below)s) + 1) || '/' || i.uri
+JOIN documents d ON d.tenant_id = s.tenant_id AND d.source_id = s.source_id
+JOIN documents u ON u.tenant_id = o.tenant_id AND u.source_id = o.source_id AND u.owner = d.owner
+    AND u.uri = substr(s.name, length(%(below)s) + 1) || '/' || d.uri
 WHERE o.tenant_id = %(tenant_id)s AND o.source_id = %(source_id)s AND o.type = 'directory'
   AND EXISTS (SELECT FROM document_versions v
-              WHERE v.tenant_id = i.tenant_id AND v.document_id = i.document_id AND v.known_to = 'infinity')
-  AND EXISTS (SELECT FROM document_versions v
               WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id AND v.known_to = 'infinity')
-ORDER BY i.document_id
+  AND EXISTS (SELECT FROM document_versions v
+              WHERE v.tenant_id = u.tenant_id AND v.document_id = u.document_id AND v.known_to = 'infinity')
 
 -- get: one document with its content
 SELECT d.document_id, d.uri, v.title, c.name, v.version, v.department, v.mime_type, v.language, v.metadata, v.tags,
@@ -90,6 +101,10 @@ ORDER BY c.name, d.document_id
 -- by_id: whether there is such a document, current or closed
 SELECT d.document_id FROM documents d WHERE d.tenant_id = %(tenant_id)s AND d.document_id = %(document_id)s
 
+-- given: those of some documents
+SELECT d.document_id FROM documents d
+WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s::bigint[])
+
 -- ever_by_uri: documents of a given URI, in every source, current or closed
 SELECT d.document_id FROM documents d WHERE d.tenant_id = %(tenant_id)s AND d.uri = %(uri)s
 
@@ -108,6 +123,8 @@ FOR KEY SHARE
 SELECT d.document_id FROM documents d JOIN sources s USING (tenant_id, source_id)
 WHERE d.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s AND s.type = 'directory'
   AND starts_with(s.name, %(name)s || '/')
+
+-- in_order: the end of lock_inner_documents
 ORDER BY d.uri, d.document_id FOR UPDATE OF d
 
 -- adopt_documents: documents of the directories inside a directory move to it, under their longer path
@@ -115,8 +132,8 @@ UPDATE documents d SET source_id = %(source_id)s, uri = substr(s.name, length(%(
 FROM sources s
 WHERE d.tenant_id = %(tenant_id)s AND s.tenant_id = d.tenant_id AND s.source_id = d.source_id
   AND s.collection_id = %(collection_id)s AND s.type = 'directory' AND starts_with(s.name, %(name)s || '/')
-  AND NOT EXISTS (
-      SELECT FROM documents o WHERE o.tenant_id = d.tenant_id AND o.source_id = %(source_id)s
+  AND d.document_id = ANY (%(document_ids)s::bigint[]) AND NOT EXISTS (
+      SELECT FROM documents o WHERE o.tenant_id = d.tenant_id AND o.source_id = %(source_id)s AND o.owner = d.owner
         AND o.uri = substr(s.name, length(%(name)s) + 2) || '/' || d.uri)
 RETURNING d.document_id
 

@@ -3,9 +3,10 @@ SELECT v.document_id, v.version_id, v.content_hash, v.file_hash
 FROM document_versions v WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s)
 ORDER BY v.document_id, v.version
 
--- session_copies: documents of sessions that say, or said, what a version of these documents says
+-- session_copies: documents of sessions that say, or said, what a version of these documents says; whoever is restricted
+-- has no say in them
 SELECT DISTINCT v.document_id FROM collections c JOIN document_versions v USING (tenant_id, collection_id)
-WHERE c.tenant_id = %(tenant_id)s AND c.hidden AND v.content_hash IN (
+WHERE c.tenant_id = %(tenant_id)s AND c.hidden AND NOT %(restricted)s AND v.content_hash IN (
     SELECT o.content_hash FROM document_versions o
     WHERE o.tenant_id = %(tenant_id)s AND o.document_id = ANY (%(document_ids)s::bigint[]))
 
@@ -16,7 +17,8 @@ WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s) ORDER BY 
 -- turns: of all conversations, page by page
 SELECT e.episode_id, s.name, s.user_id, e.position, e.content
 FROM episodes e JOIN sessions s USING (tenant_id, session_id)
-WHERE e.tenant_id = %(tenant_id)s AND e.episode_id > %(after)s ORDER BY e.episode_id LIMIT %(limit)s
+WHERE e.tenant_id = %(tenant_id)s AND e.episode_id > %(after)s AND (NOT %(restricted)s OR s.user_id = %(reader)s)
+ORDER BY e.episode_id LIMIT %(limit)s
 
 -- names: what the versions are called and filed under
 SELECT DISTINCT n.name FROM document_versions v CROSS JOIN LATERAL (

@@ -3,7 +3,19 @@ SELECT collection_id, hidden FROM collections
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
 FOR KEY SHARE
 
--- hold_collections_of: the same for the collections of given documents
+-- hold_as_writer: the same for somebody who may read it, and what he may do there, which stays so until then
+SELECT collection_id, hidden, owners && %(tokens)s::text[], (owners || writers) && %(tokens)s::text[] FROM collections
+WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND (owners || readers) && %(tokens)s::text[]
+FOR SHARE
+
+-- hold_rights_of: who may do what in the collections of given documents stays so until the end of the transaction
+SELECT collection_id FROM collections
+WHERE tenant_id = %(tenant_id)s AND collection_id IN (
+    SELECT d.collection_id FROM documents d
+    WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s))
+ORDER BY collection_id FOR SHARE
+
+-- hold_collections_of: the same as hold_collection for the collections of given documents
 SELECT collection_id FROM collections
 WHERE tenant_id = %(tenant_id)s AND collection_id IN (
     SELECT d.collection_id FROM documents d
@@ -13,12 +25,26 @@ ORDER BY collection_id FOR KEY SHARE
 -- ensure_documents: identities of the URIs; in order, so that two batches cannot lock each other out
 INSERT INTO documents (tenant_id, collection_id, source_id, uri)
 SELECT %(tenant_id)s, %(collection_id)s, %(source_id)s, u.uri FROM unnest(%(uris)s::text[]) AS u (uri) ORDER BY u.uri
-ON CONFLICT (tenant_id, source_id, uri) DO NOTHING
+ON CONFLICT (tenant_id, source_id, uri, owner, twin) DO NOTHING
 
--- lock_documents: one writer a document at a time
-SELECT uri, document_id FROM documents
-WHERE tenant_id = %(tenant_id)s AND source_id = %(source_id)s AND uri = ANY (%(uris)s)
-ORDER BY uri FOR UPDATE
+-- ensure_own: the same of a writer's own documents; one that he may no longer read stays, and another comes beside it
+INSERT INTO documents (tenant_id, collection_id, source_id, uri, owner, twin)
+SELECT %(tenant_id)s, %(collection_id)s, %(source_id)s, u.uri, %(user)s, coalesce(max(d.document_id), 0)
+FROM unnest(%(uris)s::text[]) AS u (uri)
+LEFT JOIN documents d ON d.tenant_id = %(tenant_id)s AND d.source_id = %(source_id)s AND d.uri = u.uri
+    AND d.owner = %(user)s
+LEFT JOIN access_lists l ON l.tenant_id = d.tenant_id AND l.collection_id = d.collection_id AND l.access_id = d.access_id
+GROUP BY u.uri
+HAVING NOT coalesce(bool_or(l.grants && %(tokens)s::text[] AND NOT l.denials && %(tokens)s::text[]), false)
+ORDER BY u.uri
+ON CONFLICT (tenant_id, source_id, uri, owner, twin) DO NOTHING
+
+-- lock_documents: one writer a document at a time; of several that he has under a name, the latest is meant
+SELECT d.uri, d.document_id FROM documents d
+WHERE d.tenant_id = %(tenant_id)s AND d.source_id = %(source_id)s AND d.uri = ANY (%(uris)s)
+
+-- in_order: the end of lock_documents
+ORDER BY d.uri, d.document_id FOR UPDATE OF d
 
 -- lock_documents_by_id: one writer a document at a time
 SELECT document_id FROM documents
