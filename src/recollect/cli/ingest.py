@@ -73,13 +73,7 @@ def _ingest(
     from recollect.cli._progress import WorkBar
     from recollect.pipeline.sessions import SessionRAG
 
-    if in_session is not None and (session.names_collection or chunking.given or sync or grant):
-        raise UsageError(
-            "With --session, leave out --collection, --grant, --sync and how documents are cut: a session's documents "
-            "are its own, and go with it."
-        )
-    if actor.as_ is not None and chunking.given:
-        raise UsageError("With --as, leave out how documents are cut: that is the collection's, for its owners to say.")
+    _require_own_options(session, chunking, actor, in_session, others=bool(sync or grant))
     config = _configured(session.config, max_file_size=max_file_size, follow_links=follow_links, ttl=ttl)
     permissions = None if grant is None else read_permissions(grant, name="--grant").as_tokens()
     _require_paths(paths)
@@ -102,11 +96,20 @@ def _ingest(
                     on_progress=bar.ingest,
                     principal=principal,
                 )
-    if session.json:
-        session.emit(as_json(report))
-    else:
-        show_report(session, report)
-    return 1 if report.failed else 0
+    return tell(session, report)
+
+
+def _require_own_options(
+    session: Session, chunking: ChunkingOptions, actor: ActorOptions, in_session: str | None, *, others: bool
+) -> None:
+    """Raises UsageError where options are given that are not for a session, or not for a writer, to say."""
+    if in_session is not None and (session.names_collection or chunking.given or others):
+        raise UsageError(
+            "With --session, leave out --collection, --grant, --sync and how documents are cut: a session's documents "
+            "are its own, and go with it."
+        )
+    if actor.as_ is not None and chunking.given:
+        raise UsageError("With --as, leave out how documents are cut: that is the collection's, for its owners to say.")
 
 
 def _configured(config: RAGConfig, *, max_file_size: str | None, follow_links: bool, ttl: str | None) -> RAGConfig:
@@ -192,6 +195,15 @@ def as_json(report: IngestReport) -> dict[str, Any]:
         "errors": [{"path": error.path, "error": error.error} for error in report.errors],
         "too_large": [{"path": one.path, "reason": one.error} for one in report.too_large],
     }
+
+
+def tell(session: Session, report: IngestReport) -> int:
+    """Print the report; returns the exit status."""
+    if session.json:
+        session.emit(as_json(report))
+    else:
+        show_report(session, report)
+    return 1 if report.failed else 0
 
 
 def show_report(session: Session, report: IngestReport) -> None:

@@ -14,7 +14,7 @@ import typer
 from recollect.cli._access import ActorOptions
 from recollect.cli._options import ChunkingOptions, CollectionOption, command
 from recollect.cli._session import Session
-from recollect.cli.ingest import as_json, prepare_collection, show_report
+from recollect.cli.ingest import prepare_collection, tell
 from recollect.errors import ConflictError, UsageError
 
 #: Named in place of a file.
@@ -51,11 +51,7 @@ def _import(
             raise UsageError("With --as, leave out how documents are cut: that is for the collection's owners to say.")
         with WorkBar(session.err, "Importing", unit="documents") as bar:
             report = rag.import_file(file, force=force, on_progress=bar.ingest, principal=principal)
-    if session.json:
-        session.emit(as_json(report))
-    else:
-        show_report(session, report)
-    return 1 if report.failed else 0
+    return tell(session, report)
 
 
 def _export(
