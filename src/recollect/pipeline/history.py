@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
-from recollect.model.history import CleanupReport, VersionDiff
+from recollect.model.history import CleanupReport, ErasureProbe, VersionDiff
 from recollect.model.time import read_duration
 from recollect.pipeline.parts import Parts
 
@@ -322,7 +322,7 @@ def _of_documents_alone(receipt: ErasureReceipt) -> ErasureReceipt:
         documents=tuple(replace(one, hashes=()) for one in receipt.documents),
         counts={"documents": receipt.counts["documents"]},
         copies=(),
-        probe=replace(receipt.probe, phrases=0, hashes=0, places=0, found={}),
+        probe=ErasureProbe(phrases=0, hashes=0, places=0),
     )
 
 
