@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -39,6 +40,13 @@ def _unless_never(given: object) -> object:
 _Folder = Annotated[Path, AfterValidator(_expanded)]
 # TOML has no word for None.
 _Lifetime = Annotated[str | float | None, BeforeValidator(_unless_never)]
+
+
+def _default_data_dir() -> Path:
+    # What root keeps below its home is out of reach for the account that its server runs under.
+    if sys.platform == "linux" and os.geteuid() == 0:
+        return Path("/var/lib/recollect")
+    return platformdirs.user_data_path("recollect")
 
 
 class _Section(BaseModel):
@@ -83,7 +91,7 @@ class StorageConfig(_Section):
     """``[rag.storage]``: the embedded PostgreSQL by default, any other by DSN."""
 
     data_dir: _Folder = Field(
-        default_factory=lambda: platformdirs.user_data_path("recollect"),
+        default_factory=_default_data_dir,
         description="Where the embedded server keeps its data.",
     )
     dsn: SecretStr | None = Field(None, description="libpq connection string of a PostgreSQL with pgvector.")

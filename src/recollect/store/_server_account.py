@@ -6,41 +6,60 @@ account ``pgserver``, which is created on first use.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import shutil
 import stat
 import subprocess
+import tempfile
 from pathlib import Path
 
 from recollect.errors import StoreUnavailableError
+from recollect.store._folder import Folder
 from recollect.store._server_binaries import Account, installation
 
 _LOGGER = logging.getLogger(__name__)
 _DEDICATED = "pgserver"
+STATE_FOLDER = Path("/var/lib/recollect")
+CACHE_FOLDER = Path("/var/cache/recollect")
 _INSTEAD = "Or run recollect as an ordinary user, or use a PostgreSQL server: --dsn or RECOLLECT_DSN."
 
 
-def server_account(data_dir: Path, pgdata: Path) -> Account | None:
+def server_account(folder: Folder, cluster: str) -> Account | None:
     """The account to run the server under: None means the caller's own.
 
     Args:
-        data_dir: The store's folder, which exists.
-        pgdata: The cluster in it, which need not exist.
+        folder: The store's.
+        cluster: The name of the cluster in it, which need not exist.
 
     Raises:
         StoreUnavailableError: The caller is root and no account can be found or created.
     """
     if os.geteuid() != 0:
         return None
-    if pgdata.exists() and pgdata.stat().st_uid == 0:
-        msg = (
-            f"{str(pgdata)!r} belongs to root, and PostgreSQL refuses to run as root. Give it to the account that the "
-            f"server runs under: chown -R {_DEDICATED} {str(pgdata)!r}"
+    path = folder.path / cluster
+    info = folder.status(cluster)
+    store_owner = folder.owner.uid
+    if info is None:
+        return _dedicated_account() if store_owner == 0 else _account_of(store_owner, folder.path)
+    if stat.S_ISLNK(info.st_mode):
+        raise StoreUnavailableError(
+            f"{str(path)!r} is a symbolic link, and root follows none in a store. Move the folder that it points to "
+            "here, or mount it here (mount --bind)."
         )
-        raise StoreUnavailableError(msg)
-    owner = (pgdata if pgdata.exists() else data_dir).stat().st_uid
-    return _dedicated_account() if owner == 0 else _account_of(owner, data_dir)
+    if info.st_uid == 0:
+        raise StoreUnavailableError(
+            f"{str(path)!r} belongs to root, and PostgreSQL refuses to run as root. Give it to the account that the "
+            f"server runs under: chown -R {_DEDICATED} {str(path)!r}"
+        )
+    account = _account_of(info.st_uid, folder.path)
+    if store_owner not in {0, info.st_uid}:
+        raise StoreUnavailableError(
+            f"{str(path)!r} belongs to {account.name!r}, the folder above to the user number {store_owner}. Give both "
+            f"to one: chown -R USER {str(folder.path)!r}"
+        )
+    return account
 
 
 def _account_of(uid: int, data_dir: Path) -> Account:
@@ -93,57 +112,107 @@ def _no_account(reason: str) -> StoreUnavailableError:
     )
 
 
-def make_reachable(data_dir: Path, account: Account) -> None:
-    """Let an account pass through the folders above the store and above PostgreSQL's programs.
-
-    Folders of root that lack it get the search bit for others (``o+x``: pass through, not list); folders of anybody
-    else are left as they are.
+def require_reachable_by_servers(data_dir: Path) -> None:
+    """Require, before a data directory of root's is made, that the servers' own account will reach it.
 
     Args:
-        data_dir: The store's folder, itself included.
-        account: The account that the server runs under.
+        data_dir: It need not exist, nor the folders above it.
 
     Raises:
-        StoreUnavailableError: A folder of another user is in the way, or a folder's mode cannot be changed.
+        StoreUnavailableError: It will not.
     """
-    programs = installation() / "bin"
-    for folder in {*_with_parents(data_dir), *_with_parents(programs)}:
-        info = folder.stat()
-        if not _allowed(info, account, bit=1):
-            _open_for_search(folder, info, account)
-    postgres = programs / "postgres"
-    if not (_allowed(postgres.stat(), account, bit=1) and _allowed(postgres.stat(), account, bit=4)):
-        tree = str(programs.parent.parent)
-        remedy = f"chmod -R o+rX {tree!r} {tree + '.libs'!r}"
-        msg = f"The account {account.name!r} may not read PostgreSQL's programs. Allow it: {remedy}. {_INSTEAD}"
-        raise StoreUnavailableError(msg)
+    nearest = next(folder for folder in data_dir.parents if folder.exists())
+    if nearest.is_dir():
+        # In somebody else's folder too: what root makes there is root's.
+        require_reachable(nearest, _dedicated_account())
 
 
-def _with_parents(folder: Path) -> list[Path]:
+def require_reachable(folder: Path, account: Account) -> None:
+    """Require that an account can pass through a folder and those above it. No permissions are changed.
+
+    Raises:
+        StoreUnavailableError: It cannot; the message names the first folder in the way.
+    """
     # A symbolic link is followed: the folders that must be passable are those of its target.
     real = folder.resolve()
-    return [real, *real.parents]
+    for one in [*reversed(real.parents), real]:
+        if not _allowed(one.stat(), account, bit=1) and not _may(account, "-x", one):
+            raise StoreUnavailableError(
+                f"PostgreSQL cannot run as root, it runs as the user {account.name!r}, and that user may not pass "
+                f"through {str(one)!r}. Choose a data directory that it can reach, such as {str(STATE_FOLDER)!r} "
+                f"(--data-dir or RECOLLECT_DATA_DIR), or allow it (chmod o+x {str(one)!r}). {_INSTEAD}"
+            )
 
 
-def _open_for_search(folder: Path, info: os.stat_result, account: Account) -> None:
-    problem = "and it is not root's to change"
-    if info.st_uid == 0:
+def reachable_installation(account: Account) -> Path:
+    """PostgreSQL's programs where an account can run them: those of the wheel, or else a copy.
+
+    A virtual environment in root's home is out of reach for everybody else, and stays so.
+
+    Raises:
+        StoreUnavailableError: There is no room for a copy.
+    """
+    original = installation()
+    if _may(account, "-x", original / "bin" / "postgres") and _may(account, "-r", original / "share"):
+        return original
+    copy = CACHE_FOLDER / f"postgresql-{_fingerprint(original)}"
+    inside = copy / original.parent.name / original.name
+    if not inside.is_dir():
         try:
-            folder.chmod(stat.S_IMODE(info.st_mode) | stat.S_IXOTH)
+            _copy_programs(original, copy)
         except OSError as exc:
-            problem = f"and changing that failed: {exc.strerror}"
-        else:
-            _LOGGER.warning("%s: added o+x, so that the server's account %r can pass through", folder, account.name)
-            return
-    msg = (
-        f"PostgreSQL cannot run as root, it runs as the user {account.name!r}, and that user may not pass through "
-        f"{str(folder)!r}, {problem}. Allow it (chmod o+x {str(folder)!r}) or choose another data directory. {_INSTEAD}"
+            raise StoreUnavailableError(
+                f"The account {account.name!r} may not run PostgreSQL's programs in {str(original)!r}, and copying "
+                f"them to {str(copy)!r} failed: {exc.strerror}. Install recollect where every user can read it. "
+                f"{_INSTEAD}"
+            ) from exc
+        _LOGGER.info("copied PostgreSQL's programs to %s, where the account %r can run them", copy, account.name)
+    return inside
+
+
+def _copy_programs(original: Path, copy: Path) -> None:
+    CACHE_FOLDER.mkdir(mode=0o755, parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=f"{copy.name}.", dir=CACHE_FOLDER))
+    try:
+        # The libraries lie beside the package, where the programs look for them.
+        for part in (original.relative_to(original.parents[1]), Path(f"{original.parent.name}.libs")):
+            if (original.parents[1] / part).is_dir():
+                shutil.copytree(original.parents[1] / part, draft / part)
+        for path in (draft, *draft.rglob("*")):
+            path.chmod(stat.S_IMODE(path.stat().st_mode) | (0o555 if path.is_dir() else 0o444))
+        for program in (draft / original.parent.name / original.name / "bin").iterdir():
+            program.chmod(0o755)
+        # Somebody else may have made the same copy in the meantime.
+        if not copy.exists():
+            draft.rename(copy)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _fingerprint(folder: Path) -> str:
+    files = sorted((str(path.relative_to(folder)), path.stat().st_size) for path in folder.rglob("*") if path.is_file())
+    digest = hashlib.sha256(repr(files).encode())
+    digest.update((folder / "bin" / "postgres").read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _may(account: Account, right: str, path: Path) -> bool:
+    """Whether an account has a right to a file, as the kernel decides it: access lists included."""
+    done = subprocess.run(
+        ["/usr/bin/env", "test", right, str(path)],
+        cwd="/",
+        check=False,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        user=account.uid,
+        group=account.gid,
+        extra_groups=[],
     )
-    raise StoreUnavailableError(msg)
+    return done.returncode == 0
 
 
 def _allowed(info: os.stat_result, account: Account, *, bit: int) -> bool:
-    """Whether an account has a permission bit (4 read, 2 write, 1 execute), as the kernel decides it."""
+    """Whether an account has a permission bit (4 read, 2 write, 1 execute) by a file's mode alone."""
     if info.st_uid == account.uid:
         return bool(info.st_mode & (bit << 6))
     if info.st_gid == account.gid:

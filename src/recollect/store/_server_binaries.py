@@ -101,7 +101,9 @@ def _server_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("PG")}
 
 
-def run_program(name: str, arguments: Sequence[str], *, folder: Path, account: Account | None = None) -> Outcome:
+def run_program(
+    name: str, arguments: Sequence[str], *, folder: Path, account: Account | None = None, programs: Path | None = None
+) -> Outcome:
     """Run a server program to its end, out of reach of the terminal's Ctrl-C.
 
     Args:
@@ -109,6 +111,7 @@ def run_program(name: str, arguments: Sequence[str], *, folder: Path, account: A
         arguments: Its arguments.
         folder: The working folder; pass paths relative to it, because ``pg_ctl`` hands absolute ones to a shell.
         account: Run as this account; default: as the caller.
+        programs: Another installation; default: the wheel's.
 
     Returns:
         The exit status and everything the program wrote.
@@ -116,7 +119,7 @@ def run_program(name: str, arguments: Sequence[str], *, folder: Path, account: A
     Raises:
         StoreUnavailableError: The program cannot be executed.
     """
-    command = [program(name), *arguments]
+    command = [str((programs or installation()) / "bin" / name), *arguments]
     try:
         done = subprocess.run(
             command,

@@ -1,4 +1,4 @@
-"""Creating, probing, starting and stopping the embedded server's processes.
+"""Creating the embedded server's cluster, and starting its server.
 
 Everything here is called with :func:`recollect.store._server_files.exclusive` held.
 """
@@ -7,28 +7,35 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
+import secrets
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import psycopg
 from psycopg import sql
 
 from recollect.errors import StoreUnavailableError
-from recollect.store._server_account import make_reachable, server_account
+from recollect.store._folder import Folder, Owner
+from recollect.store._server_account import reachable_installation, require_reachable, server_account
 from recollect.store._server_binaries import MAJOR_VERSION, Account, Outcome, run_program
 from recollect.store._server_errors import explain
-from recollect.store._server_files import SOCKET_NAME, Layout, connection_string, give_to_owner_of, remove_short_name
+from recollect.store._server_files import (
+    LOG,
+    PGDATA,
+    SOCKET_FOLDER,
+    SOCKET_NAME,
+    Layout,
+    connection_string,
+)
 from recollect.store._server_process import ServerProcess, Shutdown
 from recollect.store.tuning import settings_for, this_machine
 
 _LOGGER = logging.getLogger(__name__)
 _DRAFT_PREFIX = ".pg-init-"
 _SETTINGS_FILE = "recollect.conf"
+_INCLUDE = f"\n# Written anew at every start; ALTER SYSTEM overrides it.\ninclude = '{_SETTINGS_FILE}'\n"
 _LARGEST_LOG_BYTES = 5 * 1024 * 1024
 _CONNECT_TIMEOUT_SECONDS = 10
 _ATTEMPTS = 4
@@ -59,26 +66,35 @@ class ServerControl:
     """The server of one store.
 
     Attributes:
-        layout: Where it lives.
+        folder: Where it lives.
         account: The account it runs under; None means the caller's.
     """
 
-    layout: Layout
+    folder: Folder
     account: Account | None
 
     @classmethod
-    def of(cls, layout: Layout) -> ServerControl:
+    def of(cls, folder: Folder) -> ServerControl:
         """Find out under which account this store's server runs.
 
         Raises:
             StoreUnavailableError: The caller is root and there is no such account.
         """
-        return cls(layout, server_account(layout.root, layout.pgdata))
+        return cls(folder, server_account(folder, PGDATA))
 
     @property
     def process(self) -> ServerProcess:
         """The processes of the server."""
-        return ServerProcess(self.layout)
+        return ServerProcess(self.folder)
+
+    @property
+    def layout(self) -> Layout:
+        """What lies where, for messages and for programs that run under the server's account."""
+        return Layout(self.folder.path)
+
+    @property
+    def _owner(self) -> Owner | None:
+        return Owner(self.account.uid, self.account.gid) if self.account else None
 
     def ensure_running(self, *, database: str, timeout_seconds: float) -> str:
         """Create the cluster, start the server and create the database, each only if it is missing.
@@ -128,12 +144,6 @@ class ServerControl:
             self.process.end(postmaster)
         return shutdown
 
-    def stop(self, *, wait_seconds: float) -> None:
-        """Stop the server, and end it where it hangs; one that has much to write goes on by itself."""
-        self.process.stop(wait_seconds=wait_seconds)
-        if self.process.postmaster() is None:
-            remove_short_name(self.layout)
-
     def _probe(self, dsn: str) -> State:
         phase = self.process.phase()
         if phase != "ready":
@@ -167,20 +177,21 @@ class ServerControl:
     # Creating the cluster
 
     def _prepare_cluster(self) -> None:
-        for leftover in self.layout.root.glob(f"{_DRAFT_PREFIX}*"):
-            shutil.rmtree(leftover, ignore_errors=True)
-        pgdata = self.layout.pgdata
-        if not pgdata.exists():
+        for leftover in self.folder.names():
+            if leftover.startswith(_DRAFT_PREFIX):
+                self.folder.remove_tree(leftover)
+        if self.folder.status(PGDATA) is None:
             self._initialise()
             return
-        version_file = pgdata / "PG_VERSION"
-        if not version_file.is_file():
+        try:
+            with self.folder.folder(PGDATA) as cluster:
+                version = cluster.read("PG_VERSION").decode("ascii", errors="replace").strip()
+        except FileNotFoundError:
             msg = (
-                f"{str(pgdata)!r} is not a PostgreSQL cluster (it has no PG_VERSION), so recollect leaves it alone. "
-                "Move it away, or choose another data directory: --data-dir or RECOLLECT_DATA_DIR."
+                f"{str(self.layout.pgdata)!r} is not a PostgreSQL cluster (it has no PG_VERSION), so recollect leaves "
+                "it alone. Move it away, or choose another data directory: --data-dir or RECOLLECT_DATA_DIR."
             )
-            raise StoreUnavailableError(msg)
-        version = version_file.read_text(encoding="ascii", errors="replace").strip()
+            raise StoreUnavailableError(msg) from None
         if version != str(MAJOR_VERSION):
             raise self._other_major_version(version)
 
@@ -193,39 +204,34 @@ class ServerControl:
 
     def _initialise(self) -> None:
         # An interrupted initdb leaves only this folder, which the next start removes.
-        draft = Path(tempfile.mkdtemp(prefix=_DRAFT_PREFIX, dir=self.layout.root))
-        self._hand_over(draft)
+        name = f"{_DRAFT_PREFIX}{secrets.token_hex(4)}"
         # One syncfs makes it as durable as a thousand fsyncs, and several times faster.
         sync = ["--sync-method=syncfs"] if sys.platform == "linux" else []
         arguments = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--data-checksums"]
         arguments += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--no-instructions", *sync]
         try:
-            done = self._run("initdb", [*arguments, "-D", draft.name])
-            if done.status != 0:
-                raise explain("create the cluster", done.output, self.layout)
-            with (draft / "postgresql.conf").open("a", encoding="utf-8") as file:
-                file.write(
-                    f"\n# Written anew at every start; ALTER SYSTEM overrides it.\ninclude = '{_SETTINGS_FILE}'\n"
-                )
-                file.flush()
-                os.fsync(file.fileno())
-            draft.rename(self.layout.pgdata)
+            with self.folder.make_folder(name, self._owner) as draft:
+                done = self._run("initdb", [*arguments, "-D", name])
+                if done.status != 0:
+                    raise explain("create the cluster", done.output, self.layout)
+                settings = draft.read("postgresql.conf", theirs_only=True)
+                draft.write("postgresql.conf", settings + _INCLUDE.encode(), self._owner, durable=True)
+            self.folder.rename(name, PGDATA)
         finally:
-            shutil.rmtree(draft, ignore_errors=True)
+            self.folder.remove_tree(name)
 
     # Starting
 
     def _launch(self, deadline: float) -> None:
         self.process.remove_stale_note()
-        # Nobody listens there: the number in the lock may be another process's by now, or another store's server's.
-        for left_over in (f"{SOCKET_NAME}.lock", SOCKET_NAME):
-            (self.layout.socket_dir / left_over).unlink(missing_ok=True)
         self._write_settings()
-        self.layout.socket_dir.mkdir(mode=0o700, exist_ok=True)
-        self._hand_over(self.layout.socket_dir)
+        with self.folder.make_folder(SOCKET_FOLDER, self._owner) as run:
+            # Nobody listens there: the number in the lock may be another process's by now, or another store's server's.
+            for left_over in (f"{SOCKET_NAME}.lock", SOCKET_NAME):
+                run.remove(left_over)
         log_start = self._open_log()
         seconds = max(1, int(deadline - time.monotonic()))
-        arguments = ["start", "--wait", f"--timeout={seconds}", "-s", "-D", "pg", "-l", self.layout.log.name]
+        arguments = ["start", "--wait", f"--timeout={seconds}", "-s", "-D", "pg", "-l", LOG]
         arguments += ["-o", _OPTIONS]
         done = self._run("pg_ctl", arguments)
         if done.status == 0:
@@ -250,19 +256,16 @@ class ServerControl:
         account = self.account
         if account is None:
             return run_program(name, arguments, folder=self.layout.root)
+        programs = reachable_installation(account)
         for _ in range(_ATTEMPTS):
-            make_reachable(self.layout.root, account)
+            require_reachable(self.layout.root, account)
             log_start = self._log_size()
-            done = run_program(name, arguments, folder=self.layout.root, account=account)
+            done = run_program(name, arguments, folder=self.layout.root, account=account, programs=programs)
             said = f"{done.output}\n{self._log_since(log_start)}"
             # Somebody may close a folder above at the same moment: pytest does so with root's at every start.
             if done.status == 0 or "permission denied" not in said.lower():
                 break
         return done
-
-    def _hand_over(self, path: Path) -> None:
-        if self.account is not None:
-            os.chown(path, self.account.uid, self.account.gid, follow_symlinks=False)
 
     def _write_settings(self) -> None:
         settings = {**_FIXED_SETTINGS, **settings_for(this_machine())}
@@ -270,31 +273,21 @@ class ServerControl:
             # After a crash every file is synced first: one by one that takes longer than the recovery itself.
             settings["recovery_init_sync_method"] = "syncfs"
         lines = [f"{name} = '{value}'\n" for name, value in settings.items()]
-        file = self.layout.pgdata / _SETTINGS_FILE
-        draft = file.with_suffix(".tmp")
-        draft.write_text("".join(lines), encoding="ascii")
-        self._hand_over(draft)
-        draft.replace(file)
+        with self.folder.folder(PGDATA) as cluster:
+            cluster.write(_SETTINGS_FILE, "".join(lines).encode("ascii"), self._owner)
 
     def _open_log(self) -> int:
-        log = self.layout.log
-        if log.exists() and log.stat().st_size > _LARGEST_LOG_BYTES:
-            log.replace(log.with_suffix(".log.old"))
-        os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600))
-        give_to_owner_of(self.layout.root, log)
-        self._hand_over(log)
+        if self._log_size() > _LARGEST_LOG_BYTES:
+            self.folder.rename(LOG, f"{LOG}.old")
+        os.close(self.folder.open_file(LOG, os.O_WRONLY | os.O_APPEND, self._owner))
         return self._log_size()
 
     def _log_size(self) -> int:
-        try:
-            return self.layout.log.stat().st_size
-        except FileNotFoundError:
-            return 0
+        info = self.folder.status(LOG)
+        return 0 if info is None else info.st_size
 
     def _log_since(self, start: int) -> str:
         try:
-            with self.layout.log.open("rb") as file:
-                file.seek(start)
-                return file.read().decode("utf-8", errors="replace")
+            return self.folder.read(LOG, start=start).decode("utf-8", errors="replace")
         except OSError:
             return ""

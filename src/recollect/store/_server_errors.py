@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 from pathlib import Path
 
@@ -55,11 +56,26 @@ def explain(action: str, output: str, layout: Layout, *, log: str = "") -> Store
     text = f"{output}\n{log}".lower()
     if any(phrase in text for phrase in _FULL) or _nearly_full(layout.root):
         return disk_full(layout.root)
+    stranger = _not_the_owners(layout.pgdata) if "permission denied" in text else None
+    if stranger is not None:
+        return StoreUnavailableError(
+            f"Cannot {action} in {str(layout.root)!r}: {str(stranger)!r} belongs to another user than the cluster "
+            f"around it. Give all of it to one, the cluster's owner: chown -R USER {str(layout.pgdata)!r}"
+        )
     remedy = next((advice for phrase, advice in _REMEDIES if phrase in text), f"The log is {str(layout.log)!r}.")
     excerpt = "\n".join(f"  {line}" for line in (log.strip() or output).splitlines()[-_EXCERPT_LINES:])
     return StoreUnavailableError(
         f"Cannot {action} in {str(layout.root)!r}. {remedy}\nPostgreSQL says:\n{excerpt or '  (nothing)'}"
     )
+
+
+def _not_the_owners(cluster: Path) -> Path | None:
+    """The first file of a cluster that belongs to somebody else than the cluster does."""
+    try:
+        owner = cluster.lstat().st_uid
+        return next((path for path in cluster.rglob("*") if path.lstat().st_uid != owner), None)
+    except OSError:
+        return None
 
 
 def disk_full(folder: Path) -> StoreUnavailableError:
@@ -74,8 +90,13 @@ def explain_os_error(exc: OSError, folder: Path) -> StoreUnavailableError:
     """The error for a data directory that the operating system refuses to work with."""
     if exc.errno in {errno.ENOSPC, errno.EDQUOT}:
         return disk_full(folder)
-    path = exc.filename if exc.filename is not None else folder
+    path = folder if exc.filename is None else Path(str(exc.filename))
     what = f"The data directory {str(folder)!r} cannot be used ({exc.strerror}: {str(path)!r})."
+    if exc.errno == errno.EPERM and os.geteuid() == 0:
+        return StoreUnavailableError(
+            f"{what} It belongs to somebody else than its folder. Give all that is in the folder to one user, the "
+            f"folder's: chown -R USER {str(path.parent)!r}"
+        )
     if exc.errno in {errno.EACCES, errno.EPERM}:
         return StoreUnavailableError(
             f"{what} Run recollect as the user it belongs to, or choose one of your own: --data-dir or "
@@ -83,6 +104,12 @@ def explain_os_error(exc: OSError, folder: Path) -> StoreUnavailableError:
         )
     if exc.errno == errno.EROFS:
         return StoreUnavailableError(f"{what} The file system is mounted read-only; the store must be able to write.")
+    if exc.errno == errno.ELOOP:
+        return StoreUnavailableError(
+            f"{what} It is a symbolic link, and none is followed in a store. Find out who put it there, and remove it."
+        )
+    if exc.errno == errno.EINVAL:
+        return StoreUnavailableError(f"{what} It is no ordinary file. Find out who put it there, and remove it.")
     if exc.errno in {errno.EEXIST, errno.ENOTDIR}:
         return StoreUnavailableError(f"{what} There is a file where a folder must be; choose another: --data-dir.")
     return StoreUnavailableError(f"{what} Choose another: --data-dir or RECOLLECT_DATA_DIR.")

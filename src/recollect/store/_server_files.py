@@ -15,9 +15,11 @@ recognise a dead holder by its process number.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -28,10 +30,16 @@ from pathlib import Path
 from psycopg.conninfo import make_conninfo
 
 from recollect.errors import StoreUnavailableError
+from recollect.store._folder import Folder, Owner
 
 PORT = 5432
 """Names the socket file; no network port is opened."""
 
+PGDATA = "pg"
+SOCKET_FOLDER = "run"
+LOG = "server.log"
+_LOCK = ".lock"
+_USERS = ".users"
 SOCKET_NAME = f".s.PGSQL.{PORT}"
 """The socket's file; PostgreSQL notes its server's process beside it, in a file with ``.lock`` appended."""
 # sockaddr_un holds 104 bytes on macOS and 108 on Linux, the terminating zero included.
@@ -51,32 +59,22 @@ class Layout:
     @property
     def pgdata(self) -> Path:
         """The cluster."""
-        return self.root / "pg"
+        return self.root / PGDATA
 
     @property
     def socket_dir(self) -> Path:
         """Where the server puts its socket."""
-        return self.root / "run"
+        return self.root / SOCKET_FOLDER
 
     @property
     def log(self) -> Path:
         """What the server says."""
-        return self.root / "server.log"
+        return self.root / LOG
 
     @property
     def pid_file(self) -> Path:
         """The server's own note of its process."""
         return self.pgdata / "postmaster.pid"
-
-    @property
-    def lock(self) -> Path:
-        """Held while the server is being created, started or stopped."""
-        return self.root / ".lock"
-
-    @property
-    def users(self) -> Path:
-        """Held by everyone who uses the server."""
-        return self.root / ".users"
 
 
 class UserHold:
@@ -85,86 +83,91 @@ class UserHold:
     A process made by ``fork`` shares its parent's hold, which therefore lasts until both are gone.
 
     Args:
-        layout: The store.
+        folder: The store's. The hold keeps it open: a store may be moved while its server runs.
     """
 
-    def __init__(self, layout: Layout) -> None:
-        self._descriptor = _open_lock(layout.users)
-        fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self._descriptor = _open_lock(folder, _USERS)
+        _lock(self._descriptor, fcntl.LOCK_SH, folder)
 
     def abandon(self) -> None:
         """Forget this process's copy; another process's copy of the same hold stays valid."""
         os.close(self._descriptor)
+        self.folder.close()
 
     def release(self) -> None:
-        """Give the hold up, also for processes forked from this one."""
+        """Give the hold up, also for processes forked from this one; the folder stays open."""
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         os.close(self._descriptor)
 
 
-def in_use(layout: Layout) -> bool:
+def in_use(folder: Folder) -> bool:
     """Whether anybody holds the server. Call it with :func:`exclusive` held, so that the answer stays true."""
-    descriptor = _open_lock(layout.users)
+    descriptor = _open_lock(folder, _USERS)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    else:
-        return False
+        return not _lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, folder)
     finally:
         os.close(descriptor)
 
 
 @contextmanager
-def exclusive(layout: Layout, *, timeout_seconds: float) -> Iterator[None]:
+def exclusive(folder: Folder, *, timeout_seconds: float) -> Iterator[None]:
     """Be the only one who creates, starts or stops this store's server.
 
     Args:
-        layout: The store.
+        folder: The store's.
         timeout_seconds: How long to wait for another who does so.
 
     Raises:
         StoreUnavailableError: The wait was in vain.
     """
-    descriptor = _open_lock(layout.lock)
+    descriptor = _open_lock(folder, _LOCK)
     try:
-        _wait_for(descriptor, layout, timeout_seconds)
+        _wait_for(descriptor, folder, timeout_seconds)
         yield
     finally:
         os.close(descriptor)
 
 
-def _wait_for(descriptor: int, layout: Layout, timeout_seconds: float) -> None:
+def _wait_for(descriptor: int, folder: Folder, timeout_seconds: float) -> None:
     deadline = time.monotonic() + timeout_seconds
     pause = 0.002
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                msg = (
-                    f"Another process has been starting or stopping the server in {str(layout.root)!r} for more than "
-                    f"{timeout_seconds:.0f} s. If it hangs, end it (it holds {str(layout.lock)!r}) and try again."
-                )
-                raise StoreUnavailableError(msg) from None
-            time.sleep(pause)
-            pause = min(pause * 2, 0.05)
-        else:
-            return
+    while not _lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, folder):
+        if time.monotonic() > deadline:
+            raise StoreUnavailableError(
+                f"Another process has been starting or stopping the server in {str(folder.path)!r} for more than "
+                f"{timeout_seconds:.0f} s. If it hangs, end it (it holds {str(folder.path / _LOCK)!r}) and try again."
+            )
+        time.sleep(pause)
+        pause = min(pause * 2, 0.1)
 
 
-def _open_lock(file: Path) -> int:
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    give_to_owner_of(file.parent, file)
-    return descriptor
+def _lock(descriptor: int, kind: int, folder: Folder) -> bool:
+    """Take a lock of the kernel's; False: somebody has it, and this kind does not wait.
+
+    Raises:
+        StoreUnavailableError: The file system has no locks.
+    """
+    try:
+        fcntl.flock(descriptor, kind)
+    except BlockingIOError:
+        return False
+    except OSError as exc:
+        raise StoreUnavailableError(
+            f"The file system of {str(folder.path)!r} cannot lock files ({exc.strerror}), so two processes could ruin "
+            "the store. Keep it on a local disk: --data-dir or RECOLLECT_DATA_DIR."
+        ) from exc
+    return True
 
 
-def give_to_owner_of(folder: Path, path: Path) -> None:
+def _open_lock(folder: Folder, name: str) -> int:
+    return folder.open_file(name, os.O_RDWR, folders_owner(folder))
+
+
+def folders_owner(folder: Folder) -> Owner | None:
     """When root works in somebody's store, what it makes there must stay usable for its owner."""
-    if os.geteuid() == 0:
-        owner = folder.stat()
-        if owner.st_uid != 0:
-            os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+    return folder.owner if os.geteuid() == 0 and folder.owner.uid != 0 else None
 
 
 def connection_string(layout: Layout, *, database: str) -> str:
@@ -202,7 +205,10 @@ def _short_name(layout: Layout) -> Path:
             tried.append(f"{str(folder)!r} is too long as well")
             continue
         try:
-            return _link(folder, name, layout.socket_dir)
+            with _private(folder) as private:
+                if private.link_target(name) != str(layout.socket_dir):
+                    private.link(name, layout.socket_dir)
+            return folder / name
         except OSError as exc:
             tried.append(f"{str(folder)!r}: {exc.strerror}")
     msg = (
@@ -218,8 +224,8 @@ def remove_short_name(layout: Layout) -> None:
     if _fits(layout.socket_dir):
         return
     for folder in _link_folders():
-        with suppress(OSError):
-            (folder / _link_name(layout)).unlink()
+        with suppress(OSError), _private(folder) as private:
+            private.remove(_link_name(layout))
 
 
 def _link_name(layout: Layout) -> str:
@@ -231,16 +237,17 @@ def _link_folders() -> list[Path]:
     return [Path(base) / f"recollect-{os.geteuid()}" for base in bases if base]
 
 
-def _link(folder: Path, name: str, target: Path) -> Path:
-    with suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    info = folder.lstat()
-    if folder.is_symlink() or info.st_uid != os.geteuid() or info.st_mode & 0o077:
-        raise PermissionError(0, "it exists and is not a private folder of this user")
-    link = folder / name
-    # Two processes may make it at once: both make the same link, and a rename replaces one by the other.
-    if not link.is_symlink() or link.readlink() != target:
-        draft = folder / f"{name}.{os.getpid()}.{time.monotonic_ns()}"
-        draft.symlink_to(target)
-        draft.replace(link)
-    return link
+def _private(path: Path) -> Folder:
+    """Open, or make, a folder that belongs to this user alone, in one where nobody else can rename it."""
+    user = os.geteuid()
+    with Folder.open(path.parent) as base:
+        info = base.status(".")
+        shared = info is not None and info.st_mode & 0o022 and not info.st_mode & stat.S_ISVTX
+        if base.owner.uid not in {0, user} or shared:
+            raise PermissionError(errno.EPERM, "others can rename what is in it")
+        private = base.make_folder(path.name, None)
+    info = private.status(".")
+    if info is None or info.st_uid != user or info.st_mode & 0o077:
+        private.close()
+        raise PermissionError(errno.EPERM, "it exists and is not a private folder of this user")
+    return private

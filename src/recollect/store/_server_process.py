@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from recollect.errors import StoreUnavailableError
-from recollect.store._server_files import Layout
+from recollect.store._folder import Folder
+from recollect.store._server_files import PGDATA, Layout
 
 if TYPE_CHECKING:
     import psutil
@@ -32,6 +33,7 @@ _LOOK_SECONDS = 0.25
 # Lines of postmaster.pid, counted from zero.
 _FOLDER_LINE = 1
 _STATUS_LINE = 7
+_NOTE = "postmaster.pid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +41,15 @@ class ServerProcess:
     """The processes of one store's server.
 
     Attributes:
-        layout: Where it lives.
+        folder: Where it lives.
     """
 
-    layout: Layout
+    folder: Folder
+
+    @property
+    def layout(self) -> Layout:
+        """What lies where, for messages."""
+        return Layout(self.folder.path)
 
     def phase(self) -> Phase:
         """What the server is doing, by its own note; no connection is made, which would leave a line in its log."""
@@ -69,11 +76,15 @@ class ServerProcess:
         except psutil.NoSuchProcess:
             return None
 
-    def stop(self, *, wait_seconds: float) -> None:
+    def stop(self, *, wait_seconds: float, insist: bool = False) -> None:
         """Ask the server to stop, and wait a while for it; one that hangs is ended.
 
         A server that is recovering is left alone, whoever comes next finds it ready. One that still has much to write
         goes on by itself.
+
+        Args:
+            wait_seconds: How long to wait.
+            insist: End it also if it goes on: nobody can use it.
         """
         deadline = time.monotonic() + wait_seconds
         while (phase := self.phase()) == "starting" and time.monotonic() < deadline:
@@ -89,7 +100,7 @@ class ServerProcess:
             _signal(process, signal.SIGINT)
         while _alive(process) and time.monotonic() < deadline:
             time.sleep(0.005)
-        if _alive(process) and Shutdown(self, process).hangs_within(_IDLE_SECONDS):
+        if _alive(process) and (insist or Shutdown(self, process).hangs_within(_IDLE_SECONDS)):
             self.end(process)
 
     def end(self, postmaster: psutil.Process) -> None:
@@ -139,14 +150,15 @@ class ServerProcess:
         import psutil
 
         pid = self._noted_pid()
-        if not self.layout.pid_file.exists() or (pid is not None and not psutil.pid_exists(pid)):
-            return
-        if next(self._all(), None) is not None:
-            return
-        if pid is not None:
-            self._refuse_copy_of_running(pid)
-        _LOGGER.info("%s is stale (process %s is not its server): removed", self.layout.pid_file, pid)
-        self.layout.pid_file.unlink(missing_ok=True)
+        with suppress(FileNotFoundError), self.folder.folder(PGDATA) as cluster:
+            if cluster.status(_NOTE) is None or (pid is not None and not psutil.pid_exists(pid)):
+                return
+            if next(self._all(), None) is not None:
+                return
+            if pid is not None:
+                self._refuse_copy_of_running(pid)
+            _LOGGER.info("%s is stale (process %s is not its server): removed", self.layout.pid_file, pid)
+            cluster.remove(_NOTE)
 
     def _refuse_copy_of_running(self, pid: int) -> None:
         import psutil
@@ -176,10 +188,9 @@ class ServerProcess:
         return int(first) if first.isdecimal() and 0 < int(first) < 2**31 else None
 
     def _note(self) -> list[str]:
-        try:
-            return self.layout.pid_file.read_text(encoding="utf-8", errors="replace").split("\n")
-        except FileNotFoundError:
-            return [""]
+        with suppress(FileNotFoundError), self.folder.folder(PGDATA) as cluster:
+            return cluster.read(_NOTE).decode("utf-8", errors="replace").split("\n")
+        return [""]
 
     def _belongs_here(self, process: psutil.Process) -> bool:
         """Whether a process is of this cluster: process numbers are used again, and a zombie is nobody."""
@@ -187,10 +198,10 @@ class ServerProcess:
 
         if not process.name().startswith("postgres") or process.status() == psutil.STATUS_ZOMBIE:
             return False
-        try:
-            return Path(process.cwd()) == self.layout.pgdata.resolve()
-        except psutil.AccessDenied:
-            return False
+        with suppress(psutil.AccessDenied, FileNotFoundError), self.folder.folder(PGDATA) as cluster:
+            # The note is the server's own and may name anybody: root signals nobody else's processes.
+            return cluster.is_at(process.cwd()) and process.uids().effective == cluster.owner.uid
+        return False
 
 
 class Shutdown:

@@ -15,10 +15,12 @@ from recollect.forking import renew_in_children
 from recollect.store._server_binaries import installation
 
 if TYPE_CHECKING:
-    from recollect.store._server_files import Layout, UserHold
+    from recollect.store._folder import Folder
+    from recollect.store._server_files import UserHold
 
 _LOGGER = logging.getLogger(__name__)
 _STOP_SECONDS = 2.0
+_LONGEST_WAIT_SECONDS = 10.0
 DATABASE = "recollect"
 """The name of the database in the embedded server."""
 
@@ -68,30 +70,38 @@ class EmbeddedServer:
         """
         # Before the other modules are imported: they need a Unix.
         installation()
+        from recollect.store._folder import Folder
         from recollect.store._server_errors import explain_os_error
-        from recollect.store._server_files import Layout
 
         self._forget_parents_hold()
         with self._thread_lock:
             try:
-                return self._start(Layout(self._create_data_dir()))
+                if self._hold is not None:
+                    self._require_in_place(self._hold.folder)
+                    return self._start(self._hold.folder)
+                folder = Folder.open(self._create_data_dir())
+                try:
+                    return self._start(folder)
+                finally:
+                    if self._hold is None:
+                        folder.close()
             except OSError as exc:
                 raise explain_os_error(exc, self._data_dir) from exc
 
-    def _start(self, layout: Layout) -> str:
+    def _start(self, folder: Folder) -> str:
         from recollect.store._server_control import ServerControl
         from recollect.store._server_files import UserHold, exclusive
 
-        with exclusive(layout, timeout_seconds=self._start_timeout_seconds):
-            hold = self._hold or UserHold(layout)
+        with exclusive(folder, timeout_seconds=self._start_timeout_seconds):
+            hold = self._hold or UserHold(folder)
             try:
-                dsn = ServerControl.of(layout).ensure_running(
+                dsn = ServerControl.of(folder).ensure_running(
                     database=DATABASE, timeout_seconds=self._start_timeout_seconds
                 )
             except BaseException:
                 if self._hold is None:
                     hold.release()
-                    self._stop_unused(layout)
+                    self._stop_unusable(folder)
                 raise
             self._parents_hold = False
             if self._hold is None:
@@ -99,19 +109,23 @@ class EmbeddedServer:
                 atexit.register(self.stop)
         return dsn
 
-    def _stop_unused(self, layout: Layout) -> None:
-        """After a start that failed: nobody uses what may run all the same."""
-        from recollect.store._server_files import in_use
-        from recollect.store._server_process import ServerProcess
-
+    def _stop_unusable(self, folder: Folder) -> None:
+        """After a start that failed: what may run all the same is no use to anybody."""
         try:
-            if not in_use(layout):
-                ServerProcess(layout).stop(wait_seconds=_STOP_SECONDS)
+            _stop_if_unused(folder, _STOP_SECONDS, insist=True)
         except (OSError, StoreUnavailableError) as exc:
             _LOGGER.warning("the embedded server in %s was not stopped: %s", self._data_dir, exc)
 
     def _create_data_dir(self) -> Path:
         folder = self._data_dir.expanduser().absolute()
+        if "\n" in str(folder) or "\0" in str(folder):
+            # PostgreSQL notes the folder on one line of its postmaster.pid.
+            msg = f"A data directory's name must not contain line breaks: {str(folder)!r}. Choose another: --data-dir."
+            raise StoreUnavailableError(msg)
+        if os.geteuid() == 0 and not folder.exists():
+            from recollect.store._server_account import require_reachable_by_servers
+
+            require_reachable_by_servers(folder)
         # As root the server runs under another account, which must pass through; what is inside is private anyway.
         folder.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, parents=True, exist_ok=True)
         if (folder / "PG_VERSION").exists():
@@ -121,6 +135,13 @@ class EmbeddedServer:
             )
             raise StoreUnavailableError(msg)
         return folder.resolve()
+
+    def _require_in_place(self, folder: Folder) -> None:
+        if not folder.is_at(str(folder.path)):
+            raise StoreUnavailableError(
+                f"The data directory {str(folder.path)!r} was moved or removed while it was in use. Open it again, "
+                "where it is now."
+            )
 
     def ensure_running(self) -> None:
         """Start the server anew where it was killed; do nothing where it runs, or where it was let go of.
@@ -134,10 +155,9 @@ class EmbeddedServer:
                 self.start()
             if self._hold is None:
                 return
-            from recollect.store._server_files import Layout
             from recollect.store._server_process import ServerProcess
 
-            if ServerProcess(Layout(self._data_dir.expanduser().resolve())).phase() != "ready":
+            if self._hold is None or ServerProcess(self._hold.folder).phase() != "ready":
                 self.start()
 
     def stop(self, *, wait_seconds: float = _STOP_SECONDS) -> None:
@@ -161,21 +181,17 @@ class EmbeddedServer:
             except (OSError, StoreUnavailableError) as exc:
                 # The work is done and safe: that the server stays up is no reason to fail.
                 _LOGGER.warning("the embedded server in %s was not stopped: %s", self._data_dir, exc)
+            finally:
+                hold.folder.close()
 
     def _release(self, hold: UserHold, wait_seconds: float) -> None:
-        from recollect.store._server_control import ServerControl
-        from recollect.store._server_files import Layout, exclusive, in_use
+        from recollect.store._server_files import exclusive, in_use
 
         hold.release()
-        layout = Layout(self._data_dir.expanduser().resolve())
-        if not layout.lock.exists():
-            return
         # Whoever is still there stops it; do not wait for one who may just be recovering it.
-        if in_use(layout):
-            return
-        with exclusive(layout, timeout_seconds=10):
-            if not in_use(layout):
-                ServerControl.of(layout).stop(wait_seconds=wait_seconds)
+        if not in_use(hold.folder):
+            with exclusive(hold.folder, timeout_seconds=_LONGEST_WAIT_SECONDS):
+                _stop_if_unused(hold.folder, wait_seconds)
 
     def renew_in_child(self) -> None:
         """In the child of a fork: forget the parent's hold, so that the child does not keep its server up."""
@@ -198,3 +214,15 @@ class EmbeddedServer:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.stop()
+
+
+def _stop_if_unused(folder: Folder, wait_seconds: float, *, insist: bool = False) -> None:
+    from recollect.store._server_files import Layout, in_use, remove_short_name
+    from recollect.store._server_process import ServerProcess
+
+    if in_use(folder):
+        return
+    server = ServerProcess(folder)
+    server.stop(wait_seconds=wait_seconds, insist=insist)
+    if server.postmaster() is None:
+        remove_short_name(Layout(folder.path))

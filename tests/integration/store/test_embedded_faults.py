@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -14,7 +16,9 @@ import pytest
 from conftest import postmaster, value
 from recollect.errors import StoreUnavailableError
 from recollect.store import _server_account, _server_files
-from recollect.store._server_files import Layout, exclusive
+from recollect.store._folder import Folder
+from recollect.store._server_binaries import installation
+from recollect.store._server_files import exclusive
 from recollect.store.embedded import EmbeddedServer
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act for other users or to mount")
@@ -56,6 +60,31 @@ def test_a_file_where_the_folder_should_be(tmp_path):
     (tmp_path / "data").write_text("", encoding="ascii")
     assert "There is a file where a folder must be" in refusal(tmp_path / "data")
     assert "There is a file where a folder must be" in refusal(tmp_path / "data" / "below")
+
+
+def test_a_line_break_in_the_name(tmp_path):
+    assert "must not contain line breaks" in refusal(tmp_path / "two\nlines")
+    assert "must not contain line breaks" in refusal(tmp_path / "no\0thing")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_system_without_locks(data_dir, monkeypatch):
+    def refuse(descriptor: int, kind: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(StoreUnavailableError, match=r"cannot lock files .* local disk"):
+        EmbeddedServer(data_dir).start()
+
+
+@AS_ROOT
+@pytest.mark.parametrize("name", ["PG_VERSION", "base", "global/pg_control", "postgresql.conf"])
+def test_a_wrong_owner_below_the_cluster_is_named(data_dir, name):
+    os.chown(data_dir / "pg" / name, 0, 0)
+    (data_dir / "pg" / name).chmod(0o700)
+    text = refusal(data_dir)
+    assert f"pg/{name}'" in text
+    assert "chown -R" in text
 
 
 def test_what_the_server_complains_of_is_passed_on(data_dir):
@@ -103,7 +132,7 @@ def test_a_process_note_whose_number_is_another_process_now_is_overcome(data_dir
 
 
 def test_somebody_who_starts_forever_is_named(data_dir):
-    with exclusive(Layout(data_dir), timeout_seconds=1):
+    with Folder.open(data_dir) as folder, exclusive(folder, timeout_seconds=1):
         text = refusal(data_dir, start_timeout_seconds=0.1)
     assert "Another process has been starting or stopping" in text
 
@@ -134,22 +163,46 @@ def test_no_right_to_create_the_servers_account(tmp_path, monkeypatch):
 
 
 @AS_ROOT
-def test_roots_folders_get_the_search_bit_and_nothing_more(tmp_path):
+@pytest.mark.parametrize("owner", [0, 65534], ids=["root", "somebody"])
+def test_a_folder_out_of_reach_stays_so_and_nothing_is_left(tmp_path, owner):
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
-    with EmbeddedServer(closed / "data"):
-        pass
-    assert stat.S_IMODE(closed.stat().st_mode) == 0o701
+    os.chown(closed, owner, owner)
+    text = refusal(closed / "data")
+    assert f"may not pass through '{closed}'" in text
+    assert "/var/lib/recollect" in text
+    assert f"chmod o+x '{closed}'" in text
+    assert stat.S_IMODE(closed.stat().st_mode) == 0o700
+    assert list(closed.iterdir()) == []
 
 
 @AS_ROOT
-def test_other_peoples_folders_are_not_opened(tmp_path):
-    theirs = tmp_path / "theirs"
-    theirs.mkdir(mode=0o700)
-    os.chown(theirs, 65534, 65534)
-    text = refusal(theirs / "data")
-    assert f"chmod o+x '{theirs}'" in text
-    assert stat.S_IMODE(theirs.stat().st_mode) == 0o700
+def test_a_folder_that_an_access_list_opens_is_in_reach(tmp_path):
+    opened = tmp_path / "opened"
+    opened.mkdir(mode=0o700)
+    if shutil.which("setfacl") is None:
+        pytest.skip("there is no setfacl here")
+    subprocess.run(["setfacl", "-m", "u:pgserver:x", str(opened)], check=True)
+    with EmbeddedServer(opened / "data") as dsn:
+        assert value(dsn, "SELECT 1") == 1
+
+
+@AS_ROOT
+def test_programs_out_of_reach_are_copied_and_nothing_is_opened(data_dir, tmp_path, monkeypatch):
+    closed = tmp_path / "home"
+    package = installation().parent
+    closed.mkdir(mode=0o700)
+    for part in (package, package.with_name(f"{package.name}.libs")):
+        subprocess.run(["cp", "-a", str(part), str(closed)], check=True)
+    monkeypatch.setattr(_server_account, "installation", lambda: closed / package.name / installation().name)
+    monkeypatch.setattr(_server_account, "CACHE_FOLDER", tmp_path / "cache")
+    for _ in range(2):
+        with EmbeddedServer(data_dir):
+            process = postmaster(data_dir)
+            assert process is not None
+            assert Path(process.exe()).is_relative_to(tmp_path / "cache")
+    assert stat.S_IMODE(closed.stat().st_mode) == 0o700
+    assert len(list((tmp_path / "cache").iterdir())) == 1
 
 
 @AS_ROOT

@@ -149,6 +149,28 @@ def test_waiting_leaves_no_lines_in_the_log(data_dir, recovering):
     assert running(data_dir) == recovering
 
 
+def test_a_store_that_is_moved_while_its_server_runs_is_still_stopped(data_dir, tmp_path):
+    server = EmbeddedServer(data_dir)
+    server.start()
+    process = running(data_dir)
+    data_dir.rename(tmp_path / "moved")
+    with pytest.raises(StoreUnavailableError, match="was moved or removed while it was in use"):
+        server.start()
+    with EmbeddedServer(tmp_path / "moved") as dsn:
+        assert value(dsn, "SELECT 1") == 1
+        assert running(tmp_path / "moved") == process
+        server.stop()
+        assert process.is_running()
+    assert postmaster(tmp_path / "moved") is None
+    assert not data_dir.exists()
+
+
+def test_the_last_user_of_a_moved_store_stops_its_server(data_dir, tmp_path):
+    with EmbeddedServer(data_dir):
+        data_dir.rename(tmp_path / "moved")
+    assert postmaster(tmp_path / "moved") is None
+
+
 def test_a_copy_of_a_running_store_says_so(data_dir, tmp_path):
     with EmbeddedServer(data_dir) as dsn:
         subprocess.run(["cp", "-a", str(data_dir), str(tmp_path / "copy")], check=True)
