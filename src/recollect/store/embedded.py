@@ -157,7 +157,7 @@ class EmbeddedServer:
                 return
             from recollect.store._server_process import ServerProcess
 
-            if self._hold is None or ServerProcess(self._hold.folder).phase() != "ready":
+            if ServerProcess(self._hold.folder).phase() != "ready":
                 self.start()
 
     def stop(self, *, wait_seconds: float = _STOP_SECONDS) -> None:
