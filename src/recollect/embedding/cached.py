@@ -74,16 +74,25 @@ class CachedEmbedder:
         inner: Computes what is not known.
         cache: Keeps documents' vectors; None keeps only questions.
         query_cache_size: How many questions to keep; 0 keeps none.
+        keep_computed: Whether what is computed is put into the cache at once; else whoever stores the texts does that.
 
     Raises:
         UsageError: ``query_cache_size`` is negative.
     """
 
-    def __init__(self, inner: EmbeddingProvider, cache: EmbeddingCache | None, *, query_cache_size: int = 256) -> None:
+    def __init__(
+        self,
+        inner: EmbeddingProvider,
+        cache: EmbeddingCache | None,
+        *,
+        query_cache_size: int = 256,
+        keep_computed: bool = True,
+    ) -> None:
         if query_cache_size < 0:
             raise UsageError(f"query_cache_size must be at least 0, not {query_cache_size!r}")
         self._inner = inner
         self._cache = cache
+        self._keep_computed = keep_computed
         self._query_cache_size = query_cache_size
         self._queries: OrderedDict[tuple[Hashable, str], Vectors] = OrderedDict()
         self._lock = threading.Lock()
@@ -144,7 +153,8 @@ class CachedEmbedder:
         if missing:
             computed = self._inner.embed_documents([text_of[key] for key in missing])
             fresh = dict(zip(missing, computed, strict=True))
-            self._cache.put_many(model, fresh)
+            if self._keep_computed:
+                self._cache.put_many(model, fresh)
             known.update(fresh)
         self._count(hits=len(keys) - len(missing), misses=len(missing))
         return np.stack([known[key] for key in keys]).astype(np.float32, copy=False)

@@ -93,10 +93,12 @@ class Embedded:
     Attributes:
         vectors: Shape (chunks, dimension).
         token_vectors: Packed, one a chunk; None where the collection does not ask for them.
+        cacheable: What the model made of each chunk's text alone, at half precision; None: it is not to be cached.
     """
 
     vectors: Vectors
     token_vectors: Sequence[bytes] | None = None
+    cacheable: Vectors | None = None
 
 
 class Preparer:
@@ -108,6 +110,7 @@ class Preparer:
         embedder: The collection's model, cached where that is wanted.
         settings: What besides the document itself decides its chunks and vectors; part of every fingerprint.
         token_packer: Computes token vectors, for a collection that stores them.
+        cache: Whether embeddings are kept with the documents, to be found again by their texts.
     """
 
     def __init__(
@@ -118,8 +121,10 @@ class Preparer:
         *,
         settings: Mapping[str, Any],
         token_packer: TokenPacker | None = None,
+        cache: bool = False,
     ) -> None:
         self._chunker = chunker
+        self._cache = cache
         self._token_packer = token_packer
         self._indexer = indexer
         self._embedder = embedder
@@ -161,7 +166,11 @@ class Preparer:
 
     def embed(self, batch: Sequence[CutDocument]) -> list[Embedded]:
         """Embed the chunks of several documents together."""
-        return self.complete(batch, self._vectors(batch))
+        alone = self._vectors(batch)
+        mixed = self.complete(batch, [with_neighbours(own).astype(np.float16) for own in alone])
+        if not self._cache:
+            return mixed
+        return [replace(one, cacheable=own) for one, own in zip(mixed, alone, strict=True)]
 
     def complete(self, batch: Sequence[CutDocument], vectors: Sequence[Vectors]) -> list[Embedded]:
         """What `embed` gives, of documents whose vectors are known."""
@@ -185,7 +194,7 @@ class Preparer:
         # Half precision is what is stored; a document of a hundred thousand chunks should not hold more.
         vectors = np.concatenate([part.astype(np.float16) for part in slices])
         ends = np.cumsum([len(cut.chunks) for cut in batch])
-        return [with_neighbours(part).astype(np.float16) for part in np.split(vectors, ends[:-1])]
+        return np.split(vectors, ends[:-1])
 
     def finish(
         self, batch: Sequence[CutDocument], embedded: Sequence[Embedded], *, reference_length: float
@@ -204,6 +213,7 @@ class Preparer:
                 fingerprint=cut.fingerprint,
                 acronyms=cut.acronyms,
                 token_vectors=own.token_vectors,
+                cacheable=own.cacheable,
             )
             for cut, own in zip(batch, embedded, strict=True)
         ]

@@ -378,8 +378,8 @@ class Parts:
                 f"{self.embedder.model_name!r} is configured. Configure that model ([rag.embedding]) or choose another "
                 "collection (--collection)."
             )
-        # The cache outlives collections: of a session nothing is to be left. And it is faster for texts that are in the
-        # store already: somebody in particular must not measure which ones those are.
+        # A text that is in the store already is embedded faster: somebody in particular must not measure which ones
+        # those are, and a session's texts are nobody else's.
         cached = self._config.embedding.cache and not place.hidden and scope.principal is None
         embedder = self._cached(scope) if cached else self.embedder
         chunking = dict(place.chunking)
@@ -389,6 +389,7 @@ class Parts:
             embedder,
             settings={"chunking": chunking, "embedding": place.embedding_model, "language": place.language},
             token_packer=self.token_packer() if place.token_vectors else None,
+            cache=cached,
         )
 
     def token_packer(self) -> TokenPacker:
@@ -412,7 +413,9 @@ class Parts:
         from recollect.embedding.cached import CachedEmbedder
         from recollect.store.embedding_cache import EmbeddingCacheRepository
 
-        return CachedEmbedder(self.embedder, EmbeddingCacheRepository(self.store.database, scope))
+        # An embedding is kept in the transaction that stores a chunk of its text: the chunk is what it goes with.
+        cache = EmbeddingCacheRepository(self.store.database, scope)
+        return CachedEmbedder(self.embedder, cache, keep_computed=False)
 
     def collection_settings(
         self,

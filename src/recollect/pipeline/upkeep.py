@@ -37,9 +37,13 @@ def clean_up(store: Store, settings: TemporalConfig, scope: Scope) -> CleanupRep
         settings: How long partitions are, and are kept.
         scope: Whose documents and sessions; partitions hold the records of all tenants.
     """
+    from recollect.store.embedding_cache import EmbeddingCacheRepository
+
     # First, because nothing in them needs to be closed any more.
     sessions = store.document_sessions.end_expired(scope)
     expired = store.expiry.close_all(scope)
+    # Two who erased the same text from different collections at once may each have left it to the other.
+    EmbeddingCacheRepository(store.database, scope).drop_unowned()
     dropped = store.audit.maintain(
         scope,
         partitions=settings.indexing.time_partitions,

@@ -14,6 +14,7 @@ from recollect.errors import ConflictError, NotFoundError, UsageError
 from recollect.model import DEFAULT_TENANT_ID, Scope
 from recollect.store.database import Database, rows
 from recollect.store.dense_index import drop_index
+from recollect.store.embedding_cache import drop_unowned
 from recollect.store.history_index import drop_history_indexes
 from recollect.store.rights import RightsResolver, not_a_writer
 from recollect.store.sql import queries
@@ -224,7 +225,7 @@ class CollectionRepository:
     def delete(self, scope: Scope, name: str) -> None:
         """Remove a collection with every document, version and chunk in it, physically.
 
-        Cached embeddings stay, under a hash of their text; `DocumentWriter.erase` removes those too.
+        Cached embeddings go with it, unless another collection has the same texts.
 
         Raises:
             NotFoundError: The tenant has no collection of that name.
@@ -233,6 +234,7 @@ class CollectionRepository:
             gone = rows(connection, _SQL["delete"], {"tenant_id": scope.tenant_id, "name": name})
             if not gone:
                 raise NotFoundError(f"There is no collection {name!r}. `recollect collections list` shows them.")
+            drop_unowned(connection, scope)
         # Afterwards: dropped inside, it would keep every reader of every collection waiting.
         drop_index(self._database, gone[0][0])
         drop_history_indexes(self._database, scope, gone[0][0])

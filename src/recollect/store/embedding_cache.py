@@ -1,16 +1,23 @@
-"""Embeddings kept across ingests, keyed by model and by the hash of what was embedded."""
+"""Embeddings kept across ingests, keyed by model and by the hash of what was embedded.
+
+The chunks of a text own its embedding. It is kept in the transaction that stores the first of them, so that what is
+refused leaves none, and goes with the last of them, whether that is erased or its collection is deleted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pgvector import HalfVector
 
 from recollect.model import Scope
-from recollect.store.database import Database, rows
-from recollect.store.search import Floats
+from recollect.store.database import Connection, Database, rows
 from recollect.store.sql import queries
 from recollect.store.wire import halfvecs
+
+if TYPE_CHECKING:
+    from recollect.store.search import Floats
 
 _SQL = queries("embedding_cache")
 
@@ -33,14 +40,34 @@ class EmbeddingCacheRepository:
         return dict(zip([row[0] for row in found], halfvecs([row[1] for row in found]), strict=True))
 
     def put_many(self, model: str, items: Mapping[bytes, Floats]) -> None:
-        """Keep embeddings by key."""
-        if not items:
-            return
-        params = {
-            "tenant_id": self._scope.tenant_id,
-            "model": model,
-            "content_hashes": list(items),
-            "embeddings": [HalfVector(vector) for vector in items.values()],
-        }
+        """Keep embeddings by key, in a transaction of their own; a clean-up removes those that no chunk has."""
+        if items:
+            with self._database.transaction(self._scope) as connection:
+                keep_embeddings(connection, self._scope, model, items)
+
+    def drop_unowned(self) -> None:
+        """Remove the embeddings whose text no chunk has any more."""
         with self._database.transaction(self._scope) as connection:
-            connection.execute(_SQL["put_many"], params)
+            drop_unowned(connection, self._scope)
+
+
+def keep_embeddings(connection: Connection, scope: Scope, model: str, items: Mapping[bytes, Floats]) -> None:
+    """Keep embeddings by key, in the transaction that stores the chunks that own them; what is there stays.
+
+    In the order of their keys, and after every other row: two who keep the same wait for one another, and for nobody
+    who waits for them.
+    """
+    if not items:
+        return
+    params = {
+        "tenant_id": scope.tenant_id,
+        "model": model,
+        "content_hashes": list(items),
+        "embeddings": [HalfVector(vector) for vector in items.values()],
+    }
+    connection.execute(_SQL["put_many"], params)
+
+
+def drop_unowned(connection: Connection, scope: Scope) -> None:
+    """Remove the embeddings whose text no chunk of the tenant has."""
+    connection.execute(_SQL["drop_unowned"], {"tenant_id": scope.tenant_id})

@@ -97,6 +97,8 @@ class ErasureRepository:
             uploaded = [row[0] for row in rows(connection, _SQL["session_copies"], given)]
             ids = sorted({*document_ids, *uploaded})
             closed = close_documents(connection, scope, ids)
+            # Before it is looked who else has the same texts: of two who erase the last two at once, one must see it.
+            connection.execute(_SQL["hold_cached"], {"tenant_id": scope.tenant_id, "document_ids": ids})
             traces = _traces(connection, scope, ids)
             counts = _remove(connection, scope, ids, traces, closed) | dict(removed or {})
             details = {

@@ -16,6 +16,7 @@ from recollect.store.collections import Collection
 from recollect.store.database import Connection, Database, rows
 from recollect.store.document_sessions import Room, hold_session, make_room, require_room
 from recollect.store.documents import Source
+from recollect.store.embedding_cache import keep_embeddings
 from recollect.store.expiry import lower_next_expiry, store_lifetimes
 from recollect.store.rights import access_params, met, not_a_writer
 from recollect.store.search import Floats, LexicalRow
@@ -39,6 +40,7 @@ class PreparedDocument:
         fingerprint: How it was read, cut and embedded.
         acronyms: (acronym, long form, occurrences) of those that its content explains, none twice.
         token_vectors: Packed, one a chunk, where the collection asks for them.
+        cacheable: Embeddings of the chunks' own texts, to be found again by their keys; None: they are not kept.
     """
 
     document: Document
@@ -49,6 +51,7 @@ class PreparedDocument:
     fingerprint: str
     acronyms: Sequence[tuple[str, str, int]] = ()
     token_vectors: Sequence[bytes] | None = None
+    cacheable: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +279,7 @@ class DocumentWriter:
         copy_all(connection, scope, collection, versions, now)
         lifetimes = {new.version_id: self._expiry.lifetime(new.prepared.document) for new in versions}
         expiring = {version_id: lifetime for version_id, lifetime in lifetimes.items() if lifetime is not None}
+        keep_embeddings(connection, scope, collection.embedding_model, _cacheable(fresh))
         gone = make_room(connection, scope, collection.collection_id, room)
         left_chunks = sum(chunk_count for _, chunk_count in closed) + sum(gone)
         params: dict[str, Any] = {
@@ -288,6 +292,15 @@ class DocumentWriter:
         }
         connection.execute(_SQL["count"], params)
         connection.execute(_SQL["require_quota"], params)
+
+
+def _cacheable(fresh: Sequence[tuple[PreparedDocument, int, int]]) -> dict[bytes, Floats]:
+    return {
+        key: vector
+        for item, _, _ in fresh
+        if item.cacheable is not None
+        for key, vector in zip(item.embedding_keys, item.cacheable, strict=True)
+    }
 
 
 def _uri(item: PreparedDocument) -> str:

@@ -144,12 +144,6 @@ def orphans(database: Database, scope: Scope) -> Findings:
             found.add(name, count, f"{'of ' if name in _OF_COLLECTIONS else ''}{noun} {first}")
         wrong = rows(connection, "SELECT count(*) " + _SQL["wrong_cached_embeddings"], params)[0][0]
         found.add("embedding_cache", wrong)
-        unused = rows(connection, _SQL["cached_only"], params)[0][0]
-        if unused:
-            found.note(
-                "embedding_cache",
-                f"{unused:,} are of texts that no chunk has: kept on purpose, for documents that come back",
-            )
     return found
 
 

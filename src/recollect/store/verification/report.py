@@ -23,7 +23,7 @@ CHECKS = {
     "orphaned_vectors": "vectors of no chunk",
     "orphaned_lexical_rows": "lexical rows of no chunk",
     "orphaned_token_vectors": "token vectors of no chunk",
-    "embedding_cache": "cached embeddings of a wrong dimension, or not of unit length",
+    "embedding_cache": "cached embeddings of a wrong dimension, not of unit length, or of texts that no chunk has",
     "orphaned_indexes": "vector indexes of no collection",
     "version_copies": "versions and acronyms that name another collection, path or access list than their owner",
     "overlapping_versions": "versions that were not closed when the next one began",

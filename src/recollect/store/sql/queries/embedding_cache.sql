@@ -8,3 +8,7 @@ SELECT %(tenant_id)s, %(model)s, u.content_hash, u.embedding
 FROM unnest(%(content_hashes)b::bytea[], %(embeddings)b::halfvec[]) AS u (content_hash, embedding)
 ORDER BY u.content_hash
 ON CONFLICT DO NOTHING
+
+-- drop_unowned: embeddings of texts that no chunk has
+DELETE FROM embedding_cache e WHERE e.tenant_id = %(tenant_id)s AND NOT EXISTS (
+    SELECT FROM chunks c WHERE c.tenant_id = e.tenant_id AND c.content_hash = e.content_hash)

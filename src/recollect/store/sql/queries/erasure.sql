@@ -65,6 +65,13 @@ WHERE EXISTS (SELECT FROM document_contents t
               WHERE t.tenant_id = %(tenant_id)s AND t.version_id <> ALL (%(version_ids)s)
                 AND strpos(t.content, p.phrase) > 0)
 
+-- hold_cached: embeddings of texts of these documents, until the end of the transaction; in order, as they are written
+SELECT FROM embedding_cache e
+WHERE e.tenant_id = %(tenant_id)s AND e.content_hash IN (
+    SELECT c.content_hash FROM chunks c JOIN document_versions v USING (tenant_id, version_id)
+    WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s))
+ORDER BY e.content_hash, e.model FOR UPDATE
+
 -- erase_cached: embeddings of chunks that no other document has; in order, as `put_many` of the cache
 DELETE FROM embedding_cache e USING (
     SELECT k.model, k.content_hash FROM embedding_cache k

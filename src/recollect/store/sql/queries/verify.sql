@@ -85,15 +85,12 @@ FROM chunk_lexical l WHERE l.tenant_id = %(tenant_id)s AND NOT EXISTS (
 FROM chunk_token_vectors t WHERE t.tenant_id = %(tenant_id)s AND NOT EXISTS (
     SELECT FROM chunks c WHERE c.tenant_id = t.tenant_id AND c.chunk_id = t.chunk_id)
 
--- wrong_cached_embeddings: embeddings that are not of unit length, or of another dimension than their model's
+-- wrong_cached_embeddings: embeddings that are not of unit length, of another dimension than their model's, or of no chunk
 FROM embedding_cache e WHERE e.tenant_id = %(tenant_id)s AND (
     abs(l2_norm(e.embedding) - 1) > 0.01
     OR EXISTS (SELECT FROM collections p WHERE p.tenant_id = e.tenant_id AND p.embedding_model = e.model
-               AND p.embedding_dimension <> vector_dims(e.embedding)))
-
--- cached_only: cached embeddings of texts that no chunk has
-SELECT count(*) FROM embedding_cache e WHERE e.tenant_id = %(tenant_id)s AND NOT EXISTS (
-    SELECT FROM chunks c WHERE c.tenant_id = e.tenant_id AND c.content_hash = e.content_hash)
+               AND p.embedding_dimension <> vector_dims(e.embedding))
+    OR NOT EXISTS (SELECT FROM chunks c WHERE c.tenant_id = e.tenant_id AND c.content_hash = e.content_hash))
 
 -- indexes: the vector indexes of collections, whether each is usable, and whether somebody is at work on it
 SELECT substring(c.relname FROM '[0-9]+$')::int, i.indisvalid,
