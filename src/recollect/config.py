@@ -23,6 +23,7 @@ SHORT_NAMES: dict[str, Place] = {
     "RECOLLECT_DATA_DIR": ("storage", "data_dir"),
     "RECOLLECT_DSN": ("storage", "dsn"),
     "RECOLLECT_MODEL_DIR": ("embedding", "model_dir"),
+    "RAG_MIN_RELEVANCE": ("retrieval", "min_relevance"),
 }
 
 
@@ -152,6 +153,13 @@ class RetrievalConfig(_Section):
     candidates: int = Field(50, ge=1, le=10_000, description="Results that each arm contributes at least.")
     similarity_threshold: float | None = Field(
         None, ge=-1, le=1, description="Passages whose cosine similarity is lower are dropped."
+    )
+    min_relevance: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Passages whose relevance is lower are dropped; by default none, but where not even the best "
+        "passage has any, nothing is found. 0: none ever.",
     )
     min_score: float | None = Field(None, description="Passages whose score is lower are dropped.")
     notes: bool = Field(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 QUERY_KEYS = ["query", "collection", "mode", "results", "timings_ms"]
 RESULT_KEYS = [
-    "rank", "score", "content", "chunk_id", "document_id", "title", "source", "department",
+    "rank", "score", "relevance", "content", "chunk_id", "document_id", "title", "source", "department",
     "section", "page", "start_offset", "end_offset", "parts", "metadata",
 ]  # fmt: skip
 ASK_KEYS = ["question", "answer", "refused", "citations", "timings_ms"]
@@ -43,13 +43,13 @@ def test_explain_says_how_each_result_came_to_its_rank(recollect, office):
     assert [entry["term"] for entry in reply["explain"]["terms"]] == ["annual", "leav"]
     for result in reply["results"]:
         assert list(result) == [*RESULT_KEYS, "explain"]
-        assert list(result["explain"]) == ["dense", "lexical", "fused_score", "rerank_score"]
+        assert list(result["explain"]) == ["dense", "lexical", "fused_score", "coverage", "rerank_score"]
         for arm in ("dense", "lexical"):
             assert result["explain"][arm] is None or list(result["explain"][arm]) == ["rank", "score"]
     plain = recollect("query", "annual leave", "--explain", "--json", "--rerank", "none").json
     assert plain["reranked"] is None
     for result in plain["results"]:
-        assert list(result["explain"]) == ["dense", "lexical", "fused_score"]
+        assert list(result["explain"]) == ["dense", "lexical", "fused_score", "coverage"]
         assert result["explain"]["fused_score"] == result["score"]
     ranks = [result["explain"]["lexical"] for result in reply["results"] if "leave" in result["content"]]
     assert ranks[0]["rank"] == 1

@@ -29,7 +29,8 @@ def test_one_context_of_documents_and_memory(pipeline: RAGPipeline):
         "memory:old",
     }
     for strategy, sources in (
-        ("rag", {"leave.md"}),
+        ("rag", {"leave.md", "memory:chat", "memory:old"}),
+        ("documents", {"leave.md"}),
         ("episodic", {"memory:chat", "memory:old"}),
         ("semantic", {"leave.md", "memory:chat", "memory:old"}),
         ("bm25", {"leave.md", "memory:chat", "memory:old"}),
@@ -44,6 +45,21 @@ def test_without_documents_rag_is_memory(pipeline: RAGPipeline):
     pipeline.remember("chat", "My sister lives in Lisbon.")
     assembly = ContextAssembler(None, pipeline).assemble("Where does my sister live?", "rag", 100, "chat")
     assert (assembly.used, assembly.sources) == ("episodic", ("memory:chat",))
+
+
+def test_rag_is_documents_and_memory_in_one_budget_and_memory_alone_where_there_are_none(pipeline: RAGPipeline):
+    pipeline.remember("chat", "My locker number is 17.")
+    assembler = pipeline.context_assembler()
+    alone = assembler.assemble("Which locker?", "rag", 200, "chat")
+    assert (alone.strategy, alone.used, alone.sources) == ("rag", "episodic", ("memory:chat",))
+    assert assembler.assemble("Which locker?", "documents", 200, "chat").sources == ()
+    pipeline.ingest(Document(content="The locker hall opens at six.", source="lockers.md"))
+    both = assembler.assemble("Which locker?", "rag", 200, "chat")
+    assert (both.used, set(both.sources)) == ("rag", {"memory:chat", "lockers.md"})
+    assert both.found.weights == RetrievalWeights.rag_focused()
+    assert both.token_count <= 200
+    chosen = pipeline.context_assembler(weights=RetrievalWeights.balanced()).assemble("Which locker?", "rag", 200)
+    assert chosen.found.weights == RetrievalWeights.balanced()
 
 
 def test_an_empty_store_gives_an_empty_context(pipeline: RAGPipeline):

@@ -39,7 +39,8 @@ class Engine:
     def __init__(self, rag: RAGPipeline, collection: str, options: RetrievalOptions, *, depth: int | None) -> None:
         self._rag = rag
         self._collection = collection
-        self._options = options
+        # What is measured is the order: a measure of a hundred documents needs them all.
+        self._options = options if options.min_relevance is not None else replace(options, min_relevance=0.0)
         self._depth = depth
         self._default_depth = _RANKED_DOCUMENTS
 

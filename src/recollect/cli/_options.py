@@ -78,6 +78,10 @@ class SearchOptions:
         float | None,
         typer.Option(help="Drop passages of a lower cosine similarity, -1 to 1.", rich_help_panel=_SEARCH_PANEL),
     ] = None
+    min_relevance: Annotated[
+        float | None,
+        typer.Option(help="Drop passages of a lower relevance, 0 to 1; 0: none.", rich_help_panel=_SEARCH_PANEL),
+    ] = None
     rerank: Annotated[
         str | None,
         typer.Option(
@@ -179,6 +183,7 @@ class SearchOptions:
             rerank_candidates=self.rerank_candidates,
             feedback=self.feedback,
             min_score=self.min_score,
+            min_relevance=self.min_relevance,
             collapse_duplicates=self.collapse,
             mmr_lambda=self.mmr,
             neighbours=self.neighbours,

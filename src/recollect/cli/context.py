@@ -24,6 +24,7 @@ class Strategy(StrEnum):
     SEMANTIC = "semantic"
     EPISODIC = "episodic"
     RAG = "rag"
+    DOCUMENTS = "documents"
     BM25 = "bm25"
 
 
@@ -53,11 +54,17 @@ def _context(
     ] = None,
     strategy: Annotated[
         Strategy,
-        typer.Option(help="Everything; by meaning, facts first; conversations alone; documents alone; by words."),
+        typer.Option(
+            help="Everything; by meaning, facts first; conversations alone; documents and memory, documents first, or "
+            "memory where there are none; documents alone; by words."
+        ),
     ] = Strategy.HYBRID,
     focus: Annotated[
-        Focus, typer.Option(help="Documents and memory 50/50, 70/30 (rag), or 40/60 (memory).")
-    ] = Focus.MEMORY,
+        Focus | None,
+        typer.Option(
+            help="Documents and memory 50/50, 70/30 (rag), or 40/60 (memory); by default as the strategy has it."
+        ),
+    ] = None,
     token_budget: Annotated[int, typer.Option(help="Tokens of the context at most.")] = _BUDGET,
     as_of: Annotated[
         str | None, typer.Option(metavar="TIME", help="What was known at this time (without a zone: UTC).")
@@ -72,11 +79,13 @@ def _context(
         Focus.BALANCED: RetrievalWeights.balanced(),
         Focus.RAG: RetrievalWeights.rag_focused(),
         Focus.MEMORY: RetrievalWeights.memory_focused(),
-    }[focus]
+    }
     question = argument_text(text)
     moment = None if as_of is None else read_time(as_of, name="--as-of")
     with session.pipeline() as rag:
-        assembler = rag.context_assembler(weights=weights, user=None if user is None else argument_text(user))
+        assembler = rag.context_assembler(
+            weights=weights[focus] if focus else None, user=None if user is None else argument_text(user)
+        )
         found = assembler.assemble(
             question,
             strategy.value,

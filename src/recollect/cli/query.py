@@ -138,7 +138,7 @@ def rounded(timings_ms: Any) -> dict[str, float]:  # noqa: ANN401 - any mapping 
 
 
 def _result(result: RetrievedContext) -> dict[str, Any]:
-    names = ("rank", "score", "content", "chunk_id")
+    names = ("rank", "score", "relevance", "content", "chunk_id")
     values: dict[str, Any] = {**{name: getattr(result, name) for name in names}, **where_as_json(result)}
     values["metadata"] = dict(result.metadata)
     if result.collection is not None:
@@ -155,6 +155,8 @@ def _explanation(explain: SearchExplain) -> dict[str, Any]:
         return None if score is None else {"rank": score.rank, "score": score.score}
 
     shown = {"dense": arm(explain.dense), "lexical": arm(explain.lexical), "fused_score": explain.fused_score}
+    if explain.coverage is not None:
+        shown["coverage"] = explain.coverage
     if explain.rerank_score is not None:
         shown["rerank_score"] = explain.rerank_score
     return shown if explain.preference is None else {**shown, "preference": explain.preference}
@@ -250,6 +252,8 @@ def _show_result(session: Session, result: RetrievedContext, highlighter: Highli
     if result.collection is not None:
         head.append(f"  {one_line(result.collection)}", "magenta not bold")
     head.append(f"  {result.score:.3f}", "green not bold")
+    if result.relevance is not None:
+        head.append(f"  {result.relevance:.0%} relevant", "dim not bold")
     session.out.print(head, soft_wrap=not session.out.is_terminal)
     width = max(40, session.out.width - 6)
     snippet = highlighter.snippet(result.content, length=_SNIPPET_LINES * width)
@@ -266,6 +270,7 @@ def _explained(explain: SearchExplain) -> str:
         [
             f"meaning: rank {dense.rank}, similarity {dense.score:.3f}" if dense else "meaning: not found",
             f"words: rank {lexical.rank}, BM25 {lexical.score:.2f}" if lexical else "words: not found",
+            *([] if explain.coverage is None else [f"{explain.coverage:.0%} of the words"]),
             f"fused {explain.fused_score:.3f}",
             *([] if explain.rerank_score is None else [f"reranker {explain.rerank_score:.3f}"]),
             *([] if explain.preference is None else [f"who asks × {explain.preference:.3g}"]),

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from recollect.model import Principal, SearchMode
 
-ContextStrategy = Literal["rag", "hybrid", "episodic", "semantic", "bm25"]
+ContextStrategy = Literal["rag", "documents", "hybrid", "episodic", "semantic", "bm25"]
 
-STRATEGIES: tuple[ContextStrategy, ...] = ("rag", "hybrid", "episodic", "semantic", "bm25")
+STRATEGIES: tuple[ContextStrategy, ...] = ("rag", "documents", "hybrid", "episodic", "semantic", "bm25")
 
 _DOCUMENTS_ALONE = RetrievalWeights(1.0, 0.0)
 _MEMORY_ALONE = RetrievalWeights(0.0, 1.0)
@@ -32,7 +32,8 @@ class ContextAssembly:
 
     Attributes:
         strategy: As asked.
-        used: What was done: ``episodic`` where ``rag`` was asked and there are no documents to search.
+        used: What it is made of: ``episodic`` where ``rag`` was asked and no document was there to be shown, so that
+            memory has the budget alone; otherwise as asked.
         found: The context.
     """
 
@@ -67,7 +68,8 @@ class ContextAssembler:
     Args:
         documents: Where documents are searched; None: there are none.
         memory: Where conversations are searched, and facts drawn from them where it knows any; None: there are none.
-        weights: What each weighs where both are searched; None: `RetrievalWeights.memory_focused`.
+        weights: What each weighs where both are searched; None: `RetrievalWeights.rag_focused` for ``rag``, otherwise
+            `RetrievalWeights.memory_focused`.
         collection: Of the documents; None: the configured one.
         user: Whose conversations are searched beside the session that is named.
         tenant_id: Whose knowledge; None: the default tenant's.
@@ -97,7 +99,7 @@ class ContextAssembler:
     ) -> None:
         self._documents = documents
         self._memory = memory
-        self._weights = weights or RetrievalWeights.memory_focused()
+        self._weights = weights
         self._collection = collection
         self._user = user
         self._tenant_id = tenant_id
@@ -121,9 +123,10 @@ class ContextAssembler:
 
         Args:
             query: In plain words.
-            strategy: ``rag``: documents, or conversations where there are none; ``episodic``: conversations;
-                ``hybrid``: both and facts, by words and by meaning; ``semantic``: the same by meaning alone, facts
-                before turns; ``bm25``: the same by words alone.
+            strategy: ``rag``: documents and memory (conversations and the facts drawn from them), documents first
+                unless the weights say otherwise, and memory alone where there are no documents; ``documents``:
+                documents alone; ``episodic``: conversations alone; ``hybrid``: documents and memory, memory first;
+                ``semantic``: the same by meaning alone, facts before turns; ``bm25``: the same by words alone.
             token_budget: Tokens at most, headers included; never exceeded.
             session_id: The conversation at hand; one that has not begun yet is empty. None: the user's, or all.
             as_of: What was known at this time; None: now.
@@ -136,20 +139,22 @@ class ContextAssembler:
             raise UsageError(f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}.")
         if not query.strip():
             raise UsageError("The query is empty: say what to look for.")
-        used: ContextStrategy = "episodic" if strategy == "rag" and self._documents is None else strategy
-        retriever = self._retriever(used)
-        found = retriever.retrieve_hybrid(query, session_id, token_budget, as_of=as_of)
+        found = self._retriever(strategy).retrieve_hybrid(query, session_id, token_budget, as_of=as_of)
+        from_documents = any(passage.kind == "document" for passage in found.passages)
+        used: ContextStrategy = "episodic" if strategy == "rag" and not from_documents else strategy
         return ContextAssembly(strategy=strategy, used=used, found=found)
 
     def _retriever(self, strategy: ContextStrategy) -> HybridRetriever:
-        weights = {"rag": _DOCUMENTS_ALONE, "episodic": _MEMORY_ALONE}.get(strategy, self._weights)
+        both = RetrievalWeights.rag_focused() if strategy == "rag" else RetrievalWeights.memory_focused()
+        alone = {"documents": _DOCUMENTS_ALONE, "episodic": _MEMORY_ALONE}
+        weights = alone.get(strategy, self._weights or both)
         # Semantic memory is facts; an episodic context is made of turns as they were said.
         kinds: dict[ContextStrategy, bool | Literal["first"]] = {"semantic": "first", "episodic": False}
         facts = kinds.get(strategy, True)
         modes: dict[ContextStrategy, SearchMode] = {"semantic": "dense", "bm25": "lexical"}
         return HybridRetriever(
             None if strategy == "episodic" else self._documents,
-            None if strategy == "rag" else self._memory,
+            None if strategy == "documents" else self._memory,
             weights=weights,
             mode=modes.get(strategy, "hybrid"),
             collection=self._collection,

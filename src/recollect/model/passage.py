@@ -46,6 +46,8 @@ class RetrievalOptions:
         feedback: Whether the first results move the query (pseudo-relevance feedback); None: as configured.
         enhance: Whether the configured query enhancements (synonyms, …) run.
         min_score: Drop results whose score is below this.
+        min_relevance: Drop results whose relevance is below this, 0 to 1; 0: none. None: as configured, by default none
+            but where not even the best has any: then nothing is found.
         collapse_duplicates: Show of passages that say the same only the best; None: as configured.
         mmr_lambda: Balance relevance (1) against variety (0) among the results (Carbonell & Goldstein 1998); None: by
             relevance alone.
@@ -77,6 +79,7 @@ class RetrievalOptions:
     feedback: bool | None = None
     enhance: bool = True
     min_score: float | None = None
+    min_relevance: float | None = None
     collapse_duplicates: bool | None = None
     mmr_lambda: float | None = None
     neighbours: int = 0
@@ -101,6 +104,7 @@ class SearchExplain:
         dense: Its place in the dense arm (score: cosine similarity), None where that arm did not find it.
         lexical: Its place in the lexical arm (score: BM25), None where that arm did not find it.
         fused_score: What fusion made of both.
+        coverage: The share of the query's words that it holds, by their rarity; None where words were not compared.
         rerank_score: The reranker's own score; None where it was not asked.
         preference: What the score was multiplied by in the end because of who asked; None where nobody's preferences
             counted.
@@ -109,6 +113,7 @@ class SearchExplain:
     dense: ArmScore | None
     lexical: ArmScore | None
     fused_score: float
+    coverage: float | None = None
     rerank_score: float | None = None
     preference: float | None = None
 
@@ -168,6 +173,8 @@ class RetrievedContext:
         rank: From 1.
         score: What the results are ordered by, best first; comparable within one search only.
         similarity: Cosine similarity to the query, None where it was not computed.
+        relevance: How likely it answers the query, 0 to 1, by its similarity and its words; comparable over queries and
+            collections. None where neither is known.
         content: The passage; ``document.content[start_offset:end_offset] == content``.
         section: Titles of the headings that the chunk found stands under, joined by `` > ``; None outside any section.
         page: That the chunk found begins on, from 1; None where the format has no pages.
@@ -195,6 +202,7 @@ class RetrievedContext:
     department: str | None = None
     tags: tuple[str, ...] = ()
     similarity: float | None = None
+    relevance: float | None = None
     explain: SearchExplain | None = None
     version_id: int | None = None
     event_time: datetime | None = None

@@ -188,6 +188,7 @@ def _settings(config: RAGConfig) -> SearchSettings:
         candidates=retrieval.candidates,
         similarity_threshold=retrieval.similarity_threshold,
         min_score=retrieval.min_score,
+        min_relevance=retrieval.min_relevance,
         lexical_budget=retrieval.lexical_budget,
         collapse_duplicates=retrieval.collapse_duplicates,
         cache_entries=retrieval.cache_entries,

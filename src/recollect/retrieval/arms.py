@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from recollect.model import Scope, SearchMode
 from recollect.retrieval.analysis import Analyzer
 from recollect.retrieval.enhance.plan import QueryPlan, query_vector
-from recollect.retrieval.lexical import LexicalArm, LexicalHits, LexicalQuery, PooledStatistics, rescored
+from recollect.retrieval.lexical import LexicalArm, LexicalHits, LexicalQuery, PooledStatistics, covered, rescored
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider, Vectors
@@ -73,6 +73,7 @@ class ArmResults:
         lexical: (chunk_id, BM25 score), best first.
         similarities: Of every candidate of either arm, where a query vector was computed.
         bm25: Of every candidate of either arm, where the query has terms.
+        coverage: The share of the query's words, by their rarity in the collection, that each candidate holds.
         paths: Which path each arm took.
         embedding: The query's vector, where one was computed.
         vectors: Stored vectors: of every candidate where that was asked for, otherwise of some.
@@ -85,6 +86,7 @@ class ArmResults:
     lexical: list[tuple[int, float]] = field(default_factory=list)
     similarities: dict[int, float] = field(default_factory=dict)
     bm25: dict[int, float] = field(default_factory=dict)
+    coverage: dict[int, float] = field(default_factory=dict)
     paths: dict[str, str] = field(default_factory=dict)
     embedding: Vectors | None = None
     vectors: dict[int, Vectors] = field(default_factory=dict)
@@ -206,6 +208,7 @@ class Arms:
         results.vectors |= found.vectors
         if query.weights:
             results.bm25 |= rescored(query, found.lexical)
+        results.coverage |= covered(query, found.lexical)
 
     def _dense_ahead(
         self, scope: Scope, request: ArmRequest, embedding: Vectors, *, indexed: bool
@@ -273,6 +276,7 @@ class Arms:
     def _take_lexical(self, hits: LexicalHits, results: ArmResults) -> None:
         results.lexical, results.paths["lexical"] = hits.scores, hits.path
         results.bm25 = dict(hits.scores)
+        results.coverage = dict(hits.coverage)
         results.weights = hits.weights
         results.lexical_exact = hits.exact
 

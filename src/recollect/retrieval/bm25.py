@@ -192,6 +192,14 @@ def rescore(
     return scores
 
 
+def covered(weights: Mapping[int, float], *, counts: Ints, lexemes: Ints) -> Floats:
+    """The weights of those of a query's terms that each candidate holds, added up; arguments as in `rescore`."""
+    owners, places, _, by_lexeme = _matches(weights, counts, lexemes, np.ones(len(lexemes), dtype=np.float32))
+    held = np.zeros(len(counts))
+    np.add.at(held, owners, by_lexeme[places])
+    return held
+
+
 def _matches(
     weights: Mapping[int, float], counts: Ints, lexemes: Ints, stored: npt.NDArray[np.float32]
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Floats, Floats]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 from recollect.model import Scope
 from recollect.retrieval import bm25
@@ -62,6 +62,8 @@ class LexicalQuery:
         whole: Whether every word of the query takes part.
         narrowed: Whether the conditions leave out chunks that hold the rarest term, because too many do.
         pooled_length: The average length of all collections that are searched together; None: this one alone is.
+        rarity: The inverse document frequency in this collection of each word of the query, those included that it
+            lacks: what `covered` goes by, whatever else is searched or added to the query.
     """
 
     collection: Collection
@@ -71,6 +73,7 @@ class LexicalQuery:
     whole: bool = True
     narrowed: bool = False
     pooled_length: float | None = None
+    rarity: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def average_length(self) -> float:
@@ -104,11 +107,13 @@ class LexicalHits:
         scores: (chunk_id, BM25 score), best first.
         weights: The query's weight of each lexeme, for scoring other chunks.
         exact: Whether the best ``top_k`` are proven to be the best of the whole collection, ties aside.
+        coverage: The share of the query's words that each chunk holds, by their rarity.
     """
 
     scores: list[tuple[int, float]]
     weights: Mapping[int, float]
     exact: bool
+    coverage: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def path(self) -> str:
@@ -156,12 +161,13 @@ class LexicalArm:
             pooled: The statistics of all collections that are searched together; None: this one is searched alone.
         """
         terms = term_frequencies(analyzer.query_terms(plan.query), salt=collection.collection_id)
-        weights, frequencies = self._weigh(scope, collection, terms, analyzer, plan, pooled)
+        weights, frequencies, rarity = self._weigh(scope, collection, terms, analyzer, plan, pooled)
         if not weights:
-            return LexicalQuery(collection, {})
+            return LexicalQuery(collection, {}, rarity=rarity)
         query = LexicalQuery(
             collection,
             weights,
+            rarity=rarity,
             whole=len(terms) <= MAX_QUERY_TERMS,
             pooled_length=None if pooled is None else pooled.average_length,
         )
@@ -186,7 +192,8 @@ class LexicalArm:
         found = rescored(query, rows)
         proven = len(rows) < limit or _cut_off(query, rows) <= _kth(found, top_k)
         missed = _best_outside(query) <= _kth(found, top_k)
-        return LexicalHits(_best(found, limit), query.weights, exact=proven and missed and query.whole)
+        exact = proven and missed and query.whole
+        return LexicalHits(_best(found, limit), query.weights, exact=exact, coverage=covered(query, rows))
 
     def search(
         self,
@@ -212,13 +219,15 @@ class LexicalArm:
         if not prepared.weights:
             return LexicalHits([], {}, exact=True)
         wanted = _Wanted(scope, prepared, top_k=top_k, limit=limit, version_ids=version_ids, past=past)
-        found, proven = self._round(wanted, prepared.conditions)
+        found, coverage, proven = self._round(wanted, prepared.conditions)
         needed = necessary_terms(prepared.remaining, _bounds(prepared), _kth(found, top_k))
         if needed:
-            more, proven_too = self._round(wanted, needed)
+            more, covered_too, proven_too = self._round(wanted, needed)
             found |= more
+            coverage |= covered_too
             proven = proven and proven_too
-        return LexicalHits(_best(found, limit), prepared.weights, exact=proven and prepared.whole)
+        exact = proven and prepared.whole
+        return LexicalHits(_best(found, limit), prepared.weights, exact=exact, coverage=coverage)
 
     def frequencies(self, scope: Scope, collection: Collection, analyzer: Analyzer, plan: QueryPlan) -> dict[str, int]:
         """In how many chunks of a collection each word of a query stands, and each that its plan adds."""
@@ -237,19 +246,20 @@ class LexicalArm:
         analyzer: Analyzer,
         plan: QueryPlan,
         pooled: PooledStatistics | None,
-    ) -> tuple[dict[int, float], dict[int, int]]:
+    ) -> tuple[dict[int, float], dict[int, int], dict[int, float]]:
         added = term_frequencies(expansion_terms(plan, analyzer), salt=collection.collection_id)
         wanted = list(dict.fromkeys((*counts, *added)))
         if not wanted or collection.reference_length is None:
-            return {}, {}
+            return {}, {}, {}
         known = self._repository.document_frequencies(scope, collection, wanted)
         # A term that the statistics lack can only stand in chunks that came after their last refresh, or in the past.
         unseen = 1 if collection.stats_pending or not collection.stats_chunks or scope.as_of is not None else 0
         frequencies = {lexeme: known.get(lexeme, unseen) for lexeme in wanted}
+        chunks = max(collection.stats_chunks, collection.chunk_count, 1)
+        rarity = {lexeme: bm25.idf(frequencies[lexeme], chunks) for lexeme in counts}
         frequencies = {lexeme: df for lexeme, df in frequencies.items() if df > 0}
         rarest = heapq.nsmallest(MAX_QUERY_TERMS, frequencies, key=lambda lexeme: (frequencies[lexeme], lexeme))
         frequencies = {lexeme: frequencies[lexeme] for lexeme in rarest}
-        chunks = max(collection.stats_chunks, collection.chunk_count, 1)
         overall = frequencies
         if pooled is not None:
             # Candidates are chosen by what is frequent here, and weighed by what is frequent in all that is searched.
@@ -261,10 +271,14 @@ class LexicalArm:
             weights = expanded_weights(
                 weights, plan.expansions, analyzer=analyzer, salt=collection.collection_id, idf=idf
             )
-        return weights, {lexeme: frequencies[lexeme] for lexeme in weights}
+        return weights, {lexeme: frequencies[lexeme] for lexeme in weights}, rarity
 
-    def _round(self, wanted: _Wanted, conditions: Sequence[Sequence[int]]) -> tuple[dict[int, float], bool]:
-        """The best chunks that hold a term of each condition, and whether the best ``top_k`` of them are proven.
+    def _round(
+        self, wanted: _Wanted, conditions: Sequence[Sequence[int]]
+    ) -> tuple[dict[int, float], dict[int, float], bool]:
+        """The best chunks that hold a term of each condition, what of the query's words they hold, and proof.
+
+        Whether the best ``top_k`` of them are proven, that is.
 
         The database orders by the stored weights, which go by the reference length; what it cuts off could have come
         further up under today's average. Where that cannot be ruled out, more are fetched.
@@ -282,9 +296,9 @@ class LexicalArm:
             )
             found = rescored(wanted.query, hits)
             if len(hits) < limit or _cut_off(wanted.query, hits) <= _kth(found, wanted.top_k):
-                return found, True
+                return found, covered(wanted.query, hits), True
             if limit >= _WIDEST * wanted.limit:
-                return found, False
+                return found, covered(wanted.query, hits), False
             limit *= _WIDEN
 
 
@@ -300,6 +314,15 @@ def rescored(query: LexicalQuery, rows: LexicalRows) -> dict[int, float]:
         average_length=query.average_length,
     )
     return dict(zip(rows.chunk_ids, scores.tolist(), strict=True))
+
+
+def covered(query: LexicalQuery, rows: LexicalRows) -> dict[int, float]:
+    """The share of the query's words that each chunk holds, by their rarity; nothing where it has no words."""
+    total = math.fsum(query.rarity.values())
+    if not total:
+        return {}
+    held = bm25.covered(query.rarity, counts=rows.counts, lexemes=rows.lexemes) / total
+    return dict(zip(rows.chunk_ids, held.tolist(), strict=True))
 
 
 def _cut_off(query: LexicalQuery, rows: LexicalRows) -> float:

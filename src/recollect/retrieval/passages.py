@@ -229,6 +229,7 @@ def _joined(parts: Sequence[RetrievedContext], gap_texts: Mapping[Gap, str]) -> 
         end_offset=end,
         section=first.section,
         page=first.page,
+        relevance=max((p.relevance for p in parts if p.relevance is not None), default=None),
         chunk_ids=tuple(chunk_ids),
         duplicates=tuple(duplicates),
     )

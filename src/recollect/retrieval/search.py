@@ -25,8 +25,10 @@ from recollect.retrieval.bm25 import query_weights
 from recollect.retrieval.cache import ResultCache, ResultCacheCounts, cache_key, fingerprint
 from recollect.retrieval.enhance.plan import QueryEnhancer, QueryPlan, enhance
 from recollect.retrieval.ranking import Ranker, Ranking, RankingSettings
+from recollect.retrieval.relevance import RelevanceMeter
 from recollect.retrieval.shaping import Shaper
 from recollect.retrieval.stopwatch import Stopwatch
+from recollect.retrieval.thresholds import Thresholds
 from recollect.retrieval.together import joined_explanation, merged, places_of, pooled
 from recollect.retrieval.validation import validate
 from recollect.store.filters import MatchingVersions, document_filter_of, matching_versions, removed_by_condition
@@ -49,6 +51,7 @@ class SearchSettings:
     candidates: int = 50
     similarity_threshold: float | None = None
     min_score: float | None = None
+    min_relevance: float | None = None
     lexical_budget: int = 2_000
     collapse_duplicates: bool = True
     cache_entries: int = 1_000
@@ -119,6 +122,7 @@ class Searcher:
         self._monitor = monitor
         self._arms = Arms(repository, embedder, lexical_budget=self._settings.lexical_budget)
         self._ranker = Ranker(repository, settings=self._settings.ranking, rerankers=rerankers)
+        self._meter = RelevanceMeter(embedder)
         self._shaper = Shaper(repository, collapse=self._settings.collapse_duplicates)
         self._cache = ResultCache(max_entries=self._settings.cache_entries, ttl_seconds=self._settings.cache_seconds)
 
@@ -263,13 +267,23 @@ class Searcher:
         if scope.ranked_for is not None:
             ranking = self._ranker.preferred(scope, ranking)
         dropped: dict[str, int] = {}
-        ranked = self._above_thresholds(options, arms, ranking, dropped)
+        relevance = self._meter.measure(
+            [chunk_id for chunk_id, _ in ranking.ranked], similarities=arms.similarities, coverage=arms.coverage
+        )
+        ranked = Thresholds.of(options, self._settings).apply(
+            ranking.ranked,
+            similarities=arms.similarities,
+            relevance=relevance,
+            floor=self._meter.floor(similarities=bool(arms.similarities), coverage=bool(arms.coverage)),
+            dropped=dropped,
+        )
         with watch.stage("fetch"):
             results = self._shaper.shape(
                 scope,
                 options,
                 ranked,
                 similarities=arms.similarities,
+                relevance=relevance,
                 explain=_explainer(arms, ranking) if options.explain else None,
                 dropped=dropped,
             )
@@ -306,7 +320,7 @@ class Searcher:
             top_k=options.top_k,
             limit=max(options.candidates or self._settings.candidates, options.top_k),
             versions=versions,
-            needs_similarity=self._threshold(options) is not None,
+            needs_similarity=Thresholds.of(options, self._settings).similarity is not None,
             needs_vectors=self._ranker.needs_vectors(options),
             past=past,
         )
@@ -403,25 +417,6 @@ class Searcher:
         if missing and arms.embedding is not None:
             arms.similarities |= self._repository.similarities(scope, arms.embedding, missing)
 
-    def _above_thresholds(
-        self, options: RetrievalOptions, arms: ArmResults, ranking: Ranking, dropped: dict[str, int]
-    ) -> list[tuple[int, float]]:
-        kept = ranking.ranked
-        similarity = self._threshold(options)
-        if similarity is not None:
-            kept = [item for item in kept if arms.similarities.get(item[0], -1.0) >= similarity]
-            dropped["below similarity_threshold"] = len(ranking.ranked) - len(kept)
-        lowest = self._settings.min_score if options.min_score is None else options.min_score
-        if lowest is not None:
-            before = len(kept)
-            kept = [item for item in kept if item[1] >= lowest]
-            dropped["below min_score"] = before - len(kept)
-        return kept
-
-    def _threshold(self, options: RetrievalOptions) -> float | None:
-        given = options.similarity_threshold
-        return self._settings.similarity_threshold if given is None else given
-
 
 def _placed(reply: SearchReply, name: str) -> SearchReply:
     return replace(reply, results=tuple(replace(one, collection=name) for one in reply.results))
@@ -442,6 +437,7 @@ def _explainer(arms: ArmResults, ranking: Ranking) -> Callable[[int, float], Sea
             dense=ArmScore(dense, arms.similarities[chunk_id]) if dense else None,
             lexical=ArmScore(lexical, arms.bm25[chunk_id]) if lexical else None,
             fused_score=ranking.fused.get(chunk_id, score),
+            coverage=arms.coverage.get(chunk_id),
             rerank_score=ranking.rerank_scores.get(chunk_id),
             preference=ranking.preferences.get(chunk_id),
         )

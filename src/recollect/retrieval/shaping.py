@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +20,15 @@ ExplainChunk = Callable[[int, float], SearchExplain]
 
 # How many times `top_k` chunks are looked at where some of them may be left out.
 _SPARE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of the chunks of a ranking beside their scores."""
+
+    similarities: Mapping[int, float]
+    relevance: Mapping[int, float]
+    explain: ExplainChunk | None
 
 
 class Shaper:
@@ -40,7 +49,8 @@ class Shaper:
         options: RetrievalOptions,
         ranking: Sequence[Scored],
         *,
-        similarities: dict[int, float],
+        similarities: Mapping[int, float],
+        relevance: Mapping[int, float],
         explain: ExplainChunk | None,
         dropped: dict[str, int],
     ) -> list[RetrievedContext]:
@@ -51,17 +61,19 @@ class Shaper:
             options: What was asked for.
             ranking: (chunk_id, score), best first.
             similarities: Cosine similarities, where they are known.
+            relevance: Likewise.
             explain: Says how a chunk came to its score; None where nobody asked.
             dropped: Counts what is left out, by reason.
         """
         collapse = self._collapse if options.collapse_duplicates is None else options.collapse_duplicates
         wanted = options.top_k * _SPARE if options.mmr_lambda is not None else options.top_k
-        found = self._fetch(scope, ranking, wanted, similarities, explain, dropped)
+        known = _Known(similarities, relevance, explain)
+        found = self._fetch(scope, ranking, wanted, known, dropped)
         if collapse:
             distinct = _distinct(found, dropped)
             if len(distinct) < len(found) == wanted:
                 # Something was left out: look further down for others, once.
-                found = self._fetch(scope, ranking, wanted * _SPARE, similarities, explain, dropped)
+                found = self._fetch(scope, ranking, wanted * _SPARE, known, dropped)
                 distinct = _distinct(found, dropped)
             found = distinct
         if options.mmr_lambda is not None:
@@ -82,8 +94,7 @@ class Shaper:
         scope: Scope,
         ranking: Sequence[Scored],
         wanted: int,
-        similarities: dict[int, float],
-        explain: ExplainChunk | None,
+        known: _Known,
         dropped: dict[str, int],
     ) -> list[RetrievedContext]:
         found: list[RetrievedContext] = []
@@ -103,9 +114,7 @@ class Shaper:
                     same_parent += 1
                     continue
                 shown.add(span)
-                reason = explain(chunk_id, score) if explain else None
-                rank = len(found) + 1
-                found.append(_context(row, rank, score, similarities.get(chunk_id), reason))
+                found.append(_context(row, len(found) + 1, score, known))
         dropped["same parent"] = same_parent
         return found
 
@@ -162,9 +171,7 @@ def _distinct(found: list[RetrievedContext], dropped: dict[str, int]) -> list[Re
     ]
 
 
-def _context(
-    row: PassageRow, rank: int, score: float, similarity: float | None, explain: SearchExplain | None
-) -> RetrievedContext:
+def _context(row: PassageRow, rank: int, score: float, known: _Known) -> RetrievedContext:
     return RetrievedContext(
         rank=rank,
         score=score,
@@ -180,8 +187,9 @@ def _context(
         metadata=row.metadata,
         department=row.department,
         tags=row.tags,
-        similarity=similarity,
-        explain=explain,
+        similarity=known.similarities.get(row.chunk_id),
+        relevance=known.relevance.get(row.chunk_id),
+        explain=known.explain(row.chunk_id, score) if known.explain else None,
         version_id=row.version_id,
         event_time=row.event_time,
     )

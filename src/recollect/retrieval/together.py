@@ -67,6 +67,7 @@ def merged(results: Sequence[ArmResults], *, limit: int) -> ArmResults:
         lexical=lexical,
         similarities=_of(kept, (one.similarities for one in results)),
         bm25=_of(kept, (one.bm25 for one in results)),
+        coverage=_of(kept, (one.coverage for one in results)),
         paths={
             arm: " and ".join(sorted({one.paths[arm] for one in results if arm in one.paths}))
             for arm in ("dense", "lexical")

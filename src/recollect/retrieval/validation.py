@@ -38,7 +38,7 @@ def validate(query: str, options: RetrievalOptions) -> None:
         _require_number(name, getattr(options, name), low, high, whole=True)
     for name, least, most in _MEASURES:
         _require_number(name, getattr(options, name), least, most)
-    for name in ("explain", "feedback", "enhance", "collapse_duplicates", "merge_adjacent", "use_cache"):
+    for name in ("explain", "feedback", "enhance", "collapse_duplicates", "merge_adjacent", "outline", "use_cache"):
         if getattr(options, name) not in (None, True, False):
             raise UsageError(f"{name} must be true or false, not {getattr(options, name)!r}.")
 
@@ -54,6 +54,7 @@ _MEASURES: tuple[tuple[str, float, float], ...] = (
     ("dense_weight", 0, 1),
     ("similarity_threshold", -1, 1),
     ("mmr_lambda", 0, 1),
+    ("min_relevance", 0, 1),
     ("min_score", -math.inf, math.inf),
 )
 

@@ -16,7 +16,9 @@ from recollect.retrieval.analysis import Analyzer, lexeme
 from recollect.retrieval.arms import analyzer_of
 from recollect.retrieval.enhance.plan import QueryPlan, enhance, query_vector
 from recollect.retrieval.ranking import NO_RERANKER, UNKNOWN_RERANKER
+from recollect.retrieval.relevance import RelevanceMeter
 from recollect.retrieval.rerank.registry import DEFAULTS
+from recollect.retrieval.thresholds import BELOW_FLOOR, Thresholds
 from recollect.retrieval.validation import MAX_TOP_K, validate
 from recollect.retrieval.why_not_advice import advice
 from recollect.retrieval.why_not_stages import (
@@ -159,8 +161,8 @@ class WhyNotInquiry:
                 self._database, scope, place.collection_id, asked_filter, access_ids=place.access_ids
             )
         ids = versions.version_ids if versions else None
-        threshold = options.similarity_threshold
-        threshold = settings.similarity_threshold if threshold is None else threshold
+        thresholds = Thresholds.of(options, settings)
+        threshold = thresholds.similarity
         asked = trier.run(options)
         embedded: BestChunk | None = None
         if options.mode != "lexical" or threshold is not None:
@@ -173,7 +175,8 @@ class WhyNotInquiry:
             options=options,
             limit=limit,
             similarity_threshold=threshold,
-            min_score=settings.min_score if options.min_score is None else options.min_score,
+            min_relevance=self._least_relevance(thresholds, asked),
+            min_score=thresholds.score,
             chunk_count=versions.chunk_count if versions else place.chunk_count,
             embedded=embedded,
             lexical=None if options.mode == "dense" else self._lexical(scope, place, standing, unranked, trier, ids),
@@ -186,12 +189,20 @@ class WhyNotInquiry:
                     replace(
                         bare,
                         similarity_threshold=options.similarity_threshold,
+                        min_relevance=options.min_relevance,
                         min_score=options.min_score,
                         collapse_duplicates=options.collapse_duplicates,
                     )
                 ),
             ),
         )
+
+    def _least_relevance(self, thresholds: Thresholds, asked: SearchReply) -> float | None:
+        """The threshold in force: the one given, or the model's floor where not even the best passage reached it."""
+        stopped = asked.explain is not None and asked.explain.dropped.get(BELOW_FLOOR)
+        if thresholds.relevance is not None or not stopped:
+            return thresholds.relevance
+        return RelevanceMeter(self._embedder).floor(similarities=True, coverage=asked.mode == "hybrid")
 
     def _bare(self, options: RetrievalOptions, limit: int) -> RetrievalOptions:
         """The whole ranking of the same candidates: nothing left out for a threshold, likeness or want of room."""
@@ -204,6 +215,7 @@ class WhyNotInquiry:
             # The depth follows from top_k, which is another one here.
             rerank_candidates=options.rerank_candidates or min(max(depth, 2 * options.top_k), 2 * depth),
             similarity_threshold=None if self._settings.similarity_threshold is None else -1.0,
+            min_relevance=0.0,
             min_score=None if self._settings.min_score is None else -math.inf,
             collapse_duplicates=False,
             mmr_lambda=None,

@@ -49,17 +49,18 @@ def _cause(blamed: WhyNotStage, stages: Sequence[WhyNotStage], evidence: Evidenc
 def _remedy(blamed: WhyNotStage, evidence: Evidence, run: Run) -> str:
     options = evidence.options
     match blamed.stage:
-        case "similarity_threshold" | "min_score":
+        case "similarity_threshold" | "min_relevance" | "min_score":
             value = blamed.numbers.get("value")
             if not isinstance(value, float):
                 return "It was not compared with the query at all."
             # Rounded down, so that the document's own value reaches it.
             limit = math.floor(value * 1000) / 1000
-            changed = (
-                replace(options, similarity_threshold=max(-1.0, limit))
-                if blamed.stage == "similarity_threshold"
-                else replace(options, min_score=limit)
-            )
+            lowered = {
+                "similarity_threshold": replace(options, similarity_threshold=max(-1.0, limit)),
+                "min_relevance": replace(options, min_relevance=limit),
+                "min_score": replace(options, min_score=limit),
+            }
+            changed = lowered[blamed.stage]
             return _tried(f"lower {blamed.stage} to {limit:g}", changed, evidence, run)
         case "duplicates":
             changed = replace(options, collapse_duplicates=False)

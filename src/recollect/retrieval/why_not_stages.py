@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 #: Stages that decide: the first of them that a document does not pass is what kept it out.
 DECISIVE = (
-    *("document", "permissions", "expiry", "filter", "candidates", "similarity_threshold", "min_score"),
-    *("duplicates", "variety", "top_k"),
+    *("document", "permissions", "expiry", "filter", "candidates"),
+    *("similarity_threshold", "min_relevance", "min_score", "duplicates", "variety", "top_k"),
 )
 
 
@@ -79,6 +79,7 @@ class Evidence:
         options: As asked, without the conditions that remove the document.
         limit: How many candidates each arm contributes.
         similarity_threshold: In force, from the options or the settings.
+        min_relevance: Likewise; where neither says anything, the floor that not even the best passage reached.
         min_score: Likewise.
         embedded: Where the document's best chunk stands by similarity; None without a query vector.
         lexical: What the words say; None where that arm does not run.
@@ -88,6 +89,7 @@ class Evidence:
     options: RetrievalOptions
     limit: int
     similarity_threshold: float | None
+    min_relevance: float | None
     min_score: float | None
     chunk_count: int
     embedded: BestChunk | None
@@ -323,6 +325,10 @@ def _threshold_stages(evidence: Evidence, ranked: Sequence[RetrievedContext]) ->
             best = evidence.embedded.score
         above = [place for place in ranked if place.similarity is not None and place.similarity >= limit]
         yield _threshold("similarity_threshold", best, limit)
+    needed = evidence.min_relevance
+    if needed is not None and above:
+        yield _threshold("min_relevance", max((place.relevance or 0.0 for place in above), default=None), needed)
+        above = [place for place in above if (place.relevance or 0.0) >= needed]
     lowest = evidence.min_score
     if lowest is not None and above:
         yield _threshold("min_score", max(place.score for place in above), lowest)
@@ -331,7 +337,7 @@ def _threshold_stages(evidence: Evidence, ranked: Sequence[RetrievedContext]) ->
 def _threshold(name: str, value: float | None, limit: float) -> WhyNotStage:
     passed = value is not None and value >= limit
     shown = "unknown" if value is None else f"{value:.3f}"
-    noun = "similarity" if name == "similarity_threshold" else "score"
+    noun = {"similarity_threshold": "similarity", "min_relevance": "relevance"}.get(name, "score")
     detail = f"its {noun} of {shown} {'reaches' if passed else 'is below'} {name} {limit:g}"
     return WhyNotStage(stage=name, passed=passed, detail=detail, numbers={"value": value, "limit": limit})
 

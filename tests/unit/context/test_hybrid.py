@@ -230,7 +230,7 @@ similarities = st.none() | st.floats(-1, 1)
     st.lists(st.tuples(texts.filter(str.strip), similarities, st.integers(1, 10)), max_size=8),
     st.integers(1, 500),
     st.sampled_from([estimate_tokens, len, lambda text: len(text.split()) + 3]),
-    st.sampled_from(["rag", "hybrid", "episodic", "semantic", "bm25"]),
+    st.sampled_from(["rag", "documents", "hybrid", "episodic", "semantic", "bm25"]),
     st.floats(0, 1),
 )
 def test_the_budget_is_never_exceeded(documents, turns, facts, budget, count_tokens, strategy, share):
@@ -247,7 +247,7 @@ def test_the_budget_is_never_exceeded(documents, turns, facts, budget, count_tok
     assert count_tokens(assembly.text) <= budget or not assembly.text
     assert assembly.token_count <= budget
     kinds = {passage.kind for passage in assembly.passages}
-    assert kinds <= {"rag": {"document"}, "episodic": {"memory"}}.get(strategy, {"document", "memory", "fact"})
+    assert kinds <= {"documents": {"document"}, "episodic": {"memory"}}.get(strategy, {"document", "memory", "fact"})
     assert len({passage.passage.chunk_id for passage in assembly.passages}) == len(assembly.passages)
 
 
@@ -259,8 +259,11 @@ def test_strategies_search_as_they_say():
         assert assembler.assemble("leave", strategy).used == strategy
         assert knowledge.asked == {"documents": (40, mode), "memory": (40, mode, None, "ada")}
     knowledge.asked = {}
-    assert assembler.assemble("leave", "rag").sources == ("doc1.md",)
+    assert assembler.assemble("leave", "documents").sources == ("doc1.md",)
     assert set(knowledge.asked) == {"documents"}
+    knowledge.asked = {}
+    assert assembler.assemble("leave", "rag").sources == ("doc1.md", "memory:chat")
+    assert set(knowledge.asked) == {"documents", "memory"}
     knowledge.asked = {}
     assert assembler.assemble("leave", "episodic", session_id="chat").sources == ("memory:chat",)
     assert knowledge.asked == {"memory": (40, "hybrid", "chat", "ada")}

@@ -1,0 +1,167 @@
+"""How relevant a passage is, from 0 to 1, comparable over queries, collections and models.
+
+A logistic model of two things that a search knows of each candidate anyway: its cosine similarity to the query, and the
+share of the query's words that it holds, weighed by their rarity in its collection. ``relevance.json`` holds the
+coefficients; ``benchmarks/relevance.py`` makes it from judged data, and ``docs/how-to/relevance.md`` says how well it
+is calibrated.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from recollect.errors import RecollectError
+
+if TYPE_CHECKING:
+    from recollect.embedding.base import EmbeddingProvider
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarityScale:
+    """Where an embedding model's cosine similarities lie.
+
+    Attributes:
+        unrelated: The mean similarity of questions and passages that have nothing to do with one another.
+        related: The mean similarity of questions and the passages that answer them.
+    """
+
+    unrelated: float
+    related: float
+
+    def standardised(self, similarity: float) -> float:
+        """0 for what is unrelated, 1 for what answers."""
+        return (similarity - self.unrelated) / max(self.related - self.unrelated, 1e-6)
+
+
+@dataclass(frozen=True, slots=True)
+class RelevanceModel:
+    """The coefficients, by what is known of a passage.
+
+    Attributes:
+        both: Of 1, similarity and coverage, where both are known.
+        similarity: Of 1 and similarity, where no words were compared.
+        coverage: Of 1 and coverage, where no vectors were.
+        floors: By which of the two is known, ``both`` or ``similarity``: where not even the best passage of a search is
+            as relevant, it found nothing.
+        scales: By embedding model.
+        anchors: Questions and the passages that answer them, for the scale of other models.
+    """
+
+    both: tuple[float, float, float]
+    similarity: tuple[float, float]
+    coverage: tuple[float, float]
+    floors: Mapping[str, float]
+    scales: Mapping[str, SimilarityScale]
+    anchors: tuple[tuple[str, str], ...]
+
+    def scale_of(self, model_name: str) -> SimilarityScale | None:
+        """The scale of an embedding model that was measured; numeric formats of one model share it."""
+        return self.scales.get(model_name) or self.scales.get(model_name.rpartition(":")[0])
+
+    def relevance(self, similarity: float | None, coverage: float | None) -> float | None:
+        """How relevant a passage is; None where neither is known.
+
+        Args:
+            similarity: Standardised (`SimilarityScale.standardised`).
+            coverage: From 0 to 1.
+        """
+        if similarity is not None and coverage is not None:
+            bias, by_similarity, by_coverage = self.both
+            return _logistic(bias + by_similarity * similarity + by_coverage * coverage)
+        if similarity is not None:
+            return _logistic(self.similarity[0] + self.similarity[1] * similarity)
+        if coverage is not None:
+            return _logistic(self.coverage[0] + self.coverage[1] * coverage)
+        return None
+
+
+class RelevanceMeter:
+    """Says how relevant the candidates of a search are. Safe to share between threads.
+
+    Args:
+        embedder: Whose similarities they are.
+    """
+
+    def __init__(self, embedder: EmbeddingProvider) -> None:
+        self._embedder = embedder
+        self._scale: SimilarityScale | None = None
+
+    def measure(
+        self, chunk_ids: Iterable[int], *, similarities: Mapping[int, float], coverage: Mapping[int, float]
+    ) -> dict[int, float]:
+        """The relevance of chunks, as far as something is known of them."""
+        model = load_model()
+        scale = self._known_scale() if similarities else None
+        found = {}
+        for chunk_id in chunk_ids:
+            similarity = similarities.get(chunk_id) if scale is not None else None
+            standard = scale.standardised(similarity) if scale is not None and similarity is not None else None
+            relevance = model.relevance(standard, coverage.get(chunk_id))
+            if relevance is not None:
+                found[chunk_id] = relevance
+        return found
+
+    def floor(self, *, similarities: bool, coverage: bool) -> float:
+        """What the best passage must reach for a search to have found anything, unless the caller says otherwise.
+
+        0 for embedding models that it was not fitted with, and where words alone were searched: what those find holds
+        some of them.
+        """
+        if not similarities or load_model().scale_of(self._embedder.model_name) is None:
+            return 0.0
+        return load_model().floors["both" if coverage else "similarity"]
+
+    def _known_scale(self) -> SimilarityScale | None:
+        if self._scale is None:
+            known = load_model().scale_of(self._embedder.model_name)
+            try:
+                self._scale = known or scale(self._embedder, load_model().anchors)
+            except RecollectError as exc:
+                logger.warning("How relevant passages are goes by words alone: %s", exc)
+        return self._scale
+
+
+def scale(embedder: EmbeddingProvider, anchors: Iterable[tuple[str, str]]) -> SimilarityScale:
+    """Where a model's similarities lie, by questions and the passages that answer them.
+
+    Args:
+        embedder: The model.
+        anchors: Questions, each with its passage; every other passage has nothing to do with it.
+
+    Raises:
+        ProviderError: The embedder failed.
+    """
+    questions, passages = zip(*anchors, strict=True)
+    asked = np.stack([embedder.embed_query(question) for question in questions])
+    similarities = asked @ np.asarray(embedder.embed_documents(passages)).T
+    own = np.eye(len(questions), dtype=bool)
+    return SimilarityScale(float(similarities[~own].mean()), float(similarities[own].mean()))
+
+
+@cache
+def load_model() -> RelevanceModel:
+    """The coefficients that come with the package."""
+    stored: dict[str, Any] = json.loads(files("recollect.retrieval").joinpath("relevance.json").read_text("utf-8"))
+    return RelevanceModel(
+        both=tuple(stored["both"]),
+        similarity=tuple(stored["similarity"]),
+        coverage=tuple(stored["coverage"]),
+        floors=stored["floors"],
+        scales={name: SimilarityScale(*values) for name, values in stored["scales"].items()},
+        anchors=tuple((question, passage) for question, passage in stored["anchors"]),
+    )
+
+
+def _logistic(logit: float) -> float:
+    return 1 / (1 + math.exp(-max(-50.0, min(50.0, logit))))
