@@ -39,7 +39,7 @@ MODEL_FILE = ROOT / "src/recollect/retrieval/relevance.json"
 LANGUAGES = ("en", "de", "tr", "ar", "zh")
 MOST = 300
 SYLLABLES = (
-    ["b", "d", "f", "gr", "k", "l", "m", "p", "qu", "st", "v"],
+    ["b", "d", "f", "gr", "k", "l", "m", "p", "qu", "st"],
     ["a", "e", "i", "o", "oo"],
     ["", "n", "rk", "x"],
 )

@@ -174,6 +174,7 @@ def read(
         coverage=_coverage(wanted, frozenset[str]().union(*(piece.terms for piece in chosen))),
         missing_number=any(_NUMBER.fullmatch(term) and term not in everywhere for term in wanted),
         missing_identifier=_misses_identifier(question, around, used),
+        relevance=max((passage.relevance for passage in used if passage.relevance is not None), default=None),
     )
     return Reading(tuple(evidence), tuple(chosen), support)
 

@@ -22,12 +22,15 @@ class Support:
         coverage: Share of the question's terms, weighted by rarity, that the chosen sentences hold, 0 to 1.
         missing_number: The question names a number that no passage holds.
         missing_identifier: The question names an identifier (``ERR-4012``) that no passage holds.
+        relevance: The most relevant passage's (`recollect.model.RetrievedContext.relevance`); None where no passage has
+            any.
     """
 
     similarity: float
     coverage: float
     missing_number: bool = False
     missing_identifier: bool = False
+    relevance: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +38,8 @@ class RefusalRule:
     """Refuses where the estimated probability that the evidence answers the question is below ``threshold``.
 
     The probability is the logistic function of ``bias + similarity_weight * similarity + coverage_weight * coverage``,
-    less ``missing_number_penalty`` where the question names a number that no passage holds. The weights belong to the
+    less ``missing_number_penalty`` where the question names a number that no passage holds. Where no passage is as
+    relevant as ``min_relevance``, it is no more than the best relevance. The weights belong to the
     local MiniLM model; another embedding model has another range of similarities and wants a calibration of its own.
 
     Attributes:
@@ -43,6 +47,7 @@ class RefusalRule:
         similarity_weight: Weight of the best sentence's similarity.
         coverage_weight: Weight of the covered share of the question's terms.
         missing_number_penalty: What a number that no passage holds costs.
+        min_relevance: What the most relevant passage must reach for its sentences to count.
         threshold: From 0 (never refuses on weak evidence) to 1 (always refuses).
         require_identifiers: Refuse whenever the question names an identifier that no passage holds.
     """
@@ -51,6 +56,7 @@ class RefusalRule:
     similarity_weight: float = 8.5
     coverage_weight: float = 1.2
     missing_number_penalty: float = 2.0
+    min_relevance: float = 0.12
     threshold: float = 0.5
     require_identifiers: bool = True
 
@@ -63,7 +69,9 @@ class RefusalRule:
         score = self.bias + self.similarity_weight * support.similarity + self.coverage_weight * support.coverage
         if support.missing_number:
             score -= self.missing_number_penalty
-        return 1 / (1 + math.exp(-max(-50.0, min(50.0, score))))
+        probability = 1 / (1 + math.exp(-max(-50.0, min(50.0, score))))
+        irrelevant = support.relevance is not None and support.relevance < self.min_relevance
+        return min(probability, support.relevance or 0.0) if irrelevant else probability
 
     def refuses(self, support: Support) -> bool:
         """Whether an answer should be refused."""
