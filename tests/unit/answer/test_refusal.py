@@ -28,6 +28,14 @@ def test_the_ends():
     assert RefusalRule(threshold=1).refuses(Support(similarity=1.0, coverage=1.0))
 
 
+def test_without_a_relevant_passage_the_best_sentence_does_not_count():
+    rule = RefusalRule()
+    assert not rule.refuses(Support(similarity=0.9, coverage=1.0, relevance=0.4))
+    assert rule.probability(Support(similarity=0.9, coverage=1.0, relevance=0.05)) == 0.05
+    assert rule.refuses(Support(similarity=0.9, coverage=1.0, relevance=0.05))
+    assert not rule.refuses(Support(similarity=0.9, coverage=1.0, relevance=None))
+
+
 @pytest.mark.parametrize("threshold", [-0.1, 1.1])
 def test_a_threshold_out_of_range(threshold):
     with pytest.raises(UsageError, match="threshold"):
