@@ -201,7 +201,7 @@ def _show(session: Session, searched: Searched, reply: SearchReply, *, nothing: 
 def _nothing(principal: Principal | None) -> str:
     if principal is not None:
         return "Nothing found in what this user may read. Try other words, or fewer filters."
-    return "Nothing found. Try other words, fewer filters, or a lower --min-similarity."
+    return "Nothing found. Try other words, fewer filters, or --min-relevance 0."
 
 
 def _show_explanation(session: Session, reply: SearchReply) -> None:
