@@ -278,7 +278,7 @@ def _candidates(place: tuple[str, ...]) -> list[object]:
     tables += [{"k": "v"}, {"k": {"departments": ["a"]}}]
     if "Config" in annotation or "Defaults" in annotation or "dict" in annotation:
         return tables
-    return [7, 600, 0.25, *re.findall(r"'(\w+)'", annotation), "never", "hunter", ["a", "b"]]
+    return [7, 600, 10**9, 0.25, *re.findall(r"'(\w+)'", annotation), "never", "hunter", ["a", "b"]]
 
 
 def _field(place: tuple[str, ...]):
