@@ -50,6 +50,7 @@ INTERRUPTED = "interrupted: what was stored is safe; run the same command again 
 # 128 and the signal's number, as shells report it.
 _STATUS_INTERRUPTED = 130
 _STATUS_TERMINATED = 143
+_STATUS_HUNG_UP = 129
 # Typer's error for wrong usage; older versions take it from click, newer ones bring their own.
 _WRONG_USAGE: type[Exception] = typer.BadParameter.__mro__[1]
 
@@ -163,6 +164,9 @@ def main() -> int:
         # A name or a text that the terminal's encoding cannot show must not end the command.
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     signal.signal(signal.SIGTERM, _terminate)
+    # A closed terminal ends a command in order, and its server with it; below nohup it ends nothing.
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        signal.signal(signal.SIGHUP, _terminate)
     try:
         status = _run()
         if status != STATUS_BROKEN_PIPE:
@@ -176,7 +180,7 @@ def main() -> int:
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - a signal handler's signature
-    sys.exit(_STATUS_TERMINATED)
+    sys.exit(_STATUS_HUNG_UP if number == signal.SIGHUP else _STATUS_TERMINATED)
 
 
 def _run() -> int:

@@ -166,8 +166,7 @@ def _create_extension(connection: Connection) -> tuple[str]:
 
 
 def _apply(connection: Connection) -> MigrationReport:
-    with connection.transaction():
-        connection.execute(_BOOTSTRAP)
+    _bootstrap(connection)
     known = sql.migrations()
     done: dict[int, str] = dict(
         connection.execute("SELECT version, checksum FROM recollect.schema_migrations").fetchall()
@@ -187,6 +186,19 @@ def _apply(connection: Connection) -> MigrationReport:
         applied.append(name)
     _replace_routines(connection)
     return MigrationReport(known[-1][0], tuple(applied))
+
+
+def _bootstrap(connection: Connection) -> None:
+    try:
+        with connection.transaction():
+            connection.execute(_BOOTSTRAP)
+    except psycopg.errors.InsufficientPrivilege as exc:
+        who, where = connection.info.user, connection.info.dbname
+        raise StoreError(
+            f"The role {who!r} may not make the schema recollect in the database {where!r} "
+            f"({exc.diag.message_primary}). Have the database's owner run: "
+            f'GRANT CREATE ON DATABASE "{where}" TO "{who}"'
+        ) from exc
 
 
 def _require_compatible(done: dict[int, str], known: list[tuple[int, str, LiteralString]]) -> None:

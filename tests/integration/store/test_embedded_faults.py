@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from conftest import postmaster, value
@@ -269,3 +270,23 @@ def test_a_full_disk_at_the_start_loses_nothing(small_disk):
     ballast.unlink()
     with EmbeddedServer(folder) as dsn:
         assert value(dsn, "SELECT 1") == 1
+
+
+@AS_ROOT
+def test_a_disk_that_fills_up_while_the_server_writes_stops_nobody(small_disk):
+    folder = small_disk / "data"
+    server = EmbeddedServer(folder)
+    with psycopg.connect(server.start(), autocommit=True) as session:
+        session.execute("CREATE TABLE kept (text text)")
+        session.execute("INSERT INTO kept VALUES ('kept')")
+        ballast = fill(small_disk, leaving=12 * 2**20)
+        with pytest.raises(psycopg.OperationalError):
+            while True:
+                session.execute("INSERT INTO kept SELECT md5(i::text) FROM generate_series(1, 100000) i")
+        server.stop()
+    assert postmaster(folder) is None
+    assert "PANIC" in (folder / "server.log").read_text(encoding="utf-8")
+    assert "is full" in refusal(folder)
+    ballast.unlink()
+    with EmbeddedServer(folder) as dsn:
+        assert value(dsn, "SELECT count(*) FROM kept WHERE text = 'kept'") == 1

@@ -12,7 +12,7 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from recollect.errors import SchemaVersionError, StoreCorruptError, StoreUnavailableError
+from recollect.errors import SchemaVersionError, StoreCorruptError, StoreError, StoreUnavailableError
 from recollect.store.migrate import code_schema_version, migrate
 from recollect.store.sql import migrations
 
@@ -89,3 +89,14 @@ def test_an_unknown_server_and_a_bad_dsn_are_told_apart():
         migrate("host=/nonexistent dbname=x")
     with pytest.raises(StoreUnavailableError, match="Not a PostgreSQL DSN"):
         migrate("this is no dsn")
+
+
+def test_a_role_that_may_not_make_a_schema_is_told_what_it_lacks(empty: str):
+    execute(empty, "CREATE EXTENSION vector")
+    execute(empty, "CREATE ROLE makes_nothing LOGIN")
+    try:
+        with pytest.raises(StoreError, match=r'GRANT CREATE ON DATABASE ".*" TO "makes_nothing"') as caught:
+            migrate(make_conninfo(empty, user="makes_nothing"))
+        assert "permission denied for database" in str(caught.value)
+    finally:
+        execute(empty, "DROP ROLE makes_nothing")
