@@ -46,3 +46,30 @@ def test_a_changed_entry_is_named(told, dsn):
     assert chain["broken"]["number"] == 2
     assert "number 2" in told("audit", "verify", status=1).out
     assert "number 2" in told("db", "check", status=1).out
+
+
+def test_a_backup_brings_the_chain_along(told, tmp_path):
+    before = told("audit", "verify", "--json").json
+    told("db", "backup", tmp_path / "store.backup")
+    told("ingest", tmp_path / "a.md")
+    told("documents", "erase", "a.md", "--yes")
+    told("db", "restore", tmp_path / "store.backup", "--force")
+    assert told("audit", "verify", "--json").json == before
+    told("ingest", tmp_path / "a.md")
+    told("documents", "erase", "a.md", "--yes")
+    assert told("audit", "verify", "--json").json["chains"][0]["entries"] == 4
+
+
+def test_what_was_erased_is_scrubbed(told, tmp_path):
+    assert told("db", "scrub", "--after", 5).out == "Nothing to do: 1 erased since the last time.\n"
+    (tmp_path / "strings").write_text("The pump in hall C\n\n", encoding="utf-8")
+    done = told("db", "scrub", "--look-for", tmp_path / "strings", "--json").json
+    assert done["scrub"]["complete"] and done["scrub"]["relations"] > 100 and done["scrub"]["found"] == {}
+    assert not done["scrub"]["proven"] and any("nothing was proven" in line for line in done["remains"])
+    assert told("db", "scrub", "--after", 1, "--json").json == {"scrub": None, "remains": []}
+    told("ingest", tmp_path / "a.md")
+    receipt = told("documents", "erase", "a.md", "--yes", "--scrub", "--json").json
+    assert receipt["complete"] and receipt["scrub"]["kept"] == [] and receipt["probe"]["mentions"] == {}
+    told("ingest", tmp_path / "a.md")
+    assert "Written anew" in told("documents", "erase", "a.md", "--yes", "--scrub").out
+    assert "cannot be read" in told("db", "scrub", "--look-for", tmp_path / "missing", status=2).err

@@ -50,14 +50,17 @@ LANGUAGE plpgsql AS $$
 DECLARE
     part record;
 BEGIN
-    FOR part IN SELECT * FROM content_columns() WHERE target <> 0 OR is_sampled LOOP
-        IF part.target <> 0 AND part.is_index THEN
-            EXECUTE format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS 0', part.relation, part.number);
-        ELSIF part.target <> 0 THEN
-            EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS 0', part.relation, part.name);
-        END IF;
-        IF part.is_sampled THEN
+    -- First, because changing a column's type makes the indexes on it anew, under other numbers.
+    FOR part IN SELECT * FROM content_columns() WHERE is_sampled LOOP
+        IF EXISTS (SELECT FROM pg_class c WHERE c.oid = part.relation) THEN
             PERFORM forget_statistics(part.relation, part.name);
+        END IF;
+    END LOOP;
+    FOR part IN SELECT * FROM content_columns() WHERE target <> 0 LOOP
+        IF part.is_index THEN
+            EXECUTE format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS 0', part.relation, part.number);
+        ELSE
+            EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS 0', part.relation, part.name);
         END IF;
     END LOOP;
 END
@@ -69,10 +72,13 @@ CREATE OR REPLACE FUNCTION sample_lexemes_anew() RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     part text;
+    filled boolean;
 BEGIN
     FOREACH part IN ARRAY '{chunk_lexical, episode_lexical, fact_index}'::text[] LOOP
-        IF (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)
-           OR current_setting('server_version_num')::int >= 180000 THEN
+        EXECUTE format('SELECT EXISTS (SELECT FROM %I)', part) INTO filled;
+        -- Otherwise the indexes of a table with rows would be made anew for it, and ANALYZE replaces the sample anyway.
+        IF NOT filled OR current_setting('server_version_num')::int >= 180000
+           OR (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
             PERFORM forget_statistics(part::regclass, 'lexemes');
         END IF;
         EXECUTE format('ANALYZE (SKIP_LOCKED) %I (lexemes)', part);
