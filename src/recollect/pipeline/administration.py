@@ -225,12 +225,15 @@ class Administration:
         Args:
             tenant_id: Whose documents; None: the default tenant's. The audit's chains are looked at of every tenant.
         """
+        from recollect.store.isolation import read_differences
         from recollect.store.status import Finding
 
         scope = self._parts.scope_of(tenant_id)
         broken = [chain for chain in self._parts.store.audit.verify_all(scope) if chain.broken]
         return [
             *self._parts.store.status.check(scope),
+            *(Finding(f"{one} (put back when the store was opened)", 1) for one in self._parts.store.put_back),
+            *(Finding(one, 1) for one in read_differences(self._parts.store.database)),
             *(Finding(f"audit of tenant {chain.tenant_id} broken: {chain.broken}", 1) for chain in broken),
         ]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from recollect.errors import IsolationError
 from recollect.model.tenant import Isolation
+from recollect.store.catalogue import differences
 from recollect.store.database import Database, rows
 from recollect.store.dsn import APPLICATION_ROLE
 from recollect.store.sql import queries
@@ -24,6 +25,12 @@ def read_isolation(database: Database) -> Isolation:
         unguarded = tuple(row[0] for row in rows(connection, _SQL["unguarded"]))
         remedies = rows(connection, _SQL["remedies"], {"role": APPLICATION_ROLE}) if unguarded else []
     return Isolation(role=role, login=login, unguarded=unguarded, remedy=tuple(row[0] for row in remedies))
+
+
+def read_differences(database: Database) -> list[str]:
+    """Where the schema is not what the migrations and routines make, in words."""
+    with database.autocommit() as connection:
+        return differences(connection)
 
 
 def require_isolation(database: Database) -> None:

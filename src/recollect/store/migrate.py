@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import LiteralString
 
 import psycopg
 
-from recollect.errors import SchemaVersionError, StoreCorruptError, StoreError
+from recollect.errors import IsolationError, SchemaVersionError, StoreCorruptError, StoreError
 from recollect.store import sql
+from recollect.store.catalogue import DIGEST, differences, serious, some_of, sound_digests
 from recollect.store.database import Connection, connect, translated_errors
 from recollect.store.dsn import APPLICATION_ROLE
+
+logger = logging.getLogger(__name__)
 
 MINIMUM_SERVER_VERSION = 150000
 MINIMUM_VECTOR_VERSION = (0, 8)
@@ -35,6 +40,7 @@ _BOOTSTRAP: LiteralString = """
 # The third column: the application's role has what the routines granted it (a restored backup has no grants), and the
 # owner may take it, or cannot give himself that right: the routines would do what they can.
 _STATE: LiteralString = """
+    BEGIN; SET LOCAL search_path = pg_catalog, public;
     SELECT array_agg(checksum ORDER BY version), (SELECT checksum FROM recollect.schema_routines),
            (SELECT coalesce(bool_and(has_table_privilege(r.oid, 'recollect.tenants', 'SELECT')
                                      AND (pg_has_role(r.oid, CASE WHEN v.number < 160000 THEN 'MEMBER' ELSE 'SET' END)
@@ -42,9 +48,10 @@ _STATE: LiteralString = """
                                      AND r.rolcanlogin >= %(own)s AND p.proleakproof >= %(own)s), NOT %(own)s)
             FROM pg_roles r, pg_proc p, (SELECT current_setting('server_version_num')::int) v (number)
             WHERE r.rolname = %(role)s AND p.oid = 'pg_catalog.arrayoverlap(anyarray,anyarray)'::regprocedure),
-           EXISTS (SELECT FROM recollect.tenants OFFSET 1)
-    FROM recollect.schema_migrations
-"""
+           EXISTS (SELECT FROM recollect.tenants OFFSET 1), (DIGEST)
+    FROM recollect.schema_migrations;
+    COMMIT
+""".replace("DIGEST", DIGEST)
 
 # Without the second part, PostgreSQL would not use the indexes on lexemes, tags and metadata below row-level security:
 # it takes these operators to tell of rows that a policy hides. They do not; only a superuser may say so, which the
@@ -65,11 +72,13 @@ class MigrationReport:
         schema_version: Of the store, now.
         applied: The names of the migrations that were missing.
         several_tenants: Whether the store has more than the default tenant.
+        put_back: What had been changed of what keeps tenants apart, in words.
     """
 
     schema_version: int
     applied: tuple[str, ...]
     several_tenants: bool = False
+    put_back: tuple[str, ...] = ()
 
 
 def code_schema_version() -> int:
@@ -88,11 +97,15 @@ def migrate(dsn: str, *, own_server: bool = False) -> MigrationReport:
         SchemaVersionError: The store was written by a newer recollect.
         StoreCorruptError: A migration that was applied differs from this code's.
         StoreError: The server is too old, or pgvector is missing or too old.
+        IsolationError: There are several tenants, and what keeps them apart was changed and cannot be put back.
     """
     with connect(dsn) as connection, translated_errors():
         state = _read_state(connection, own_server=own_server)
+        tampered: list[str] = []
         if state is not None and state.up_to_date:
-            return MigrationReport(code_schema_version(), (), state.several_tenants)
+            tampered = [] if state.sound else serious(differences(connection, structure=False))
+            if not tampered:
+                return MigrationReport(code_schema_version(), (), state.several_tenants)
         # A transaction's lock, which no pooler loses; over a connection of its own: migrations commit one by one.
         with connect(dsn, autocommit=False) as holder:
             holder.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK_KEY,))
@@ -101,7 +114,23 @@ def migrate(dsn: str, *, own_server: bool = False) -> MigrationReport:
             if own_server:
                 connection.execute(_OWN_SERVER)
             state = _read_state(connection, own_server=own_server)
-            return replace(report, several_tenants=state is not None and state.several_tenants)
+            several = state is not None and state.several_tenants
+            left = [] if state is None or state.sound else serious(differences(connection, structure=False))
+            put_back = tuple(one for one in tampered if one not in left)
+            _tell(put_back, left, several_tenants=several)
+            return replace(report, several_tenants=several, put_back=put_back)
+
+
+def _tell(put_back: Sequence[str], left: Sequence[str], *, several_tenants: bool) -> None:
+    if put_back:
+        logger.warning("What keeps tenants apart had been changed, and was put back:%s", some_of(put_back))
+    if left and several_tenants:
+        raise IsolationError(
+            "What keeps tenants apart in this database was changed, and could not be put back; with several tenants "
+            f"the store is not opened. Have an administrator undo it:{some_of(left)}"
+        )
+    if left:
+        logger.warning("What keeps tenants apart was changed:%s", some_of(left))
 
 
 def _checksum(text: str) -> str:
@@ -116,18 +145,24 @@ def _routines_checksum() -> str:
 class _State:
     up_to_date: bool
     several_tenants: bool
+    sound: bool
 
 
 def _read_state(connection: Connection, *, own_server: bool) -> _State | None:
     """One cheap query for the usual case, so that opening a store costs no lock; None: no store, or an old one."""
+    cursor = psycopg.ClientCursor(connection)
     try:
-        row = connection.execute(_STATE, {"role": APPLICATION_ROLE, "own": own_server}).fetchone()
+        cursor.execute(_STATE, {"role": APPLICATION_ROLE, "own": own_server})
     except psycopg.errors.UndefinedTable:
+        connection.rollback()
         return None
+    for _ in range(2):
+        cursor.nextset()
+    row = cursor.fetchone()
     if row is None:
         return None
     wanted = ([_checksum(text) for _, _, text in sql.migrations()], _routines_checksum(), True)
-    return _State(row[:3] == wanted, row[3])
+    return _State(row[:3] == wanted, several_tenants=row[3], sound=row[4] in sound_digests())
 
 
 def _require_server(connection: Connection) -> None:

@@ -31,3 +31,9 @@ def routines() -> list[LiteralString]:
     """The functions, replaced whenever their text has changed."""
     entries = sorted((files(__name__) / "routines").iterdir(), key=lambda entry: entry.name)
     return [entry.read_text(encoding="utf-8") for entry in entries if entry.name.endswith(".sql")]
+
+
+@cache
+def catalogue() -> list[str]:
+    """What the migrations and routines make, as `queries/catalogue.sql` tells it; a test writes it anew."""
+    return (files(__name__) / "catalogue.txt").read_text(encoding="utf-8").splitlines()

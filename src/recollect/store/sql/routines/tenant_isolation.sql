@@ -161,8 +161,23 @@ BEGIN
             WHEN insufficient_privilege THEN NULL;
         END;
     END IF;
+    -- What was granted or added meanwhile goes: another policy would let through what this one does not.
+    REVOKE ALL ON SCHEMA recollect FROM PUBLIC;
+    REVOKE ALL ON ALL TABLES IN SCHEMA recollect FROM PUBLIC;
+    REVOKE ALL ON ALL SEQUENCES IN SCHEMA recollect FROM PUBLIC;
+    IF has_role THEN
+        REVOKE ALL ON SCHEMA recollect FROM recollect_app;
+        REVOKE ALL ON ALL TABLES IN SCHEMA recollect FROM recollect_app;
+        REVOKE ALL ON ALL SEQUENCES IN SCHEMA recollect FROM recollect_app;
+    END IF;
     FOR part IN
-        SELECT c.oid::regclass AS name, c.relname, c.relrowsecurity AS secured,
+        SELECT p.polrelid::regclass AS name, p.polname FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid
+        WHERE c.relnamespace = 'recollect'::regnamespace AND p.polname <> 'tenant'
+    LOOP
+        EXECUTE format('DROP POLICY %I ON %s', part.polname, part.name);
+    END LOOP;
+    FOR part IN
+        SELECT c.oid::regclass AS name, c.relname, c.relrowsecurity AS secured, c.relforcerowsecurity AS forced,
                EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = 'tenant' AND p.polpermissive
                        AND p.polcmd = '*' AND p.polroles = '{0}' AND p.polwithcheck IS NULL
                        AND pg_get_expr(p.polqual, p.polrelid) = '(tenant_id = current_tenant())') AS has_policy
@@ -173,6 +188,9 @@ BEGIN
         IF NOT part.secured THEN
             EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', part.name);
         END IF;
+        IF part.forced THEN
+            EXECUTE format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY', part.name);
+        END IF;
         -- A setting is compared once a statement with the tenant that the statement names, not once a row.
         IF NOT part.has_policy THEN
             EXECUTE format('DROP POLICY IF EXISTS tenant ON %s', part.name);
@@ -180,7 +198,6 @@ BEGIN
                 (tenant_id = recollect.current_tenant())', part.name);
         END IF;
         IF has_role THEN
-            EXECUTE format('REVOKE ALL ON %s FROM recollect_app', part.name);
             EXECUTE format('GRANT %s ON %s TO recollect_app',
                 CASE WHEN part.relname IN ('tenants', 'audit', 'audit_heads') THEN 'SELECT'
                      ELSE 'SELECT, INSERT, UPDATE, DELETE' END, part.name);

@@ -1,0 +1,101 @@
+"""Whether the schema is what the migrations and routines make: names prove nothing, what stands behind them does.
+
+``sql/catalogue.txt`` holds what they make, line by line: policies with their expressions, grants, owners, the bodies
+and marks of functions, triggers, columns, constraints. It comes with the code, because whoever changes a store's
+catalogue can change whatever the store says of it too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import LiteralString
+
+from recollect.store import sql
+from recollect.store.database import Connection
+from recollect.store.dsn import APPLICATION_ROLE
+
+_SQL = sql.queries("catalogue")
+
+#: A query for the digest that `sound_digests` knows; it wants a search path of ``pg_catalog, public``.
+DIGEST: LiteralString = _SQL["digest"].replace("GUARDS", _SQL["guards"])
+
+_STRUCTURE = ("column ", "constraint ")
+
+
+@cache
+def sound_digests() -> tuple[str, ...]:
+    """Of a sound schema: with the application's role, and on a server where it could not be made."""
+    return tuple(
+        hashlib.sha256("\n".join(_guards(_expected(has_role=has_role))).encode()).hexdigest()
+        for has_role in (True, False)
+    )
+
+
+def differences(connection: Connection, *, structure: bool = True) -> list[str]:
+    """What differs from what the migrations and routines make, in words; an empty list where nothing does.
+
+    Args:
+        connection: Of anybody who may read the catalogue, which is everybody.
+        structure: Whether columns and constraints are compared too.
+    """
+    with connection.transaction():
+        connection.execute("SET LOCAL search_path = pg_catalog, public")
+        found = {row[0] for row in connection.execute(_SQL["guards"].replace("%%", "%"))}
+        if structure:
+            found |= {row[0] for row in connection.execute(_SQL["structure"].replace("%%", "%"))}
+    has_role = any(line.startswith(f"role {APPLICATION_ROLE}:") for line in found)
+    lines = _expected(has_role=has_role)
+    return _in_words(set(lines if structure else _guards(lines)), found)
+
+
+def serious(told: Iterable[str]) -> list[str]:
+    """Those of `differences` that a store of several tenants is not opened with.
+
+    What an administrator granted to another role, or lets everybody do in the schema ``public``, is for the
+    administrator to decide; columns and constraints do not keep tenants apart.
+    """
+    return [one for one in told if not one.startswith(("column ", "constraint ", "(")) and "may create" not in one]
+
+
+def _expected(*, has_role: bool) -> list[str]:
+    return [line for line in sql.catalogue() if has_role or APPLICATION_ROLE not in line]
+
+
+def _guards(lines: Sequence[str]) -> list[str]:
+    return [line for line in lines if not line.startswith(_STRUCTURE)]
+
+
+def _in_words(expected: set[str], found: set[str]) -> list[str]:
+    missing, more = _by_subject(expected - found), _by_subject(found - expected)
+    told = [
+        f"{subject}: missing, should be {' and '.join(missing[subject])}" for subject in missing.keys() - more.keys()
+    ]
+    told += [
+        f"{subject}: is {' and '.join(more[subject])}, should be {' and '.join(missing[subject])}"
+        for subject in missing.keys() & more.keys()
+    ]
+    for subject in more.keys() - missing.keys():
+        details = " and ".join(more[subject])
+        foreign = subject.startswith("grant ") and not details.endswith((f" {APPLICATION_ROLE}", " public"))
+        told.append(
+            f"(another role) {subject}: {details}" if foreign else f"{subject}: should not be there ({details})"
+        )
+    return sorted(told)
+
+
+def _by_subject(lines: Iterable[str]) -> dict[str, list[str]]:
+    subjects: dict[str, list[str]] = {}
+    for line in sorted(lines):
+        subject, _, detail = line.partition(": ")
+        # Grants to several roles are several lines of one subject.
+        key = f"{subject} to {detail.rpartition(' to ')[2]}" if subject.startswith("grant ") else subject
+        subjects.setdefault(key, []).append(detail)
+    return subjects
+
+
+def some_of(told: Sequence[str], *, most: int = 8) -> str:
+    """The first of `differences`, a line each, and how many more there are."""
+    lines = list(told[:most]) + ([f"and {len(told) - most} more: recollect db check"] if len(told) > most else [])
+    return "".join(f"\n  {line}" for line in lines)
