@@ -26,7 +26,7 @@ PUT_BACK = {
     "GRANT DELETE ON audit TO recollect_app": "grant on table audit",
     "GRANT SELECT ON audit_default TO recollect_app": "grant on table partition of recollect.audit",
     "GRANT CREATE ON SCHEMA recollect TO recollect_app": "grant on schema recollect",
-    "GRANT EXECUTE ON FUNCTION collections_shared_with(int) TO PUBLIC": "grant on function recollect.collections_shared",
+    "GRANT EXECUTE ON FUNCTION collections_shared_with(int) TO PUBLIC": "grant on function recollect.coll",
     "CREATE OR REPLACE FUNCTION require_tenant(p_tenant int) RETURNS void LANGUAGE sql STABLE AS ''": "require_tenant",
     "CREATE OR REPLACE FUNCTION current_tenant() RETURNS int LANGUAGE sql STABLE AS 'SELECT 1'": "current_tenant",
     "ALTER FUNCTION search_dense(int, int, halfvec, int, bigint[], timestamptz, boolean, int, int[]) "
@@ -40,7 +40,7 @@ LEFT = {
     "ALTER TABLE chunks DISABLE TRIGGER ALL": "trigger of a key on chunks",
     "CREATE VIEW everything AS SELECT * FROM chunks": "table everything",
     "CREATE FUNCTION open() RETURNS SETOF chunks LANGUAGE sql SECURITY DEFINER AS 'TABLE recollect.chunks'": "open()",
-    "CREATE OPERATOR recollect.&& (LEFTARG = anyarray, RIGHTARG = anyarray, FUNCTION = arrayoverlap)": "object: operator",
+    "CREATE OPERATOR recollect.&& (LEFTARG = anyarray, RIGHTARG = anyarray, FUNCTION = arrayoverlap)": "object: ",
     "ALTER DATABASE {database} SET recollect.tenant_id = 1": "setting: recollect.tenant_id=1",
     "ALTER DEFAULT PRIVILEGES IN SCHEMA recollect GRANT ALL ON TABLES TO PUBLIC": "later objects of owner",
     "ALTER TABLE chunks OWNER TO recollect_app": "table chunks",
