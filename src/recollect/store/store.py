@@ -80,8 +80,7 @@ class Store:
         try:
             self.dsn: str = dsn or (self._server.start() if self._server else "")
             report = migrate(self.dsn, own_server=self._server is not None)
-            self.schema_version = report.schema_version
-            self.put_back = report.put_back
+            self.schema_version, self.put_back = report.schema_version, report.put_back
             application = application_login_of(self.dsn) if self._server else application_dsn
             self.database = Database(
                 self.dsn,
