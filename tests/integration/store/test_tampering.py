@@ -41,7 +41,7 @@ LEFT = {
     "CREATE VIEW everything AS SELECT * FROM chunks": "table everything",
     "CREATE FUNCTION open() RETURNS SETOF chunks LANGUAGE sql SECURITY DEFINER AS 'TABLE recollect.chunks'": "open()",
     "CREATE OPERATOR recollect.&& (LEFTARG = anyarray, RIGHTARG = anyarray, FUNCTION = arrayoverlap)": "object: ",
-    "ALTER DATABASE {database} SET recollect.tenant_id = 1": "setting: recollect.tenant_id=1",
+    "ALTER DATABASE {database} SET recollect.tenant_id = 1": "recollect.tenant_id=1 for every role",
     "ALTER DEFAULT PRIVILEGES IN SCHEMA recollect GRANT ALL ON TABLES TO PUBLIC": "later objects of owner",
     "ALTER TABLE chunks OWNER TO recollect_app": "table chunks",
     "CREATE FUNCTION onward() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END'; "
