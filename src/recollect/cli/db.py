@@ -236,17 +236,17 @@ def _restore(
     force: Annotated[bool, typer.Option("--force", help="Replace a store that has documents: they are lost.")] = False,
 ) -> int:
     """Put a backup in place of an empty store."""
-    from recollect.store.backup import restore
-    from recollect.store.migrate import migrate
+    from recollect.store.restore import build_indexes, restore
 
     with _server(session) as dsn:
         restore(dsn, file, force=force)
-        # A backup of an older schema is brought up to date at once.
-        report = migrate(dsn)
+        with session.pipeline() as rag:
+            build_indexes(rag.store)
+            version = rag.store.schema_version
     if session.json:
-        session.emit({"file": str(file), "schema_version": report.schema_version})
+        session.emit({"file": str(file), "schema_version": version})
     else:
-        session.out.print(f"Restored {file}; the schema version is {report.schema_version}.", soft_wrap=True)
+        session.out.print(f"Restored {file}; the schema version is {version}.", soft_wrap=True)
     return 0
 
 

@@ -200,9 +200,33 @@ def _create_extension(connection: Connection) -> tuple[str]:
     return (str(row[0]),)
 
 
-def _apply(connection: Connection) -> MigrationReport:
+def applied_schema(connection: Connection) -> tuple[int, str]:
+    """The version of a store's schema, and a digest of the migrations that made it."""
+    done = connection.execute("SELECT version, checksum FROM recollect.schema_migrations ORDER BY version").fetchall()
+    return done[-1][0] if done else 0, _checksum("\n".join(checksum for _, checksum in done))
+
+
+def schema_digest(version: int) -> str:
+    """What `applied_schema` gives of a store that this code has brought to a version."""
+    return _checksum("\n".join(_checksum(text) for number, _, text in sql.migrations() if number <= version))
+
+
+def replace_schema(connection: Connection, version: int) -> None:
+    """Make the empty tables of a version in place of whatever store there is, within the caller's transaction."""
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK_KEY,))
+    connection.execute("DROP SCHEMA IF EXISTS recollect CASCADE")
+    _require_server(connection)
+    _apply(connection, until=version)
+
+
+def complete_schema(connection: Connection) -> None:
+    """Bring a schema up to this code's version, within the caller's transaction."""
+    _apply(connection)
+
+
+def _apply(connection: Connection, *, until: int | None = None) -> MigrationReport:
     _bootstrap(connection)
-    known = sql.migrations()
+    known = [one for one in sql.migrations() if until is None or one[0] <= until]
     done: dict[int, str] = dict(
         connection.execute("SELECT version, checksum FROM recollect.schema_migrations").fetchall()
     )
@@ -219,7 +243,9 @@ def _apply(connection: Connection) -> MigrationReport:
                 (version, name, _checksum(text)),
             )
         applied.append(name)
-    _replace_routines(connection)
+    # Routines are this code's: they may name what a migration after ``until`` makes.
+    if until is None:
+        _replace_routines(connection)
     return MigrationReport(known[-1][0], tuple(applied))
 
 
