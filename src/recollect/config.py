@@ -148,7 +148,9 @@ class RetrievalConfig(_Section):
         "hybrid", description="Words and meaning, meaning only, or words only."
     )
     fusion: Literal["weighted", "rrf"] = Field("weighted", description="How the arms' results become one list.")
-    dense_weight: float = Field(0.55, ge=0, le=1, description="Share of the dense arm in weighted fusion.")
+    dense_weight: float | None = Field(
+        None, ge=0, le=1, description="Share of the dense arm; by default 0.55 in weighted fusion and half in rrf."
+    )
     rrf_k: int = Field(60, ge=1, description="The constant k of reciprocal rank fusion.")
     candidates: int = Field(50, ge=1, le=10_000, description="Results that each arm contributes at least.")
     similarity_threshold: float | None = Field(

@@ -35,6 +35,30 @@ class Boundaries:
         return self.paragraphs, self.lines, self.sentences
 
 
+@dataclass(frozen=True, slots=True)
+class SeparatorBoundaries:
+    """Ascending positions behind each of the separators that a caller gives, the strongest first."""
+
+    levels: tuple[Sequence[int], ...]
+    headings: Sequence[int] = ()
+    paragraphs: Sequence[int] = ()
+
+    def by_strength(self) -> tuple[Sequence[int], ...]:
+        """The levels, the strongest break first."""
+        return self.levels
+
+
+def find_separators(content: str, separators: Sequence[str]) -> SeparatorBoundaries:
+    """Where pieces of a text begin that are separated by given strings; a separator stays with the text before it."""
+    return SeparatorBoundaries(
+        tuple(
+            sorted({skip_space(content, found.end()) for found in re.finditer(re.escape(separator), content)})
+            for separator in separators
+            if separator
+        )
+    )
+
+
 def find_boundaries(content: str, headings: Sequence[Heading], language: str | None) -> Boundaries:
     """The boundaries of a text.
 

@@ -11,7 +11,7 @@ from recollect.chunking._text import first_word, last_word, skip_space, trim, wh
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from recollect.chunking._boundaries import Boundaries
+    from recollect.chunking._boundaries import Boundaries, SeparatorBoundaries
     from recollect.chunking._measure import Ruler
     from recollect.chunking.base import Span
 
@@ -37,7 +37,7 @@ class Cutter:
 
     content: str
     ruler: Ruler
-    boundaries: Boundaries
+    boundaries: Boundaries | SeparatorBoundaries
     size: int
     overlap: int = 0
     shortest: int = 0
@@ -84,8 +84,19 @@ class Cutter:
             return cut
         earliest = self.ruler.earliest_start(trim(self.content, start, cut)[1], self.overlap)
         earliest = max(earliest, start + 1)
-        for positions in (self.boundaries.paragraphs, self.boundaries.lines, self.boundaries.sentences):
+        for positions in self.boundaries.by_strength():
             begin = first_between(positions, earliest, cut)
             if begin is not None:
                 return begin
-        return first_word(self.content, earliest, cut)
+        word = first_word(self.content, earliest, cut)
+        if word < cut or not self._is_torn(cut):
+            return word
+        # Where there was no break to cut at, there is none to begin at either.
+        return whole_character_cut(self.content, earliest, start)
+
+    def _is_torn(self, cut: int) -> bool:
+        """Whether a cut lies inside a word, and not at a break of any kind."""
+        if self.content[cut - 1].isspace() or self.content[cut].isspace():
+            return False
+        levels = (self.boundaries.headings, *self.boundaries.by_strength())
+        return all(first_between(positions, cut, cut + 1) is None for positions in levels)

@@ -16,6 +16,12 @@ def require_whole_number(name: str, value: object, *, at_least: int) -> None:
         raise UsageError(f"{name} ({value}) must be at least {at_least}")
 
 
+def require_strings(name: str, value: object) -> None:
+    """Raise unless ``value`` is a list or tuple that holds a string which is not empty, and nothing but strings."""
+    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value) or not any(value):
+        raise UsageError(f"{name} must be a list of strings, not {value!r}")
+
+
 def require_smaller(name: str, value: int, limit_name: str, limit: int) -> None:
     """Raise unless ``value < limit``."""
     if value >= limit:

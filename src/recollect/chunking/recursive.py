@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.chunking._assemble import Piece, build_chunks
-from recollect.chunking._boundaries import find_boundaries
+from recollect.chunking._boundaries import find_boundaries, find_separators
 from recollect.chunking._cutting import Cutter
 from recollect.chunking._headings import headings_of
 from recollect.chunking._measure import ruler_for
-from recollect.chunking._validate import require_smaller, require_unit, require_whole_number
+from recollect.chunking._validate import require_smaller, require_strings, require_unit, require_whole_number
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from recollect.chunking.base import Tokenize, Unit
     from recollect.model import Chunk, Document
 
@@ -30,6 +32,9 @@ class RecursiveChunker:
         overlap: The most units that a chunk repeats of the one before it, in whole paragraphs, lines, sentences or
             words; smaller than ``size``.
         unit: What both count: ``"characters"`` or ``"tokens"``.
+        separators: Where to cut in place of headings, paragraphs, lines and sentences, the strongest first; a separator
+            stays with the text before it. Without one within reach, a chunk ends behind a word, or anywhere. None: as
+            above.
         tokenize: Finds the tokens; None: words, punctuation marks and single CJK characters.
 
     Raises:
@@ -45,6 +50,7 @@ class RecursiveChunker:
     size: int = 500
     overlap: int = 0
     unit: Unit = "characters"
+    separators: Sequence[str] | None = None
     tokenize: Tokenize | None = None
 
     def __post_init__(self) -> None:
@@ -52,13 +58,19 @@ class RecursiveChunker:
         require_whole_number("overlap", self.overlap, at_least=0)
         require_smaller("overlap", self.overlap, "size", self.size)
         require_unit(self.unit)
+        if self.separators is not None:
+            require_strings("separators", self.separators)
+            object.__setattr__(self, "separators", tuple(self.separators))
 
     def chunk(self, document: Document) -> list[Chunk]:
         """The document's chunks, in order."""
         content = document.content
         headings = headings_of(document, expect_markdown=False)
         ruler = ruler_for(content, unit=self.unit, tokenize=self.tokenize)
-        boundaries = find_boundaries(content, headings, document.language)
+        given = self.separators
+        boundaries = (
+            find_boundaries(content, headings, document.language) if given is None else find_separators(content, given)
+        )
         cutter = Cutter(content, ruler, boundaries, size=self.size, overlap=self.overlap)
         pieces = (Piece(*span) for span in cutter.spans(0, len(content)))
         return build_chunks(document, pieces, ruler, headings=headings)

@@ -15,7 +15,7 @@ from recollect.chunking.sliding_window import SlidingWindowChunker
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from recollect.chunking.base import ChunkingStrategy, NeighbourSimilarity, Tokenize
 
@@ -93,7 +93,7 @@ def make_chunker(
     return build(**{name: value for name, value in given.items() if name in known})
 
 
-def describe_chunker(chunker: ChunkingStrategy) -> dict[str, str | int | float | bool | None]:
+def describe_chunker(chunker: ChunkingStrategy) -> dict[str, str | int | float | bool | Sequence[str] | None]:
     """What decides how a chunker cuts: two equal descriptions give equal chunks of the same document.
 
     Store it beside the chunks, serialised with sorted keys, and chunk again where it differs.
@@ -111,12 +111,21 @@ def describe_chunker(chunker: ChunkingStrategy) -> dict[str, str | int | float |
     for name, class_ in _STRATEGIES.items():
         if isinstance(chunker, class_):
             values = {field.name: getattr(chunker, field.name) for field in fields(class_)}
+            # What was described before there were separators is described as it was.
+            separators = values.pop("separators", None)
+            if separators is not None:
+                values["separators"] = list(separators)
             described = {
                 key: _name_of(value) if key in _CALLABLES and value is not None else value
                 for key, value in values.items()
             }
-            return {"strategy": name, "algorithm": _ALGORITHM, **described}
+            return {"strategy": name, "algorithm": _algorithm_of(chunker), **described}
     raise UsageError(f"{type(chunker).__qualname__} is not one of the strategies {', '.join(_STRATEGIES)}")
+
+
+def _algorithm_of(chunker: ChunkingStrategy) -> int:
+    """The version of what a chunker does; forced cuts of this strategy have overlapped since the second."""
+    return _ALGORITHM + 1 if isinstance(chunker, RecursiveChunker) and chunker.overlap else _ALGORITHM
 
 
 def _class_of(strategy: str) -> type[Chunker]:

@@ -66,7 +66,7 @@ class SearchOptions:
     ] = None
     dense_weight: Annotated[
         float | None,
-        typer.Option(help="Share of the meaning in weighted fusion, 0 to 1.", rich_help_panel=_SEARCH_PANEL),
+        typer.Option(help="Share of the meaning in either fusion, 0 to 1.", rich_help_panel=_SEARCH_PANEL),
     ] = None
     rrf_k: Annotated[
         int | None, typer.Option(help="The constant k of reciprocal rank fusion.", rich_help_panel=_SEARCH_PANEL)

@@ -67,13 +67,14 @@ def _history_as_json(history: DocumentHistory) -> dict[str, Any]:
         "document_id": history.document_id,
         "source": history.source,
         "collection": history.collection,
+        "department": history.department,
         "versions": [_version_as_json(version) for version in history.versions],
     }
 
 
 def _version_as_json(version: VersionRecord) -> dict[str, Any]:
     times = ("known_from", "known_to", "expires_at", "event_time", "event_end")
-    others = ("version", "title", "chunk_count", "character_count", "content_hash")
+    others = ("version", "title", "department", "chunk_count", "character_count", "content_hash")
     values: dict[str, Any] = {name: getattr(version, name) for name in others}
     return {**values, **{name: _iso(getattr(version, name)) for name in times}, "tags": list(version.tags)}
 
@@ -139,7 +140,7 @@ def _diff(
 
 
 def _diff_as_json(diff: VersionDiff) -> dict[str, Any]:
-    names = ("document_id", "source", "from_version", "to_version", "added", "removed")
+    names = ("document_id", "source", "department", "from_version", "to_version", "added", "removed")
     return {**{name: getattr(diff, name) for name in names}, "diff": list(diff.lines)}
 
 

@@ -57,6 +57,7 @@ def _as_json(told: WhyNot) -> dict[str, Any]:
             "document_id": document.document_id,
             "title": document.title,
             "source": document.source,
+            "department": document.department,
         },
         "found": told.found,
         "rank": told.rank,

@@ -28,6 +28,7 @@ _RST_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+[ \t]*$")
 
 # Longer "titles" are damage or malice, and would make some of the expressions above slow.
 _LONGEST_TITLE = 1000
+_LONGEST_MATTER = 65_536
 
 Line = tuple[int, str]
 
@@ -42,14 +43,35 @@ def lines_of(text: str, start: int = 0) -> Iterator[Line]:
         start = end + 1
 
 
-def front_matter(text: str) -> dict[str, str]:
-    """The simple ``key: value`` lines of a YAML block at the top of a Markdown text, keys in lower case."""
+def front_matter(text: str) -> dict[str, object]:
+    """What the YAML block at the top of a Markdown text says, keys in lower case.
+
+    Of a block that is no YAML, as people write them (``title: One: two``), the simple ``key: value`` lines count.
+    """
     match = _FRONT_MATTER.match(text)
     if match is None:
         return {}
-    pairs = (line.partition(":") for line in match.group().splitlines() if line and not line[0].isspace())
-    found = {key.strip().lower(): value.strip().strip("\"'") for key, colon, value in pairs if colon}
-    return {key: value for key, value in found.items() if value}
+    lines = match.group().splitlines()[1:-1]
+    found = _yaml("\n".join(lines))
+    if found is None:
+        pairs = (line.partition(":") for line in lines if line and not line[0].isspace())
+        found = {key: value.strip().strip("\"'") for key, colon, value in pairs if colon}
+        listed = front_matter_list(text, "tags")
+        found |= {} if listed is None else {"tags": listed}
+    return {str(key).strip().lower(): value for key, value in found.items() if value not in (None, "")}
+
+
+def _yaml(block: str) -> dict[object, object] | None:
+    import yaml
+
+    # Of a long block nobody is served by reading it all.
+    if len(block) > _LONGEST_MATTER:
+        return None
+    try:
+        found = yaml.safe_load(block)
+    except (yaml.YAMLError, ValueError, RecursionError, OverflowError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def front_matter_list(text: str, key: str) -> list[str] | None:

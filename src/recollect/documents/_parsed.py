@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from recollect.documents._text import clean
 from recollect.model import Heading, PageSpan
+from recollect.model.stated import StatedFields
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -28,6 +29,7 @@ class Parsed:
     event_time: datetime | None = None
     metadata: Mapping[str, Fact] = field(default_factory=dict)
     permissions: tuple[str, ...] | None = None
+    stated: StatedFields = field(default_factory=StatedFields)
     mime_type: str = "text/plain"
 
 

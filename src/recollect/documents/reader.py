@@ -25,7 +25,6 @@ from recollect.documents._office import parse_office
 from recollect.documents._parsed import Parsed
 from recollect.documents._pdf import parse_pdf
 from recollect.documents._text import NotTextError, clean, decode
-from recollect.documents._times import parse_time
 from recollect.documents._titles import title_headings
 from recollect.documents.formats import Format, UnreadableError, detect, is_plain
 from recollect.documents.opening import open_file
@@ -33,9 +32,10 @@ from recollect.documents.workers import shared_workers
 from recollect.errors import ParseError, UsageError
 from recollect.model import Document
 from recollect.model.principal import read_permissions
+from recollect.model.stated import StatedFields, stated_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from recollect.documents.workers import ParserWorkers
@@ -166,11 +166,14 @@ def _document(
         source=clean(source),
         title=parsed.title,
         metadata=parsed.metadata,
-        department=department,
+        tags=parsed.stated.tags,
+        department=parsed.stated.department or department,
+        ttl=parsed.stated.ttl,
         mime_type=parsed.mime_type,
         headings=tuple(parsed.headings),
         pages=tuple(parsed.pages),
         event_time=parsed.event_time,
+        event_end=parsed.stated.event_end,
         permissions=parsed.permissions,
         file_hash=hashlib.sha256(data).digest(),
     )
@@ -203,6 +206,13 @@ def parse(data: bytes, name: str, mime_type: str | None = None, *, structure: bo
         metadata={"format": _format_name(name, file_format), **parsed.metadata},
         mime_type=file_format.mime_type,
     )
+
+
+def _stated(matter: Mapping[str, object]) -> StatedFields:
+    try:
+        return stated_fields(matter, where="the front matter")
+    except UsageError as exc:
+        raise UnreadableError(str(exc)) from exc
 
 
 def _permissions(given: list[str] | None) -> tuple[str, ...] | None:
@@ -245,12 +255,15 @@ def _parse_text(text: str, file_format: Format) -> Parsed:
     match file_format.kind:
         case "markdown":
             matter = front_matter(text)
+            stated = _stated(matter)
+            author = matter.get("author")
             return Parsed(
                 content=text,
                 headings=markdown_headings(text) or title_headings(text),
-                title=matter.get("title"),
-                event_time=parse_time(matter.get("date")),
-                metadata={"author": matter["author"]} if "author" in matter else {},
+                title=stated.title,
+                event_time=stated.event_time,
+                metadata={"author": author} if isinstance(author, str) else {},
+                stated=stated,
                 permissions=_permissions(front_matter_list(text, "permissions")),
             )
         case "rst":

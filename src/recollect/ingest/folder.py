@@ -221,7 +221,8 @@ class FolderIngest:
                 workers=self._workers,
                 cancelled=self._interrupted.is_set,
             )
-            document = replace(document, tags=self._tags, permissions=self._permissions or document.permissions)
+            tags = tuple(dict.fromkeys((*self._tags, *document.tags)))
+            document = replace(document, tags=tags, permissions=self._permissions or document.permissions)
             return _Read(candidate, self._preparer.cut(document, fingerprint))
         except ParseError as exc:
             return _Read(candidate, error=exc.reason)

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 
+from recollect.documents.headings import headings_of_text
 from recollect.errors import UsageError
 from recollect.ingest.context import NEIGHBOUR_WEIGHT, searchable_text, with_neighbours
 from recollect.model import Chunk, Document
 from recollect.model.principal import read_permissions
+from recollect.model.stated import stated_fields
 from recollect.model.time import read_duration, read_time
 from recollect.store.writer import PreparedDocument
 
@@ -232,6 +234,7 @@ def completed(document: Document) -> Document:
     Raises:
         UsageError: The document cannot be stored as it is; see `require_storable`.
     """
+    document = _as_stated(document)
     require_storable(document)
     source = document.source or f"sha256:{document.content_hash.hex()[:16]}"
     first_heading = document.headings[0].title if document.headings else None
@@ -252,6 +255,25 @@ def completed(document: Document) -> Document:
         event_end=_with_zone(document.event_end),
         permissions=_permissions(document),
         headings=tuple(replace(heading, title=_storable(heading.title)) for heading in document.headings),
+    )
+
+
+def _as_stated(document: Document) -> Document:
+    """The document with what its metadata says where its fields say nothing, and with the headings of its text."""
+    content: object = document.content
+    if not isinstance(content, str):
+        return document
+    said = stated_fields(document.metadata, where=f"the metadata of {document.source!r}")
+    unread = document.file_hash is None and not document.headings
+    return replace(
+        document,
+        title=document.title or said.title,
+        department=document.department or said.department,
+        tags=document.tags or said.tags,
+        ttl=said.ttl if document.ttl is None else document.ttl,
+        event_time=said.event_time if document.event_time is None else document.event_time,
+        event_end=said.event_end if document.event_end is None else document.event_end,
+        headings=headings_of_text(document.content, mime_type=document.mime_type) if unread else document.headings,
     )
 
 

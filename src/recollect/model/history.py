@@ -36,16 +36,18 @@ class VersionRecord:
     chunk_count: int
     character_count: int
     content_hash: str
+    department: str | None
     tags: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentHistory:
-    """A document and all of its versions, oldest first."""
+    """A document and all of its versions, oldest first; the department is that of the last one."""
 
     document_id: int
     source: str
     collection: str
+    department: str | None
     versions: tuple[VersionRecord, ...]
 
 
@@ -61,6 +63,7 @@ class VersionDiff:
 
     document_id: int
     source: str
+    department: str | None
     from_version: int
     to_version: int
     lines: tuple[str, ...]

@@ -23,7 +23,8 @@ class RetrievalOptions:
         mode: Both arms (``hybrid``), embeddings only (``dense``) or BM25 only (``lexical``).
         fusion: ``weighted`` adds normalised scores, ``rrf`` adds reciprocal ranks (Cormack et al. 2009);
             None: the configured default.
-        dense_weight: Share of the dense arm in ``weighted`` fusion, 0 to 1; None: the configured default.
+        dense_weight: Share of the dense arm, 0 to 1, of scores in ``weighted`` fusion and of reciprocal ranks in
+            ``rrf``; None: the configured default.
         rrf_k: The constant k of reciprocal rank fusion; None: the configured default.
         candidates: How many results each arm contributes before fusion; None: the configured default.
         similarity_threshold: Drop results whose cosine similarity to the query is below this, -1 to 1.

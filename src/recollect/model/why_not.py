@@ -13,6 +13,7 @@ class NamedDocument:
     document_id: int
     title: str
     source: str
+    department: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,6 +93,7 @@ class History:
         return VersionDiff(
             document_id=history.document_id,
             source=history.source,
+            department=history.department,
             from_version=first,
             to_version=last,
             lines=tuple(lines),

@@ -212,6 +212,7 @@ class Tenancy:
             TenantSuspendedError: The tenant is suspended.
         """
         from recollect.access.shared import search_each
+        from recollect.retrieval.fusion import DENSE_WEIGHT
         from recollect.retrieval.validation import validate
 
         given = options or self._default_options()
@@ -231,6 +232,7 @@ class Tenancy:
             return self._search_in(label, *places[label], query, each)
 
         weight = self.config.retrieval.dense_weight if given.dense_weight is None else given.dense_weight
+        weight = DENSE_WEIGHT if weight is None else weight
         return search_each(query, given, tuple(places), search, dense_weight=weight)
 
     def _search_in(self, label: str, scope: Scope, name: str, query: str, options: RetrievalOptions) -> SearchReply:

@@ -20,6 +20,7 @@ Floats = npt.NDArray[np.float64]
 
 RRF_K = 60
 DENSE_WEIGHT = 0.55
+RRF_DENSE_WEIGHT = 0.5
 
 
 def rrf(

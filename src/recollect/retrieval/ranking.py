@@ -34,7 +34,7 @@ NO_RERANKER = "none"
 class RankingSettings:
     """What a ranking does where the options of a search leave it open; see `recollect.config.RetrievalConfig`."""
 
-    dense_weight: float = fusion.DENSE_WEIGHT
+    dense_weight: float | None = None
     rrf_k: int = fusion.RRF_K
     fusion: FusionMethod = "weighted"
     rerank: str = "consensus"
@@ -141,7 +141,9 @@ class Ranker:
             return list(arms.lexical)
         if (options.fusion or self._settings.fusion) == "rrf":
             k = self._settings.rrf_k if options.rrf_k is None else options.rrf_k
-            return fusion.rrf([arms.dense, arms.lexical], k=k)
+            share = self._dense_weight(options, fusion.RRF_DENSE_WEIGHT)
+            # Twice the shares: of equal ones, each ranking counts once, as in the paper.
+            return fusion.rrf([arms.dense, arms.lexical], k=k, weights=[2 * share, 2 * (1 - share)])
         return fusion.weighted(
             arms.dense,
             arms.lexical,
@@ -150,8 +152,9 @@ class Ranker:
             known_lexical=arms.bm25,
         )
 
-    def _dense_weight(self, options: RetrievalOptions) -> float:
-        return self._settings.dense_weight if options.dense_weight is None else options.dense_weight
+    def _dense_weight(self, options: RetrievalOptions, otherwise: float = fusion.DENSE_WEIGHT) -> float:
+        given = self._settings.dense_weight if options.dense_weight is None else options.dense_weight
+        return otherwise if given is None else given
 
     def _uses_feedback(self, options: RetrievalOptions) -> bool:
         return self._settings.feedback if options.feedback is None else options.feedback

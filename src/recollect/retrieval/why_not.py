@@ -329,7 +329,12 @@ def _blamed(stages: Sequence[WhyNotStage]) -> WhyNotStage | None:
 
 
 def _named(standing: Standing) -> NamedDocument:
-    return NamedDocument(document_id=standing.document_id, title=standing.title, source=standing.source)
+    return NamedDocument(
+        document_id=standing.document_id,
+        title=standing.title,
+        source=standing.source,
+        department=standing.department,
+    )
 
 
 def _closed(query: str, place: Collection, standing: Standing, stages: Sequence[WhyNotStage]) -> WhyNot:

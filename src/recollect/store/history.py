@@ -52,13 +52,16 @@ class HistoryRepository:
         if not found or not versions:
             raise NotFoundError(f"There is no document {document_id}. `recollect documents list` shows what there is.")
         fields = list(VersionRecord.__dataclass_fields__)
+        known = tuple(
+            VersionRecord(**{**dict(zip(fields, row, strict=True)), "tags": tuple(row[-1])}) for row in versions
+        )
+        document_id, source, collection = found[0]
         return DocumentHistory(
-            document_id=found[0][0],
-            source=found[0][1],
-            collection=found[0][2],
-            versions=tuple(
-                VersionRecord(**{**dict(zip(fields, row, strict=True)), "tags": tuple(row[-1])}) for row in versions
-            ),
+            document_id=document_id,
+            source=source,
+            collection=collection,
+            department=known[-1].department,
+            versions=known,
         )
 
     def content(self, scope: Scope, document_id: int, version: int) -> str:

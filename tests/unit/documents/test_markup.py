@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import date
+
 from recollect.documents._markup import front_matter, markdown_headings, org_headings, rst_headings
 
 
@@ -45,8 +47,11 @@ def test_hash_signs_in_titles():
 def test_front_matter():
     assert front_matter('---\nTitle: "The Rules"\ndate: 2024-05-06\ntags:\n  - a\n---\n# x') == {
         "title": "The Rules",
-        "date": "2024-05-06",
+        "date": date(2024, 5, 6),
+        "tags": ["a"],
     }
+    # No YAML, but what people write.
+    assert front_matter("---\ntitle: One: two\ntags: [a, b]\n---\n") == {"title": "One: two", "tags": ["a", "b"]}
     assert front_matter("no matter\n---\na: b\n---\n") == {}
 
 

@@ -4,7 +4,7 @@ WHERE d.tenant_id = %(tenant_id)s AND d.document_id = %(document_id)s
 
 -- versions: every version of a document, oldest first
 SELECT v.version, v.version_id, v.title, v.known_from, nullif(v.known_to, 'infinity'), nullif(v.expires_at, 'infinity'),
-       v.event_from, v.event_to, v.chunk_count, length(t.content), encode(v.content_hash, 'hex'), v.tags
+       v.event_from, v.event_to, v.chunk_count, length(t.content), encode(v.content_hash, 'hex'), v.department, v.tags
 FROM document_versions v JOIN document_contents t USING (tenant_id, version_id)
 WHERE v.tenant_id = %(tenant_id)s AND v.document_id = %(document_id)s AND v.known_from <= coalesce(%(as_of)s::timestamptz, 'infinity')
 ORDER BY v.version
