@@ -111,10 +111,8 @@ def describe_chunker(chunker: ChunkingStrategy) -> dict[str, str | int | float |
     for name, class_ in _STRATEGIES.items():
         if isinstance(chunker, class_):
             values = {field.name: getattr(chunker, field.name) for field in fields(class_)}
-            # What was described before there were separators is described as it was.
-            separators = values.pop("separators", None)
-            if separators is not None:
-                values["separators"] = list(separators)
+            if values.get("separators") is not None:
+                values["separators"] = list(values["separators"])
             described = {
                 key: _name_of(value) if key in _CALLABLES and value is not None else value
                 for key, value in values.items()

@@ -37,8 +37,7 @@ def test_separators_that_make_no_sense(separators):
         RecursiveChunker(separators=separators)
 
 
-def test_what_was_described_before_is_described_alike():
-    assert "separators" not in describe_chunker(RecursiveChunker())
-    assert describe_chunker(RecursiveChunker())["algorithm"] == 1
+def test_separators_are_described():
     assert describe_chunker(RecursiveChunker(separators=["|"]))["separators"] == ["|"]
-    assert make_chunker("recursive", separators=["|"]).separators == ("|",)
+    assert make_chunker("recursive", separators=["|"]) == RecursiveChunker(separators=("|",))
+    assert describe_chunker(RecursiveChunker())["algorithm"] == 1
