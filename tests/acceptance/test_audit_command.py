@@ -73,3 +73,14 @@ def test_what_was_erased_is_scrubbed(told, tmp_path):
     told("ingest", tmp_path / "a.md")
     assert "Written anew" in told("documents", "erase", "a.md", "--yes", "--scrub").out
     assert "cannot be read" in told("db", "scrub", "--look-for", tmp_path / "missing", status=2).err
+
+
+def test_the_audit_of_an_erased_tenant_is_found_by_its_number(told, tmp_path):
+    made = told("tenants", "create", "acme", "--json").json["tenant"]
+    number = made.get("number") or made["tenant_id"]
+    assert told("audit", "list", "--tenant", "acme").out == "Nothing is recorded.\n"
+    told("tenants", "erase", "acme", "--yes")
+    (entry,) = told("audit", "list", "--tenant", number, "--json").json["entries"]
+    assert entry["action"] == "erase_tenant"
+    assert len(told("audit", "verify", "--json").json["chains"]) == 2
+    assert len(told("audit", "verify", "--tenant", number, "--json").json["chains"]) == 1

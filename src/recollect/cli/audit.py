@@ -15,6 +15,7 @@ from recollect.errors import UsageError
 
 if TYPE_CHECKING:
     from recollect.model.audit import AuditChain, AuditRecord
+    from recollect.pipeline import RAGPipeline
 
 app = typer.Typer(help="List, verify and export the audit: what was done, by whom and when.", no_args_is_help=True)
 
@@ -34,7 +35,14 @@ def _list(
 ) -> int:
     """List what was done, newest first."""
     with session.pipeline() as rag:
-        found = rag.list_audit(action=_text(action), since=since, until=until, before=before, limit=limit + 1)
+        found = rag.list_audit(
+            action=_text(action),
+            since=since,
+            until=until,
+            before=before,
+            limit=limit + 1,
+            tenant_id=_tenant_id(session, rag),
+        )
     page, more = found[:limit], len(found) > limit
     if session.json:
         next_before = page[-1].audit_id if more else None
@@ -66,8 +74,7 @@ def _as_json(record: AuditRecord) -> dict[str, Any]:
 def _verify(session: Session) -> int:
     """Follow the audit's chain of every tenant, or of --tenant. Exit status 1 if an entry was changed or removed."""
     with session.pipeline() as rag:
-        tenant = session.config.tenant
-        chains = rag.verify_audit(tenant_id=None if tenant is None else rag.get_tenant(tenant).tenant_id)
+        chains = rag.verify_audit(tenant_id=_tenant_id(session, rag))
     broken = [chain for chain in chains if chain.broken]
     if session.json:
         session.emit({"intact": not broken, "chains": [_chain_as_json(chain) for chain in chains]})
@@ -115,7 +122,9 @@ def _export(
         raise UsageError("With --json the report stands on standard output: name a file to export to.")
     entries = 0
     with session.pipeline() as rag, writing(file, overwrite=overwrite) as target:
-        for line in rag.export_audit(action=_text(action), since=since, until=until):
+        for line in rag.export_audit(
+            action=_text(action), since=since, until=until, tenant_id=_tenant_id(session, rag)
+        ):
             target.write(line)
             entries += 1
     if session.json:
@@ -123,6 +132,14 @@ def _export(
     elif file != STANDARD_OUTPUT:
         session.out.print(f"{entries:,} entries in {file}", soft_wrap=True)
     return 0
+
+
+def _tenant_id(session: Session, rag: RAGPipeline) -> int | None:
+    """The tenant that is named, if any. One that was erased has no name any more, but its number and its audit."""
+    named = session.config.tenant
+    if named is None:
+        return None
+    return int(named) if named.isdecimal() else rag.get_tenant(named).tenant_id
 
 
 def _text(action: str | None) -> str | None:

@@ -15,11 +15,12 @@ from psycopg import sql
 from recollect.model import Scope
 from recollect.model.audit import AuditEntry
 from recollect.model.history import ErasedDocument, ErasureProbe, ErasureReceipt
+from recollect.model.scrub import ScrubReport
 from recollect.store.audit import AuditRepository, record
 from recollect.store.closing import close_documents, count_closed
 from recollect.store.database import Connection, Database, rows
 from recollect.store.memory import reader
-from recollect.store.quotes import is_quote
+from recollect.store.quotes import QUOTE_WORDS, is_quote
 from recollect.store.scrub import Scrubber
 from recollect.store.sql import queries
 
@@ -32,6 +33,10 @@ PROBE_PHRASES = 12
 PROBE_NAMES = 40
 SHORTEST_NAME_BYTES = 6
 _PHRASE_WORDS = 7
+_SHORT_QUOTES = (
+    f"Conversations: turns that repeat fewer than {QUOTE_WORDS} words in a row of a document, which anybody may say, "
+    "until they are removed (recollect sessions forget)."
+)
 _SHORTEST_PHRASE = 12
 _CONTENTS_A_PAGE = 16
 _KINDS = ("documents", "versions", "chunks", "vectors", "lexical_rows", "token_vectors", "acronyms")
@@ -115,12 +120,14 @@ class ErasureRepository:
         if finish is not None:
             finish()
         probe = self._probe(scope, traces)
-        hashes = [*traces.chunk_hashes, *traces.version_hashes]
-        texts = [*traces.phrases, *traces.names]
-        done = scrubber.scrub(scope, actor=actor, texts=texts, hashes=hashes) if scrubber else None
-        remains = self._remains(scope, at) if done is None else done.remains
+        remains = self._remains(scope, at)
         proof = {"receipt_id": receipt_id, "probe": asdict(probe), "remains": list(remains)}
         self._audit.append(scope, [AuditEntry(action="erase_proof", actor=actor, details=proof)])
+        done: ScrubReport | None = None
+        if scrubber is not None:
+            hashes = [*traces.chunk_hashes, *traces.version_hashes]
+            done = scrubber.scrub(scope, actor=actor, texts=[*traces.phrases, *traces.names], hashes=hashes)
+            remains = (*done.remains, _SHORT_QUOTES)
         return ErasureReceipt(
             receipt_id=receipt_id,
             tenant_id=scope.tenant_id,
@@ -177,6 +184,7 @@ class ErasureRepository:
             "Neither VACUUM nor a checkpoint does that; `recollect db scrub`, or erasing with --scrub, does.",
             "Other running processes: cached replies that no search is answered from, until they fall out or the "
             "process ends.",
+            _SHORT_QUOTES,
         )
 
 

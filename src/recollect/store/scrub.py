@@ -156,7 +156,7 @@ class Scrubber:
 @contextmanager
 def _alone(connection: Connection) -> Iterator[None]:
     if not rows(connection, _SQL["alone"])[0][0]:
-        raise StoreUnavailableError("Another process is scrubbing the store. Run this again when it has ended.")
+        raise StoreUnavailableError("Another process is scrubbing the store. Run recollect db scrub when it has ended.")
     try:
         yield
     finally:
@@ -185,7 +185,7 @@ def _rewrite(connection: Connection, tables: Sequence[str]) -> None:
             if again and time.monotonic() > deadline:
                 raise StoreError(
                     f"A transaction that began before still sees removed rows of {', '.join(again)} after "
-                    f"{_PATIENCE_SECONDS:.0f} s. End it (pg_stat_activity shows it), and run this again."
+                    f"{_PATIENCE_SECONDS:.0f} s. End it (pg_stat_activity shows it), and run recollect db scrub."
                 )
             if again:
                 time.sleep(_STEP_SECONDS)
@@ -200,7 +200,7 @@ def _vacuum(connection: Connection, table: str) -> None:
         connection.execute(statement)
     except psycopg.errors.LockNotAvailable as exc:
         raise StoreUnavailableError(
-            f"Others are using the table {table}: it was not free for {_LOCK_SECONDS} s. Run this again later."
+            f"Others are using the table {table}: it was not free for {_LOCK_SECONDS} s. Run recollect db scrub later."
         ) from exc
     except psycopg.errors.UndefinedTable:
         pass  # a partition that was dropped meanwhile

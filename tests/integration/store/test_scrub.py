@@ -10,8 +10,11 @@ import psycopg
 import pytest
 
 from recollect import Document, RAGConfig, RAGPipeline, Turn
+from recollect.config import TemporalConfig
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import StoreError, StoreUnavailableError
+from recollect.model import Scope
+from recollect.pipeline.upkeep import clean_up
 from recollect.store import scrub
 from recollect.store.scrub import _marks_in
 
@@ -78,6 +81,7 @@ def test_what_was_erased_is_in_no_file_after_a_scrub(own: RAGPipeline, data_dir_
     assert receipt.complete and done is not None and done.proven and done.found == {} and done.kept == ()
     assert done.strings >= 10 and done.log_segments >= 1 and done.files > 500 and done.relations > 100
     assert not any("Write-ahead" in line for line in receipt.remains)
+    assert any("fewer than 7 words" in line for line in receipt.remains)
     assert own.check() == [] and own.verify().clean
     assert own.store.scrubber.due() == 0
     assert [one.source for one in own.retrieve("everybody in the office")] == ["other"]
@@ -96,7 +100,7 @@ def test_of_another_server_nothing_is_claimed(pipeline: RAGPipeline):
     assert pipeline.scrub(look_for=[KEPT, "short"]).held == 1
     said = " ".join(receipt.remains)
     assert "Write-ahead log" in said and "nothing was proven" in said
-    assert [one.action for one in pipeline.list_audit(limit=4)] == ["scrub", "erase_proof", "scrub", "erase"]
+    assert [one.action for one in pipeline.list_audit(limit=4)] == ["scrub", "scrub", "erase_proof", "erase"]
 
 
 def test_a_row_that_somebody_still_sees_is_not_taken_for_gone(
@@ -130,6 +134,28 @@ def test_whoever_holds_a_table_is_named_and_two_do_not_scrub_at_once(
         with pytest.raises(StoreUnavailableError, match="Another process is scrubbing"):
             pipeline.scrub()
     assert pipeline.scrub().complete
+
+
+def test_a_clean_up_scrubs_once_enough_was_erased(pipeline: RAGPipeline):
+    settings = TemporalConfig(scrub_after_erased=2)
+    for number in range(2):
+        pipeline.ingest(Document(content=f"The merger number {number} closes.", source=f"s{number}"))
+        pipeline.erase([f"s{number}"])
+        clean_up(pipeline.store, settings, Scope())
+        assert len(pipeline.list_audit(action="scrub")) == number
+
+
+def test_an_erasure_stands_where_its_scrub_could_not_be_done(
+    pipeline: RAGPipeline, dsn: str, monkeypatch: pytest.MonkeyPatch
+):
+    pipeline.ingest(Document(content="The merger closes on the ninth of October.", source="secret"))
+    monkeypatch.setattr(scrub, "_LOCK_SECONDS", 1)
+    with psycopg.connect(dsn) as holder:
+        holder.execute("LOCK TABLE recollect.facts IN ACCESS SHARE MODE")
+        with pytest.raises(StoreUnavailableError, match="recollect db scrub"):
+            pipeline.erase(["secret"], scrub=True)
+    (kept,) = pipeline.list_audit(action="erase")
+    assert kept.details["probe"]["found"] == {} and pipeline.list_documents() == []
 
 
 def test_how_much_was_erased_since_the_last_scrub(pipeline: RAGPipeline):
