@@ -118,7 +118,7 @@ def test_what_would_be_passed_over_is_refused(refusal, name: str, one: str, othe
 def test_options_that_are_taken_work(recollect, office, name: str):
     """All at once, in the few groups that exclude one another."""
     recollect("ingest", office, "--tag", "policies")
-    recollect("sessions", "create", "--id", "desk", status=None)
+    recollect("sessions", "create", "desk")
     alone = {"--collection", "--session", "--with", "--everywhere", "--context", "--explain", *NEEDS}
     options = options_of(name)
     common = [part for long, given in options.items() if long not in alone for part in given]

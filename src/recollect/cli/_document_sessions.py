@@ -158,10 +158,11 @@ def show_sessions(session: Session, found: list[DocumentSession]) -> None:
     from recollect.cli._terminal import one_line
 
     table = Table(box=None, pad_edge=False)
-    table.add_column("Session", style="bold cyan")
-    table.add_column("Owner")
-    table.add_column("Documents", justify="right")
-    table.add_column("Expires")
+    # Names are folded, not cut: the next command is given them whole.
+    table.add_column("Session", style="bold cyan", overflow="fold")
+    table.add_column("Owner", overflow="fold")
+    table.add_column("Documents", justify="right", no_wrap=True)
+    table.add_column("Expires", no_wrap=True)
     for one in found:
         table.add_row(
             one_line(one.session_id),

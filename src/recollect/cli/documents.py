@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -48,7 +49,9 @@ def _list(
         return 0
     _show_list(session, page, nothing="\n".join(warnings) or "No documents.")
     if more:
-        session.note(f"There are more: recollect documents list --after {page[-1].document_id}")
+        same = f" -c {shlex.quote(session.collection)}" if session.names_collection else ""
+        same += f" --department {shlex.quote(department)}" if department else ""
+        session.note(f"There are more: recollect documents list{same} --after {page[-1].document_id}")
     return 0
 
 
@@ -90,16 +93,19 @@ def _show_list(session: Session, records: list[DocumentRecord], *, nothing: str)
         session.out.print(plain(nothing), soft_wrap=True)
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("Id", justify="right")
+    table.add_column("Id", justify="right", no_wrap=True)
     table.add_column("Source", overflow="fold")
-    table.add_column("Title", overflow="ellipsis", no_wrap=True)
-    table.add_column("Version", justify="right")
-    table.add_column("Chunks", justify="right")
+    table.add_column("Title", no_wrap=True)
+    table.add_column("Version", justify="right", no_wrap=True)
+    table.add_column("Chunks", justify="right", no_wrap=True)
     for record in records:
+        title = Text(one_line(record.title))
+        # A column that may not wrap takes the room of all others.
+        title.truncate(max(12, session.out.width // 3), overflow="ellipsis")
         table.add_row(
             str(record.document_id),
             Text(one_line(record.source), style="cyan"),
-            Text(one_line(record.title)),
+            title,
             str(record.version),
             f"{record.chunk_count:,}",
         )

@@ -211,10 +211,11 @@ def _show_list(session: Session, found: list[SessionRecord]) -> None:
     from recollect.cli._terminal import one_line
 
     table = Table(box=None, pad_edge=False)
-    table.add_column("Session", style="bold cyan")
-    table.add_column("User")
-    table.add_column("Turns", justify="right")
-    table.add_column("Latest")
+    # Names are folded, not cut: the next command is given them whole.
+    table.add_column("Session", style="bold cyan", overflow="fold")
+    table.add_column("User", overflow="fold")
+    table.add_column("Turns", justify="right", no_wrap=True)
+    table.add_column("Latest", no_wrap=True)
     for record in found:
         table.add_row(
             one_line(record.name),

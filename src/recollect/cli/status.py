@@ -90,7 +90,9 @@ def _show(session: Session, status: PipelineStatus) -> None:
 
     where = "the server given by --dsn" if session.config.storage.dsn else str(session.config.storage.data_dir)
     out = session.out
-    out.print(f"{status.total_documents:,} documents, {status.total_chunks:,} chunks, {size(status.database_bytes)}")
+    documents = f"{status.total_documents:,} document{'' if status.total_documents == 1 else 's'}"
+    parts = f"{status.total_chunks:,} chunk{'' if status.total_chunks == 1 else 's'}"
+    out.print(f"{documents}, {parts}, {size(status.database_bytes)} in all")
     out.print(
         f"{status.embedding_model}, {status.embedding_dimension} dimensions; schema version {status.schema_version}",
         style="dim",
@@ -102,7 +104,7 @@ def _show(session: Session, status: PipelineStatus) -> None:
     if any(status.departments):
         out.print()
         table = Table(box=None, header_style="bold", pad_edge=False)
-        table.add_column("Department")
+        table.add_column("Department", overflow="fold")
         table.add_column("Chunks", justify="right")
         for name, chunks in sorted(status.departments.items()):
             table.add_row(one_line(name) or "(none)", f"{chunks:,}")
