@@ -290,3 +290,14 @@ def test_a_disk_that_fills_up_while_the_server_writes_stops_nobody(small_disk):
     ballast.unlink()
     with EmbeddedServer(folder) as dsn:
         assert value(dsn, "SELECT count(*) FROM kept WHERE text = 'kept'") == 1
+
+
+@AS_ROOT
+def test_a_disk_that_can_only_be_read_says_so(small_disk):
+    with EmbeddedServer(small_disk / "data"):
+        pass
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with pytest.raises(StoreUnavailableError, match="mounted read-only"):
+        EmbeddedServer(small_disk / "data").start()
+    with pytest.raises(StoreUnavailableError, match="mounted read-only"):
+        EmbeddedServer(small_disk / "new").start()

@@ -70,7 +70,14 @@ def try_to_use(folder: Path) -> None:
         pass
 
 
-CLUSTER_FILES = ["recollect.conf", "recollect.conf.tmp", "postmaster.pid", "PG_VERSION", "postgresql.conf"]
+CLUSTER_FILES = [
+    "recollect.conf",
+    "recollect.conf.tmp",
+    "recollect.tmp",
+    "postmaster.pid",
+    "PG_VERSION",
+    "postgresql.conf",
+]
 STORE_FILES = [".lock", ".users", "server.log", "server.log.old", "run/.s.PGSQL.5432.lock"]
 
 

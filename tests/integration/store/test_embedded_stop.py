@@ -118,6 +118,25 @@ def test_sessions_that_outlive_a_killed_server_do_not_stop_the_next(data_dir):
             server.stop()
 
 
+def test_what_a_killed_process_was_doing_holds_up_no_stop(data_dir, python):
+    source = """
+import sys, psycopg
+from pathlib import Path
+from recollect.store.embedded import EmbeddedServer
+session = psycopg.connect(EmbeddedServer(Path(sys.argv[1])).start())
+session.execute("CREATE TABLE half_made AS SELECT 1 AS number")
+print("begun", flush=True)
+session.execute("SELECT count(*) FROM generate_series(1, 10000000000)")
+"""
+    victim = python(source, data_dir)
+    assert victim.stdout.readline() == "begun\n"
+    victim.kill()
+    victim.wait()
+    with EmbeddedServer(data_dir) as dsn:
+        assert value(dsn, "SELECT to_regclass('half_made')") is None
+    assert postmaster(data_dir) is None
+
+
 @pytest.fixture
 def recovering(data_dir) -> Iterator[psutil.Process]:
     """A server in recovery that lasts: it waits for an archive."""
