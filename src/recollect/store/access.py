@@ -196,10 +196,11 @@ class AccessRepository:
             return sorted(row[0] for row in rows(connection, query, params))
 
     def change(self, scope: Scope, document_ids: Sequence[int], change: PermissionChange) -> int:
-        """Change who may read documents, their past included.
+        """Change who may read documents; from whom one is withdrawn, its past is withdrawn too.
 
-        A list that only these documents have is changed where it is, which costs the same for any number of them.
-        Otherwise they move to another list, with every chunk.
+        Past versions keep what they were granted, so a new reader does not get to them. A list that only these
+        documents have is changed where it is, which costs the same for any number of them. Otherwise they move to
+        another list, with every chunk.
 
         Returns:
             How many documents have other permissions now.
@@ -323,7 +324,7 @@ def _list_of(connection: Connection, scope: Scope, collection_id: int, permissio
 
 def _move(connection: Connection, scope: Scope, document_ids: Sequence[int], access_id: int) -> None:
     params = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids), "access_id": access_id}
-    for statement in ("move_documents", "move_versions", "move_vectors", "move_lexical"):
+    for statement in ("move_documents", "move_current", "add_past", "move_past", "move_vectors", "move_lexical"):
         connection.execute(_SQL[statement], params)
 
 

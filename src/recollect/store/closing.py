@@ -49,10 +49,18 @@ def close_versions(
     if not version_ids:
         return []
     params = {"tenant_id": scope.tenant_id, "version_ids": version_ids, "now": now}
+    keep_grants(connection, scope, version_ids)
     closed = rows(connection, _SQL["close_versions"], params)
     connection.execute(_SQL["close_vectors"], params)
     connection.execute(_SQL["close_lexical"], params)
     return [(row[0], row[1]) for row in closed]
+
+
+def keep_grants(connection: Connection, scope: Scope, version_ids: list[int]) -> None:
+    """Let versions that are about to be closed keep what they are granted; their chunks follow when they are closed."""
+    params = {"tenant_id": scope.tenant_id, "version_ids": version_ids}
+    connection.execute(_SQL["add_past_lists"], params)
+    connection.execute(_SQL["keep_grants"], params)
 
 
 def count_closed(connection: Connection, scope: Scope, closed: Sequence[tuple[int, int]]) -> None:

@@ -11,7 +11,7 @@ from recollect.errors import NotFoundError, UsageError
 from recollect.model import Scope
 from recollect.store.collections import Collection
 from recollect.store.database import Database, rows
-from recollect.store.rights import access_params, may_read, met, require_changeable
+from recollect.store.rights import access_params, may_find, may_read_version, met, require_changeable
 from recollect.store.sql import queries
 
 _SQL = queries("documents")
@@ -197,7 +197,7 @@ class DocumentRepository:
             **access_params(scope),
         }
         with self._database.transaction(scope) as connection:
-            found = rows(connection, f"{_SQL['get']} AND {_known(scope)} AND {may_read(scope)}", params)
+            found = rows(connection, f"{_SQL['get']} AND {_known(scope)} AND {may_read_version(scope)}", params)
         if not found:
             raise NotFoundError(f"There is no document {document_id}. `recollect documents list` shows what there is.")
         return _record(found[0])
@@ -205,7 +205,7 @@ class DocumentRepository:
     def ids_by_uri(self, scope: Scope, uri: str) -> list[int]:
         """Ids of the documents whose source reads ``uri``, in every collection."""
         params = {"tenant_id": scope.tenant_id, "uri": uri, "as_of": scope.as_of, **access_params(scope)}
-        query: LiteralString = f"{_SQL['ids_by_uri']} AND {_known(scope)} AND {may_read(scope)}"
+        query: LiteralString = f"{_SQL['ids_by_uri']} AND {_known(scope)} AND {may_read_version(scope)}"
         with self._database.transaction(scope) as connection:
             return [row[0] for row in rows(connection, query, params)]
 
@@ -270,7 +270,7 @@ class DocumentRepository:
             **access_params(scope),
         }
         query: LiteralString = (
-            f"{_SQL['filterable']} AND {_known(scope)} AND {may_read(scope)} {_SQL['filterable_kinds']}"
+            f"{_SQL['filterable']} AND {_known(scope)} AND {may_read_version(scope)} {_SQL['filterable_kinds']}"
         )
         found: dict[str, list[str]] = {"department": [], "tags": [], "metadata": []}
         with self._database.transaction(scope) as connection:
@@ -283,7 +283,7 @@ class DocumentRepository:
     ) -> list[int]:
         given = {"tenant_id": scope.tenant_id, **params, **access_params(scope)}
         with self._database.transaction(scope) as connection:
-            found = rows(connection, f"{_SQL[query]} AND {condition} AND {may_read(scope)}", given)
+            found = rows(connection, f"{_SQL[query]} AND {condition} AND {may_find(scope)}", given)
         return [row[0] for row in found]
 
     def list_page(
@@ -305,7 +305,9 @@ class DocumentRepository:
             "as_of": scope.as_of,
             **access_params(scope),
         }
-        query: LiteralString = f"{_SQL['list_page']} AND {_known(scope)} AND {may_read(scope)} {_SQL['list_order']}"
+        query: LiteralString = (
+            f"{_SQL['list_page']} AND {_known(scope)} AND {may_read_version(scope)} {_SQL['list_order']}"
+        )
         with self._database.transaction(scope) as connection:
             return [_record(row) for row in rows(connection, query, params)]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from recollect.errors import StoreError, StoreUnavailableError
 from recollect.model import Scope
-from recollect.store.closing import count_closed, lock_documents
+from recollect.store.closing import count_closed, keep_grants, lock_documents
 from recollect.store.database import Connection, Database, rows
 from recollect.store.sql import queries
 
@@ -105,6 +105,8 @@ class ExpiryRepository:
             if not rows(connection, _SQL["hold_collection"], params):
                 return 0, True
             due = [row[0] for row in rows(connection, _SQL["due"], params)]
+            if due:
+                keep_grants(connection, scope, due)
             closed = rows(connection, _SQL["close_expired"], {**params, "version_ids": due}) if due else []
             if closed:
                 own = {**params, "version_ids": [row[2] for row in closed]}

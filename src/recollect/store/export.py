@@ -10,7 +10,7 @@ from psycopg.rows import TupleRow
 from recollect.model import Scope
 from recollect.store.collections import Collection
 from recollect.store.database import Connection, Database, rows
-from recollect.store.rights import access_params, may_read
+from recollect.store.rights import access_params, may_read_version
 from recollect.store.sql import queries
 
 _SQL = queries("export")
@@ -33,7 +33,7 @@ class ExportRepository:
         """
         after = 0
         known = _SQL["known_now"] if scope.as_of is None else _SQL["known_as_of"]
-        query = f"{_SQL['documents']} AND {known} AND {may_read(scope)} {_SQL['page']}"
+        query = f"{_SQL['documents']} AND {known} AND {may_read_version(scope)} {_SQL['page']}"
         while True:
             params = {
                 "tenant_id": scope.tenant_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, LiteralString
 
 from recollect.errors import NotFoundError
 from recollect.model import Document, Scope
@@ -14,7 +14,7 @@ from recollect.store.audit import record
 from recollect.store.closing import close_versions, lock_documents, moment_of_change
 from recollect.store.database import Connection, Database, rows
 from recollect.store.expiry import store_lifetimes
-from recollect.store.rights import access_params, may_read
+from recollect.store.rights import access_params, may_find, may_read_version
 from recollect.store.sql import queries
 from recollect.store.writer import WrittenDocument
 
@@ -47,8 +47,9 @@ class HistoryRepository:
             **access_params(scope),
         }
         with self._database.transaction(scope) as connection:
-            found = rows(connection, f"{_SQL['document']} AND {may_read(scope)}", params)
-            versions = rows(connection, _SQL["versions"], params)
+            found = rows(connection, f"{_SQL['document']} AND {may_find(scope)}", params)
+            readable: LiteralString = f"{_SQL['versions']} AND {may_read_version(scope)} {_SQL['in_order']}"
+            versions = rows(connection, readable, params)
         if not found or not versions:
             raise NotFoundError(f"There is no document {document_id}. `recollect documents list` shows what there is.")
         fields = list(VersionRecord.__dataclass_fields__)
@@ -70,9 +71,14 @@ class HistoryRepository:
         Raises:
             NotFoundError: There is no such version.
         """
-        params = {"tenant_id": scope.tenant_id, "document_id": document_id, "version": version}
+        params = {
+            "tenant_id": scope.tenant_id,
+            "document_id": document_id,
+            "version": version,
+            **access_params(scope),
+        }
         with self._database.single_reads(scope) as connection:
-            found = rows(connection, _SQL["content"], params)
+            found = rows(connection, f"{_SQL['content']} AND {may_read_version(scope)}", params)
         if not found:
             raise _missing(document_id, version)
         content: str = found[0][0]
@@ -109,13 +115,14 @@ class HistoryRepository:
                 raise _missing(document_id, version)
             _, latest_id, newest, current, *_ = latest[0]
             params |= {"document_id": document_id, "version": version, "latest_id": latest_id}
-            old = rows(connection, _SQL["old_version"], params)
+            readable: LiteralString = f"{_SQL['old_version']} AND {may_read_version(scope)}"
+            old = rows(connection, readable, {**params, **access_params(scope)})
             if not old:
                 raise _missing(document_id, version)
-            old_id, collection_id, chunk_count, tags = old[0]
+            old_id, collection_id, chunk_count, tags, access_id = old[0]
             if current and newest == version:
                 return WrittenDocument(document_id, version, "unchanged", chunk_count)
-            params |= {"old_id": old_id, "collection_id": collection_id, "tags": tags}
+            params |= {"old_id": old_id, "collection_id": collection_id, "tags": tags, "access_id": access_id}
             self._copy(connection, scope, params, chunk_count, closing=[latest_id] if current else [])
             details = {"document_id": document_id, "restored_version": version, "version": newest + 1}
             record(connection, scope, action="restore", actor=actor, details=details)

@@ -30,7 +30,8 @@ class Rights:
         reads: Whether it exists for him.
         writes: Whether he may put documents into it and take them out.
         everything: Whether he may read all that is in it.
-        access_ids: The lists of the documents that he may read, ascending.
+        access_ids: The lists of the documents that he may read, ascending; in a scope of the past also those of past
+            versions.
     """
 
     reads: bool
@@ -65,11 +66,12 @@ class RightsResolver:
         if scope.principal is None:
             return Rights(reads=True, writes=True, everything=True)
         tokens = scope.principal.tokens
-        key = (scope.tenant_id, collection_id, revision, tokens)
+        past = scope.as_of is not None
+        key = (scope.tenant_id, collection_id, revision, tokens, past)
         known = self._recall(self._rights, key)
         if known is not None:
             return known
-        params = {"tenant_id": scope.tenant_id, "collection_id": collection_id, "tokens": list(tokens)}
+        params = {"tenant_id": scope.tenant_id, "collection_id": collection_id, "tokens": list(tokens), "past": past}
         with self._database.single_reads(scope) as connection:
             found = rows(connection, _SQL["rights"], params)
         if not found:  # deleted meanwhile
@@ -121,11 +123,27 @@ def not_a_writer(collection: str) -> PermissionDeniedError:
 
 
 def may_read(scope: Scope) -> LiteralString:
-    """The condition that a document ``d`` exists for the scope, its session and its principal.
+    """The condition that a document ``d``, as it is now, exists for the scope, its session and its principal.
 
     Its parameters are `access_params`.
     """
     return _SQL["in_sight"] if scope.principal is None else f"{_SQL['in_sight']} AND {_SQL['may_read']}"
+
+
+def may_read_version(scope: Scope) -> LiteralString:
+    """The condition that a version ``v`` of a document ``d`` exists for the scope; its parameters are `access_params`.
+
+    A past version is read by who was granted it, as long as his document is not withdrawn from him: neither does a
+    later grant open what was written before it, nor does asking for the past undo a withdrawal.
+    """
+    return _SQL["in_sight"] if scope.principal is None else f"{_SQL['in_sight']} AND {_SQL['may_read_version']}"
+
+
+def may_find(scope: Scope) -> LiteralString:
+    """The condition that some version of a document ``d`` exists for the scope."""
+    if scope.principal is None:
+        return may_read(scope)
+    return f"{_SQL['in_sight']} AND {_SQL['some_version']} AND {_SQL['may_read_version']})"
 
 
 def met(scope: Scope) -> LiteralString:

@@ -14,7 +14,7 @@ from recollect.errors import NotFoundError, UsageError
 from recollect.model import Scope
 from recollect.store.collections import Collection
 from recollect.store.database import Database, rows
-from recollect.store.rights import access_params, may_read
+from recollect.store.rights import access_params, may_find, may_read_version
 from recollect.store.search import Floats, to_sparse
 from recollect.store.sql import queries
 
@@ -99,11 +99,11 @@ class StandingRepository:
             "as_of": scope.as_of,
             **access_params(scope),
         }
-        named, alike = (f"{_SQL[query]} AND {may_read(scope)} {_SQL['named_order']}" for query in ("named", "alike"))
+        named, alike = (f"{_SQL[query]} AND {may_find(scope)} {_SQL['named_order']}" for query in ("named", "alike"))
         with self._database.transaction(scope) as connection:
             found = rows(connection, named, params) or (rows(connection, alike, params) if name else [])
             params["document_id"] = _meant(found, document, number)
-            (row,) = rows(connection, _SQL["standing"], params)
+            (row,) = rows(connection, f"{_SQL['standing']} AND {may_read_version(scope)} {_SQL['latest']}", params)
         return Standing(**dict(zip(Standing.__dataclass_fields__, row, strict=True)))
 
     def dense_rank(

@@ -1,5 +1,6 @@
 -- rights: what somebody may do in a collection, and which of its lists he may read; a denial beats every grant
--- The lists that documents have, one look into the index each; one that is lost may be read by owners alone.
+-- The lists that documents have, one look into the index each; one that is lost may be read by owners alone. Those of past
+-- versions lie beneath them, and are wanted by searches of the past alone.
 WITH RECURSIVE used AS (
     (SELECT d.access_id FROM documents d
      WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = %(collection_id)s ORDER BY d.access_id LIMIT 1)
@@ -14,10 +15,17 @@ SELECT c.owners && t.tokens OR c.readers && t.tokens, c.owners && t.tokens OR c.
 FROM collections c
 CROSS JOIN (SELECT %(tokens)s::text[] AS tokens) t
 LEFT JOIN LATERAL (
-    SELECT u.access_id,
-           coalesce(c.owners && t.tokens OR (a.grants && t.tokens AND NOT a.denials && t.tokens), false) AS readable
+    SELECT coalesce(p.access_id, u.access_id) AS access_id,
+           coalesce(c.owners && t.tokens OR (a.grants && t.tokens AND NOT a.denials && t.tokens AND (
+               p.access_id IS NULL OR (p.grants && t.tokens AND NOT p.denials && t.tokens))), false) AS readable
     FROM used u LEFT JOIN access_lists a ON a.tenant_id = c.tenant_id AND a.collection_id = c.collection_id
         AND a.access_id = u.access_id
+    LEFT JOIN LATERAL (
+        SELECT NULL::int AS access_id, NULL::text[] AS grants, NULL::text[] AS denials
+        UNION ALL
+        SELECT b.access_id, b.grants, b.denials FROM access_lists b
+        WHERE %(past)s AND b.tenant_id = c.tenant_id AND b.collection_id = c.collection_id
+          AND b.beneath = u.access_id) p ON true
     WHERE u.access_id IS NOT NULL) l ON true
 WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s
 GROUP BY c.owners, c.readers, c.writers, t.tokens
@@ -59,6 +67,20 @@ EXISTS (SELECT FROM collections m LEFT JOIN access_lists l ON l.tenant_id = m.te
                   l.grants && %(tokens)s::text[] AND NOT l.denials && %(tokens)s::text[]
                   OR NOT EXISTS (SELECT FROM document_versions o
                                  WHERE o.tenant_id = d.tenant_id AND o.document_id = d.document_id)) END)
+
+-- may_read_version: whether somebody may read a version `v`: by its own list, and a past one by its document's of today too
+EXISTS (SELECT FROM collections a LEFT JOIN access_lists l ON l.tenant_id = a.tenant_id
+            AND l.collection_id = a.collection_id AND l.access_id = v.access_id
+        LEFT JOIN access_lists n ON n.tenant_id = a.tenant_id AND n.collection_id = a.collection_id
+            AND n.access_id = coalesce(l.beneath, l.access_id)
+        WHERE a.tenant_id = v.tenant_id AND a.collection_id = v.collection_id
+          AND (a.owners && %(tokens)s::text[]
+               OR (a.readers && %(tokens)s::text[] AND l.grants && %(tokens)s::text[]
+                   AND NOT l.denials && %(tokens)s::text[] AND n.grants && %(tokens)s::text[]
+                   AND NOT n.denials && %(tokens)s::text[])))
+
+-- some_version: whether somebody may read some version of a document `d`, of which the condition follows
+EXISTS (SELECT FROM document_versions v WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id
 
 -- in_sight: whether a document `d` is in nobody's session, or in the session that is read
 NOT EXISTS (SELECT FROM collections h
@@ -126,7 +148,7 @@ WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND access
 
 -- find_list: a list of that content, which then stays what it is until the end of the transaction
 SELECT access_id FROM access_lists
-WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND access_id <> 0
+WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND access_id <> 0 AND beneath IS NULL
   AND grants = %(grants)s::text[] AND denials = %(denials)s::text[]
 ORDER BY access_id LIMIT 1 FOR KEY SHARE
 
@@ -139,26 +161,47 @@ RETURNING access_id
 UPDATE documents SET access_id = %(access_id)s
 WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s::bigint[])
 
--- move_versions: with every version
+-- move_current: with their current versions
 UPDATE document_versions SET access_id = %(access_id)s
-WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s::bigint[]) AND access_id <> %(access_id)s
+WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s::bigint[]) AND known_to = 'infinity'
+  AND access_id <> %(access_id)s
+
+-- add_past: what their past versions were granted, beneath the list that they have now
+INSERT INTO access_lists (tenant_id, collection_id, grants, denials, beneath)
+SELECT DISTINCT p.tenant_id, p.collection_id, p.grants, p.denials, %(access_id)s::int
+FROM document_versions v JOIN access_lists p ON p.tenant_id = v.tenant_id AND p.collection_id = v.collection_id
+    AND p.access_id = v.access_id
+WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s::bigint[]) AND v.known_to <> 'infinity'
+  AND NOT EXISTS (
+    SELECT FROM access_lists k WHERE k.tenant_id = p.tenant_id AND k.collection_id = p.collection_id
+      AND k.beneath = %(access_id)s AND k.grants = p.grants AND k.denials = p.denials)
+
+-- move_past: past versions, which keep what they were granted
+UPDATE document_versions v SET access_id = (
+    SELECT min(k.access_id) FROM access_lists p JOIN access_lists k ON k.tenant_id = p.tenant_id
+        AND k.collection_id = p.collection_id AND k.beneath = %(access_id)s
+        AND k.grants = p.grants AND k.denials = p.denials
+    WHERE p.tenant_id = v.tenant_id AND p.collection_id = v.collection_id AND p.access_id = v.access_id)
+WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s::bigint[]) AND v.known_to <> 'infinity'
+  AND EXISTS (SELECT FROM access_lists q WHERE q.tenant_id = v.tenant_id AND q.collection_id = v.collection_id
+                AND q.access_id = v.access_id AND q.beneath IS DISTINCT FROM %(access_id)s)
 
 -- move_vectors: with every vector
-UPDATE chunk_vectors x SET access_id = %(access_id)s FROM document_versions v
+UPDATE chunk_vectors x SET access_id = v.access_id FROM document_versions v
 WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s::bigint[])
-  AND x.tenant_id = v.tenant_id AND x.version_id = v.version_id AND x.access_id <> %(access_id)s
+  AND x.tenant_id = v.tenant_id AND x.version_id = v.version_id AND x.access_id <> v.access_id
 
 -- move_lexical: with every lexical row
-UPDATE chunk_lexical x SET access_id = %(access_id)s FROM document_versions v
+UPDATE chunk_lexical x SET access_id = v.access_id FROM document_versions v
 WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s::bigint[])
-  AND x.tenant_id = v.tenant_id AND x.version_id = v.version_id AND x.access_id <> %(access_id)s
+  AND x.tenant_id = v.tenant_id AND x.version_id = v.version_id AND x.access_id <> v.access_id
 
--- drop_unused: locked lists that no document has any more
+-- drop_unused: locked lists that no document has any more, with what lies beneath
 DELETE FROM access_lists a
-WHERE a.tenant_id = %(tenant_id)s AND a.collection_id = %(collection_id)s AND a.access_id = %(access_id)s
-  AND a.access_id <> 0 AND NOT EXISTS (
+WHERE a.tenant_id = %(tenant_id)s AND a.collection_id = %(collection_id)s AND %(access_id)s::int <> 0
+  AND %(access_id)s::int IN (a.access_id, a.beneath) AND NOT EXISTS (
     SELECT FROM documents d
-    WHERE d.tenant_id = a.tenant_id AND d.collection_id = a.collection_id AND d.access_id = a.access_id)
+    WHERE d.tenant_id = a.tenant_id AND d.collection_id = a.collection_id AND d.access_id = %(access_id)s)
 
 -- touch: cached replies and rights are of the past now; the last statement of a change
 UPDATE collection_state SET revision = revision + 1

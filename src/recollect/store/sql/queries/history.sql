@@ -6,11 +6,16 @@ WHERE d.tenant_id = %(tenant_id)s AND d.document_id = %(document_id)s
 SELECT v.version, v.version_id, v.title, v.known_from, nullif(v.known_to, 'infinity'), nullif(v.expires_at, 'infinity'),
        v.event_from, v.event_to, v.chunk_count, length(t.content), encode(v.content_hash, 'hex'), v.department, v.tags
 FROM document_versions v JOIN document_contents t USING (tenant_id, version_id)
-WHERE v.tenant_id = %(tenant_id)s AND v.document_id = %(document_id)s AND v.known_from <= coalesce(%(as_of)s::timestamptz, 'infinity')
+JOIN documents d USING (tenant_id, document_id)
+WHERE v.tenant_id = %(tenant_id)s AND v.document_id = %(document_id)s
+  AND v.known_from <= coalesce(%(as_of)s::timestamptz, 'infinity')
+
+-- in_order: the end of versions
 ORDER BY v.version
 
 -- content: what one version said
 SELECT t.content FROM document_versions v JOIN document_contents t USING (tenant_id, version_id)
+JOIN documents d USING (tenant_id, document_id)
 WHERE v.tenant_id = %(tenant_id)s AND v.document_id = %(document_id)s AND v.version = %(version)s
 
 -- known_at: which of these versions were known at a moment
@@ -18,10 +23,11 @@ SELECT version_id FROM document_versions
 WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s)
   AND known_from <= %(at)s AND known_to > %(at)s AND expires_at > %(at)s
 
--- old_version: the version that is to be restored, with the tags that the document has today
-SELECT o.version_id, o.collection_id, o.chunk_count, n.tags
-FROM document_versions o JOIN document_versions n ON n.tenant_id = o.tenant_id AND n.version_id = %(latest_id)s
-WHERE o.tenant_id = %(tenant_id)s AND o.document_id = %(document_id)s AND o.version = %(version)s
+-- old_version: the version that is to be restored, with the tags and the access list that the document has today
+SELECT v.version_id, v.collection_id, v.chunk_count, n.tags, d.access_id
+FROM document_versions v JOIN document_versions n ON n.tenant_id = v.tenant_id AND n.version_id = %(latest_id)s
+JOIN documents d ON d.tenant_id = v.tenant_id AND d.document_id = v.document_id
+WHERE v.tenant_id = %(tenant_id)s AND v.document_id = %(document_id)s AND v.version = %(version)s
 
 -- restore_version: what the document said then; whose it is, and the stamp of the file that was read last, as of today,
 -- so that neither old grants come back nor the next ingest of an unchanged file undoes it
@@ -29,7 +35,7 @@ INSERT INTO document_versions (tenant_id, version_id, document_id, collection_id
     language, mime_type, metadata, tags, access_id, chunk_count, content_hash, file_hash, fingerprint, event_from,
     event_to, known_from)
 SELECT o.tenant_id, %(version_id)s, o.document_id, o.collection_id, n.version + 1, n.uri, o.title, n.department,
-    o.language, o.mime_type, o.metadata, n.tags, n.access_id, o.chunk_count, o.content_hash, n.file_hash,
+    o.language, o.mime_type, o.metadata, n.tags, %(access_id)s, o.chunk_count, o.content_hash, n.file_hash,
     n.fingerprint, o.event_from, o.event_to, %(now)s
 FROM document_versions o JOIN document_versions n ON n.tenant_id = o.tenant_id AND n.version_id = %(latest_id)s
 WHERE o.tenant_id = %(tenant_id)s AND o.version_id = %(old_id)s
@@ -51,12 +57,12 @@ restored AS (
     FROM old o JOIN chunks c ON c.tenant_id = %(tenant_id)s AND c.chunk_id = o.chunk_id),
 vectors AS (
     INSERT INTO chunk_vectors (tenant_id, chunk_id, collection_id, version_id, known_from, access_id, embedding)
-    SELECT x.tenant_id, o.fresh, x.collection_id, %(version_id)s, %(now)s, x.access_id, x.embedding
+    SELECT x.tenant_id, o.fresh, x.collection_id, %(version_id)s, %(now)s, %(access_id)s, x.embedding
     FROM old o JOIN chunk_vectors x ON x.tenant_id = %(tenant_id)s AND x.chunk_id = o.chunk_id),
 words AS (
     INSERT INTO chunk_lexical (tenant_id, chunk_id, collection_id, version_id, known_from, access_id, length, lexemes,
         weights)
-    SELECT l.tenant_id, o.fresh, l.collection_id, %(version_id)s, %(now)s, l.access_id, l.length, l.lexemes, l.weights
+    SELECT l.tenant_id, o.fresh, l.collection_id, %(version_id)s, %(now)s, %(access_id)s, l.length, l.lexemes, l.weights
     FROM old o JOIN chunk_lexical l ON l.tenant_id = %(tenant_id)s AND l.chunk_id = o.chunk_id),
 tokens AS (
     INSERT INTO chunk_token_vectors (tenant_id, chunk_id, packed)

@@ -102,10 +102,14 @@ SELECT substring(c.relname FROM '[0-9]+$')::int, i.indisvalid,
 FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
 WHERE i.indrelid = 'chunk_vectors'::regclass AND c.relname ~ '^chunk_vectors_hnsw_[0-9]{1,9}$'
 
--- wrong_version_copies: versions that name another collection, path or access list than their document
+-- wrong_version_copies: versions that name another collection, path or access list than their document; a past one's lies
+-- beneath that
 FROM document_versions v JOIN documents d ON d.tenant_id = v.tenant_id AND d.document_id = v.document_id
 WHERE v.tenant_id = %(tenant_id)s AND d.collection_id = %(collection_id)s
-AND (v.collection_id, v.uri, v.access_id) IS DISTINCT FROM (d.collection_id, d.uri, d.access_id)
+AND ((v.collection_id, v.uri) IS DISTINCT FROM (d.collection_id, d.uri) OR d.access_id IS DISTINCT FROM
+     CASE WHEN v.known_to = 'infinity' THEN v.access_id ELSE (
+         SELECT p.beneath FROM access_lists p WHERE p.tenant_id = v.tenant_id AND p.collection_id = d.collection_id
+           AND p.access_id = v.access_id) END)
 
 -- overlapping_versions: versions that were not closed when the next one began; a document has one current at most
 FROM (

@@ -34,10 +34,12 @@ FROM documents d
 JOIN collections c USING (tenant_id, collection_id)
 JOIN sources s ON s.tenant_id = d.tenant_id AND s.source_id = d.source_id
 CROSS JOIN LATERAL (
-    SELECT * FROM document_versions o
-    WHERE o.tenant_id = d.tenant_id AND o.document_id = d.document_id
-    ORDER BY (%(as_of)s::timestamptz IS NOT NULL AND o.known_from <= %(as_of)s AND o.known_to > %(as_of)s) DESC,
-             o.version DESC LIMIT 1) v
+    SELECT * FROM document_versions v
+    WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id
+
+-- latest: the end of standing
+    ORDER BY (%(as_of)s::timestamptz IS NOT NULL AND v.known_from <= %(as_of)s AND v.known_to > %(as_of)s) DESC,
+             v.version DESC LIMIT 1) v
 WHERE d.tenant_id = %(tenant_id)s AND d.document_id = %(document_id)s
 
 -- dense_rank: the best chunk of a version by similarity, and how many chunks come before it

@@ -71,18 +71,38 @@ WHERE tenant_id = %(tenant_id)s AND version_id = %(version_id)s
 SELECT ARRAY(SELECT nextval('document_versions_version_id_seq') FROM generate_series(1, %(versions)s)),
        ARRAY(SELECT nextval('chunks_chunk_id_seq') FROM generate_series(1, %(chunks)s))
 
+-- add_past_lists: what versions that are about to be closed are granted, for them to keep beneath their document's list
+INSERT INTO access_lists (tenant_id, collection_id, grants, denials, beneath)
+SELECT DISTINCT a.tenant_id, a.collection_id, a.grants, a.denials, a.access_id
+FROM document_versions v JOIN access_lists a ON a.tenant_id = v.tenant_id AND a.collection_id = v.collection_id
+    AND a.access_id = v.access_id
+WHERE v.tenant_id = %(tenant_id)s AND v.version_id = ANY (%(version_ids)s) AND v.known_to = 'infinity'
+  AND NOT EXISTS (
+    SELECT FROM access_lists p WHERE p.tenant_id = a.tenant_id AND p.collection_id = a.collection_id
+      AND p.beneath = a.access_id AND p.grants = a.grants AND p.denials = a.denials)
+
+-- keep_grants: versions that are about to be closed get these lists; where theirs is lost, owners alone read them still
+UPDATE document_versions v SET access_id = (
+    SELECT min(p.access_id) FROM access_lists p WHERE p.tenant_id = a.tenant_id AND p.collection_id = a.collection_id
+      AND p.beneath = a.access_id AND p.grants = a.grants AND p.denials = a.denials)
+FROM access_lists a
+WHERE v.tenant_id = %(tenant_id)s AND v.version_id = ANY (%(version_ids)s) AND v.known_to = 'infinity'
+  AND a.tenant_id = v.tenant_id AND a.collection_id = v.collection_id AND a.access_id = v.access_id
+
 -- close_versions: from now on they are history
 UPDATE document_versions SET known_to = %(now)s
 WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s) AND known_to = 'infinity'
 RETURNING collection_id, chunk_count
 
 -- close_vectors: the closed versions leave the dense arm
-UPDATE chunk_vectors SET known_to = %(now)s
-WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s) AND known_to = 'infinity'
+UPDATE chunk_vectors x SET known_to = %(now)s, access_id = v.access_id FROM document_versions v
+WHERE v.tenant_id = %(tenant_id)s AND v.version_id = ANY (%(version_ids)s) AND x.tenant_id = v.tenant_id
+  AND x.version_id = v.version_id AND x.known_to = 'infinity'
 
 -- close_lexical: the closed versions leave the lexical arm
-UPDATE chunk_lexical SET known_to = %(now)s
-WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s) AND known_to = 'infinity'
+UPDATE chunk_lexical x SET known_to = %(now)s, access_id = v.access_id FROM document_versions v
+WHERE v.tenant_id = %(tenant_id)s AND v.version_id = ANY (%(version_ids)s) AND x.tenant_id = v.tenant_id
+  AND x.version_id = v.version_id AND x.known_to = 'infinity'
 
 -- copy_versions: one row a version
 COPY document_versions (tenant_id, version_id, document_id, collection_id, version, uri, title, department, language,

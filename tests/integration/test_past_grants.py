@@ -1,0 +1,300 @@
+"""A past version keeps its grants, and neither a withdrawal nor a later grant is undone by asking for the past."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions
+from recollect.embedding.hashing import HashingEmbedder
+from recollect.errors import NotFoundError, PermissionDeniedError, RecollectError
+from recollect.model import Scope
+
+ANN = Principal(user_id="ann", department="hr")
+BOB = Principal(user_id="bob", department="it")
+EVE = Principal(user_id="eve", roles=("boss",))
+PEOPLE = (ANN, BOB, EVE)
+EVERYTHING = RetrievalOptions(top_k=100, candidates=200, collapse_duplicates=False, rerank="none", use_cache=False)
+
+
+@pytest.fixture(params=[False, True], ids=["compared", "indexed"])
+def rag(request: pytest.FixtureRequest, dsn: str, tmp_path: Path) -> Iterator[RAGPipeline]:
+    config = RAGConfig.load(
+        storage={"data_dir": tmp_path / "unused", "dsn": dsn, "index_threshold": 1 if request.param else 10_000},
+        embedding={"provider": "hashing"},
+    )
+    with RAGPipeline(config, embedder=HashingEmbedder(16)) as opened:
+        opened.ensure_collection()
+        opened.set_collection_access(writers=["user:ann", "user:bob"])
+        yield opened
+
+
+def found(rag: RAGPipeline, principal: Principal | None, as_of: datetime | None = None) -> set[str]:
+    return {one.content for one in rag.retrieve("word", EVERYTHING, principal=principal, as_of=as_of)}
+
+
+def versions(rag: RAGPipeline, number: int, principal: Principal | None) -> list[int]:
+    try:
+        return [one.version for one in rag.document_history(number, principal=principal).versions]
+    except NotFoundError:
+        return []
+
+
+def test_the_past_is_read_by_whom_it_was_granted_and_nobody_else(rag: RAGPipeline):
+    number = rag.ingest(Document(content="word salaries", source="d", permissions=("user:ann",))).document_id
+    first = datetime.now(UTC)
+    rag.ingest(Document(content="word redacted", source="d", permissions=("*",)))
+    # A later grant does not open what was written before it.
+    assert found(rag, BOB) == found(rag, ANN) == {"word redacted"}
+    assert found(rag, BOB, first) == set() and found(rag, ANN, first) == {"word salaries"}
+    assert (versions(rag, number, BOB), versions(rag, number, ANN)) == ([2], [1, 2])
+    with pytest.raises(NotFoundError, match="has no version 1; it has 2"):
+        rag.document_diff(number, from_version=1, to_version=2, principal=BOB)
+    assert "salaries" in "\n".join(rag.document_diff(number, principal=ANN).lines)
+    rag.grant("user:bob", documents=number)
+    assert found(rag, BOB, first) == set()
+    # Nor does asking for the past undo a withdrawal, in whatever way it came about.
+    for withdraw, give_back in (
+        (lambda: rag.deny("user:ann", documents=number), lambda: rag.revoke("!user:ann", documents=number)),
+        (lambda: rag.grant("user:bob", documents=number, only=True), lambda: rag.grant("*", documents=number)),
+    ):
+        withdraw()
+        assert found(rag, ANN, first) == found(rag, ANN) == set()
+        assert versions(rag, number, ANN) == []
+        give_back()
+        assert found(rag, ANN, first) == {"word salaries"}
+    assert rag.check() == [] and rag.verify().clean
+
+
+def test_the_past_of_what_has_the_default(rag: RAGPipeline):
+    rag.grant("department:hr", collection="default", only=True)
+    rag.ingest(Document(content="word of hr", source="d"))
+    first = datetime.now(UTC)
+    rag.ingest(Document(content="word for all", source="d"))
+    rag.grant("*", collection="default", only=True)
+    assert found(rag, BOB) == {"word for all"}
+    assert found(rag, BOB, first) == set() and found(rag, ANN, first) == {"word of hr"}
+    rag.delete_documents(["d"])
+    assert found(rag, BOB, first) == set() and found(rag, ANN, first) == {"word of hr"}
+    assert rag.check() == [] and rag.verify().clean
+
+
+def test_a_document_of_which_no_version_may_be_read_does_not_exist(rag: RAGPipeline):
+    number = rag.ingest(Document(content="word", source="gone", permissions=("user:ann",))).document_id
+    rag.delete_documents([number])
+    rag.grant("*", documents=number)
+    for name, absent in (("gone", "never"), (str(number), str(number + 1))):
+        told = []
+        for one in (name, absent):
+            with pytest.raises(NotFoundError) as error:
+                rag.get_document(one, principal=BOB)
+            told.append(str(error.value).replace(one, "X"))
+        assert told[0] == told[1]
+    assert versions(rag, number, BOB) == [] and versions(rag, number, ANN) == [1]
+
+
+def test_a_version_is_restored_by_who_may_read_it_under_the_grants_of_today(rag: RAGPipeline):
+    number = rag.ingest(Document(content="word one", source="d", permissions=("user:ann",)), principal=ANN).document_id
+    rag.grant("user:bob", documents=number, only=True)
+    rag.store.writer.close(Scope(), [number])  # a version that Bob alone may read, of Ann's document
+    rag.grant("user:ann", documents=number, only=True)
+    with pytest.raises(NotFoundError):
+        rag.restore_document(number, 1, principal=ANN)
+    with pytest.raises(NotFoundError):
+        rag.restore_document(number, 1, principal=BOB)
+    rag.restore_document(number, 1)
+    assert (found(rag, ANN), found(rag, BOB)) == ({"word one"}, set())
+    assert rag.check() == [] and rag.verify().clean
+
+
+# An oracle: the rule in a few lines of Python, beside the store.
+
+TOKENS = st.lists(st.sampled_from(["*", "user:ann", "user:bob", "role:boss", "department:hr"]), min_size=1, max_size=2)
+GIVEN = st.none() | TOKENS.map(lambda some: tuple(sorted(set(some))))
+
+
+class Model:
+    """Documents by (name, owner): their grants and denials now, and each version with those that it was closed with."""
+
+    def __init__(self) -> None:
+        self.owners: set[str] = set()
+        self.writers: set[str] = {"user:ann", "user:bob"}
+        self.default: tuple[frozenset[str], frozenset[str]] = (frozenset("*"), frozenset())
+        self.documents: list[ModelDocument] = []
+
+    def allows(self, principal: Principal | None, access: tuple[frozenset[str], frozenset[str]]) -> bool:
+        if principal is None or self.owners & set(principal.tokens):
+            return True
+        return bool(access[0] & set(principal.tokens)) and not access[1] & set(principal.tokens)
+
+    def access_of(self, document: ModelDocument) -> tuple[frozenset[str], frozenset[str]]:
+        return document.access or self.default
+
+    def may_read(self, principal: Principal | None, document: ModelDocument) -> bool:
+        return self.allows(principal, self.access_of(document))
+
+    def may_change(self, principal: Principal | None, document: ModelDocument) -> bool:
+        if principal is None or self.owners & set(principal.tokens):
+            return True
+        writes = bool(self.writers & set(principal.tokens))
+        return writes and document.owner == principal.user_id and self.may_read(principal, document)
+
+    def sees(self, principal: Principal | None, document: ModelDocument, version: ModelVersion) -> bool:
+        now = self.may_read(principal, document)
+        return now and (version.access is None or self.allows(principal, version.access))
+
+    def line(self, principal: Principal | None) -> str:
+        if principal is None or self.owners & set(principal.tokens):
+            return ""
+        return principal.user_id or ""
+
+    def met(self, principal: Principal | None, name: str) -> ModelDocument | None:
+        own = [d for d in self.documents if (d.name, d.owner) == (name, self.line(principal))]
+        return next((d for d in reversed(own) if self.may_read(principal, d)), None)
+
+    def close(self, document: ModelDocument) -> None:
+        if document.current is not None:
+            document.current.access = self.access_of(document)
+            document.current = None
+
+
+class ModelVersion:
+    def __init__(self, number: int, text: str) -> None:
+        self.number, self.text = number, text
+        self.access: tuple[frozenset[str], frozenset[str]] | None = None  # None: current
+
+
+class ModelDocument:
+    def __init__(self, name: str, owner: str) -> None:
+        self.name, self.owner, self.number = name, owner, 0
+        self.access: tuple[frozenset[str], frozenset[str]] | None = None  # None: the default
+        self.versions: list[ModelVersion] = []
+        self.current: ModelVersion | None = None
+
+
+@pytest.mark.slow
+@given(data=st.data())
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_writes_and_reads_of_now_and_then_against_an_oracle(rag: RAGPipeline, data: st.DataObject):
+    rag.delete_collection("default")
+    rag.ensure_collection()
+    rag.set_collection_access(writers=["user:ann", "user:bob"])
+    model = Model()
+    moments: list[tuple[datetime, list[tuple[ModelDocument, ModelVersion]]]] = []
+    for step in range(data.draw(st.integers(4, 10), label="steps")):
+        _step(rag, model, data, step)
+        known = [(d, d.current) for d in model.documents if d.current is not None]
+        moments.append((datetime.now(UTC), known))
+        for who in PEOPLE:
+            readable = {v.text for d, v in known if model.may_read(who, d)}
+            assert found(rag, who) == readable
+            assert {one.document_id for one in rag.list_documents(principal=who)} == {
+                d.number for d, _ in known if model.may_read(who, d)
+            }
+    for moment, known in moments:
+        for who in PEOPLE:
+            assert found(rag, who, moment) == {v.text for d, v in known if model.sees(who, d, v)}
+    for document in model.documents:
+        for who in PEOPLE:
+            seen = [v.number for v in document.versions if model.sees(who, document, v)]
+            assert versions(rag, document.number, who) == seen
+    assert rag.check() == []
+
+
+def _step(rag: RAGPipeline, model: Model, data: st.DataObject, step: int) -> None:
+    who = data.draw(st.sampled_from([None, *PEOPLE]), label="who")
+    match data.draw(
+        st.sampled_from(["store", "store", "store", "grant", "deny", "delete", "restore", "default", "place"])
+    ):
+        case "store":
+            _store(rag, model, who, data.draw(st.sampled_from(["a", "b"])), f"word {step}", data.draw(GIVEN))
+        case "default":
+            some = data.draw(TOKENS)
+            rag.grant(some, collection="default", only=True)
+            model.default = (frozenset(some), frozenset())
+        case "place":
+            model.owners = set(data.draw(st.sampled_from([[], ["role:boss"]])))
+            model.writers = set(data.draw(st.sampled_from([[], ["user:ann"], ["user:ann", "user:bob"]])))
+            rag.set_collection_access(owners=sorted(model.owners), writers=sorted(model.writers))
+        case change if model.documents:
+            document = data.draw(st.sampled_from(model.documents), label="document")
+            _change(rag, model, who, document, change, data)
+
+
+def _store(
+    rag: RAGPipeline, model: Model, who: Principal | None, name: str, text: str, given: tuple[str, ...] | None
+) -> None:
+    tokens = set() if who is None else set(who.tokens)
+    owns = who is None or bool(tokens & model.owners)
+    if not owns and not tokens & model.writers:
+        with pytest.raises(PermissionDeniedError):
+            rag.ingest(Document(content=text, source=name, permissions=given), principal=who)
+        return
+    document = model.met(who, name)
+    before = model.access_of(document) if document else model.default
+    access = document.access if document else None
+    if given is not None:
+        access = (frozenset(given), before[1])
+    if not owns:
+        told = access or before
+        if tokens & told[1]:
+            with pytest.raises(PermissionDeniedError):
+                rag.ingest(Document(content=text, source=name, permissions=given), principal=who)
+            return
+        if not tokens & told[0]:
+            access = (told[0] | {f"user:{who.user_id}"}, told[1])
+    written = rag.ingest(Document(content=text, source=name, permissions=given), principal=who)
+    fresh = document is None
+    if document is None:
+        document = ModelDocument(name, model.line(who))
+        document.number = written.document_id
+        model.documents.append(document)
+    assert written.document_id == document.number
+    assert written.status == ("added" if fresh or document.current is None else "updated")
+    model.close(document)
+    document.access = access
+    document.current = ModelVersion(len(document.versions) + 1, text)
+    document.versions.append(document.current)
+    assert written.version == document.current.number
+
+
+def _change(
+    rag: RAGPipeline, model: Model, who: Principal | None, document: ModelDocument, change: str, data: st.DataObject
+) -> None:
+    number, some = document.number, data.draw(TOKENS, label="tokens")
+    version = data.draw(st.sampled_from(document.versions), label="version")
+    actions = {
+        "grant": lambda: rag.grant(some, documents=number, only=True, principal=who),
+        "deny": lambda: rag.deny(some[0], documents=number, principal=who),
+        "delete": lambda: rag.delete_documents([number], principal=who),
+        "restore": lambda: rag.restore_document(number, version.number, principal=who),
+    }
+    visible = any(model.sees(who, document, one) for one in document.versions)
+    allowed = visible and model.may_change(who, document)
+    if change == "restore":
+        allowed = allowed and model.sees(who, document, version)
+    if not allowed:
+        with pytest.raises(RecollectError) as refused:
+            actions[change]()
+        assert refused.type is (
+            NotFoundError if not visible or model.may_change(who, document) else PermissionDeniedError
+        )
+        return
+    text, old = version.text, model.access_of(document)
+    actions[change]()
+    match change:
+        case "grant" if (frozenset(some), old[1]) != old:
+            document.access = (frozenset(some), old[1])
+        case "deny" if some[0] not in old[1]:
+            document.access = (old[0], old[1] | {some[0]})
+        case "delete":
+            model.close(document)
+        case "restore" if version is not document.current:
+            model.close(document)
+            document.current = ModelVersion(len(document.versions) + 1, text)
+            document.versions.append(document.current)
