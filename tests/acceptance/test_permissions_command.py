@@ -149,3 +149,16 @@ def test_personas_bring_grants_for_a_folder_that_is_ingested_for_the_test(recoll
     assert "--runs" in recollect(*options, "--ingest", office, "--runs", "2", status=2).err
     (recollect.folder / "personas.yaml").write_text(f"{PERSONAS}grants:\n  nothing/*: '*'\n")
     assert "nothing/*" in recollect(*options, "--ingest", office, status=2).err
+
+
+def test_nobody_takes_over_by_his_commands(guarded, office):
+    before = guarded("documents", "list", "--json").json["documents"]
+    assert guarded("ingest", office, *EVE, status=1).err.count("writer") == 1
+    guarded("grants", "collection", "--writer", "user:eve")
+    told = guarded("ingest", office, *EVE, "--json").json["documents"]
+    assert (told["added"], told["updated"], told["unchanged"], told["failed"]) == (len(before), 0, 0, 0)
+    guarded("documents", "delete", "hr/pay.txt", *EVE)  # her own of that name
+    assert "Salaries" in guarded("documents", "show", "hr/pay.txt", *ANN).out
+    assert "may not change" in guarded("documents", "delete", "hr/pay.txt", *ANN, status=1).err
+    after = guarded("documents", "list", "--json").json["documents"]
+    assert [one for one in after if one["document_id"] in {old["document_id"] for old in before}] == before

@@ -402,7 +402,7 @@ def test_documents_whose_access_list_is_lost_are_for_owners_alone(filled: RAGPip
     # Neither before the repair nor after it is what is lost taken for everybody's.
     for repair in (False, True):
         report = filled.verify(repair=repair)
-        assert found(report) == {"missing_access_lists": 3}
+        assert found(report) == {"missing_access_lists": 3, "version_copies": 9}
         assert report.clean == repair
         for collection, sources in (("default", {f"{subject}.md" for subject in SUBJECTS}), ("stored", set())):
             options = RetrievalOptions(top_k=100, use_cache=repair)

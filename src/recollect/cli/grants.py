@@ -65,7 +65,7 @@ def _add(
     default: _Default = False,
     only: Annotated[bool, typer.Option("--only", help="Take away every other grant; denials stay.")] = False,
 ) -> int:
-    """Let somebody read documents, past versions included; it counts from the next search on."""
+    """Let somebody read documents, though not their past versions; it counts from the next search on."""
     with session.pipeline() as rag:
         principal = actor.actor()
         target = _target(session, rag, documents, source, default=default, principal=principal)

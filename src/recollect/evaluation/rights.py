@@ -5,8 +5,8 @@ It shares nothing with the statements that enforce permissions: their mistakes a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from recollect.model.principal import Permissions, Principal
 
@@ -36,6 +36,7 @@ class CollectionRights:
         documents: Those that are known now.
         find: Another document by its id, say one that is known of the past only; None where it does not exist.
         text: A document's content by its id.
+        role_departments: By role the departments that it reads as; ``*``: every one.
     """
 
     owners: tuple[str, ...]
@@ -43,6 +44,7 @@ class CollectionRights:
     documents: tuple[DocumentRights, ...]
     find: Callable[[int], DocumentRights | None]
     text: Callable[[int], str]
+    role_departments: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def may_read(principal: Principal, document: DocumentRights | None, rights: CollectionRights) -> bool:
@@ -56,6 +58,14 @@ def may_read(principal: Principal, document: DocumentRights | None, rights: Coll
     own.update(f"group:{group}" for group in principal.groups)
     if not own.isdisjoint(rights.owners):
         return True
-    if document is None or own.isdisjoint(rights.readers):
+    departments = {name for role in principal.roles for name in rights.role_departments.get(role, ())}
+
+    def named(tokens: Sequence[str]) -> bool:
+        if not own.isdisjoint(tokens):
+            return True
+        granted = [token.removeprefix("department:") for token in tokens if token.startswith("department:")]
+        return bool(granted) and ("*" in departments or not departments.isdisjoint(granted))
+
+    if document is None or not named(rights.readers):
         return False
-    return not own.isdisjoint(document.permissions.grants) and own.isdisjoint(document.permissions.denials)
+    return named(document.permissions.grants) and own.isdisjoint(document.permissions.denials)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -103,6 +103,8 @@ class FolderIngest:
         permissions: Who may read every document, whatever it says itself; None: whom it names, if any.
         force: Store every document anew, changed or not.
         on_progress: Told after every file.
+        give_default: Gives the documents of sources, by their numbers, the permissions that are configured as default
+            now, where they had the default; None: nobody's change.
     """
 
     def __init__(
@@ -122,7 +124,9 @@ class FolderIngest:
         permissions: tuple[str, ...] | None = None,
         force: bool = False,
         on_progress: ProgressCallback | None = None,
+        give_default: Callable[[Sequence[int]], int] | None = None,
     ) -> None:
+        self._give_default = give_default
         self._scope = scope
         self._collection = collection
         self._preparer = preparer
@@ -161,6 +165,9 @@ class FolderIngest:
         if self._on_progress:
             self._total = sum(1 for root in roots for file in self._walk(root) if isinstance(file, FoundFile))
         met = {root.source.source_id: _Met() for root in roots}
+        if self._give_default is not None:
+            # Before anything is read: what has become narrower is narrower at once.
+            self._give_default(list(met))
         with threads(self._readers, "reader", on_error=self._interrupted.set) as readers:
             reads = ahead(
                 readers,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 from recollect.errors import UsageError
 from recollect.forking import computes_properties
@@ -15,6 +16,9 @@ EVERYONE = "*"
 
 #: What a grant may name, before its colon.
 KINDS = ("user", "role", "department", "group")
+
+#: What a role that reads every department reads as; no grant is written like this.
+ALL_DEPARTMENTS = "departments"
 
 #: A denial among permissions begins with this.
 DENIAL = "!"
@@ -84,6 +88,24 @@ class Permissions:
         return (*self.grants, *(DENIAL + token for token in self.denials))
 
 
+def reads_as(principal: Principal, rules: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Further grants that include somebody, because of his roles.
+
+    Args:
+        principal: Somebody.
+        rules: By role the departments whose documents it reads; ``*``: every one.
+    """
+    names = {name for role in principal.roles for name in rules.get(role, ())}
+    return tuple(sorted(ALL_DEPARTMENTS if name == EVERYONE else f"department:{name}" for name in names))
+
+
+def includes(grants: Sequence[str], tokens: Sequence[str]) -> bool:
+    """Whether grants include somebody who has these tokens, those of `reads_as` among them."""
+    if not set(grants).isdisjoint(tokens):
+        return True
+    return ALL_DEPARTMENTS in tokens and any(grant.startswith("department:") for grant in grants)
+
+
 def read_permissions(given: Iterable[str] | str, *, name: str = "permissions") -> Permissions:
     """Grants and denials as people and files write them: ``role:hr``, ``user:ann``, ``*``, ``!group:interns``.
 
@@ -113,6 +135,33 @@ def read_permissions(given: Iterable[str] | str, *, name: str = "permissions") -
         grants=tuple(sorted({read_token(text, name=name) for text in granted})),
         denials=tuple(sorted({read_token(text, name=name) for text in denied})),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultPermissions:
+    """Who may read documents that nobody has given permissions, as it is configured.
+
+    Attributes:
+        rule: ``everyone``: whoever the collection's own default names, at first everybody; ``department``: the
+            document's department; or grants and denials.
+    """
+
+    rule: Literal["everyone", "department"] | tuple[str, ...] = "everyone"
+
+    def of(self, department: str | None) -> Permissions | None:
+        """The permissions of a document of a department; None: the collection's own default.
+
+        A document without a department is no department's: nobody reads it but the owners of its collection, and the
+        writer who stored it.
+        """
+        if self.rule == "everyone":
+            return None
+        if self.rule != "department":
+            return read_permissions(self.rule)
+        try:
+            return Permissions(grants=() if department is None else (read_token(f"department:{department}"),))
+        except UsageError:  # a folder's name that no grant can have
+            return Permissions(grants=())
 
 
 def read_token(given: object, *, name: str = "A grant") -> str:

@@ -150,7 +150,12 @@ class _Engine:
             return rag.get_document(document_id, tenant_id=tenant_id).content or ""
 
         return CollectionRights(
-            owners=access.owners, readers=access.readers, documents=self._documents(tenant_id), find=find, text=text
+            owners=access.owners,
+            readers=access.readers,
+            documents=self._documents(tenant_id),
+            find=find,
+            text=text,
+            role_departments=rag.config.access.role_departments,
         )
 
     def _documents(self, tenant_id: int | None) -> tuple[DocumentRights, ...]:

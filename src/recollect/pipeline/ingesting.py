@@ -58,6 +58,9 @@ def ingest_paths_into(
     """Store files and folders; the arguments are those of `RAGPipeline.ingest_paths`."""
     from recollect.ingest.folder import FolderIngest
 
+    def give_default(source_ids: Sequence[int]) -> int:
+        return parts.store.access.apply_default(scope, place, source_ids, parts.default_permissions)
+
     preparer = parts.preparer(scope, place)
     run = FolderIngest(
         scope=scope,
@@ -74,6 +77,7 @@ def ingest_paths_into(
         permissions=permissions,
         force=force,
         on_progress=on_progress,
+        give_default=None if place.hidden else give_default,
     )
     report = run.run([Path(path) for path in paths], sync=sync)
     index_if_due(parts, replace(scope, principal=None), place, on_progress=on_progress)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from recollect.errors import ConfigurationError, UsageError
 from recollect.forking import computes_properties, leave_to_parent, renew_in_children
 from recollect.model import DEFAULT_TENANT_ID, Principal, Scope
+from recollect.model.principal import DefaultPermissions, reads_as
 from recollect.model.time import Moment, read_duration, read_time
 from recollect.model.time_to_live import ExpiryPolicy
 
@@ -125,7 +126,13 @@ class Parts:
             raise UsageError(f"principal must be a recollect.Principal, not {principal!r}.")
         match self._config.access.mode:
             case "enforce":
-                return replace(scope, principal=principal)
+                if principal is None:
+                    return scope
+                return replace(
+                    scope,
+                    principal=principal,
+                    reads_as=reads_as(principal, self._config.access.role_departments),
+                )
             case "preference":
                 return replace(scope, ranked_for=principal)
             case _:
@@ -175,6 +182,7 @@ class Parts:
                     max_connections=storage.max_connections,
                     index_threshold=storage.index_threshold,
                     expiry=_expiry_policy(self._config),
+                    default_permissions=self.default_permissions,
                 )
                 if self._config.temporal.cleanup_interval_hours:
                     from recollect.pipeline.upkeep import Upkeep
@@ -259,6 +267,11 @@ class Parts:
         if token_spans is None or self._config.answer.provider != "extractive":
             return estimate_tokens
         return counter_of(token_spans)
+
+    @property
+    def default_permissions(self) -> DefaultPermissions:
+        """Who may read documents that are given no permissions."""
+        return DefaultPermissions(self._config.access.default_permissions)
 
     @property
     def searcher(self) -> Searcher:

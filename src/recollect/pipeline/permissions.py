@@ -40,7 +40,7 @@ class Permitting:
         tenant_id: int | None = None,
         principal: Principal | None = None,
     ) -> int:
-        """Let somebody read documents, past versions included.
+        """Let somebody read documents; past versions keep whom they were granted to.
 
         Args:
             grants: ``user:NAME``, ``role:NAME``, ``department:NAME``, ``group:NAME`` or ``*``; several as a sequence or

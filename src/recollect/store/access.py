@@ -11,11 +11,11 @@ from typing import Any, LiteralString
 
 from recollect.errors import NotFoundError, PermissionDeniedError
 from recollect.model import Scope
-from recollect.model.principal import Permissions, Principal, read_permissions
+from recollect.model.principal import DefaultPermissions, Permissions, includes, read_permissions
 from recollect.store.closing import lock_documents
 from recollect.store.collections import Collection
 from recollect.store.database import Connection, Database, rows
-from recollect.store.rights import access_params, may_read, require_changeable
+from recollect.store.rights import access_params, may_read, met, owns_nothing, require_changeable
 from recollect.store.sql import queries
 
 _SQL = queries("access")
@@ -229,6 +229,42 @@ class AccessRepository:
                 connection.execute(_SQL["touch"], {"tenant_id": scope.tenant_id, "collection_id": place})
         return changed
 
+    def apply_default(
+        self, scope: Scope, collection: Collection, source_ids: Sequence[int], default: DefaultPermissions
+    ) -> int:
+        """Give the documents of sources that have the configured default what it is now, and leave all others alone.
+
+        Args:
+            scope: Whose documents; of others than an ingest of its principal meets nothing is changed.
+            collection: Where they are.
+            source_ids: Their sources.
+            default: As it is configured now.
+
+        Returns:
+            How many documents have other permissions now.
+        """
+        params = {
+            "tenant_id": scope.tenant_id,
+            "source_ids": list(source_ids),
+            "everyone": default.rule == "everyone",
+            **access_params(scope),
+        }
+        query: LiteralString = f"{_SQL['defaulted']} AND {met(scope)} {_SQL['by_list']}"
+        with self._database.transaction(scope) as connection:
+            groups = rows(connection, query, params)
+        changed = 0
+        for department, access_id, document_ids in groups:
+            given = {document_id: Given(None, department) for document_id in document_ids}
+            with self._database.transaction(scope) as connection:
+                lock_documents(connection, scope, document_ids)
+                own = scope if owns_nothing(connection, scope, collection) else replace(scope, principal=None)
+                assigned = assign_lists(connection, own, collection, given, default=default)
+                moved = sum(number != access_id for number in assigned.values())
+                if moved:
+                    connection.execute(_SQL["touch"], _of(scope, collection))
+            changed += moved
+        return changed
+
     @staticmethod
     def _hold(connection: Connection, scope: Scope, collection: Collection) -> None:
         tokens = None if scope.principal is None else list(scope.principal.tokens)
@@ -243,7 +279,12 @@ class AccessRepository:
 
 
 def assign_lists(
-    connection: Connection, scope: Scope, collection: Collection, given: Mapping[int, Sequence[str] | None]
+    connection: Connection,
+    scope: Scope,
+    collection: Collection,
+    given: Mapping[int, Given],
+    *,
+    default: DefaultPermissions,
 ) -> dict[int, int]:
     """The access lists of documents that are stored anew, in the transaction that stores and has locked them.
 
@@ -251,7 +292,8 @@ def assign_lists(
         connection: In that transaction.
         scope: Whose documents; its principal, where there is one, owns them and may read what he stores.
         collection: Where they are.
-        given: By document id what it is given (`recollect.model.Document.permissions`); None: what it has.
+        given: By document id, what it is given.
+        default: What is given where nobody has given anything.
 
     Returns:
         The number of its list by document id.
@@ -260,35 +302,73 @@ def assign_lists(
         PermissionDeniedError: A denial would keep the principal from what he stores.
     """
     params = {"tenant_id": scope.tenant_id, "document_ids": list(given)}
+    found = rows(connection, _SQL["lists_of_documents"], params)
+    known = {0: NOTHING} if default.rule == "everyone" else {0: _default_of(connection, scope, collection)}
     assigned: dict[int, int] = {}
-    for document_id, access_id, grants, denials in rows(connection, _SQL["lists_of_documents"], params):
+    moving: dict[tuple[Permissions, bool], list[int]] = {}
+    for document_id, access_id, grants, denials, by_default in found:
         assigned[document_id] = access_id
-        wanted = given[document_id]
-        old = _permissions(grants or (), denials or ())
-        new = _readable_by(scope.principal, old if wanted is None else _told(read_permissions(wanted), old))
-        if new != old or (access_id == 0 and wanted is not None):
-            assigned[document_id] = _list_of(connection, scope, collection.collection_id, new)
-            _move(connection, scope, [document_id], assigned[document_id])
+        one, old = given[document_id], _permissions(grants or (), denials or ())
+        untouched = one.permissions is None and (by_default or access_id == 0)
+        wanted = default.of(one.department) if untouched and not collection.hidden else None
+        if one.permissions is not None:
+            new, own = _told(read_permissions(one.permissions), old), False
+        elif wanted is not None:
+            new, own = _told(wanted, known[0], replacing=True), True
+        elif by_default:  # it is the collection's default again
+            new, own = _default_of(connection, scope, collection), False
+        else:
+            new, own = old, by_default
+        readable = _readable_by(scope, new)
+        plain = readable == new and one.permissions is None and wanted is None
+        if plain and by_default:
+            assigned[document_id] = 0
+            _move(connection, scope, [document_id], 0)
+        elif readable != old or own != by_default or (access_id == 0 and not plain):
+            moving.setdefault((readable, own), []).append(document_id)
+    for (permissions, own), document_ids in moving.items():
+        access_id = _list_of(connection, scope, collection.collection_id, permissions, by_default=own)
+        _move(connection, scope, document_ids, access_id)
+        assigned.update(dict.fromkeys(document_ids, access_id))
     return assigned
 
 
-def _told(told: Permissions, old: Permissions) -> Permissions:
+def _default_of(connection: Connection, scope: Scope, collection: Collection) -> Permissions:
+    found = rows(connection, _SQL["default_list"], _of(scope, collection))
+    return _permissions(*found[0]) if found else NOTHING
+
+
+def _told(told: Permissions, old: Permissions, *, replacing: bool = False) -> Permissions:
     # Who was shut out by hand stays out, whatever a new file says.
     denials = tuple(sorted({*told.denials, *old.denials}))
-    return Permissions(grants=told.grants or old.grants, denials=denials)
+    return Permissions(grants=told.grants if replacing else told.grants or old.grants, denials=denials)
 
 
-def _readable_by(writer: Principal | None, permissions: Permissions) -> Permissions:
+def _readable_by(scope: Scope, permissions: Permissions) -> Permissions:
     """Permissions that include whoever stores the document: otherwise it would not be his to replace."""
+    writer = scope.principal
     if writer is None:
         return permissions
     if not set(writer.tokens).isdisjoint(permissions.denials):
         raise PermissionDeniedError(
             "You could not read what you store: a denial keeps you from it, of the collection or among those given."
         )
-    if not set(writer.tokens).isdisjoint(permissions.grants):
+    if includes(permissions.grants, [*writer.tokens, *scope.reads_as]):
         return permissions
     return replace(permissions, grants=tuple(sorted({*permissions.grants, f"user:{writer.user_id}"})))
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What decides who may read a document that is stored anew.
+
+    Attributes:
+        permissions: What it is given (`recollect.model.Document.permissions`); None: what it has, or the default.
+        department: Its department.
+    """
+
+    permissions: Sequence[str] | None
+    department: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,8 +396,15 @@ def _give(connection: Connection, scope: Scope, held: _Held, permissions: Permis
     connection.execute(_SQL["drop_unused"], params)
 
 
-def _list_of(connection: Connection, scope: Scope, collection_id: int, permissions: Permissions) -> int:
-    params = {"tenant_id": scope.tenant_id, "collection_id": collection_id, **_values(permissions)}
+def _list_of(
+    connection: Connection, scope: Scope, collection_id: int, permissions: Permissions, *, by_default: bool = False
+) -> int:
+    params = {
+        "tenant_id": scope.tenant_id,
+        "collection_id": collection_id,
+        "by_default": by_default,
+        **_values(permissions),
+    }
     found = rows(connection, _SQL["find_list"], params) or rows(connection, _SQL["make_list"], params)
     return int(found[0][0])
 

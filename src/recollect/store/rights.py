@@ -6,13 +6,16 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, LiteralString, TypeVar
+from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
 
 from recollect.errors import NotFoundError, PermissionDeniedError
 from recollect.forking import renew_in_children
 from recollect.model import Scope
 from recollect.store.database import Connection, Database, rows
 from recollect.store.sql import queries
+
+if TYPE_CHECKING:
+    from recollect.store.collections import Collection
 
 _SQL = queries("access")
 
@@ -67,11 +70,11 @@ class RightsResolver:
             return Rights(reads=True, writes=True, everything=True)
         tokens = scope.principal.tokens
         past = scope.as_of is not None
-        key = (scope.tenant_id, collection_id, revision, tokens, past)
+        key = (scope.tenant_id, collection_id, revision, tokens, scope.reads_as, past)
         known = self._recall(self._rights, key)
         if known is not None:
             return known
-        params = {"tenant_id": scope.tenant_id, "collection_id": collection_id, "tokens": list(tokens), "past": past}
+        params = {"tenant_id": scope.tenant_id, "collection_id": collection_id, "past": past, **access_params(scope)}
         with self._database.single_reads(scope) as connection:
             found = rows(connection, _SQL["rights"], params)
         if not found:  # deleted meanwhile
@@ -160,7 +163,21 @@ def access_params(scope: Scope) -> dict[str, Any]:
     session = {"session": scope.session}
     if scope.principal is None:
         return session
-    return {**session, "tokens": list(scope.principal.tokens), "user": scope.principal.user_id}
+    tokens = scope.principal.tokens
+    return {
+        **session,
+        "tokens": list(tokens),
+        "reads": [*tokens, *scope.reads_as],
+        "user": scope.principal.user_id,
+    }
+
+
+def owns_nothing(connection: Connection, scope: Scope, collection: Collection) -> bool:
+    """Whether the scope has a principal who does not own the collection."""
+    if scope.principal is None:
+        return False
+    params = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id, **access_params(scope)}
+    return not rows(connection, _SQL["owned"], params)
 
 
 def require_changeable(connection: Connection, scope: Scope, document_ids: Sequence[int]) -> None:

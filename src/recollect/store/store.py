@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from recollect.forking import computes_properties
+from recollect.model.principal import DefaultPermissions
 from recollect.model.time_to_live import ExpiryPolicy
 from recollect.store.access import AccessRepository
 from recollect.store.acronyms import AcronymRepository
@@ -59,6 +60,7 @@ class Store:
         max_connections: Connections that this process opens at most.
         index_threshold: Chunks from which on a collection's vectors get an approximate index.
         expiry: When documents expire that are stored; None: when they say so themselves.
+        default_permissions: Who may read documents that are given no permissions; None: whoever the collection names.
 
     Raises:
         StoreUnavailableError: The server cannot be started or reached.
@@ -75,6 +77,7 @@ class Store:
         max_connections: int = 10,
         index_threshold: int = INDEX_THRESHOLD_CHUNKS,
         expiry: ExpiryPolicy | None = None,
+        default_permissions: DefaultPermissions | None = None,
     ) -> None:
         self._server = None if dsn else EmbeddedServer(data_dir)
         try:
@@ -98,7 +101,7 @@ class Store:
         self.shares = ShareRepository(self.database)
         self.documents = DocumentRepository(self.database)
         self.document_sessions = DocumentSessionRepository(self.database)
-        self.writer = DocumentWriter(self.database, expiry=expiry)
+        self.writer = DocumentWriter(self.database, expiry=expiry, default_permissions=default_permissions)
         self.expiry = ExpiryRepository(self.database)
         self.history = HistoryRepository(self.database, expiry=expiry)
         self.audit = AuditRepository(self.database)

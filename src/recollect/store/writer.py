@@ -8,8 +8,9 @@ from typing import Any, Literal, LiteralString
 
 from recollect.errors import NotFoundError, PermissionDeniedError, QuotaExceededError
 from recollect.model import Chunk, Document, Scope
+from recollect.model.principal import DefaultPermissions
 from recollect.model.time_to_live import ExpiryPolicy
-from recollect.store.access import assign_lists
+from recollect.store.access import Given, assign_lists
 from recollect.store.batch_copy import NewVersion, copy_all
 from recollect.store.closing import close_documents, close_versions, count_closed, moment_of_change
 from recollect.store.collections import Collection
@@ -86,10 +87,18 @@ class DocumentWriter:
     Args:
         database: The store's connections.
         expiry: When what is stored expires; None: when a document itself says so.
+        default_permissions: Who may read what is given no permissions.
     """
 
-    def __init__(self, database: Database, *, expiry: ExpiryPolicy | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        expiry: ExpiryPolicy | None = None,
+        default_permissions: DefaultPermissions | None = None,
+    ) -> None:
         self._database = database
+        self._default_permissions = default_permissions or DefaultPermissions()
         self._expiry = expiry or ExpiryPolicy()
 
     def write(
@@ -262,7 +271,11 @@ class DocumentWriter:
         version_ids, chunk_ids = rows(connection, _SQL["allocate"], allocation)[0]
         closed = close_versions(connection, scope, closing, now)
         access_ids = assign_lists(
-            connection, scope, collection, {document_id: item.document.permissions for item, document_id, _ in fresh}
+            connection,
+            scope,
+            collection,
+            {document_id: Given(item.document.permissions, item.document.department) for item, document_id, _ in fresh},
+            default=self._default_permissions,
         )
         numbers = iter(chunk_ids)
         versions = [

@@ -113,7 +113,7 @@ class Mender:
         """Say beside versions, vectors and terms what their document and version say; close versions that overlap."""
         versions = ("wrong_version_copies", "overlapping_versions", "wrong_acronym_copies")
         steps: list[tuple[LiteralString, Sequence[str]]] = [
-            (_FOUND[condition], ("copy_to_versions", "close_overlapping", "copy_to_acronyms")) for condition in versions
+            (_FOUND[condition], ("close_overlapping", "copy_to_versions", "copy_to_acronyms")) for condition in versions
         ]
         beside = _FOUND["chunks_with_rows"]
         steps.append((beside + " AND (" + _FOUND["stale_vector_copies"] + ")", ("copy_to_vectors",)))

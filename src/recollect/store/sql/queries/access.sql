@@ -9,15 +9,15 @@ WITH RECURSIVE used AS (
             WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = %(collection_id)s AND d.access_id > u.access_id
             ORDER BY d.access_id LIMIT 1)
     FROM used u WHERE u.access_id IS NOT NULL)
-SELECT c.owners && t.tokens OR c.readers && t.tokens, c.owners && t.tokens OR c.writers && t.tokens,
+SELECT c.owners && t.tokens OR granted(c.readers, t.reads), c.owners && t.tokens OR c.writers && t.tokens,
        coalesce(bool_and(l.readable), true),
        coalesce(array_agg(l.access_id ORDER BY l.access_id) FILTER (WHERE l.readable), '{}')
 FROM collections c
-CROSS JOIN (SELECT %(tokens)s::text[] AS tokens) t
+CROSS JOIN (SELECT %(tokens)s::text[] AS tokens, %(reads)s::text[] AS reads) t
 LEFT JOIN LATERAL (
     SELECT coalesce(p.access_id, u.access_id) AS access_id,
-           coalesce(c.owners && t.tokens OR (a.grants && t.tokens AND NOT a.denials && t.tokens AND (
-               p.access_id IS NULL OR (p.grants && t.tokens AND NOT p.denials && t.tokens))), false) AS readable
+           coalesce(c.owners && t.tokens OR (granted(a.grants, t.reads) AND NOT a.denials && t.tokens AND (
+               p.access_id IS NULL OR (granted(p.grants, t.reads) AND NOT p.denials && t.tokens))), false) AS readable
     FROM used u LEFT JOIN access_lists a ON a.tenant_id = c.tenant_id AND a.collection_id = c.collection_id
         AND a.access_id = u.access_id
     LEFT JOIN LATERAL (
@@ -28,7 +28,7 @@ LEFT JOIN LATERAL (
           AND b.beneath = u.access_id) p ON true
     WHERE u.access_id IS NOT NULL) l ON true
 WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s
-GROUP BY c.owners, c.readers, c.writers, t.tokens
+GROUP BY c.owners, c.readers, c.writers, t.tokens, t.reads
 
 -- revision: of a collection
 SELECT revision FROM collection_state WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
@@ -43,13 +43,17 @@ EXISTS (SELECT FROM collections a LEFT JOIN access_lists l ON l.tenant_id = a.te
             AND l.collection_id = a.collection_id AND l.access_id = d.access_id
         WHERE a.tenant_id = d.tenant_id AND a.collection_id = d.collection_id
           AND (a.owners && %(tokens)s::text[]
-               OR (a.readers && %(tokens)s::text[] AND l.grants && %(tokens)s::text[]
+               OR (granted(a.readers, %(reads)s::text[]) AND granted(l.grants, %(reads)s::text[])
                    AND NOT l.denials && %(tokens)s::text[])))
 
 -- may_change: whether somebody may change a document `d` that he may read: as an owner of its collection, or as its own
 -- owner who may write there
 EXISTS (SELECT FROM collections c WHERE c.tenant_id = d.tenant_id AND c.collection_id = d.collection_id
           AND (c.owners && %(tokens)s::text[] OR (c.writers && %(tokens)s::text[] AND d.owner = %(user)s::text)))
+
+-- owned: whether somebody owns a collection
+SELECT 1 FROM collections
+WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND owners && %(tokens)s::text[]
 
 -- given: documents by their id
 SELECT d.document_id FROM documents d WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s::bigint[])
@@ -64,7 +68,7 @@ EXISTS (SELECT FROM collections m LEFT JOIN access_lists l ON l.tenant_id = m.te
         WHERE m.tenant_id = d.tenant_id AND m.collection_id = d.collection_id
           AND CASE WHEN m.owners && %(tokens)s::text[] THEN d.owner = '' AND d.twin = 0
               ELSE d.owner = %(user)s::text AND (
-                  l.grants && %(tokens)s::text[] AND NOT l.denials && %(tokens)s::text[]
+                  granted(l.grants, %(reads)s::text[]) AND NOT l.denials && %(tokens)s::text[]
                   OR NOT EXISTS (SELECT FROM document_versions o
                                  WHERE o.tenant_id = d.tenant_id AND o.document_id = d.document_id)) END)
 
@@ -75,8 +79,8 @@ EXISTS (SELECT FROM collections a LEFT JOIN access_lists l ON l.tenant_id = a.te
             AND n.access_id = coalesce(l.beneath, l.access_id)
         WHERE a.tenant_id = v.tenant_id AND a.collection_id = v.collection_id
           AND (a.owners && %(tokens)s::text[]
-               OR (a.readers && %(tokens)s::text[] AND l.grants && %(tokens)s::text[]
-                   AND NOT l.denials && %(tokens)s::text[] AND n.grants && %(tokens)s::text[]
+               OR (granted(a.readers, %(reads)s::text[]) AND granted(l.grants, %(reads)s::text[])
+                   AND NOT l.denials && %(tokens)s::text[] AND granted(n.grants, %(reads)s::text[])
                    AND NOT n.denials && %(tokens)s::text[])))
 
 -- some_version: whether somebody may read some version of a document `d`, of which the condition follows
@@ -101,7 +105,7 @@ WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s::big
 ORDER BY d.document_id
 
 -- lists_of_documents: the lists of locked documents
-SELECT d.document_id, d.access_id, a.grants, a.denials
+SELECT d.document_id, d.access_id, a.grants, a.denials, coalesce(a.by_default, false)
 FROM documents d
 LEFT JOIN access_lists a ON a.tenant_id = d.tenant_id AND a.collection_id = d.collection_id AND a.access_id = d.access_id
 WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s::bigint[])
@@ -109,6 +113,21 @@ WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s::big
 -- documents_of_source: every document that came from a folder, a domain or another source of that name
 SELECT d.document_id FROM documents d JOIN sources s USING (tenant_id, source_id)
 WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = %(collection_id)s AND s.name = %(name)s
+
+-- default_list: what the documents of a collection have that have no list of their own
+SELECT grants, denials FROM access_lists
+WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND access_id = 0
+
+-- defaulted: current documents of sources that have the default, by their department and list; of the condition that an
+-- ingest meets them, the rest follows
+SELECT v.department, d.access_id, array_agg(d.document_id)
+FROM documents d JOIN document_versions v USING (tenant_id, document_id)
+JOIN access_lists a ON a.tenant_id = d.tenant_id AND a.collection_id = d.collection_id AND a.access_id = d.access_id
+WHERE d.tenant_id = %(tenant_id)s AND d.source_id = ANY (%(source_ids)s) AND v.known_to = 'infinity'
+  AND (a.by_default OR (d.access_id = 0 AND NOT %(everyone)s))
+
+-- by_list: the end of defaulted
+GROUP BY v.department, d.access_id
 
 -- hold_collection: who may do what in it changes; whoever writes as somebody in particular waits, or is waited for
 SELECT %(tokens)s::text[] IS NULL OR owners && %(tokens)s::text[] FROM collections
@@ -143,18 +162,18 @@ SELECT EXISTS (SELECT FROM documents
                  AND document_id <> ALL (%(document_ids)s::bigint[]))
 
 -- set_list: of nobody else's documents
-UPDATE access_lists SET grants = %(grants)s, denials = %(denials)s
+UPDATE access_lists SET grants = %(grants)s, denials = %(denials)s, by_default = false
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND access_id = %(access_id)s
 
 -- find_list: a list of that content, which then stays what it is until the end of the transaction
 SELECT access_id FROM access_lists
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND access_id <> 0 AND beneath IS NULL
-  AND grants = %(grants)s::text[] AND denials = %(denials)s::text[]
+  AND by_default = %(by_default)s AND grants = %(grants)s::text[] AND denials = %(denials)s::text[]
 ORDER BY access_id LIMIT 1 FOR KEY SHARE
 
 -- make_list: a list of its own number
-INSERT INTO access_lists (tenant_id, collection_id, grants, denials)
-VALUES (%(tenant_id)s, %(collection_id)s, %(grants)s, %(denials)s)
+INSERT INTO access_lists (tenant_id, collection_id, grants, denials, by_default)
+VALUES (%(tenant_id)s, %(collection_id)s, %(grants)s, %(denials)s, %(by_default)s)
 RETURNING access_id
 
 -- move_documents: locked documents to another list

@@ -57,10 +57,10 @@ WHERE d.tenant_id = %(tenant_id)s AND EXISTS (
     LEFT JOIN chunk_vectors x ON x.tenant_id = v.tenant_id AND x.version_id = v.version_id
     LEFT JOIN chunk_lexical l ON l.tenant_id = x.tenant_id AND l.chunk_id = x.chunk_id
     WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id
-      AND (x.access_id <> v.access_id OR l.access_id <> v.access_id OR d.access_id IS DISTINCT FROM
-           CASE WHEN v.known_to = 'infinity' THEN v.access_id ELSE (
-               SELECT p.beneath FROM access_lists p WHERE p.tenant_id = v.tenant_id
-                 AND p.collection_id = v.collection_id AND p.access_id = v.access_id) END))
+      AND (x.access_id <> v.access_id OR l.access_id <> v.access_id
+           OR ((v.known_to <> 'infinity' OR v.access_id <> d.access_id) AND NOT EXISTS (
+               SELECT FROM access_lists p WHERE p.tenant_id = v.tenant_id AND p.collection_id = v.collection_id
+                 AND p.access_id = v.access_id AND p.beneath = d.access_id))))
 
 -- contents_page: the text of some versions; comparing in the database would cut it anew for every chunk
 SELECT version_id, content FROM document_contents

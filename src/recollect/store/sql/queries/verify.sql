@@ -106,10 +106,10 @@ WHERE i.indrelid = 'chunk_vectors'::regclass AND c.relname ~ '^chunk_vectors_hns
 -- beneath that
 FROM document_versions v JOIN documents d ON d.tenant_id = v.tenant_id AND d.document_id = v.document_id
 WHERE v.tenant_id = %(tenant_id)s AND d.collection_id = %(collection_id)s
-AND ((v.collection_id, v.uri) IS DISTINCT FROM (d.collection_id, d.uri) OR d.access_id IS DISTINCT FROM
-     CASE WHEN v.known_to = 'infinity' THEN v.access_id ELSE (
-         SELECT p.beneath FROM access_lists p WHERE p.tenant_id = v.tenant_id AND p.collection_id = d.collection_id
-           AND p.access_id = v.access_id) END)
+AND ((v.collection_id, v.uri) IS DISTINCT FROM (d.collection_id, d.uri)
+     OR ((v.known_to <> 'infinity' OR v.access_id <> d.access_id) AND NOT EXISTS (
+         SELECT FROM access_lists p WHERE p.tenant_id = v.tenant_id AND p.collection_id = d.collection_id
+           AND p.access_id = v.access_id AND p.beneath = d.access_id)))
 
 -- overlapping_versions: versions that were not closed when the next one began; a document has one current at most
 FROM (

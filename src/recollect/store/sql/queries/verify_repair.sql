@@ -65,29 +65,34 @@ AND v.document_id > %(after)s ORDER BY v.document_id LIMIT %(limit)s
 -- chunks_page: the end of a statement that lists chunks
 AND c.chunk_id > %(after)s ORDER BY c.chunk_id LIMIT %(limit)s
 
--- copy_to_versions: versions are named, and may be read, as their document; a past one whose grants are lost is read by
--- owners alone, because nobody knows whom it was granted
-WITH lost AS (
-    SELECT v.version_id, d.collection_id, d.access_id
+-- copy_to_versions: versions are named, and may be read, as their document; what a past one was granted is known from its
+-- vectors, or else lost, and then owners alone read it
+WITH wrong AS (
+    SELECT v.version_id, d.collection_id, d.access_id, (
+        SELECT x.access_id FROM chunk_vectors x JOIN access_lists p ON p.tenant_id = x.tenant_id
+            AND p.collection_id = d.collection_id AND p.access_id = x.access_id AND p.beneath = d.access_id
+        WHERE x.tenant_id = v.tenant_id AND x.version_id = v.version_id LIMIT 1) AS known
     FROM document_versions v JOIN documents d ON d.tenant_id = v.tenant_id AND d.document_id = v.document_id
     WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s) AND v.known_to <> 'infinity'
-      AND d.access_id IS DISTINCT FROM (
-        SELECT p.beneath FROM access_lists p WHERE p.tenant_id = v.tenant_id AND p.collection_id = d.collection_id
-          AND p.access_id = v.access_id)),
-closed AS (
+      AND NOT EXISTS (
+        SELECT FROM access_lists p WHERE p.tenant_id = v.tenant_id AND p.collection_id = d.collection_id
+          AND p.access_id = v.access_id AND p.beneath = d.access_id)),
+lost AS (
     INSERT INTO access_lists (tenant_id, collection_id, grants, denials, beneath)
-    SELECT DISTINCT %(tenant_id)s::int, collection_id, '{}'::text[], '{}'::text[], access_id FROM lost
+    SELECT DISTINCT %(tenant_id)s::int, collection_id, '{}'::text[], '{}'::text[], access_id FROM wrong
+    WHERE known IS NULL
     RETURNING collection_id, access_id, beneath)
 UPDATE document_versions v SET collection_id = d.collection_id, uri = d.uri,
     access_id = CASE WHEN v.known_to = 'infinity' THEN d.access_id ELSE coalesce((
-        SELECT c.access_id FROM lost l JOIN closed c ON c.collection_id = l.collection_id AND c.beneath = l.access_id
-        WHERE l.version_id = v.version_id), v.access_id) END
+        SELECT coalesce(w.known, l.access_id)
+        FROM wrong w LEFT JOIN lost l ON l.collection_id = w.collection_id AND l.beneath = w.access_id
+        WHERE w.version_id = v.version_id), v.access_id) END
 FROM documents d
 WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s)
 AND d.tenant_id = v.tenant_id AND d.document_id = v.document_id
 AND ((v.collection_id, v.uri) IS DISTINCT FROM (d.collection_id, d.uri)
      OR (v.known_to = 'infinity' AND v.access_id <> d.access_id)
-     OR EXISTS (SELECT FROM lost l WHERE l.version_id = v.version_id))
+     OR EXISTS (SELECT FROM wrong w WHERE w.version_id = v.version_id))
 
 -- copy_to_acronyms: acronyms are where their version is
 UPDATE version_acronyms a SET collection_id = v.collection_id FROM document_versions v

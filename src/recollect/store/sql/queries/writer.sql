@@ -5,7 +5,7 @@ FOR KEY SHARE
 
 -- hold_as_writer: the same for somebody who may read it, and what he may do there, which stays so until then
 SELECT collection_id, hidden, owners && %(tokens)s::text[], (owners || writers) && %(tokens)s::text[] FROM collections
-WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND (owners || readers) && %(tokens)s::text[]
+WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND (owners && %(tokens)s::text[] OR granted(readers, %(reads)s::text[]))
 FOR SHARE
 
 -- hold_rights_of: who may do what in the collections of given documents stays so until the end of the transaction
@@ -35,7 +35,7 @@ LEFT JOIN documents d ON d.tenant_id = %(tenant_id)s AND d.source_id = %(source_
     AND d.owner = %(user)s
 LEFT JOIN access_lists l ON l.tenant_id = d.tenant_id AND l.collection_id = d.collection_id AND l.access_id = d.access_id
 GROUP BY u.uri
-HAVING NOT coalesce(bool_or(l.grants && %(tokens)s::text[] AND NOT l.denials && %(tokens)s::text[]), false)
+HAVING NOT coalesce(bool_or(granted(l.grants, %(reads)s::text[]) AND NOT l.denials && %(tokens)s::text[]), false)
 ORDER BY u.uri
 ON CONFLICT (tenant_id, source_id, uri, owner, twin) DO NOTHING
 
