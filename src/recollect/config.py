@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,8 +12,7 @@ import platformdirs
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
 from recollect._settings import CONFIG_FILE_VARIABLE, Place, explained, merged, read_environment, read_file
-from recollect.errors import ConfigurationError, UsageError
-from recollect.model.principal import EVERYONE, read_permissions, read_token
+from recollect.errors import ConfigurationError
 
 #: The collection of those who never name one; it is empty, not missing, before the first document.
 DEFAULT_COLLECTION = "default"
@@ -269,25 +268,7 @@ class RolePreferenceConfig(_Section):
     factor: float = Field(1.15, gt=0, le=100, description="What their scores are multiplied by.")
 
 
-def _department_names(given: tuple[str, ...]) -> tuple[str, ...]:
-    for name in given:
-        if name != EVERYONE:
-            read_token(f"department:{name}", name="department")
-    return given
-
-
-def _default_tokens(given: tuple[str, ...]) -> tuple[str, ...]:
-    return read_permissions(given, name="default_permissions").as_tokens()
-
-
-def _as_value_error(check: Callable[[tuple[str, ...]], tuple[str, ...]]) -> AfterValidator:
-    def checked(given: tuple[str, ...]) -> tuple[str, ...]:
-        try:
-            return check(given)
-        except UsageError as exc:
-            raise ValueError(str(exc)) from exc
-
-    return AfterValidator(checked)
+_GRANT = r"!?(\*|(user|role|department|group):.*\S.*)"
 
 
 class AccessConfig(_Section):
@@ -298,13 +279,14 @@ class AccessConfig(_Section):
         description="enforce: nobody finds what he may not read; preference: who asks moves the order; off: neither.",
     )
     default_permissions: (
-        Literal["everyone", "department"] | Annotated[tuple[str, ...], _as_value_error(_default_tokens)]
+        Literal["everyone", "department"]
+        | Annotated[tuple[Annotated[str, Field(pattern=f"^{_GRANT}$")], ...], Field(min_length=1)]
     ) = Field(
         "everyone",
         description="Who may read documents that nobody has given permissions: everyone: whoever the collection's own "
         "default names, at first everybody; department: the document's department; or grants such as role:staff.",
     )
-    role_departments: dict[str, Annotated[tuple[str, ...], _as_value_error(_department_names)]] = Field(
+    role_departments: dict[str, tuple[Annotated[str, Field(pattern=r"\S")], ...]] = Field(
         default_factory=dict,
         description='By role, the departments whose documents it reads as if it belonged there; "*": every one.',
     )

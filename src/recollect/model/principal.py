@@ -95,7 +95,7 @@ def reads_as(principal: Principal, rules: Mapping[str, Sequence[str]]) -> tuple[
         principal: Somebody.
         rules: By role the departments whose documents it reads; ``*``: every one.
     """
-    names = {name for role in principal.roles for name in rules.get(role, ())}
+    names = {_name("department", name) for role in principal.roles for name in rules.get(role, ())}
     return tuple(sorted(ALL_DEPARTMENTS if name == EVERYONE else f"department:{name}" for name in names))
 
 
