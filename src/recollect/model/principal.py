@@ -88,13 +88,15 @@ class Permissions:
         return (*self.grants, *(DENIAL + token for token in self.denials))
 
 
-def reads_as(principal: Principal, rules: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+def reads_as(principal: Principal | None, rules: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """Further grants that include somebody, because of his roles.
 
     Args:
-        principal: Somebody.
+        principal: Somebody; None: the owner of the store, who needs none.
         rules: By role the departments whose documents it reads; ``*``: every one.
     """
+    if principal is None:
+        return ()
     names = {_name("department", name) for role in principal.roles for name in rules.get(role, ())}
     return tuple(sorted(ALL_DEPARTMENTS if name == EVERYONE else f"department:{name}" for name in names))
 

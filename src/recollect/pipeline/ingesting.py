@@ -59,7 +59,7 @@ def ingest_paths_into(
     from recollect.ingest.folder import FolderIngest
 
     def give_default(source_ids: Sequence[int]) -> int:
-        return parts.store.access.apply_default(scope, place, source_ids, parts.default_permissions)
+        return parts.store.access.apply_default(scope, place, source_ids, parts.store.writer.default_permissions)
 
     preparer = parts.preparer(scope, place)
     run = FolderIngest(

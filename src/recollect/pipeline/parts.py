@@ -121,18 +121,12 @@ class Parts:
         Raises:
             UsageError: ``as_of`` is no time, or ``principal`` no `Principal`.
         """
-        scope = self.scope_of(tenant_id, as_of)
+        scope, access = self.scope_of(tenant_id, as_of), self._config.access
         if principal is not None and not isinstance(principal, Principal):
             raise UsageError(f"principal must be a recollect.Principal, not {principal!r}.")
-        match self._config.access.mode:
+        match access.mode:
             case "enforce":
-                if principal is None:
-                    return scope
-                return replace(
-                    scope,
-                    principal=principal,
-                    reads_as=reads_as(principal, self._config.access.role_departments),
-                )
+                return replace(scope, principal=principal, reads_as=reads_as(principal, access.role_departments))
             case "preference":
                 return replace(scope, ranked_for=principal)
             case _:
@@ -182,7 +176,7 @@ class Parts:
                     max_connections=storage.max_connections,
                     index_threshold=storage.index_threshold,
                     expiry=_expiry_policy(self._config),
-                    default_permissions=self.default_permissions,
+                    default_permissions=DefaultPermissions(self._config.access.default_permissions),
                 )
                 if self._config.temporal.cleanup_interval_hours:
                     from recollect.pipeline.upkeep import Upkeep
@@ -267,11 +261,6 @@ class Parts:
         if token_spans is None or self._config.answer.provider != "extractive":
             return estimate_tokens
         return counter_of(token_spans)
-
-    @property
-    def default_permissions(self) -> DefaultPermissions:
-        """Who may read documents that are given no permissions."""
-        return DefaultPermissions(self._config.access.default_permissions)
 
     @property
     def searcher(self) -> Searcher:

@@ -124,11 +124,9 @@ class Store:
         self.forgetting = ForgettingRepository(self.database)
         self.past = PastRepository(self.database)
         self.staleness = StalenessRepository(self.database)
-        machine = this_machine() if self._server else None
-        self.dense_indexer = DenseIndexer(self.database, self.collections, threshold=index_threshold, machine=machine)
-        self.history_indexer = HistoryIndexer(
-            self.database, self.collections, threshold=index_threshold, machine=machine
-        )
+        host = this_machine() if self._server else None
+        self.dense_indexer = DenseIndexer(self.database, self.collections, threshold=index_threshold, machine=host)
+        self.history_indexer = HistoryIndexer(self.database, self.collections, threshold=index_threshold, machine=host)
 
     @cached_property
     def scrubber(self) -> Scrubber:

@@ -98,7 +98,7 @@ class DocumentWriter:
         default_permissions: DefaultPermissions | None = None,
     ) -> None:
         self._database = database
-        self._default_permissions = default_permissions or DefaultPermissions()
+        self.default_permissions = default_permissions or DefaultPermissions()
         self._expiry = expiry or ExpiryPolicy()
 
     def write(
@@ -275,7 +275,7 @@ class DocumentWriter:
             scope,
             collection,
             {document_id: Given(item.document.permissions, item.document.department) for item, document_id, _ in fresh},
-            default=self._default_permissions,
+            default=self.default_permissions,
         )
         numbers = iter(chunk_ids)
         versions = [
