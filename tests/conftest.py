@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import psycopg
@@ -69,13 +70,25 @@ def data_dir_of_its_own() -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture(scope="session")
+def clone(server_dsn: str, maintenance: psycopg.Connection) -> Callable[..., AbstractContextManager[str]]:
+    """Makes databases that are dropped at the end: migrated and empty ones, or copies of another one."""
+
+    @contextmanager
+    def cloned(template: str = _TEMPLATE) -> Iterator[str]:
+        name = f"test_{next(_NUMBERS)}"
+        maintenance.execute(_CLONE.format(sql.Identifier(name), sql.Identifier(template)))
+        yield make_conninfo(server_dsn, dbname=name)
+        maintenance.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    return cloned
+
+
 @pytest.fixture
-def dsn(server_dsn: str, maintenance: psycopg.Connection) -> Iterator[str]:
+def dsn(clone: Callable[..., AbstractContextManager[str]]) -> Iterator[str]:
     """A migrated, empty database of the test's own."""
-    name = f"test_{next(_NUMBERS)}"
-    maintenance.execute(_CLONE.format(sql.Identifier(name), sql.Identifier(_TEMPLATE)))
-    yield make_conninfo(server_dsn, dbname=name)
-    maintenance.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    with clone() as made:
+        yield made
 
 
 @pytest.fixture

@@ -36,21 +36,23 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Recollect:
-    """Runs commands in one folder with one environment.
-
-    Attributes:
-        folder: The working directory.
-        environment: All of it.
-        in_process: Whether a call runs in the test's own process, which saves the start of an interpreter.
-    """
+    """Runs commands in one folder with one environment."""
 
     folder: Path
     environment: dict[str, str]
-    in_process: bool = True
 
     def __call__(self, *arguments: object, status: int | None = 0, stdin: str = "") -> Outcome:
-        """Run a command to its end; ``status`` is what it must exit with, None: anything."""
-        outcome = self._here(arguments, stdin) if self.in_process else self.process(*arguments, stdin=stdin)
+        """Run a command to its end in this process, which saves the start of an interpreter.
+
+        Args:
+            arguments: Behind the program's name.
+            status: What it must exit with; None: anything.
+            stdin: What it reads.
+        """
+        with surroundings(self.folder, self.environment, arguments, stdin) as (out, err):
+            from recollect.cli.main import main
+
+            outcome = Outcome(main(), _written(out), _written(err))
         if status is not None:
             assert outcome.status == status, outcome
             assert "Traceback" not in outcome.err, outcome.err
@@ -81,16 +83,6 @@ class Recollect:
             stderr=subprocess.PIPE,
             encoding="utf-8",
         )
-
-    def _here(self, arguments: tuple[object, ...], stdin: str) -> Outcome:
-        with surroundings(self.folder, self.environment, arguments, stdin) as (out, err):
-            from recollect.cli.main import main
-
-            try:
-                status = main()
-            except SystemExit as exc:
-                status = exc.code if isinstance(exc.code, int) else 1
-            return Outcome(status, _written(out), _written(err))
 
 
 @contextmanager

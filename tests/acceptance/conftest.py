@@ -33,9 +33,9 @@ def recollect_with_model(dsn: str, tmp_path: Path) -> Recollect:
 
 @pytest.fixture
 def recollect_embedded(tmp_path: Path, data_dir_of_its_own: Path) -> Recollect:
-    """Commands on an embedded store of the test's own, with an embedder that needs no model, each in its process."""
+    """Commands on an embedded store of the test's own, with an embedder that needs no model."""
     settings = {"RECOLLECT_DATA_DIR": str(data_dir_of_its_own), "RECOLLECT_EMBEDDING__PROVIDER": "hashing"}
-    return Recollect(tmp_path, _environment(**settings), in_process=False)
+    return Recollect(tmp_path, _environment(**settings))
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ def test_the_embedded_store_from_backup_to_restore(recollect_embedded, office, t
 
 
 def test_the_embedded_server_is_gone_when_the_command_is(recollect_embedded, office):
-    recollect_embedded("ingest", office)
+    assert recollect_embedded.process("ingest", office).status == 0
     data_dir = recollect_embedded.environment["RECOLLECT_DATA_DIR"]
     deadline = time.monotonic() + 10
     while pathlib.Path(f"{data_dir}/pg/postmaster.pid").exists():

@@ -12,6 +12,7 @@ from recollect.context.merging import HybridPassage
 from recollect.context.searches import DocumentSearch, MemorySearch
 from recollect.context.weights import Adapt, RetrievalWeights
 from recollect.errors import UsageError
+from recollect.model.arguments import checked
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -62,6 +63,7 @@ class ContextAssembly:
         return self.found.sources
 
 
+@checked
 class ContextAssembler:
     """Assembles contexts of documents, of memory, or of both. Safe to share between threads.
 

@@ -25,6 +25,7 @@ from recollect.context.searches import DocumentSearch, FactSearch, MemorySearch
 from recollect.context.weights import Adapt, RetrievalWeights, WeightAdaptation
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import RetrievalOptions, RetrievedContext
+from recollect.model.arguments import checked
 from recollect.model.facts import RecalledFact
 from recollect.model.memory import RecallOptions, Recollection
 
@@ -89,6 +90,7 @@ class _Found:
     reserve: frozenset[int]
 
 
+@checked
 class HybridRetriever:
     """Searches documents and memory at the same time. Safe to share between threads.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from recollect.errors import UsageError
+from recollect.model.arguments import checked
 from recollect.model.feedback import FeedbackCounts
 
 _TOLERANCE = 0.01
@@ -18,6 +19,7 @@ HALFWAY = 10
 LEAST = 0.1
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class RetrievalWeights:
     """What documents and memory weigh, which is also their share of the budget.

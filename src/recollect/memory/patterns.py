@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from recollect.errors import StoreError, UsageError
 from recollect.forking import renew_in_children
 from recollect.model import Scope
+from recollect.model.arguments import checked
 
 if TYPE_CHECKING:
     from recollect.store.memory import MemoryRepository, RetrievedEpisode
@@ -26,6 +27,7 @@ FLUSH_SECONDS = 5.0
 MAX_WAITING = 50_000
 
 
+@checked
 class QueryPatternTracker:
     """Counts how often each episode is found. Safe to share between threads.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -186,7 +187,7 @@ def read_token(given: object, *, name: str = "A grant") -> str:
 
 def _name(what: str, given: object) -> str:
     if not isinstance(given, str):
-        raise UsageError(f"{what}: a name is text, not {given!r}.")
+        raise UsageError(f"{what}: a name is text, not {reprlib.repr(given)}.")
     text = unicodedata.normalize("NFC", given.strip())
     if not text or len(text) > _MAX_NAME_CHARACTERS or not text.isprintable():
         raise UsageError(f"{what}: a name is 1 to {_MAX_NAME_CHARACTERS} printable characters, not {given[:60]!r}.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from recollect.config import RAGConfig
 from recollect.errors import ConfigurationError
 from recollect.model import Answer, Document, Principal, RetrievalOptions, SearchReply
+from recollect.model.arguments import checked
 from recollect.pipeline.rag import RAGPipeline
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from recollect.model.tenant import Tenant, TenantIdentity, TenantQuota
 
 
+@checked
 class MultiTenantRAG:
     """A `RAGPipeline` for many tenants. A context manager, safe to share between threads.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from recollect.config import DEFAULT_COLLECTION, RAGConfig
 from recollect.errors import NotFoundError
 from recollect.model import Answer, Document, Principal, RetrievalOptions, RetrievedContext, Scope, SearchReply
+from recollect.model.arguments import checked
 from recollect.model.principal import read_permissions
 from recollect.pipeline.administration import Administration
 from recollect.pipeline.auditing import Auditing
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from recollect.store.store import Store
 
 
+@checked
 class RAGPipeline(Administration, Permitting, Tenancy, Conversations, SemanticMemory, Feedback, History, Auditing):
     """Ingests documents, searches them and answers from them.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from recollect.config import DEFAULT_COLLECTION, RAGConfig
 from recollect.errors import NotFoundError, StoreError, StoreUnavailableError
 from recollect.model import Answer, Document, RetrievalOptions, RetrievedContext, SearchReply
+from recollect.model.arguments import checked
 from recollect.model.document_session import DocumentSession, SessionConfig
 from recollect.pipeline.ingesting import ingest_documents_into, ingest_paths_into
 from recollect.pipeline.rag import RAGPipeline
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 EVERY_COLLECTION = "*"
 
 
+@checked
 class SessionRAG:
     """Sessions with documents of their own, beside the collections of a `RAGPipeline`. Safe to share between threads.
 
@@ -324,6 +326,7 @@ class SessionRAG:
             raise
 
 
+@checked
 class SessionSearch:
     """Searches one session, alone or with collections, as `RAGPipeline` searches one of these.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from recollect.config import RAGConfig
 from recollect.errors import UsageError
 from recollect.model import Answer, Document, Principal, RetrievalOptions, RetrievedContext, SearchReply
+from recollect.model.arguments import checked
 from recollect.model.time import Duration, Moment, MomentRange, read_duration, read_time
 from recollect.pipeline.rag import RAGPipeline
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from recollect.model.history import EvidenceDiff
 
 
+@checked
 class TemporalRAG:
     """A `RAGPipeline` seen by time. A context manager, safe to share between threads.
 

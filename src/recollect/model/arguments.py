@@ -1,0 +1,210 @@
+"""What comes in through public methods is checked in one place, by their annotations.
+
+A method's own checks are about its subject: that a number lies in a range, that a name exists. Here a number is found
+to be a number and a text one that can be stored, so that a mistake is a `UsageError` that names the argument, and never
+an error of whatever would have met the value first.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import operator
+import os
+import re
+import reprlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache, wraps
+from numbers import Real
+from typing import Any, TypeVar
+
+from recollect.errors import UsageError
+
+_T = TypeVar("_T")
+
+# NUL and lone surrogates, which PostgreSQL's text cannot hold.
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_DEEPEST = 200
+
+# What nothing is looked up by: texts that are searched for or stored, with what cannot be stored replaced.
+_FREE_TEXTS = {"query", "question", "topic"}
+_FREE_CLASSES = {"Document", "Turn"}
+
+# Classes whose instances are given, whose fields are checked in turn. What else an annotation names is not looked at:
+# protocols, which any object may have, and times, which have readers of their own (`recollect.model.time`).
+_CLASSES = {
+    "Document": "recollect.Document",
+    "HybridPassage": "passage of a context",
+    "Principal": "recollect.Principal",
+    "RecallOptions": "recollect.RecallOptions",
+    "RetrievalOptions": "recollect.RetrievalOptions",
+    "RetrievalWeights": "recollect.RetrievalWeights",
+    "Scope": "recollect.Scope",
+    "SessionConfig": "recollect.SessionConfig",
+    "TenantIdentity": "tenant's identity",
+    "TenantQuota": "recollect.TenantQuota",
+    "Turn": "recollect.Turn",
+}
+_WORDS = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "Path": "a path",
+    "Callable": "a function",
+    "Mapping": "an object of names and values",
+    "several": "a list",
+    **{name: f"a {shown}" for name, shown in _CLASSES.items()},
+}
+
+
+def checked(kind: type[_T]) -> type[_T]:
+    """Let every public method of a class, and its constructor, check its arguments first.
+
+    Raises:
+        UsageError: When called: an argument is not what the annotation says, holds NUL or half a surrogate pair where
+            it names something, or is nested too deep.
+    """
+    for name, function in inspect.getmembers(kind, inspect.isfunction):
+        if name == "__init__" or not name.startswith("_"):
+            setattr(kind, name, _checking(function))
+    return kind
+
+
+def _checking(function: Callable[..., Any]) -> Callable[..., Any]:
+    parameters = inspect.signature(function).parameters.values()
+    order = [parameter.name for parameter in parameters]
+    expected = {one.name: _expected(str(one.annotation), one.name in _FREE_TEXTS) for one in parameters}
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the method takes and gives
+        for name, value in zip(order, args, strict=False):
+            expected[name].require(name, value)
+        for name, value in kwargs.items():
+            if name in expected:
+                expected[name].require(name, value)
+        return function(*args, **kwargs)
+
+    return call
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """What an annotation allows.
+
+    Attributes:
+        names: Of the types; ``several`` is any iterable.
+        element: What each of several is.
+        anything: Whether it also names what is not looked at.
+        free: Whether a text may hold what cannot be stored.
+    """
+
+    names: tuple[str, ...] = ()
+    element: _Expected | None = None
+    anything: bool = False
+    free: bool = False
+
+    def require(self, place: str, value: Any) -> None:  # noqa: ANN401 - that is the question
+        """Raise a `UsageError` that begins with ``place`` where a value is not one of these."""
+        kind = next((name for name in self.names if _FITS[name](value)), None)
+        if kind is None:
+            if self.anything:
+                return
+            words = " or ".join(_WORDS[name] for name in self.names if name != "None")
+            raise UsageError(f"{place} must be {words}, not {reprlib.repr(value)}.")
+        if kind == "str" and not self.free and _UNSTORABLE.search(str(value)):
+            raise UsageError(f"{place} holds a character that nothing stored can hold (NUL or half a surrogate pair).")
+        if kind == "several":
+            self._require_each(place, value)
+        elif kind == "Mapping":
+            _require_depth(place, value)
+        elif kind in _CLASSES and is_dataclass(value):
+            free = kind in _FREE_CLASSES
+            for name, default, expected in _fields_of(value.__class__, free):
+                given = getattr(value, name)
+                if given is not default:
+                    expected.require(f"{place}.{name}", given)
+
+    def _require_each(self, place: str, value: object) -> None:
+        # An iterator can be read once, by whoever wants what it gives.
+        if self.element is not None and isinstance(value, list | tuple | set | frozenset):
+            for one in value:
+                self.element.require(place, one)
+
+
+def _is_whole(value: object) -> bool:
+    try:
+        return not isinstance(value, bool) and -(2**63) <= operator.index(value) < 2**63  # type: ignore[arg-type]
+    except TypeError:
+        return False
+
+
+def _is_path(value: object) -> bool:
+    try:
+        return isinstance(value, str | os.PathLike) and b"\0" not in os.fsencode(value)
+    except (UnicodeEncodeError, TypeError):
+        return False
+
+
+def _is_class(name: str) -> Callable[[object], bool]:
+    return lambda value: any(base.__name__ == name for base in type(value).__mro__)
+
+
+_FITS: dict[str, Callable[[object], bool]] = {
+    "None": lambda value: value is None,
+    "str": lambda value: isinstance(value, str),
+    "int": _is_whole,
+    "float": lambda value: isinstance(value, Real) and not isinstance(value, bool),
+    "bool": lambda value: type(value).__name__ in {"bool", "bool_"} or (isinstance(value, int) and value in {0, 1}),
+    "Path": _is_path,
+    "Callable": callable,
+    "Mapping": lambda value: isinstance(value, Mapping),
+    "several": lambda value: isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping),
+    **{name: _is_class(name) for name in _CLASSES},
+}
+
+
+@cache
+def _expected(annotation: str, free: bool) -> _Expected:
+    try:
+        return _read(ast.parse(annotation, mode="eval").body, free)
+    except SyntaxError:
+        return _Expected(anything=True)
+
+
+def _read(node: ast.expr, free: bool) -> _Expected:
+    match node:
+        case ast.BinOp(left=left, right=right):
+            one, other = _read(left, free), _read(right, free)
+            # Where a document or a turn may be given, a text is its content.
+            free = free or not _FREE_CLASSES.isdisjoint((*one.names, *other.names))
+            return _Expected(
+                (*one.names, *other.names), one.element or other.element, one.anything or other.anything, free
+            )
+        case ast.Constant(value=None):
+            return _Expected(("None",))
+        case ast.Subscript(value=ast.Name(id="Sequence" | "Iterable" | "tuple"), slice=inner):
+            element = inner.elts[0] if isinstance(inner, ast.Tuple) else inner
+            return _Expected(("several",), _read(element, free))
+        case ast.Name(id="ProgressCallback" | "VerifyCallback" | "DownloadProgress"):
+            return _Expected(("Callable",))
+        case ast.Name(id=name) | ast.Subscript(value=ast.Name(id=name)) if name in _FITS:
+            return _Expected((name,), free=free)
+        case _:
+            return _Expected(anything=True)
+
+
+@cache
+def _fields_of(kind: type[Any], free: bool) -> list[tuple[str, object, _Expected]]:
+    return [(field.name, field.default, _expected(str(field.type), free)) for field in fields(kind)]
+
+
+def _require_depth(place: str, value: object) -> None:
+    level, depth = [value], 0
+    while level:
+        if depth > _DEEPEST:
+            raise UsageError(f"{place} is nested more than {_DEEPEST} levels deep.")
+        inner = [one for outer in level for one in (outer.values() if isinstance(outer, Mapping) else outer)]  # type: ignore[attr-defined]
+        level = [one for one in inner if isinstance(one, Mapping | list | tuple)]
+        depth += 1
