@@ -11,6 +11,7 @@ from recollect.cli._access import ActorOptions
 from recollect.cli._options import ChunkingOptions, CollectionOption, command
 from recollect.cli._session import Session, argument_text
 from recollect.errors import ConflictError, UsageError
+from recollect.model.arguments import whole_number
 from recollect.model.principal import read_permissions
 
 if TYPE_CHECKING:
@@ -141,9 +142,10 @@ def parse_size(text: str) -> int:
     units = {"": 1, "b": 1, "k": 1024, "kb": 1024, "m": 1024**2, "mb": 1024**2, "g": 1024**3, "gb": 1024**3}
     digits = text.strip().rstrip("bBkKmMgGiI ")
     unit = text.strip()[len(digits) :].strip().lower().replace("ib", "b")
-    if not digits.isdecimal() or unit not in units or int(digits) < 1:
+    number = whole_number(digits)
+    if not number or unit not in units:
         raise UsageError(f"--max-file-size takes a number of bytes such as 500000, 800kB or 20MB, not {text!r}.")
-    return int(digits) * units[unit]
+    return number * units[unit]
 
 
 def prepare_collection(rag: RAGPipeline, name: str, chunking: ChunkingOptions) -> None:

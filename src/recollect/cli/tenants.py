@@ -15,6 +15,7 @@ from recollect.cli._terminal import one_line, plain
 from recollect.cli.history import whoever
 from recollect.cli.status import size
 from recollect.errors import UsageError
+from recollect.model.arguments import whole_number
 
 if TYPE_CHECKING:
     from recollect.model.tenant import Tenant, TenantErasure, TenantExport, TenantQuota
@@ -244,9 +245,10 @@ def _limit(name: str, text: str) -> int | None:
     if text.strip().lower() == "none":
         return None
     digits = text.strip().replace(",", "").replace("_", "")
-    if not (digits.isascii() and digits.isdigit()):
+    number = whole_number(digits)
+    if number is None:
         raise UsageError(f"--{name.replace('_', '-')} is a number, or none for no limit; not {text!r}.")
-    return int(digits)
+    return number
 
 
 def _used(count: int, limit: int | None) -> str:

@@ -72,6 +72,13 @@ def checked(kind: type[_T]) -> type[_T]:
     return kind
 
 
+def whole_number(text: str) -> int | None:
+    """The number that a text is, where it has at most 64 bits; otherwise None."""
+    # Python refuses to read thousands of digits.
+    number = int(text) if text.isdecimal() and len(text) < 20 else None
+    return number if number is not None and number < 2**63 else None
+
+
 def _checking(function: Callable[..., Any]) -> Callable[..., Any]:
     parameters = inspect.signature(function).parameters.values()
     order = [parameter.name for parameter in parameters]

@@ -9,6 +9,7 @@ from typing import Any, Literal, LiteralString
 
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import Scope
+from recollect.model.arguments import whole_number
 from recollect.store.collections import Collection
 from recollect.store.database import Database, rows
 from recollect.store.rights import access_params, may_find, may_read_version, met, require_changeable
@@ -19,8 +20,6 @@ _SQL = queries("documents")
 SourceType = Literal["manual", "upload", "web", "api", "directory"]
 
 _PAGE = 1000
-
-_MAX_ID = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,11 +228,12 @@ class DocumentRepository:
             UsageError: Several documents have that source, and none or several of them are met; the message says where
                 each of them is.
         """
-        if isinstance(document, int) or document.isdecimal():
-            ids = self._ever(scope, "by_id", document_id=int(document)) if int(document) <= _MAX_ID else []
+        number = document if isinstance(document, int) else whole_number(document)
+        if number is not None:
+            ids = self._ever(scope, "by_id", document_id=number)
             closed = ids
         else:
-            name = document.replace("\0", "")
+            name = str(document).replace("\0", "")
             ids = self.ids_by_uri(scope, name)
             closed = [] if ids and collection is None else self._ever(scope, "ever_by_uri", uri=name)
         if len(ids) == 1 and collection is None:

@@ -13,6 +13,7 @@ from psycopg.rows import TupleRow
 
 from recollect.errors import ConflictError, NotFoundError, StoreError, UsageError
 from recollect.model import DEFAULT_TENANT_ID, Scope
+from recollect.model.arguments import whole_number
 from recollect.model.tenant import SharedCollection, Tenant, TenantErasure, TenantIdentity, TenantQuota, TenantStatus
 from recollect.store.audit import begin_anew, record
 from recollect.store.database import Connection, Database, rows
@@ -268,7 +269,7 @@ def _quota_params(quota: TenantQuota) -> dict[str, int | None]:
 
 def _key(tenant: int | str) -> dict[str, int | str | None]:
     """A name that is a number is the tenant of that number: no name is one."""
-    number = tenant if isinstance(tenant, int) else int(tenant) if tenant.isdecimal() and tenant.isascii() else None
+    number = tenant if isinstance(tenant, int) else whole_number(tenant) if tenant.isascii() else None
     within = number is not None and abs(number) < 2**31
     return {"tenant_id": number if within else None, "name": tenant if number is None else None}
 

@@ -12,6 +12,7 @@ from psycopg.rows import TupleRow
 
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import Scope
+from recollect.model.arguments import whole_number
 from recollect.store.collections import Collection
 from recollect.store.database import Database, rows
 from recollect.store.rights import access_params, may_find, may_read_version
@@ -19,8 +20,6 @@ from recollect.store.search import Floats, to_sparse
 from recollect.store.sql import queries
 
 _SQL = queries("why_not")
-
-_MAX_ID = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +89,7 @@ class StandingRepository:
             UsageError: Several are meant equally.
         """
         name = str(document).replace("\0", "").strip()
-        number = int(name) if name.isdecimal() and int(name) <= _MAX_ID else None
+        number = whole_number(name)
         params = {
             "tenant_id": scope.tenant_id,
             "collection_id": collection.collection_id,
