@@ -19,6 +19,7 @@ from recollect import (
     RecollectError,
     SessionRAG,
     TemporalRAG,
+    TenantQuota,
 )
 from recollect.pipeline.sessions import SessionSearch
 
@@ -72,6 +73,28 @@ def test_a_method_answers_or_refuses(peopled, stored, kind: type, name: str):
             assert stored.rows() == before
 
     call()
+    # The next method finds the tenant as it was.
+    peopled.resume_tenant(1)
+    peopled.set_tenant_quota(1, TenantQuota())
+
+
+def test_a_suspended_tenants_counts_do_not_keep_a_pipeline_from_being_closed(pipeline):
+    pipeline.remember("chat", "My locker is 17.")
+    pipeline.recall("Which locker?")
+    pipeline.suspend_tenant(1)
+    pipeline.close()
+
+
+def test_a_path_that_is_not_there_leaves_no_collection_behind(peopled, stored):
+    before = stored.rows()
+    for path in ("nowhere.md", "a" * 3_000):
+        with pytest.raises(RecollectError):
+            peopled.ingest_paths([path], collection="new")
+        with pytest.raises(RecollectError):
+            peopled.import_file(path, collection="new")
+    with pytest.raises(RecollectError):
+        peopled.ingest_paths(["leave.md"], collection="new", permissions=["nobody"])
+    assert stored.rows() == before
 
 
 @pytest.mark.parametrize("kind", VALUES)

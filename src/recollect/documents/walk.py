@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -57,6 +57,13 @@ class SkippedFile:
     reason: str
 
 
+def require_roots(roots: Iterable[Path]) -> None:
+    """Raise a `NotFoundError` that names the first of the folders and files that does not exist."""
+    for root in roots:
+        if not os.path.lexists(root):
+            raise NotFoundError(f"{_printable(str(root))}: no such file or folder")
+
+
 def walk(
     roots: Sequence[Path], *, max_bytes: int = MAX_BYTES, hidden: bool = False, follow_links: bool = False
 ) -> Iterator[FoundFile | SkippedFile]:
@@ -77,9 +84,7 @@ def walk(
     Raises:
         NotFoundError: A root does not exist; the message names it.
     """
-    for root in roots:
-        if not os.path.lexists(root):
-            raise NotFoundError(f"{_printable(str(root))}: no such file or folder")
+    require_roots(roots)
     return _walk_roots(roots, max_bytes, hidden, follow_links)
 
 

@@ -91,14 +91,23 @@ class BadLine:
     reason: str
 
 
+def require_file(path: Path) -> None:
+    """Raise a `NotFoundError` where there is no such file."""
+    try:
+        found = path.is_file()
+    except OSError:  # a name that no file can have, because it is too long for instance
+        found = False
+    if not found:
+        raise NotFoundError(f"There is no file {str(path)!r}.")
+
+
 def read_records(path: Path) -> Iterator[ImportedDocument | BadLine]:
     """The documents of a JSON Lines file, one at a time; empty lines are passed over.
 
     Raises:
         NotFoundError: There is no such file.
     """
-    if not path.is_file():
-        raise NotFoundError(f"There is no file {str(path)!r}.")
+    require_file(path)
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if line.strip():

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from recollect.errors import StoreError, UsageError
+from recollect.errors import StoreError, TenantSuspendedError, UsageError
 from recollect.forking import renew_in_children
 from recollect.model import Scope
 from recollect.model.arguments import checked
@@ -77,7 +77,7 @@ class QueryPatternTracker:
         for tenant_id, counts in taken.items():
             try:
                 self._repository.note_retrievals(Scope(tenant_id=tenant_id), counts, at=datetime.now(UTC))
-            except StoreError as exc:
+            except (StoreError, TenantSuspendedError) as exc:
                 # A search has its results already: it does not fail because they could not be counted.
                 _LOG.info("counts of retrievals are kept for later: %s", exc)
                 self._put_back(tenant_id, counts)

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from recollect.config import DEFAULT_COLLECTION, RAGConfig
+from recollect.documents.walk import require_roots
 from recollect.errors import NotFoundError
 from recollect.model import Answer, Document, Principal, RetrievalOptions, RetrievedContext, Scope, SearchReply
 from recollect.model.arguments import checked
@@ -182,19 +183,23 @@ class RAGPipeline(Administration, Permitting, Tenancy, Conversations, SemanticMe
             NotFoundError: A path does not exist.
             ProviderError: The embedding model failed.
         """
+        # Before the collection is made: what is refused leaves nothing behind.
+        roots = [Path(path) for path in paths]
+        require_roots(roots)
+        granted = None if permissions is None else read_permissions(permissions).as_tokens()
         scope = self._parts.scope(tenant_id, principal=principal)
         place = self._writable(scope, collection)
         return ingest_paths_into(
             self._parts,
             scope,
             place,
-            paths,
+            roots,
             settings=self.config.ingest,
             sync=sync,
             force=force,
             follow_links=follow_links,
             tags=tags,
-            permissions=None if permissions is None else read_permissions(permissions).as_tokens(),
+            permissions=granted,
             on_progress=on_progress,
         )
 
@@ -225,8 +230,10 @@ class RAGPipeline(Administration, Permitting, Tenancy, Conversations, SemanticMe
         Raises:
             NotFoundError: There is no such file.
         """
+        from recollect.ingest.records import require_file
         from recollect.ingest.transfer import Importer
 
+        require_file(Path(path))
         scope = self._parts.scope(tenant_id, principal=principal)
         place = self._writable(scope, collection)
         preparer = self._parts.preparer(scope, place)
