@@ -78,6 +78,7 @@ _BY_EXTENSION: dict[str, Format] = {
     "eml": Format("mail", "message/rfc822", "an e-mail"),
     **dict.fromkeys(_CODE_EXTENSIONS.split(), CODE),
 }
+_SHORT_BYTES = 64 << 10
 _PLAIN = frozenset({"markdown", "text", "code", "rst", "org"})
 _BY_NAME = dict.fromkeys(_TEXT_NAMES.split(), TEXT) | dict.fromkeys(_CODE_NAMES.split(), CODE)
 _BY_MIME = {known.mime_type: known for known in reversed(_BY_EXTENSION.values()) if known is not CODE}
@@ -143,12 +144,14 @@ def detect(data: bytes, *, name: str, mime_type: str | None = None) -> Format:
 
 
 def is_plain(data: bytes, *, name: str, mime_type: str | None = None) -> bool:
-    """Whether a file is text that is read as it stands, in time and memory that follow from its size.
+    """Whether a file is a short text that is read as it stands: then nothing in it can make that long.
+
+    What the most contrived headings take is in proportion to the size, but 30 s a megabyte.
 
     Raises:
         UnreadableError: As `detect`, as far as the first bytes tell.
     """
-    if data.startswith((b"PK\x03\x04", _OLE)):
+    if len(data) > _SHORT_BYTES or data.startswith((b"PK\x03\x04", _OLE)):
         return False  # what is packed inside is not looked at here
     return detect(data, name=name, mime_type=mime_type).kind in _PLAIN
 

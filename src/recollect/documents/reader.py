@@ -65,7 +65,7 @@ def read_file(
 ) -> Document:
     """Reads a file as a document.
 
-    Safe to call from many threads. All but plain text, Markdown and the like is parsed in another process, which is
+    Safe to call from many threads. All but short text, Markdown and the like is parsed in another process, which is
     killed when the file costs too much (`recollect.documents.workers`); a small Markdown file takes about 0.3 ms.
 
     Args:

@@ -1,8 +1,8 @@
 """Files are parsed in processes that may be killed: one that hangs, explodes or crashes costs that file and no more.
 
 A file is a stranger's program for its parser. PDF, office files, books, web pages, mail and tables go to a worker
-(`recollect.documents._worker`) over pipes; plain text, Markdown and the like stay in the process, where reading them
-takes time and memory in proportion to their size.
+(`recollect.documents._worker`) over pipes, and so does text of more than 64 KB. Shorter text, Markdown and the like
+stay in the process: there is nothing to explode in them.
 
 Workers are started when they are first needed and kept. They are started by ``exec``, so that they are safe beside
 threads, and import the parsers only, which takes a tenth of a second. No reply is ever unpickled.

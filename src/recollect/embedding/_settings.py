@@ -90,7 +90,7 @@ def _read(path: Path) -> Mapping[str, object]:
         parsed = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as exc:
+    except (OSError, ValueError, RecursionError) as exc:
         raise ModelUnavailableError(f"{path} cannot be read ({exc}).", provider="local") from exc
     if isinstance(parsed, list):
         return {"modules": parsed}

@@ -79,7 +79,7 @@ class BertConfig:
                 first_position=first,
                 positions=int(raw["max_position_embeddings"]) - first,
             )
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as exc:
+        except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as exc:
             raise _refused(path, f"cannot be read as a BERT configuration ({type(exc).__name__}: {exc})") from exc
         if model_type != "bert" and model_type not in _ROBERTA:
             raise _refused(path, f"describes a {model_type!r} model; supported are bert, {', '.join(sorted(_ROBERTA))}")

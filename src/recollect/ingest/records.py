@@ -109,9 +109,14 @@ def read_records(path: Path) -> Iterator[ImportedDocument | BadLine]:
     """
     require_file(path)
     with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
+        number = 0
+        while line := file.readline(_MAX_LINE_CHARACTERS + 1):
+            number += 1
             if line.strip():
                 yield _read_line(line, number)
+            # The rest of one that is too long is passed over, never held.
+            while len(line) > _MAX_LINE_CHARACTERS and not line.endswith(b"\n"):
+                line = file.readline(_MAX_LINE_CHARACTERS + 1)
 
 
 def _read_line(line: bytes, number: int) -> ImportedDocument | BadLine:

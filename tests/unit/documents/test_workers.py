@@ -78,6 +78,18 @@ def test_a_file_that_does_not_end_is_ended():
         pool.close()
 
 
+def test_a_long_text_is_a_file_like_any_other(shared):
+    line = b"# " + b"`a" * 490 + b"\n"
+    pool = ParserWorkers(ParseLimits(seconds=0.5), at_once=1)
+    try:
+        with pytest.raises(ParseError, match=r"took longer than 0\.5 s"):
+            read_bytes(line * 4_000, name="headings.md", workers=pool)
+    finally:
+        pool.close()
+    with pytest.raises(ParseError, match=r"MiB of memory to parse"):
+        read_bytes(b"\n" * 4_000_000 + b"x", name="lines.rst", workers=shared)
+
+
 def test_a_part_that_a_book_names_again_and_again_is_read_once():
     text = "every word once " * 200
     once = read_bytes(made_bombs.book(1, text), name="book.epub").content

@@ -80,13 +80,14 @@ def load_synonyms(path: Path | str) -> SynonymRules:
     """
     file = Path(path)
     try:
-        content = file.read_bytes()
+        with file.open("rb") as opened:
+            content = opened.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError as exc:
         raise NotFoundError(f"There is no synonym file {str(file)!r}.") from exc
     except OSError as exc:
         raise UsageError(f"The synonym file {str(file)!r} cannot be read: {exc.strerror}.") from exc
     if len(content) > MAX_FILE_BYTES:
-        raise UsageError(f"{file}: a synonym file holds at most {MAX_FILE_BYTES:,} bytes, not {len(content):,}.")
+        raise UsageError(f"{file}: a synonym file holds at most {MAX_FILE_BYTES:,} bytes, and this one more.")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
