@@ -70,6 +70,12 @@ def _translated(exc: psycopg.Error) -> RecollectError:
             return StoreUnavailableError(
                 "The database's disk is full. What was acknowledged is safe; free some space and run the command again."
             )
+        # PostgreSQL files the operating system's refusal under the same code as its own.
+        case psycopg.errors.InsufficientPrivilege() if "Permission denied" in _message(exc):
+            return StoreUnavailableError(
+                f"The database server may not open a file of its own ({_message(exc)}). Give all of its data directory "
+                "to the user that it runs as: chown -R."
+            )
         case psycopg.errors.InsufficientPrivilege() | psycopg.errors.ReadOnlySqlTransaction():
             return StoreError(f"The database refused the operation: {_message(exc)}. Grant it, or use another role.")
         case psycopg.Error(sqlstate="RT001"):

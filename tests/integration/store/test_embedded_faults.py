@@ -20,6 +20,7 @@ from recollect.store import _server_account, _server_files
 from recollect.store._folder import Folder
 from recollect.store._server_binaries import installation
 from recollect.store._server_files import exclusive
+from recollect.store.database import translated_errors
 from recollect.store.embedded import EmbeddedServer
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act for other users or to mount")
@@ -86,6 +87,22 @@ def test_a_wrong_owner_below_the_cluster_is_named(data_dir, name):
     text = refusal(data_dir)
     assert f"pg/{name}'" in text
     assert "chown -R" in text
+
+
+@AS_ROOT
+def test_a_wrong_owner_that_shows_later_is_explained(data_dir):
+    with EmbeddedServer(data_dir) as dsn:
+        with psycopg.connect(dsn, autocommit=True) as session:
+            session.execute("CREATE TABLE kept AS SELECT 1 AS number")
+            session.execute("CHECKPOINT")
+        file = data_dir / "pg" / str(value(dsn, "SELECT pg_relation_filepath('kept')"))
+        os.chown(file, 0, 0)
+        file.chmod(0o600)
+        with (
+            pytest.raises(StoreUnavailableError, match=r"may not open a file of its own .*chown -R"),
+            translated_errors(),
+        ):
+            value(dsn, "SELECT number FROM kept")
 
 
 def test_what_the_server_complains_of_is_passed_on(data_dir):

@@ -18,6 +18,7 @@ from recollect.store import _server_files
 from recollect.store._folder import Folder, Owner
 from recollect.store._server_control import ServerControl
 from recollect.store._server_files import exclusive
+from recollect.store.backup import backup
 from recollect.store.embedded import EmbeddedServer
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root works in folders of other accounts")
@@ -206,6 +207,28 @@ def test_the_short_name_lies_where_nobody_else_can_rename_it(data_dir, tmp_path,
         with EmbeddedServer(renamed) as dsn:
             assert str(runtime) not in dsn
     assert list(runtime.iterdir()) == []
+
+
+def test_a_backup_into_somebodys_folder_follows_no_link(dsn, tmp_path, precious):
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    os.chown(folder, *SOMEBODY)
+    ended = threading.Event()
+
+    def replace_drafts() -> None:
+        while not ended.is_set():
+            for draft in folder.glob(".*.part"):
+                plant(draft, precious)
+
+    planter = threading.Thread(target=replace_drafts)
+    planter.start()
+    try:
+        backup(dsn, folder / "store.backup", overwrite=True)
+    except RecollectError:
+        pass
+    finally:
+        ended.set()
+        planter.join()
 
 
 def test_a_new_cluster_takes_its_settings_from_no_link(tmp_path, precious, monkeypatch):
