@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import psycopg
+
 
 def test_a_tenant_from_its_making_to_its_end(recollect, office: Path, tmp_path: Path):
     recollect("ingest", office)
@@ -82,3 +84,20 @@ def test_every_command_works_for_the_tenant_that_is_named(recollect, office: Pat
     assert "no tenant 'nobody'" in recollect("query", "annual leave", "--tenant", "nobody", status=1).err
     recollect("tenants", "suspend", "acme")
     assert "is suspended" in recollect("query", "annual leave", "--tenant", "acme", status=1).err
+
+
+def test_db_attack_says_what_is_open(recollect, recollect_embedded, dsn: str):
+    recollect_embedded("tenants", "create", "acme")
+    held = recollect_embedded("db", "attack", "--json").json
+    assert held["clean"] and {one["outcome"] for one in held["attacks"]} <= {"held", "not tried"}
+    assert "0 went through" in recollect_embedded("db", "attack").out
+    recollect("tenants", "create", "acme")
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE POLICY more ON recollect.documents USING (true)")
+    told = recollect("db", "attack", status=1).out
+    assert "✗ open: catalogue: policy more on documents" in told
+    assert "✗ open: table documents: store for another tenant" in told
+    # It looks, and mends nothing.
+    assert recollect("db", "attack", "--json", status=1).json["clean"] is False
+    assert "policy more on documents" in recollect("db", "check", status=1).out
+    assert recollect("db", "attack").out.endswith("0 went through.\n")

@@ -89,6 +89,33 @@ def _show_isolation(session: Session, isolation: Isolation) -> None:
         )
 
 
+def _attack(session: Session) -> int:
+    """Try to break the store's isolation of tenants, and roll everything back. Exit status 1 if something is open.
+
+    Works as the program's own role: reads and writes across tenants in every table, functions that run as the owner,
+    changes of roles, policies and audit, objects that would shadow others, access lists passed by. Nothing is left.
+    """
+    from recollect.store.attacks import attack
+    from recollect.store.dsn import application_dsn
+
+    storage = session.config.storage
+    own = storage.application_dsn.get_secret_value() if storage.application_dsn else None
+    with _server(session) as dsn:
+        attacks = attack(dsn, application_dsn=application_dsn(dsn) if storage.dsn is None else own)
+    through = [one for one in attacks if one.outcome == "open"]
+    if session.json:
+        told = [{"name": one.name, "outcome": one.outcome, "detail": one.detail} for one in attacks]
+        session.emit({"clean": not through, "attacks": told})
+        return 1 if through else 0
+    for one in attacks:
+        if one.outcome != "held":
+            sign = "✗ open" if one.outcome == "open" else "- not tried"
+            session.out.print(plain(f"{sign}: {one.name}: {one.detail}"), soft_wrap=True)
+    held = sum(one.outcome == "held" for one in attacks)
+    session.out.print(f"{held:,} of {len(attacks):,} attacks held, {len(through):,} went through.")
+    return 1 if through else 0
+
+
 def _verify(
     session: Session,
     *,
@@ -253,6 +280,7 @@ def _restore(
 command(app, "migrate")(_migrate)
 command(app, "check")(_check)
 command(app, "verify")(_verify)
+command(app, "attack")(_attack)
 command(app, "scrub")(_scrub)
 command(app, "backup")(_backup)
 command(app, "restore")(_restore)
