@@ -89,6 +89,7 @@ def test_an_empty_collection_names_those_that_are_not(two):
         ["ask", "How much leave?"],
         ["documents", "list"],
         ["query", "leave", "--context"],
+        ["context", "leave"],
     ):
         told = two(*command)
         assert "The collection 'default' is empty" in told.out + told.err, command

@@ -45,6 +45,8 @@ REFUSED = {
     *((name, "--mode=lexical", "--rerank-candidates") for name in ("query", "ask")),
     *((name, "--fusion=weighted", "--rrf-k") for name in ("query", "ask")),
     *((name, "--session", "--collection") for name in ("query", "ask", "ingest")),
+    *(("context", "--strategy=documents", other) for other in ("--focus", "--session", "--user")),
+    ("context", "--strategy=episodic", "--focus"),
     *(("ingest", "--session", other) for other in ("--sync", "--grant", "--chunking", "--chunk-size")),
 }
 #: Alone they mean nothing, and say so.

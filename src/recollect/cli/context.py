@@ -9,7 +9,10 @@ import typer
 
 from recollect.cli._options import CollectionOption, command
 from recollect.cli._passages import where_as_json
+from recollect.cli._searching import empty_collection
 from recollect.cli._session import Session, argument_text
+from recollect.cli.query import with_warnings
+from recollect.errors import UsageError
 
 if TYPE_CHECKING:
     from recollect.context import ContextAssembly, HybridPassage
@@ -34,6 +37,10 @@ class Focus(StrEnum):
     BALANCED = "balanced"
     RAG = "rag"
     MEMORY = "memory"
+
+
+# What a strategy would pass over: it asks no conversations, or weighs nothing against anything.
+_WITHOUT_EFFECT = {Strategy.DOCUMENTS: ("--focus", "--session", "--user"), Strategy.EPISODIC: ("--focus",)}
 
 
 def register(app: typer.Typer) -> None:
@@ -80,6 +87,10 @@ def _context(
         Focus.RAG: RetrievalWeights.rag_focused(),
         Focus.MEMORY: RetrievalWeights.memory_focused(),
     }
+    given = {"--focus": focus, "--session": conversation, "--user": user}
+    idle = [name for name, value in given.items() if value is not None and name in _WITHOUT_EFFECT.get(strategy, ())]
+    if idle:
+        raise UsageError(f"{idle[0]} has no effect on --strategy {strategy}: leave one of both out.")
     question = argument_text(text)
     moment = None if as_of is None else read_time(as_of, name="--as-of")
     with session.pipeline() as rag:
@@ -93,10 +104,13 @@ def _context(
             None if conversation is None else argument_text(conversation),
             as_of=moment,
         )
+        empty = None if found.passages else empty_collection(session, rag)
     if session.json:
-        session.emit(_as_json(question, found, explain=explain))
+        session.emit(with_warnings(_as_json(question, found, explain=explain), [empty] if empty else []))
     else:
         _show(session, found, explain=explain)
+        if empty:
+            session.note(empty)
     return 0
 
 
