@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -87,10 +88,7 @@ def _context(
         Focus.RAG: RetrievalWeights.rag_focused(),
         Focus.MEMORY: RetrievalWeights.memory_focused(),
     }
-    given = {"--focus": focus, "--session": conversation, "--user": user}
-    idle = [name for name, value in given.items() if value is not None and name in _WITHOUT_EFFECT.get(strategy, ())]
-    if idle:
-        raise UsageError(f"{idle[0]} has no effect on --strategy {strategy}: leave one of both out.")
+    _require_effect(strategy, {"--focus": focus, "--session": conversation, "--user": user})
     question = argument_text(text)
     moment = None if as_of is None else read_time(as_of, name="--as-of")
     with session.pipeline() as rag:
@@ -112,6 +110,12 @@ def _context(
         if empty:
             session.note(empty)
     return 0
+
+
+def _require_effect(strategy: Strategy, given: Mapping[str, str | None]) -> None:
+    for name in _WITHOUT_EFFECT.get(strategy, ()):
+        if given[name] is not None:
+            raise UsageError(f"{name} has no effect on --strategy {strategy}: leave one of both out.")
 
 
 def _as_json(query: str, found: ContextAssembly, *, explain: bool) -> dict[str, Any]:
