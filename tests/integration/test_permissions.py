@@ -175,13 +175,15 @@ def test_equal_rights_share_cached_replies_and_different_ones_never(rag: RAGPipe
     assert len(rag.search("annual leave", principal=eve).results) == 1
 
 
-def test_todays_grants_decide_who_reads_the_past(rag: RAGPipeline):
+def test_the_grants_of_then_and_of_today_decide_who_reads_the_past(rag: RAGPipeline):
     before = rag.get_document(SECRET).known_from
     rag.ingest(Document(content="Salaries are annual and public now.", source=SECRET))
     assert sources(rag, BOB) == [OPEN]
     assert {one.source for one in rag.retrieve("annual", as_of=before, principal=BOB)} == {OPEN}
     rag.grant("user:bob", documents=SECRET)
-    past = rag.retrieve("annual salaries", as_of=before, principal=BOB)
+    # What was written before he was granted it stays closed to him, and open to whom it was granted.
+    assert {one.source for one in rag.retrieve("annual salaries", as_of=before, principal=BOB)} == {OPEN}
+    past = rag.retrieve("annual salaries", as_of=before, principal=ANN)
     assert any("secrets" in one.content for one in past)
     rag.delete_documents([SECRET])
     rag.revoke("user:bob", documents=SECRET)
