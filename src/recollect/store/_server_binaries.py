@@ -10,7 +10,7 @@ import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,24 +76,6 @@ def installation() -> Path:
         )
         raise StoreUnavailableError(msg)
     return folder
-
-
-def program(name: str) -> str:
-    """The absolute path of a program such as ``pg_dump``.
-
-    Raises:
-        StoreUnavailableError: As :func:`installation`.
-    """
-    return str(installation() / "bin" / name)
-
-
-def client_environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """The environment for a client program: libpq's ``PG…`` variables hold for it as they do for psycopg.
-
-    Args:
-        extra: Variables to add.
-    """
-    return {**os.environ, **extra}
 
 
 def _server_environment() -> dict[str, str]:

@@ -32,7 +32,7 @@ from recollect.errors import (
 )
 from recollect.store import restore as restore_module
 from recollect.store._archive import NewArchive
-from recollect.store._server_binaries import installation, program
+from recollect.store._server_binaries import installation
 from recollect.store.backup import backup
 from recollect.store.migrate import code_schema_version, migrate, replace_schema
 from recollect.store.restore import build_indexes, restore
@@ -276,7 +276,9 @@ def test_nothing_of_a_store_but_its_rows_travels(source, made, database, tmp_pat
 
 def test_an_archive_of_statements_is_refused_with_what_to_do(source, database, tmp_path):
     file = tmp_path / "dumped"
-    subprocess.run([program("pg_dump"), "-Fc", "-n", "recollect", "-f", str(file), "-d", source], check=True)
+    subprocess.run(
+        [installation() / "bin" / "pg_dump", "-Fc", "-n", "recollect", "-f", str(file), "-d", source], check=True
+    )
     with pytest.raises(UsageError, match=r"is a pg_dump archive.*Restore it with the recollect that wrote it"):
         restore(database, file)
     assert value(database, "SELECT to_regnamespace('recollect')") is None
