@@ -29,6 +29,12 @@ def test_a_context_of_both_sides(known):
     assert "nothing found" in known("context", "locker", "--as-of", "2024-01-01", "--user", "ada").err
 
 
+def test_documents_of_little_relevance_are_left_out(known):
+    asked = ("context", "Which locker is mine?", "--strategy", "documents")
+    assert "lockers.md" in known(*asked).out
+    assert "lockers.md" not in known(*asked, "--min-relevance", "1").out
+
+
 def test_feedback_is_given_shown_and_forgotten(known, tmp_path: Path):
     given = known("feedback", "helpful", "memory:chat", "fact:1", "--session", "chat")
     assert "memory 2 helpful" in given.out

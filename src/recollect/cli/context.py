@@ -73,6 +73,9 @@ def _context(
             help="Documents and memory 50/50, 70/30 (rag), or 40/60 (memory); by default as the strategy has it."
         ),
     ] = None,
+    min_relevance: Annotated[
+        float | None, typer.Option(help="Of documents' passages: drop those of a lower relevance, 0 to 1; 0: none.")
+    ] = None,
     token_budget: Annotated[int, typer.Option(help="Tokens of the context at most.")] = _BUDGET,
     as_of: Annotated[
         str | None, typer.Option(metavar="TIME", help="What was known at this time (without a zone: UTC).")

@@ -81,6 +81,7 @@ class ContextAssembler:
         language: ISO 639-1, of documents and conversations.
         on_shown: Told which episodes a context shows, which then count as retrieved; None: every candidate does.
         adapt: Says what feedback makes of the weights in a session, where both sides are searched; None: they stay.
+        min_relevance: Of documents' passages, 0 to 1; None: as configured.
     """
 
     def __init__(
@@ -98,7 +99,9 @@ class ContextAssembler:
         language: str = "en",
         on_shown: Callable[[Sequence[int]], None] | None = None,
         adapt: Adapt | None = None,
+        min_relevance: float | None = None,
     ) -> None:
+        self._min_relevance = min_relevance
         self._documents = documents
         self._memory = memory
         self._weights = weights
@@ -168,4 +171,5 @@ class ContextAssembler:
             language=self._language,
             on_shown=self._on_shown,
             adapt=self._adapt,
+            min_relevance=self._min_relevance,
         )

@@ -109,6 +109,7 @@ class HybridRetriever:
         language: ISO 639-1, of the words that both are reranked by.
         on_shown: Told which episodes a context shows, which then count as retrieved; None: every candidate does.
         adapt: Says what feedback makes of the weights in a session; None: they stay.
+        min_relevance: Of documents' passages, 0 to 1; None: as configured.
 
     Example:
         >>> from recollect import RAGPipeline
@@ -132,7 +133,9 @@ class HybridRetriever:
         language: str = "en",
         on_shown: Callable[[Sequence[int]], None] | None = None,
         adapt: Adapt | None = None,
+        min_relevance: float | None = None,
     ) -> None:
+        self._min_relevance = min_relevance
         self._documents = documents
         self._memory = memory
         self._weights = weights or RetrievalWeights.memory_focused()
@@ -216,7 +219,7 @@ class HybridRetriever:
     def _retrieved(self, query: str, limit: int, as_of: datetime | None) -> list[RetrievedContext]:
         if self._documents is None:
             return []
-        options = RetrievalOptions(top_k=limit, mode=self._mode, outline=True)
+        options = RetrievalOptions(top_k=limit, mode=self._mode, min_relevance=self._min_relevance, outline=True)
         return self._documents.retrieve(
             query,
             options,

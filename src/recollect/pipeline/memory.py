@@ -325,8 +325,12 @@ class Conversations:
         tenant_id: int | None = None,
         principal: Principal | None = None,
         count_tokens: Callable[[str], int] | None = None,
+        min_relevance: float | None = None,
     ) -> ContextAssembler:
-        """Assembles contexts of documents, of memory, or of both; the arguments are `hybrid_retriever`'s."""
+        """Assembles contexts of documents, of memory, or of both; the arguments are `hybrid_retriever`'s.
+
+        ``min_relevance`` is that of documents' passages; None: as configured.
+        """
         from recollect.context import ContextAssembler
 
         return ContextAssembler(
@@ -342,6 +346,7 @@ class Conversations:
             language=self.config.language,
             on_shown=partial(self._note_shown, tenant_id),
             adapt=self._adapt(tenant_id, principal, user),
+            min_relevance=min_relevance,
         )
 
     def _note_shown(self, tenant_id: int | None, episode_ids: Sequence[int]) -> None:
