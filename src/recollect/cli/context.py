@@ -16,7 +16,7 @@ from recollect.cli.query import with_warnings
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
-    from recollect.context import ContextAssembly, HybridPassage
+    from recollect.context import ContextAssembly, HybridPassage, RetrievalWeights
 
 _BUDGET = 2_000
 
@@ -83,20 +83,16 @@ def _context(
     explain: Annotated[bool, typer.Option("--explain", help="Say what each side weighs, and why.")] = False,
 ) -> int:
     """Print a context of documents, conversations and facts for a prompt, within a budget of tokens."""
-    from recollect.context import RetrievalWeights
     from recollect.model.time import read_time
 
-    weights = {
-        Focus.BALANCED: RetrievalWeights.balanced(),
-        Focus.RAG: RetrievalWeights.rag_focused(),
-        Focus.MEMORY: RetrievalWeights.memory_focused(),
-    }
     _require_effect(strategy, {"--focus": focus, "--session": conversation, "--user": user})
     question = argument_text(text)
     moment = None if as_of is None else read_time(as_of, name="--as-of")
     with session.pipeline() as rag:
         assembler = rag.context_assembler(
-            weights=weights[focus] if focus else None, user=None if user is None else argument_text(user)
+            weights=_weights(focus),
+            user=None if user is None else argument_text(user),
+            min_relevance=min_relevance,
         )
         found = assembler.assemble(
             question,
@@ -119,6 +115,17 @@ def _require_effect(strategy: Strategy, given: Mapping[str, str | None]) -> None
     for name in _WITHOUT_EFFECT.get(strategy, ()):
         if given[name] is not None:
             raise UsageError(f"{name} has no effect on --strategy {strategy}: leave one of both out.")
+
+
+def _weights(focus: Focus | None) -> RetrievalWeights | None:
+    from recollect.context import RetrievalWeights
+
+    made = {
+        Focus.BALANCED: RetrievalWeights.balanced,
+        Focus.RAG: RetrievalWeights.rag_focused,
+        Focus.MEMORY: RetrievalWeights.memory_focused,
+    }
+    return None if focus is None else made[focus]()
 
 
 def _as_json(query: str, found: ContextAssembly, *, explain: bool) -> dict[str, Any]:
