@@ -194,6 +194,10 @@ def _run() -> int:
         return _explain_usage(exc)
     except (KeyboardInterrupt, typer.Abort):
         status = _STATUS_INTERRUPTED
+    except OSError as exc:
+        # A path that was typed: too long, a folder where a file is wanted, not to be read or written.
+        named = "" if exc.filename is None else f"{str(exc.filename)[:200]!r}: "
+        return _fail(exc, f"{named}{exc.strerror or exc}", 1)
     except Exception as exc:  # noqa: BLE001 - the outermost edge: a defect must still end in a message and a status
         message = f"unexpected {type(exc).__name__}: {exc}. This is a defect of recollect; --verbose shows where."
         return _fail(exc, message, 1)

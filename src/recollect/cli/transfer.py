@@ -83,6 +83,8 @@ def writing(file: Path, *, overwrite: bool) -> Iterator[IO[str]]:
     if file == STANDARD_OUTPUT:
         yield sys.stdout
         return
+    if file.is_dir():
+        raise UsageError(f"{str(file)!r} is a folder; name the file to write.")
     if file.exists() and not overwrite:
         raise ConflictError(f"{str(file)!r} exists already. Choose another name, or replace it with --overwrite.")
     if not file.parent.is_dir():
