@@ -366,7 +366,7 @@ BAD = [
     ({"tags": "abc"}, "tags"),
     ({"department": "d" * 3000}, "department"),
     ({"content": " \n "}, "no text"),
-    ({"content": b"bytes"}, "string"),
+    ({"content": b"bytes"}, "must be text"),
 ]
 
 

@@ -178,9 +178,9 @@ def test_what_cannot_be_remembered_is_refused_before_anything_is_stored(
 
 @pytest.mark.parametrize("session", ["", " ", "\0", "s" * 201])
 def test_names_of_sessions_are_checked(pipeline: RAGPipeline, session: str):
-    with pytest.raises(UsageError, match="session id"):
+    with pytest.raises(UsageError, match="session"):
         pipeline.remember(session, "hello")
-    with pytest.raises(UsageError, match="user id"):
+    with pytest.raises(UsageError, match="user"):
         pipeline.remember("s", "hello", user=session)
 
 

@@ -188,14 +188,15 @@ def _require_same(place: Collection, chunking: ChunkingOptions) -> None:
 
 
 def as_json(report: IngestReport) -> dict[str, Any]:
-    """The report as ``--json`` prints it."""
+    """The report as ``--json`` prints it; files that are too large are listed where there are any."""
     counts = ("added", "updated", "unchanged", "removed", "failed", "skipped")
+    too_large = [{"path": one.path, "reason": one.error} for one in report.too_large]
     return {
         "documents": {name: getattr(report, name) for name in counts},
         "chunks": report.chunks,
         "seconds": round(report.seconds, 3),
         "errors": [{"path": error.path, "error": error.error} for error in report.errors],
-        "too_large": [{"path": one.path, "reason": one.error} for one in report.too_large],
+        **({"too_large": too_large} if too_large else {}),
     }
 
 

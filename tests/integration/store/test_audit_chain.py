@@ -17,7 +17,7 @@ from recollect.errors import StoreError
 from recollect.model import Scope
 from recollect.model.audit import AuditChain, AuditEntry
 from recollect.store.audit import follow, record, record_all
-from recollect.store.database import APPLICATION_ROLE
+from recollect.store.dsn import APPLICATION_ROLE
 from recollect.store.sql import migrations
 from recollect.store.store import Store
 
