@@ -145,6 +145,7 @@ def document_json(record: DocumentRecord) -> dict[str, Any]:
         "document_id": record.document_id,
         "source": record.source,
         "title": record.title,
+        "department": record.department,
         "version": record.version,
         "chunks": record.chunk_count,
         "known_from": moment_json(record.known_from),

@@ -19,6 +19,7 @@ def notes_as_json(notes: Sequence[PassageNote]) -> list[dict[str, Any]]:
             "at": note.at.isoformat() if note.at else None,
             "document_id": note.document_id,
             "source": note.source,
+            "department": note.department,
         }
         for note in notes
     ]

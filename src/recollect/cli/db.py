@@ -59,7 +59,8 @@ def _check(session: Session) -> int:
     elif findings:
         for finding in findings:
             session.out.print(f"✗ {finding.problem}: {finding.count:,}")
-        session.note("The store is inconsistent. Mend it: recollect db verify --repair")
+        remedies = dict.fromkeys(finding.remedy for finding in findings)
+        session.note("\n".join(["The store is inconsistent.", *remedies]))
     else:
         session.out.print("The store is sound.")
     if not session.json:

@@ -173,6 +173,7 @@ def _document_json(one: DocumentPermissions) -> dict[str, Any]:
         "document_id": one.document_id,
         "source": one.source,
         "collection": one.collection,
+        "department": one.department,
         "grants": list(one.permissions.grants),
         "denials": list(one.permissions.denials),
         "inherited": one.inherited,

@@ -172,9 +172,11 @@ def _restore(
     with session.pipeline() as rag:
         principal = actor.actor()
         (known,) = session.document_ids(rag, [document], principal)
+        department = rag.document_history(known, principal=principal).department
         written = rag.restore_document(known, version, actor=whoever(), principal=principal)
     if session.json:
-        session.emit({"document_id": written.document_id, "version": written.version, "status": written.status})
+        told = {"document_id": written.document_id, "department": department}
+        session.emit({**told, "version": written.version, "status": written.status})
     elif written.status == "unchanged":
         session.out.print(f"Version {version} is the current one already.")
     else:
@@ -196,9 +198,11 @@ def _ttl(
         principal = actor.actor()
         (known,) = session.document_ids(rag, [document], principal)
         rag.set_document_ttl(known, lifetime, principal=principal)
-        expires_at = rag.document_history(known, principal=principal).versions[-1].expires_at
+        history = rag.document_history(known, principal=principal)
+        expires_at = history.versions[-1].expires_at
     if session.json:
-        session.emit({"document": argument_text(document), "expires_at": _iso(expires_at)})
+        told = {"document": argument_text(document), "department": history.department}
+        session.emit({**told, "expires_at": _iso(expires_at)})
     else:
         session.out.print(f"It expires {moment_text(expires_at)} UTC." if expires_at else "It never expires.")
     return 0

@@ -145,7 +145,10 @@ class _Engine:
             tenant_id=asked.tenant_id,
             as_of=asked.as_of,
         )
-        return [Found(hit.source, hit.content, place(hit.source, hit.section, hit.page).plain) for hit in reply.results]
+        return [
+            Found(hit.source, hit.content, place(hit.source, hit.section, hit.page).plain, department=hit.department)
+            for hit in reply.results
+        ]
 
     def refuses(self, asked: CaseSearch) -> bool:
         options = replace(options_of(asked, self._options), top_k=self._rag.config.answer.passages)

@@ -40,6 +40,7 @@ class Leak:
         place: Whether a search returned it or an answer showed it.
         source: The document's.
         document_id: The document's.
+        department: The document's.
     """
 
     persona: str
@@ -47,6 +48,7 @@ class Leak:
     place: Literal["search", "answer"]
     source: str
     document_id: int | None
+    department: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,7 @@ class PersonaCase:
         met: How many of them were found.
         missing: Those that were not.
         found: Sources of the passages, best first.
+        departments: Of the passages, in the same order.
         withheld: How many of the passages that the owner of the store finds he may not read.
         leaks: What he was shown and may not read.
     """
@@ -68,6 +71,7 @@ class PersonaCase:
     met: int
     missing: tuple[Evidence, ...]
     found: tuple[str, ...]
+    departments: tuple[str | None, ...]
     withheld: int
     leaks: tuple[Leak, ...]
 
@@ -85,6 +89,7 @@ class PersonaCase:
             "recall": self.recall,
             "missing": [str(evidence) for evidence in self.missing],
             "found": list(self.found),
+            "departments": list(self.departments),
             "withheld": self.withheld,
             "leaks": len(self.leaks),
         }
@@ -175,6 +180,7 @@ class AsEachResult:
                     "place": leak.place,
                     "source": leak.source,
                     "document_id": leak.document_id,
+                    "department": leak.department,
                 }
                 for leak in self.leaks
             ],
@@ -254,6 +260,7 @@ class _Judge:
             met=len(readable) - len(missing),
             missing=missing,
             found=tuple(passage.source for passage in found),
+            departments=tuple(passage.department for passage in found),
             withheld=sum(not self._may_read(passage.document_id) for passage in owners),
             leaks=(*self._leaks(case, "search", found), *self._leaks(case, "answer", shown)),
         )
@@ -266,6 +273,7 @@ class _Judge:
                 place=place,
                 source=source,
                 document_id=document_id,
+                department=self._department(document_id),
             )
             for passage in shown
             for source, document_id in ((passage.source, passage.document_id), *passage.mentions)
@@ -275,8 +283,14 @@ class _Judge:
         return tuple(dict.fromkeys(leaked))
 
     def _may_read(self, document_id: int | None) -> bool:
-        document = None if document_id is None else self.rights.find(document_id)
-        return may_read(self.principal, document, self.rights)
+        return may_read(self.principal, self._document(document_id), self.rights)
+
+    def _department(self, document_id: int | None) -> str | None:
+        document = self._document(document_id)
+        return None if document is None else document.department
+
+    def _document(self, document_id: int | None) -> DocumentRights | None:
+        return None if document_id is None else self.rights.find(document_id)
 
     def _may_read_any(self, wanted: Evidence) -> bool:
         return any(

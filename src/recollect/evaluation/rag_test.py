@@ -26,6 +26,7 @@ class Found:
         place: For people: source, section, page.
         document_id: Its document.
         mentions: Other documents that are named beside it, by source and id: a newer one, for instance.
+        department: Its document's.
     """
 
     source: str
@@ -33,6 +34,7 @@ class Found:
     place: str = ""
     document_id: int | None = None
     mentions: tuple[tuple[str, int], ...] = ()
+    department: str | None = None
 
 
 #: Finds the passages that a case asks for, best first.
@@ -104,6 +106,7 @@ class CaseResult:
             "missing": [str(evidence) for evidence in self.missing],
             "forbidden": [str(evidence) for evidence in self.forbidden],
             "found": [passage.source for passage in self.found],
+            "departments": [passage.department for passage in self.found],
         }
 
 

@@ -18,12 +18,14 @@ class DocumentRights:
     Attributes:
         document_id: It.
         source: Where it comes from.
+        department: Of its newest version.
         permissions: Its own, or the default of its collection.
     """
 
     document_id: int
     source: str
     permissions: Permissions
+    department: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -157,6 +157,7 @@ class PassageNote:
         at: When the version ended, or the date of the newer document; None where that has none.
         document_id: The newer document.
         source: Its path.
+        department: Its department.
     """
 
     kind: Literal["superseded", "deleted", "expired", "newer_document"]
@@ -164,6 +165,7 @@ class PassageNote:
     at: datetime | None = None
     document_id: int | None = None
     source: str | None = None
+    department: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from recollect.store.status import Finding
     from recollect.store.verification.report import VerifyReport
 
+# What `check` advises where `verify` has nothing to mend.
+_PUT_BACK = "What was put back needs nothing more, but somebody had changed it."
+_DIFFERENT = "Have an administrator undo what was changed in the schema: it is not recollect's to change back."
+_BROKEN = (
+    "A broken audit cannot be mended, only compared with an earlier export or backup: recollect audit verify names "
+    "the entry."
+)
+
 
 class Administration:
     """The part of `RAGPipeline` that looks after collections and documents.
@@ -232,9 +240,12 @@ class Administration:
         broken = [chain for chain in self._parts.store.audit.verify_all(scope) if chain.broken]
         return [
             *self._parts.store.status.check(scope),
-            *(Finding(f"{one} (put back when the store was opened)", 1) for one in self._parts.store.put_back),
-            *(Finding(one, 1) for one in read_differences(self._parts.store.database)),
-            *(Finding(f"audit of tenant {chain.tenant_id} broken: {chain.broken}", 1) for chain in broken),
+            *(
+                Finding(f"{one} (put back when the store was opened)", 1, _PUT_BACK)
+                for one in self._parts.store.put_back
+            ),
+            *(Finding(one, 1, _DIFFERENT) for one in read_differences(self._parts.store.database)),
+            *(Finding(f"audit of tenant {chain.tenant_id} broken: {chain.broken}", 1, _BROKEN) for chain in broken),
         ]
 
     def verify(

@@ -117,7 +117,13 @@ class _Engine:
                 raise
             return []  # the collection does not exist for him
         return [
-            Found(one.source, one.content, document_id=one.document_id, mentions=_mentioned(one))
+            Found(
+                one.source,
+                one.content,
+                document_id=one.document_id,
+                mentions=_mentioned(one),
+                department=one.department,
+            )
             for one in reply.results
         ]
 
@@ -171,7 +177,9 @@ class _Engine:
 
 
 def _rights(told: DocumentPermissions) -> DocumentRights:
-    return DocumentRights(document_id=told.document_id, source=told.source, permissions=told.permissions)
+    return DocumentRights(
+        document_id=told.document_id, source=told.source, department=told.department, permissions=told.permissions
+    )
 
 
 def _mentioned(passage: RetrievedContext) -> tuple[tuple[str, int], ...]:

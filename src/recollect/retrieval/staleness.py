@@ -14,8 +14,6 @@ from recollect.model import PassageNote, RetrievedContext, Scope
 from recollect.retrieval.editions import covers_the_same, edition_of, is_older
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from recollect.store.collections import Collection
     from recollect.store.staleness import Sibling, StalenessRepository, VersionEnd
 
@@ -103,7 +101,7 @@ def _newest_sibling(passage: RetrievedContext, siblings: Sequence[Sibling]) -> P
     if newest is None:
         return None
     covered = covers_the_same(passage.content, newest.text)
-    return _newer_document(newest.document_id, newest.source, newest.event_time, covered=covered)
+    return _newer_document(newest, covered=covered)
 
 
 def _newer_result(passage: RetrievedContext, results: Sequence[RetrievedContext]) -> PassageNote | None:
@@ -122,17 +120,18 @@ def _newer_result(passage: RetrievedContext, results: Sequence[RetrievedContext]
             newest = other
     if newest is None:
         return None
-    return _newer_document(newest.document_id, newest.source, newest.event_time, covered=True)
+    return _newer_document(newest, covered=True)
 
 
-def _newer_document(document_id: int, source: str, event_time: datetime | None, *, covered: bool) -> PassageNote:
-    label = event_time.date().isoformat() if event_time is not None else edition_of(source).label
+def _newer_document(newer: Sibling | RetrievedContext, *, covered: bool) -> PassageNote:
+    label = newer.event_time.date().isoformat() if newer.event_time is not None else edition_of(newer.source).label
     dated = f" dated {label}" if label else ""
     what = f"a newer document{dated} covers this" if covered else f"there is a newer edition of this document{dated}"
     return PassageNote(
         kind="newer_document",
-        text=f"{what}: {source}",
-        at=event_time,
-        document_id=document_id,
-        source=source,
+        text=f"{what}: {newer.source}",
+        at=newer.event_time,
+        document_id=newer.document_id,
+        source=newer.source,
+        department=newer.department,
     )

@@ -48,12 +48,14 @@ class DocumentPermissions:
     Attributes:
         source: Its URI.
         collection: By name.
+        department: Of its newest version.
         inherited: Whether they are the collection's default, and change with it.
     """
 
     document_id: int
     source: str
     collection: str
+    department: str | None
     permissions: Permissions
     inherited: bool
 
@@ -174,10 +176,11 @@ class AccessRepository:
                 document_id=document_id,
                 source=source,
                 collection=collection,
+                department=department,
                 permissions=_permissions(grants, denials),
                 inherited=access_id == 0,
             )
-            for document_id, source, collection, access_id, grants, denials in found
+            for document_id, source, collection, department, access_id, grants, denials in found
         ]
 
     def documents_of_source(self, scope: Scope, collection: Collection, name: str) -> list[int]:

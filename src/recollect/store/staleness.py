@@ -40,12 +40,14 @@ class Sibling:
         source: Its path.
         event_time: Of its version.
         text: Of its chunk that is nearest to the passage it was looked up for.
+        department: Of its version.
     """
 
     document_id: int
     source: str
     event_time: datetime | None
     text: str
+    department: str | None
 
 
 class StalenessRepository:

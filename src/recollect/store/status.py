@@ -35,10 +35,16 @@ class StoreStatus:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that contradicts itself, and how many rows do."""
+    """Something that contradicts itself.
+
+    Attributes:
+        count: How many rows do.
+        remedy: What to do about it.
+    """
 
     problem: str
     count: int
+    remedy: str = "Mend it: recollect db verify --repair"
 
 
 class StatusRepository:

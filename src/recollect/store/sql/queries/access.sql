@@ -97,7 +97,10 @@ FROM collections c JOIN access_lists a USING (tenant_id, collection_id)
 WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s AND a.access_id = 0
 
 -- of_documents: who may read given documents, by their id
-SELECT d.document_id, d.uri, c.name, d.access_id, a.grants, a.denials
+SELECT d.document_id, d.uri, c.name,
+       (SELECT v.department FROM document_versions v
+        WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id ORDER BY v.version DESC LIMIT 1),
+       d.access_id, a.grants, a.denials
 FROM documents d
 JOIN collections c USING (tenant_id, collection_id)
 JOIN access_lists a ON a.tenant_id = d.tenant_id AND a.collection_id = d.collection_id AND a.access_id = d.access_id

@@ -8,13 +8,13 @@ WHERE v.tenant_id = %(tenant_id)s AND v.version_id = ANY (%(version_ids)s) AND v
 
 -- siblings: other documents of the same family, and of each the chunk nearest to a given one; of families with more
 -- members than the limit, none
-SELECT r.chunk_id, d.document_id, d.uri, d.event_from, best.text
+SELECT r.chunk_id, d.document_id, d.uri, d.event_from, best.text, d.department
 FROM unnest(%(chunk_ids)s::bigint[], %(document_ids)s::bigint[]) AS r (chunk_id, document_id)
 JOIN documents o ON o.tenant_id = %(tenant_id)s AND o.document_id = r.document_id
 JOIN chunk_vectors x ON x.tenant_id = %(tenant_id)s AND x.chunk_id = r.chunk_id
 CROSS JOIN LATERAL (
     SELECT s.*, count(*) OVER () AS members FROM (
-        SELECT m.document_id, m.uri, v.version_id, v.event_from FROM documents m
+        SELECT m.document_id, m.uri, v.version_id, v.event_from, v.department FROM documents m
         JOIN document_versions v ON v.tenant_id = m.tenant_id AND v.document_id = m.document_id
         WHERE m.tenant_id = %(tenant_id)s AND m.collection_id = o.collection_id AND m.family = o.family
           AND m.document_id <> o.document_id
