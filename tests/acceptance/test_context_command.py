@@ -26,6 +26,9 @@ def test_a_context_of_both_sides(known):
         ("memory", "memory:chat", 1)
     ]
     assert found["token_count"] <= 2_000
+    both = known("context", "Which locker is mine?", "--user", "ada", "--json").json["passages"]
+    relevance = {one["kind"]: one["relevance"] for one in both}
+    assert relevance["memory"] is None and 0 < relevance["document"] <= 1
     assert "nothing found" in known("context", "locker", "--as-of", "2024-01-01", "--user", "ada").err
 
 

@@ -260,6 +260,7 @@ def test_a_context_for_a_prompt_is_the_text_alone(recollect, office):
     content = recollect("documents", "show", shown["document_id"], "--json").json["content"]
     assert content[shown["start_offset"] : shown["end_offset"]] in told["context"]
     assert (shown["number"], shown["source"], shown["shortened"]) == (1, "hr/leave.md", False)
+    assert 0 < shown["relevance"] <= 1
 
 
 def test_a_contexts_limits_hold(recollect, office):

@@ -101,6 +101,7 @@ def test_how_the_evidence_changed(recollect, changed):
     diff = recollect("diff", "How many days of annual leave?", "--from", changed, "--json").json
     (pair,) = [one for one in diff["changed"] if one["after"]["source"] == "hr/leave.md"]
     assert "30 days" in pair["before"]["content"] and "33 days" in pair["after"]["content"]
+    assert all(0 < pair[side]["relevance"] <= 1 for side in ("before", "after"))
     shown = recollect("diff", "How many days of annual leave?", "--from", changed).out
     assert "- Every employee has 30 days" in shown and "+ Every employee has 33 days" in shown
 

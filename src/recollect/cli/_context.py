@@ -83,7 +83,7 @@ def context_as_json(question: str, context: AssembledContext, *, collection: str
 
 def _block(block: ContextBlock) -> dict[str, Any]:
     passage = block.passage
-    values = {"chunk_id": passage.chunk_id, **where_as_json(passage)}
+    values = {"chunk_id": passage.chunk_id, "relevance": passage.relevance, **where_as_json(passage)}
     date = passage.event_time.isoformat() if passage.event_time else None
     shown = {"number": block.number, **values, "event_time": date, "shortened": block.shortened}
     return {**shown, "notes": notes_as_json(passage.notes)} if passage.notes else shown

@@ -159,6 +159,8 @@ def _passage(number: int, one: HybridPassage) -> dict[str, Any]:
         **where_as_json(one.passage),
         "source": one.source,
         "score": one.score,
+        # Of documents: the measure was fitted to their passages, and not to turns with those before them.
+        "relevance": one.passage.relevance,
         "content": one.content,
         "metadata": dict(one.passage.metadata),
     }

@@ -69,7 +69,7 @@ def _as_json(diff: EvidenceDiff) -> dict[str, Any]:
 
 
 def _passage(passage: RetrievedContext) -> dict[str, Any]:
-    names = ("rank", "score", "content", "chunk_id", "version_id")
+    names = ("rank", "score", "relevance", "content", "chunk_id", "version_id")
     return {**{name: getattr(passage, name) for name in names}, **where_as_json(passage)}
 
 
