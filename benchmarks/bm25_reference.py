@@ -11,12 +11,12 @@ way, so two rankings agree where the scores at each rank do. Run from the reposi
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from harness import store_folder
 
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.chunking.registry import make_chunker
@@ -86,7 +86,7 @@ def main() -> None:
     analyzer = Analyzer("en")
     options = RetrievalOptions(mode="lexical", top_k=arguments.depth)
     differing: list[str] = []
-    with tempfile.TemporaryDirectory() as folder:
+    with store_folder() as folder:
         # The fake embedder: vectors play no part here, and 1,400 documents are stored in seconds.
         config = RAGConfig.model_validate({"storage": {"data_dir": folder}, "embedding": {"provider": "hashing"}})
         chunker = make_chunker(config.chunking.strategy, **config.chunking.parameters)

@@ -25,7 +25,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
@@ -34,7 +33,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import synthetic
-from harness import Clock, machine, say, table
+from harness import Clock, machine, say, store_folder, table
 
 COMMAND = [sys.executable, "-m", "recollect.cli.main"]
 TARGETS = ("process", "process and PostgreSQL", "PostgreSQL")
@@ -78,7 +77,7 @@ def main() -> None:
     arguments = parser.parse_args()
     generator = random.Random(arguments.seed)
     rounds: list[Round] = []
-    with tempfile.TemporaryDirectory() as work:
+    with store_folder() as work:
         durations = {}
         for embedder, count in (("hashing", arguments.files), ("local", arguments.real_files)):
             make_files(Path(work) / embedder, count, generator)

@@ -21,13 +21,12 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import synthetic
-from harness import Clock, Memory, machine, say, size_on_disk, table
+from harness import Clock, Memory, machine, say, size_on_disk, store_folder, table
 
 COMMAND = [sys.executable, "-m", "recollect.cli.main"]
 HANDBOOK = Path("examples/handbook")
@@ -43,7 +42,7 @@ def main() -> None:
     parser.add_argument("--large-real-mb", type=int, default=5, help="one text file with the real model")
     arguments = parser.parse_args()
     print(machine(), "\n")
-    with tempfile.TemporaryDirectory() as work:
+    with store_folder() as work:
         steps = {"install": install, "demo": demo, "cold-query": cold_query, "memory": memory}
         print(steps[arguments.step](arguments, Path(work)))
 

@@ -7,9 +7,11 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -36,6 +38,14 @@ def offline() -> dict[str, str]:
         "ANONYMIZED_TELEMETRY": "False",
         "TOKENIZERS_PARALLELISM": "true",
     }
+
+
+@contextmanager
+def store_folder() -> Iterator[str]:
+    """A temporary folder for a store; as root the server runs under another account, which must reach it."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o711)
+        yield folder
 
 
 def contestant(python: str, script: str, *arguments: str) -> dict:

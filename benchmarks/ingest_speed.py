@@ -29,7 +29,19 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness import CRANFIELD, MODEL, Clock, contestant, machine, model_cache, offline, say, server_version, table
+from harness import (
+    CRANFIELD,
+    MODEL,
+    Clock,
+    contestant,
+    machine,
+    model_cache,
+    offline,
+    say,
+    server_version,
+    store_folder,
+    table,
+)
 from harness import versions as installed
 
 CONTESTANTS = (
@@ -94,7 +106,7 @@ def records(folder: Path) -> Iterator[tuple[str, str, str]]:
 
 def run(arguments: argparse.Namespace) -> dict:
     kind = "folder" if arguments.contestant.endswith("folder") else "stream"
-    with tempfile.TemporaryDirectory() as store:
+    with store_folder() as store:
         if arguments.contestant.startswith("LlamaIndex"):
             return run_peer(arguments.folder, Path(store), whole=arguments.contestant.endswith("documents"))
         if arguments.contestant.startswith("embedding"):

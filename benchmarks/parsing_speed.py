@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness import CRANFIELD, machine, say, table
+from harness import CRANFIELD, machine, say, store_folder, table
 
 OFFICE = CRANFIELD.parent / "files"
 # Forty seconds of one library call would hide everything else.
@@ -79,7 +79,7 @@ def ingest(folder: Path) -> dict[str, float]:
     from recollect import RAGConfig, RAGPipeline
     from recollect.embedding.hashing import HashingEmbedder
 
-    with tempfile.TemporaryDirectory() as store:
+    with store_folder() as store:
         Path(store).chmod(0o711)
         config = RAGConfig.load(storage={"data_dir": Path(store) / "data"}, embedding={"provider": "hashing"})
         with RAGPipeline(config, embedder=HashingEmbedder()) as rag:

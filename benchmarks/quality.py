@@ -13,10 +13,9 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-from harness import CHUNKING, CRANFIELD, machine, say, table
+from harness import CHUNKING, CRANFIELD, machine, say, store_folder, table
 
 ASKED = {"nDCG@10": "≥ 0.56", "R@100": "≥ 0.80", "recall": "≥ 0.90"}
 
@@ -40,7 +39,7 @@ def main() -> None:
 
 
 def evaluate(kind: str, folder: Path) -> dict:
-    with tempfile.TemporaryDirectory() as store:
+    with store_folder() as store:
         # A configuration file in the working directory is none of the defaults.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")}
         command = [sys.executable, "-m", "recollect.cli.main", "eval", kind, str(folder.resolve())]

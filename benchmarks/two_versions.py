@@ -23,11 +23,10 @@ import json
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-from harness import CRANFIELD, SHARED, Clock, contestant, machine, offline, say, table
+from harness import CRANFIELD, SHARED, Clock, contestant, machine, offline, say, store_folder, table
 
 SCIFACT = SHARED / "scifact"
 BLOCK = 50
@@ -98,7 +97,7 @@ def compare_ingests(arguments: argparse.Namespace) -> list[list[str]]:
     seen: dict[str, list[float]] = {"before": [], "after": []}
     for number in range(arguments.rounds + 1):
         for name, python in versions(arguments, number):
-            with tempfile.TemporaryDirectory() as store:
+            with store_folder() as store:
                 options = ("--worker", "ingest", "--work", str(arguments.work), "--store", store)
                 seconds = contestant(python, __file__, *options)["seconds"]
             say(f"round {number}, {name}: {seconds:.2f} s")
