@@ -217,7 +217,7 @@ def test_why_not_says_what_kept_a_document_out(recollect, office):
     told = recollect("why-not", "annual leave", "pay.txt", "--department", "it", "-k", "1", "--json").json
     assert list(told) == WHY_NOT_KEYS
     assert (told["query"], told["collection"], told["found"], told["rank"]) == ("annual leave", "default", False, None)
-    assert list(told["document"]) == ["document_id", "title", "source"]
+    assert list(told["document"]) == ["document_id", "title", "source", "department"]
     assert told["document"]["source"] == "hr/pay.txt"
     for stage in told["stages"]:
         assert list(stage)[:3] == ["stage", "passed", "detail"]
@@ -243,7 +243,7 @@ def test_explain_tells_people_what_was_done(recollect, office):
     assert "consensus" in told
     assert " ms" in told
     nothing = recollect("query", "annual leave", "--explain", "--department", "none").out
-    assert "Nothing found" in nothing and "keeps 0 documents, removes 4" in nothing
+    assert "No document has the department 'none'" in nothing and "keeps 0 documents, removes 4" in nothing
     assert "keeps" not in recollect("query", "annual leave", "--department", "hr").out
 
 
@@ -271,6 +271,8 @@ def test_a_contexts_limits_hold(recollect, office):
     few = recollect("query", "leave salaries errors", "--context", "--token-budget", "25", "--json").json
     assert 0 < few["token_count"] <= 25
     none = recollect("query", "leave", "--context", "--department", "nobody")
-    assert (none.out, none.err.strip()) == ("", "0 passages, 0 tokens")
+    assert none.out == ""
+    unknown = "No document has the department 'nobody'. There are: hr, it."
+    assert none.err.splitlines() == [unknown, "0 passages, 0 tokens"]
     assert "give --context" in recollect("query", "leave", "--token-budget", "5", status=2).err
     assert "--token-budget" in recollect("query", "leave", "--context", "--token-budget", "0", status=2).err

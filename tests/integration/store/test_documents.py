@@ -81,7 +81,7 @@ def test_names_resolve_to_one_document_or_say_why_not(shelf: Shelf):
     assert documents.resolve(shelf.scope, "a.txt") == documents.resolve(shelf.scope, str(first)) == first
     other = Shelf(shelf.store, name="other")
     second = other.add("a.txt", "two").document_id
-    with pytest.raises(UsageError, match=f"{first}, {second}"):
+    with pytest.raises(UsageError, match=f"{second} in the collection 'other', {first} in the collection 'shelf'"):
         documents.resolve(shelf.scope, "a.txt")
     other.store.writer.close(shelf.scope, [second])
     assert documents.resolve(shelf.scope, "a.txt") == first

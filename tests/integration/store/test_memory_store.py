@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from recollect.errors import ConflictError, NotFoundError
+from recollect.errors import NotFoundError, UsageError
 from recollect.model import Scope
 from recollect.model.memory import Turn
 from recollect.store.memory import PreparedTurn
@@ -41,8 +41,8 @@ def test_turns_stand_in_the_order_in_which_they_were_appended(store: Store):
     session = store.memory.ensure_session(SCOPE, "s", embedding_model=MODEL)
     assert store.memory.append(SCOPE, session, [prepared("a"), prepared("b")], after=0) == [1, 2]
     assert store.memory.append(SCOPE, session, [prepared("c")], after=2) == [3]
-    assert [episode.content for episode in store.memory.turns(SCOPE, "s")] == ["a", "b", "c"]
-    assert [episode.position for episode in store.memory.turns(SCOPE, "s", after=1)] == [2, 3]
+    assert [episode.content for episode in store.memory.turns(SCOPE, session)] == ["a", "b", "c"]
+    assert [episode.position for episode in store.memory.turns(SCOPE, session, after=1)] == [2, 3]
     tail = store.memory.tail(SCOPE, session, limit=2)
     assert (tail.position, [turn.content for turn in tail.turns]) == (3, ["b", "c"])
     record = store.memory.get_session(SCOPE, "s")
@@ -53,18 +53,20 @@ def test_what_was_prepared_for_another_end_is_not_stored(store: Store):
     session = store.memory.ensure_session(SCOPE, "s", embedding_model=MODEL)
     assert store.memory.append(SCOPE, session, [prepared("a")], after=0) == [1]
     assert store.memory.append(SCOPE, session, [prepared("late")], after=0) is None
-    assert [episode.content for episode in store.memory.turns(SCOPE, "s")] == ["a"]
+    assert [episode.content for episode in store.memory.turns(SCOPE, session)] == ["a"]
     assert store.recalls.document_frequencies(SCOPE, [1], session_ids=None) == {1: 1}
 
 
 def test_a_session_keeps_its_user(store: Store):
     store.memory.ensure_session(SCOPE, "s", embedding_model=MODEL, user="ada")
     assert store.memory.ensure_session(SCOPE, "s", embedding_model=MODEL).user == "ada"
-    with pytest.raises(ConflictError, match="ada"):
-        store.memory.ensure_session(SCOPE, "s", embedding_model=MODEL, user="bob")
-    store.memory.ensure_session(SCOPE, "free", embedding_model=MODEL)
-    with pytest.raises(ConflictError, match="nobody"):
-        store.memory.ensure_session(SCOPE, "free", embedding_model=MODEL, user="bob")
+    bobs = store.memory.ensure_session(SCOPE, "s", embedding_model=MODEL, user="bob")
+    assert bobs.user == "bob"
+    with pytest.raises(UsageError, match="user"):
+        store.memory.ensure_session(SCOPE, "s", embedding_model=MODEL)
+    free = store.memory.ensure_session(SCOPE, "free", embedding_model=MODEL)
+    assert free.user is None
+    assert store.memory.ensure_session(SCOPE, "free", embedding_model=MODEL, user="bob").session_id != free.session_id
 
 
 def test_sessions_are_made_once_whoever_makes_them_at_the_same_time(store: Store):
@@ -89,13 +91,13 @@ def test_deleting_a_session_leaves_nothing_of_it(store: Store):
     other = store.memory.ensure_session(SCOPE, "other", embedding_model=MODEL)
     store.memory.append(SCOPE, session, [prepared("a", 1, 2), prepared("b", 2)], after=0)
     store.memory.append(SCOPE, other, [prepared("c", 2)], after=0)
-    ids = [episode.episode_id for episode in store.memory.turns(SCOPE, "s")]
+    ids = [episode.episode_id for episode in store.memory.turns(SCOPE, session)]
     store.memory.note_retrievals(SCOPE, dict.fromkeys(ids, 3), at=session.created_at)
-    assert store.memory.delete_session(SCOPE, "s", actor="somebody") == 2
+    assert store.memory.delete_session(SCOPE, session, actor="somebody") == 2
     tables = ("sessions", "episodes", "episode_vectors", "episode_lexical", "session_terms", "episode_retrievals")
     assert [counted(store, table) for table in tables] == [1, 1, 1, 1, 1, 0]
     with pytest.raises(NotFoundError):
-        store.memory.delete_session(SCOPE, "s", actor="somebody")
+        store.memory.delete_session(SCOPE, session, actor="somebody")
     with pytest.raises(NotFoundError, match="deleted"):
         store.memory.append(SCOPE, session, [prepared("d")], after=2)
     # A session of the same name is another one: what was prepared for the old one is not put into it.
@@ -113,7 +115,7 @@ def test_frequencies_are_of_the_searched_sessions_alone(store: Store):
     assert adas.average_length == 2.0
     assert store.recalls.document_frequencies(SCOPE, [1, 2, 3, 4], session_ids=adas.session_ids) == {1: 1, 2: 2, 3: 1}
     assert store.recalls.document_frequencies(SCOPE, [2], session_ids=None) == {2: 3}
-    both = store.recalls.searched(SCOPE, names=["c"], user="ada")
+    both = store.recalls.searched(SCOPE, named=[session.session_id], user="ada")
     assert both.turns == 3
     assert store.recalls.searched(SCOPE, user="nobody").session_ids == ()
     assert store.recalls.searched(SCOPE).session_ids is None
@@ -122,23 +124,25 @@ def test_frequencies_are_of_the_searched_sessions_alone(store: Store):
 def test_both_arms_keep_to_the_searched_sessions_and_to_the_tenant(store: Store):
     with store.database.autocommit() as connection:
         connection.execute("INSERT INTO tenants (tenant_id, name) VALUES (2, 'other')")
+    made = []
     for scope, name in ((SCOPE, "mine"), (SCOPE, "second"), (Scope(tenant_id=2), "mine")):
         session = store.memory.ensure_session(scope, name, embedding_model=MODEL)
+        made.append(session)
         store.memory.append(scope, session, [prepared(f"{name} of {scope.tenant_id}", 7)], after=0)
     vector = np.eye(8, dtype=np.float32)[0]
-    for scope, names, expected in (
-        (SCOPE, ["mine"], 1),
+    for scope, named, expected in (
+        (SCOPE, [made[0].session_id], 1),
         (SCOPE, [], 2),
         (Scope(tenant_id=2), [], 1),
         (Scope(tenant_id=3), [], 0),
     ):
-        window = Window(session_ids=store.recalls.searched(scope, names=names).session_ids)
+        window = Window(session_ids=store.recalls.searched(scope, named=named).session_ids)
         places: dict[int, tuple[int, int]] = {}
         dense = store.recalls.dense(scope, window, vector, places=places)
         words = store.recalls.lexical(scope, window, {7: 1.0}, candidates=[7], places=places)
         assert len(dense) == len(words.episode_ids) == len(places) == expected
-        assert len(store.memory.list_sessions(scope)) == (expected if not names else 2)
-    foreign = [episode.episode_id for episode in store.memory.turns(Scope(tenant_id=2), "mine")]
+        assert len(store.memory.list_sessions(scope)) == (expected if not named else 2)
+    foreign = [episode.episode_id for episode in store.memory.turns(Scope(tenant_id=2), made[2])]
     assert store.recalls.surroundings(SCOPE, foreign, before=1, after=1) == {}
     assert store.recalls.similarities(SCOPE, vector, foreign, places={}) == []
     assert store.recalls.words(SCOPE, foreign, places={}).episode_ids == []
@@ -147,7 +151,7 @@ def test_both_arms_keep_to_the_searched_sessions_and_to_the_tenant(store: Store)
 def test_retrievals_add_up_and_pass_over_what_is_gone(store: Store):
     session = store.memory.ensure_session(SCOPE, "s", embedding_model=MODEL)
     store.memory.append(SCOPE, session, [prepared("a"), prepared("b")], after=0)
-    first, second = (episode.episode_id for episode in store.memory.turns(SCOPE, "s"))
+    first, second = (episode.episode_id for episode in store.memory.turns(SCOPE, session))
     store.memory.note_retrievals(SCOPE, {first: 2, second: 1, 999_999: 5}, at=session.created_at)
     store.memory.note_retrievals(SCOPE, {first: 2}, at=session.created_at)
     found = store.memory.frequently_retrieved(SCOPE, min_retrievals=2)
