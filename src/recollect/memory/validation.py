@@ -145,7 +145,7 @@ def checked_options(options: RecallOptions) -> RecallOptions:
     """
     if type(options.top_k) is not int or not 1 <= options.top_k <= MAX_TOP_K:
         raise UsageError(f"top_k must be a whole number from 1 to {MAX_TOP_K:,}, not {options.top_k!r}.")
-    if options.mode not in {"hybrid", "dense", "lexical"}:
+    if options.mode not in ("hybrid", "dense", "lexical"):
         raise UsageError(f"mode must be hybrid, dense or lexical, not {options.mode!r}.")
     for name in ("before", "after"):
         value = getattr(options, name)
