@@ -195,9 +195,7 @@ def rescore(
 def covered(weights: Mapping[int, float], *, counts: Ints, lexemes: Ints) -> Floats:
     """The weights of those of a query's terms that each candidate holds, added up; arguments as in `rescore`."""
     owners, places, _, by_lexeme = _matches(weights, counts, lexemes, np.ones(len(lexemes), dtype=np.float32))
-    held = np.zeros(len(counts))
-    np.add.at(held, owners, by_lexeme[places])
-    return held
+    return np.bincount(owners, weights=by_lexeme[places], minlength=len(counts)).astype(np.float64, copy=False)
 
 
 def _matches(
