@@ -38,6 +38,8 @@ def signalled(recollect: Recollect, module: str, number: signal.Signals) -> subp
             encoding="utf-8",
             env={name: text for name, text in recollect.environment.items() if name != "RECOLLECT_DSN"},
             check=False,
+            # Tests that nohup started ignore it, which a command inherits and respects.
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
         )
         assert not (folder / "data" / "pg").exists()
     return done

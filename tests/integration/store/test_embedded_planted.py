@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -218,7 +219,9 @@ def test_a_backup_into_somebodys_folder_follows_no_link(dsn, tmp_path, precious)
     def replace_drafts() -> None:
         while not ended.is_set():
             for draft in folder.glob(".*.part"):
-                plant(draft, precious)
+                # The program may have renamed or removed it, or the link in its place, at any moment.
+                with suppress(FileNotFoundError):
+                    plant(draft, precious)
 
     planter = threading.Thread(target=replace_drafts)
     planter.start()

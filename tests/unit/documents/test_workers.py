@@ -115,6 +115,8 @@ def test_a_parser_that_is_killed_is_replaced_and_its_file_named(pool):
     read_bytes(TABLE, name="t.csv", workers=pool)
     before = processes(pool)
     supervisor, parser = before
+    # The reply is out before its parser has said that it waits again; killed in between, it takes its supervisor along.
+    wait_for(lambda: parser.status() == psutil.STATUS_SLEEPING)
     parser.kill()
     # Killed while it waited: nobody's file.
     assert read_bytes(TABLE, name="t.csv", workers=pool).content
