@@ -15,7 +15,7 @@
     ├── ParseError            a file that cannot be read (path, reason)
     ├── StoreError            the database
     │   ├── StoreUnavailableError   it cannot be started or reached
-    │   ├── SchemaVersionError      it was written by a newer recollect
+    │   ├── SchemaVersionError      it was written by a newer recollect, or before the first release
     │   ├── StoreCorruptError       it is inconsistent
     │   └── IsolationError          it has several tenants, and the database does not keep them apart
     └── ProviderError         an embedding or language model
@@ -109,7 +109,7 @@ class StoreUnavailableError(StoreError):
 
 
 class SchemaVersionError(StoreError):
-    """The store's schema is newer than this version of recollect knows."""
+    """The store's schema is newer than this version of recollect knows, or from before the first release."""
 
 
 class StoreCorruptError(StoreError):

@@ -129,10 +129,10 @@ def test_migrations_are_numbered_without_gaps():
 
 
 def test_migrations_are_frozen():
-    """A migration that someone has applied must never change: write a new one in its place.
+    """A migration that someone has applied must never change: write a new one in its place, and add its sum.
 
-    Until the first release the sums may be renewed: ``sha256sum *.sql`` in the folder of the migrations, into the file
-    ``frozen.txt`` beside this one.
+    Until the first release the baseline may change and its sum be renewed: ``sha256sum *.sql`` in the folder of the
+    migrations, into the file ``frozen.txt`` beside this one.
     """
     folder = PACKAGE / "store/sql/migrations"
     frozen = dict(

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions, TemporalRAG, Turn
@@ -526,51 +525,3 @@ def test_another_tenants_lists_grant_nothing(rag: RAGPipeline):
     assert {one.source for one in rag.retrieve("annual", tenant_id=2, principal=BOB)} == {"two"}
     with pytest.raises(NotFoundError):
         rag.grant("user:bob", documents=SECRET, tenant_id=2)
-
-
-def test_an_old_store_keeps_what_its_documents_allowed(server_dsn: str, tmp_path: Path, monkeypatch):
-    from psycopg.conninfo import make_conninfo
-
-    from recollect.store import migrate as migration
-    from recollect.store import sql as statements
-
-    whole = statements.migrations()
-    with psycopg.connect(server_dsn, autocommit=True) as connection:
-        connection.execute("DROP DATABASE IF EXISTS before_permissions")
-        connection.execute("CREATE DATABASE before_permissions")
-    dsn = make_conninfo(server_dsn, dbname="before_permissions")
-    old = [one for one in whole if one[0] < 9]
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("CREATE EXTENSION vector")
-        connection.execute("CREATE SCHEMA recollect")
-        connection.execute("SET search_path = recollect, public")
-        for _, _, text in old:
-            connection.execute(text)
-        connection.execute(
-            "INSERT INTO collections (tenant_id, collection_id, name, embedding_model, embedding_dimension) "
-            "VALUES (1, 1, 'default', 'm', 3);"
-            "INSERT INTO sources (tenant_id, source_id, collection_id, name, type) VALUES (1, 1, 1, 's', 'manual');"
-            "INSERT INTO documents (tenant_id, document_id, collection_id, source_id, uri) "
-            "SELECT 1, n, 1, 1, 'd' || n FROM generate_series(1, 4) n;"
-            "INSERT INTO document_versions (tenant_id, version_id, document_id, collection_id, version, uri, title, "
-            "mime_type, chunk_count, content_hash, fingerprint, known_from, known_to, permissions) VALUES "
-            "(1, 1, 1, 1, 1, 'd1', 't', 'text/plain', 1, '', '', '2024-01-01', 'infinity', '{*}'),"
-            "(1, 2, 2, 1, 1, 'd2', 't', 'text/plain', 1, '', '', '2024-01-01', 'infinity', '{user:b,user:a}'),"
-            "(1, 3, 3, 1, 1, 'd3', 't', 'text/plain', 1, '', '', '2024-01-01', '2024-02-01', '{*}'),"
-            "(1, 4, 3, 1, 2, 'd3', 't', 'text/plain', 1, '', '', '2024-02-01', 'infinity', '{user:a,user:b}'),"
-            "(1, 5, 4, 1, 1, 'd4', 't', 'text/plain', 1, '', '', '2024-01-01', 'infinity', '{}');"
-            "INSERT INTO chunks (tenant_id, chunk_id, version_id, position, start_offset, end_offset, token_count, "
-            "content_hash, text) SELECT 1, n, n, 0, 0, 1, 1, '', 'x' FROM generate_series(1, 5) n;"
-            "INSERT INTO chunk_vectors (tenant_id, chunk_id, collection_id, version_id, known_from, embedding) "
-            "SELECT 1, n, 1, n, '2024-01-01', '[1,0,0]' FROM generate_series(1, 5) n;"
-        )
-        connection.execute({number: text for number, _, text in whole}[9])
-        own = dict(connection.execute("SELECT document_id, access_id FROM documents").fetchall())
-        assert own[1] == 0 and own[2] == own[3] != 0 and own[4] not in {0, own[2]}
-        rows = connection.execute("SELECT chunk_id, access_id FROM chunk_vectors ORDER BY 1").fetchall()
-        assert [access_id for _, access_id in rows] == [0, own[2], own[2], own[2], own[4]]
-        grants = dict(connection.execute("SELECT access_id, grants FROM access_lists").fetchall())
-        assert grants == {0: ["*"], own[2]: ["user:a", "user:b"], own[4]: []}
-    assert migration is not None
-    with psycopg.connect(server_dsn, autocommit=True) as connection:
-        connection.execute("DROP DATABASE before_permissions WITH (FORCE)")

@@ -1,8 +1,9 @@
 """Whether the schema is what the migrations and routines make: names prove nothing, what stands behind them does.
 
 ``sql/catalogue.txt`` holds what they make, line by line: policies with their expressions, grants, owners, the bodies
-and marks of functions, triggers, columns, constraints. It comes with the code, because whoever changes a store's
-catalogue can change whatever the store says of it too.
+and marks of functions, triggers; columns, constraints, indexes, sequences, how tables are stored. It comes with the
+code, because whoever changes a store's catalogue can change whatever the store says of it too. And it is what every
+migration must lead to, in a store that is new and in one that is in use.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import LiteralString
+from typing import Any, LiteralString
 
 from recollect.store import sql
 from recollect.store.database import Connection
@@ -21,7 +22,7 @@ _SQL = sql.queries("catalogue")
 #: A query for the digest that `sound_digests` knows; it wants a search path of ``pg_catalog, public``.
 DIGEST: LiteralString = _SQL["digest"].replace("GUARDS", _SQL["guards"])
 
-_STRUCTURE = ("column ", "constraint ")
+_STRUCTURE = ("column ", "constraint ", "index ", "sequence ", "storage ")
 
 
 @cache
@@ -38,7 +39,7 @@ def differences(connection: Connection, *, structure: bool = True) -> list[str]:
 
     Args:
         connection: Of anybody who may read the catalogue, which is everybody.
-        structure: Whether columns and constraints are compared too.
+        structure: Whether columns, constraints and indexes are compared too.
     """
     with connection.transaction():
         connection.execute("SET LOCAL search_path = pg_catalog, public")
@@ -46,8 +47,20 @@ def differences(connection: Connection, *, structure: bool = True) -> list[str]:
         if structure:
             found |= {row[0] for row in connection.execute(_SQL["structure"].replace("%%", "%"))}
     has_role = any(line.startswith(f"role {APPLICATION_ROLE}:") for line in found)
-    lines = _expected(has_role=has_role)
-    return _in_words(set(lines if structure else _guards(lines)), found)
+    lines = set(_expected(has_role=has_role))
+    if not structure:
+        return _in_words(set(_guards(lines)), found)
+    indexes = {line.partition(":")[0] for line in lines if line.startswith("index ")}
+    # Large collections have indexes of their own, and an administrator may add some.
+    found = {line for line in found if not line.startswith("index ") or line.partition(":")[0] in indexes}
+    return _in_words(lines, found)
+
+
+def unknown_routines(connection: Connection) -> list[Any]:
+    """The functions of the schema that no routine makes, with the types of their arguments."""
+    known = [line.removeprefix("function ").partition(": ")[0] for line in sql.catalogue() if line[:9] == "function "]
+    connection.execute("SET LOCAL search_path = pg_catalog, public")
+    return [row[0] for row in connection.execute(_SQL["unknown_routines"], {"known": known})]
 
 
 def serious(told: Iterable[str]) -> list[str]:
@@ -56,14 +69,14 @@ def serious(told: Iterable[str]) -> list[str]:
     What an administrator granted to another role, or lets everybody do in the schema ``public``, is for the
     administrator to decide; columns and constraints do not keep tenants apart.
     """
-    return [one for one in told if not one.startswith(("column ", "constraint ", "(")) and "may create" not in one]
+    return [one for one in told if not one.startswith((*_STRUCTURE, "(")) and "may create" not in one]
 
 
 def _expected(*, has_role: bool) -> list[str]:
     return [line for line in sql.catalogue() if has_role or APPLICATION_ROLE not in line]
 
 
-def _guards(lines: Sequence[str]) -> list[str]:
+def _guards(lines: Iterable[str]) -> list[str]:
     return [line for line in lines if not line.startswith(_STRUCTURE)]
 
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from typing import LiteralString
 
 import psycopg
+from psycopg.sql import SQL
 
 from recollect.errors import IsolationError, SchemaVersionError, StoreCorruptError, StoreError
 from recollect.store import sql
-from recollect.store.catalogue import DIGEST, differences, serious, some_of, sound_digests
+from recollect.store.catalogue import DIGEST, differences, serious, some_of, sound_digests, unknown_routines
 from recollect.store.database import Connection, connect, translated_errors
 from recollect.store.dsn import APPLICATION_ROLE
 
@@ -94,7 +95,7 @@ def migrate(dsn: str, *, own_server: bool = False) -> MigrationReport:
         own_server: Whether it is the embedded server: then the role that the program works as may log in there.
 
     Raises:
-        SchemaVersionError: The store was written by a newer recollect.
+        SchemaVersionError: The store was written by a newer recollect, or by one from before the first release.
         StoreCorruptError: A migration that was applied differs from this code's.
         StoreError: The server is too old, or pgvector is missing or too old.
         IsolationError: There are several tenants, and what keeps them apart was changed and cannot be put back.
@@ -201,9 +202,15 @@ def _create_extension(connection: Connection) -> tuple[str]:
 
 
 def applied_schema(connection: Connection) -> tuple[int, str]:
-    """The version of a store's schema, and a digest of the migrations that made it."""
-    done = connection.execute("SELECT version, checksum FROM recollect.schema_migrations ORDER BY version").fetchall()
-    return done[-1][0] if done else 0, _checksum("\n".join(checksum for _, checksum in done))
+    """The version of a store's schema, and a digest of the migrations that made it.
+
+    Raises:
+        SchemaVersionError: The store was written by a newer recollect, or by one from before the first release.
+        StoreCorruptError: A migration that was applied differs from this code's.
+    """
+    done = _applied(connection)
+    _require_compatible(done, sql.migrations())
+    return max(done, default=0), _checksum("\n".join(checksum for _, checksum in done.values()))
 
 
 def schema_digest(version: int) -> str:
@@ -227,9 +234,7 @@ def complete_schema(connection: Connection) -> None:
 def _apply(connection: Connection, *, until: int | None = None) -> MigrationReport:
     _bootstrap(connection)
     known = [one for one in sql.migrations() if until is None or one[0] <= until]
-    done: dict[int, str] = dict(
-        connection.execute("SELECT version, checksum FROM recollect.schema_migrations").fetchall()
-    )
+    done = _applied(connection)
     _require_compatible(done, known)
     applied: list[str] = []
     for version, name, text in known:
@@ -262,15 +267,28 @@ def _bootstrap(connection: Connection) -> None:
         ) from exc
 
 
-def _require_compatible(done: dict[int, str], known: list[tuple[int, str, LiteralString]]) -> None:
-    newest = known[-1][0]
+def _applied(connection: Connection) -> dict[int, tuple[str, str]]:
+    """The name and checksum of every migration that was applied, by version, ascending."""
+    found = connection.execute("SELECT version, name, checksum FROM recollect.schema_migrations ORDER BY version")
+    return {version: (name, checksum) for version, name, checksum in found}
+
+
+def _require_compatible(done: dict[int, tuple[str, str]], known: list[tuple[int, str, LiteralString]]) -> None:
+    first, newest = known[0][1], known[-1][0]
+    if done and 1 in done and done[1][0] != first:
+        raise SchemaVersionError(
+            "This store was made by a recollect from before the first release, whose schema is not upgraded; it was "
+            "left as it is. Either write out what it holds with the recollect that made it (recollect tenants export "
+            "default FOLDER), and import the files of that folder into a new store with this one (recollect import, "
+            "recollect remember --file); or begin with a new --data-dir or database."
+        )
     if done and max(done) > newest:
         raise SchemaVersionError(
             f"This store has schema version {max(done)}, this recollect knows versions up to {newest}: "
             "it was written by a newer recollect. Upgrade recollect to open it."
         )
     for version, name, text in known:
-        if version in done and done[version] != _checksum(text):
+        if version in done and done[version][1] != _checksum(text):
             raise StoreCorruptError(
                 f"Migration {name} was applied with another content than this recollect's. Restore a backup, or use "
                 "the recollect that made this store."
@@ -278,12 +296,18 @@ def _require_compatible(done: dict[int, str], known: list[tuple[int, str, Litera
 
 
 def _replace_routines(connection: Connection) -> None:
+    checksum = _routines_checksum()
     with connection.transaction():
+        row = connection.execute("SELECT checksum FROM recollect.schema_routines").fetchone()
+        # What another version made and this one does not. Where this one's were in force, it is somebody else's.
+        outdated = [] if row is None or row[0] == checksum else unknown_routines(connection)
         connection.execute("SET LOCAL search_path = recollect, public")
         for text in sql.routines():
             connection.execute(text)
+        for routine in outdated:
+            connection.execute(SQL("DROP ROUTINE {}").format(SQL(routine)))
         connection.execute(
             "INSERT INTO schema_routines (checksum) VALUES (%s) "
             "ON CONFLICT (only_row) DO UPDATE SET checksum = excluded.checksum",
-            (_routines_checksum(),),
+            (checksum,),
         )

@@ -59,7 +59,7 @@ def restore(dsn: str, file: Path, *, force: bool = False) -> None:
     Raises:
         NotFoundError: The file does not exist.
         UsageError: The file is not a backup, is cut off or damaged, or holds what recollect's schema has no place for.
-        SchemaVersionError: It was written by a newer recollect.
+        SchemaVersionError: It was written by a newer recollect, or by one from before the first release.
         ConflictError: The store is in use and ``force`` is not set.
         StoreUnavailableError: The server cannot be reached, or others are using the store.
         StoreError: The restore failed; the store is as it was.
@@ -130,8 +130,8 @@ def _require_version(manifest: Manifest, source: Path) -> None:
     if manifest.schema_version > code_schema_version():
         raise SchemaVersionError(
             f"{str(source)!r} has schema version {manifest.schema_version}, this recollect knows versions up to "
-            f"{code_schema_version()}: it was written by recollect {manifest.recollect_version}. Upgrade recollect to "
-            "restore it."
+            f"{code_schema_version()}: it was written by recollect {manifest.recollect_version}, a newer one, or one "
+            "from before the first release. Restore it with that recollect."
         )
     if manifest.schema_digest != schema_digest(manifest.schema_version):
         raise UsageError(

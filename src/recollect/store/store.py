@@ -64,7 +64,7 @@ class Store:
 
     Raises:
         StoreUnavailableError: The server cannot be started or reached.
-        SchemaVersionError: The store was written by a newer recollect.
+        SchemaVersionError: The store was written by a newer recollect, or by one from before the first release.
         IsolationError: It has several tenants, and the database does not keep them apart.
     """
 

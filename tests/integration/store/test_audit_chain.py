@@ -18,7 +18,6 @@ from recollect.model import Scope
 from recollect.model.audit import AuditChain, AuditEntry
 from recollect.store.audit import follow, record, record_all
 from recollect.store.dsn import APPLICATION_ROLE
-from recollect.store.sql import migrations
 from recollect.store.store import Store
 
 RIGHTS = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER")
@@ -160,7 +159,7 @@ def test_whatever_is_written_verifies_in_the_store_and_outside(store: Store, det
     assert (lines[-1]["number"], lines[-1]["hash"]) == (chain(store).number, chain(store).hash)
 
 
-# What is dropped, erased, migrated
+# What is dropped, erased
 
 
 def test_a_chain_holds_from_where_retention_has_cut_it(store: Store):
@@ -203,18 +202,6 @@ def test_an_erased_tenants_chain_goes_on_with_its_receipt(pipeline: RAGPipeline)
     pipeline.erase_tenant(tenant)
     (found,) = [one for one in pipeline.verify_audit() if one.tenant_id == tenant]
     assert (found.dropped, found.number, found.broken) == (3, 4, None)
-
-
-def test_entries_of_before_the_chain_are_linked_by_the_migration(store: Store):
-    fill(store, 3)
-    owner(
-        store,
-        "DROP INDEX audit_by_action; ALTER TABLE audit DROP COLUMN number, DROP COLUMN hash; DROP TABLE audit_heads",
-    )
-    ((_, _, text),) = [one for one in migrations() if one[1].endswith("audit_chain")]
-    owner(store, text)
-    (found,) = store.audit.verify_all(Scope())
-    assert (found.number, found.broken) == (3, None)
 
 
 # Several at once

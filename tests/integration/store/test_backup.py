@@ -36,6 +36,7 @@ from recollect.store._server_binaries import installation
 from recollect.store.backup import backup
 from recollect.store.migrate import code_schema_version, migrate, replace_schema
 from recollect.store.restore import build_indexes, restore
+from recollect.store.sql import migrations
 from server import reachable_folder
 
 TABLES = """
@@ -197,17 +198,21 @@ def test_large_collections_get_their_indexes_again(saved, database, tmp_path):
         assert rag.store.collections.get(Scope(), place.name).indexed
 
 
-def test_a_backup_of_an_older_schema_is_brought_up_to_date(made, database, tmp_path):
+def test_a_backup_of_an_older_schema_is_brought_up_to_date(made, database, tmp_path, monkeypatch):
     older = made()
+    now = code_schema_version()
+    known = migrations()
+    later = (now + 1, f"{now + 1:04}_later", "ALTER TABLE collections ADD COLUMN note text NOT NULL DEFAULT 'none'")
+    monkeypatch.setattr("recollect.store.sql.migrations", lambda: [*known, later])
     with psycopg.connect(older) as connection:
-        replace_schema(connection, code_schema_version() - 1)
+        replace_schema(connection, now)
         connection.execute(
             "INSERT INTO recollect.collections (tenant_id, name, embedding_model, embedding_dimension) "
             "VALUES (1, 'mine', 'm', 3)"
         )
     backup(older, tmp_path / "b")
     restore(database, tmp_path / "b")
-    assert value(database, "SELECT name FROM recollect.collections") == "mine"
+    assert value(database, "SELECT name || ' ' || note FROM recollect.collections") == "mine none"
     assert value(database, "SELECT max(version) FROM recollect.schema_migrations") == code_schema_version()
     assert migrate(database).applied == ()
 
@@ -389,7 +394,7 @@ def test_a_newer_store_is_refused(saved, database, tmp_path):
     def newer(manifest, members):
         manifest["schema_version"] = code_schema_version() + 1
 
-    with pytest.raises(SchemaVersionError, match="Upgrade recollect"):
+    with pytest.raises(SchemaVersionError, match="a newer one, or one from before the first release"):
         restore(database, changed(saved, tmp_path / "b", newer))
 
 

@@ -6,6 +6,7 @@ import itertools
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -13,6 +14,8 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from recollect.errors import SchemaVersionError, StoreCorruptError, StoreError, StoreUnavailableError
+from recollect.store.backup import backup
+from recollect.store.catalogue import differences
 from recollect.store.migrate import code_schema_version, migrate
 from recollect.store.sql import migrations
 
@@ -46,7 +49,7 @@ def advisory_locks(dsn: str) -> int:
 def test_a_fresh_database_gets_everything_and_a_second_run_nothing(empty: str):
     first = migrate(empty)
     assert first.schema_version == code_schema_version()
-    assert first.applied[0] == "0001_foundation"
+    assert first.applied[0] == "0001_baseline"
     assert migrate(empty).applied == ()
     assert advisory_locks(empty) == 0
 
@@ -72,16 +75,62 @@ def test_a_newer_schema_is_refused_and_left_alone(dsn: str):
 
 def test_a_migration_that_was_applied_with_other_content_is_noticed(dsn: str):
     execute(dsn, "UPDATE recollect.schema_migrations SET checksum = 'other' WHERE version = 1")
-    with pytest.raises(StoreCorruptError, match="0001_foundation"):
+    with pytest.raises(StoreCorruptError, match="0001_baseline"):
         migrate(dsn)
 
 
-def test_routines_of_another_version_are_replaced(dsn: str):
+def test_a_store_from_before_the_first_release_is_refused_and_left_alone(dsn: str, tmp_path: Path):
+    execute(
+        dsn,
+        "UPDATE recollect.schema_migrations SET name = '0001_foundation', checksum = 'x'; "
+        "INSERT INTO recollect.schema_migrations (version, name, checksum) "
+        "SELECT n, 'of then', 'x' FROM generate_series(2, 22) n; "
+        "ALTER TABLE recollect.documents DROP COLUMN twin CASCADE; "
+        "UPDATE recollect.schema_routines SET checksum = 'other'; "
+        "CREATE FUNCTION recollect.of_then() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    )
+    with psycopg.connect(dsn) as connection:
+        before = differences(connection)
+        rows = connection.execute("SELECT * FROM recollect.schema_migrations ORDER BY 1").fetchall()
+    for attempt in (migrate, lambda dsn: migrate(dsn, own_server=True), lambda dsn: backup(dsn, tmp_path / "b")):
+        with pytest.raises(SchemaVersionError, match=r"before the first release.*tenants export default.*--data-dir"):
+            attempt(dsn)
+    with psycopg.connect(dsn) as connection:
+        assert differences(connection) == before != []
+        assert connection.execute("SELECT * FROM recollect.schema_migrations ORDER BY 1").fetchall() == rows
+    assert advisory_locks(dsn) == 0 and list(tmp_path.iterdir()) == []
+
+
+def test_routines_of_another_version_are_replaced_and_what_only_it_had_is_dropped(dsn: str):
+    create = "CREATE FUNCTION recollect.{}(int) RETURNS int LANGUAGE sql AS 'SELECT 1'"
     execute(dsn, "UPDATE recollect.schema_routines SET checksum = 'other'")
-    execute(dsn, "DROP FUNCTION recollect.search_dense")
+    execute(dsn, f"DROP FUNCTION recollect.search_dense; {create.format('search_dense')}; {create.format('of_then')}")
     assert migrate(dsn).applied == ()
     with psycopg.connect(dsn) as connection:
-        assert connection.execute("SELECT to_regproc('recollect.search_dense')").fetchone() != (None,)
+        assert differences(connection) == []
+    # Beside this version's own routines it is not an older version's: it is left, and told.
+    execute(dsn, create.format("of_mine"))
+    migrate(dsn)
+    with psycopg.connect(dsn) as connection:
+        told = {one.partition(":")[0] for one in differences(connection)}
+    assert told == {"function recollect.of_mine(integer)", "grant on function recollect.of_mine(integer) to public"}
+
+
+def test_an_index_that_is_missing_changed_or_not_valid_is_told_and_one_more_is_not(dsn: str):
+    execute(
+        dsn,
+        "SET search_path = recollect; DROP INDEX documents_by_family; "
+        "CREATE INDEX more ON documents (tenant_id, owner); "
+        "ALTER INDEX episode_lexical_lexemes SET (fastupdate = off); "
+        "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'document_versions_current'::regclass",
+    )
+    with psycopg.connect(dsn) as connection:
+        told = [one.partition(":")[0] for one in differences(connection)]
+    assert told == [
+        "index document_versions_current on document_versions",
+        "index documents_by_family on documents",
+        "index episode_lexical_lexemes on episode_lexical",
+    ]
 
 
 def test_an_unknown_server_and_a_bad_dsn_are_told_apart():

@@ -68,23 +68,42 @@ lines (line) AS (
       AND (setting LIKE 'recollect.%%' OR o.name = 'recollect_app'))
 SELECT line FROM lines WHERE line IS NOT NULL
 
--- structure: columns and constraints, line by line
+-- structure: columns, constraints, indexes, sequences and how tables are stored, line by line
 WITH relations AS (
-    SELECT c.oid, c.relowner, c.relkind, c.relacl, c.relrowsecurity, c.relforcerowsecurity, c.relispartition,
-           CASE WHEN c.relispartition THEN 'partition of ' || i.inhparent::regclass::text ELSE c.relname::text END AS name
-    FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
-    WHERE c.relnamespace = 'recollect'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S'))
+    SELECT c.oid, c.relname::text AS name, c.relkind, c.reloptions FROM pg_class c
+    WHERE c.relnamespace = 'recollect'::regnamespace AND NOT c.relispartition AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S'))
 SELECT line FROM (
     SELECT 'column ' || r.name || '.' || a.attname || ': ' || format_type(a.atttypid, a.atttypmod)
         || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END
         || CASE a.attidentity WHEN '' THEN '' ELSE ' identity ' || a.attidentity::text END
         || CASE a.attgenerated WHEN '' THEN '' ELSE ' generated' END || coalesce(' ' || pg_get_expr(d.adbin, d.adrelid), '')
+        || CASE WHEN a.attstorage = t.typstorage THEN '' ELSE ', storage ' || a.attstorage::text END
+        || CASE WHEN a.attstattarget >= 0 THEN ', statistics ' || a.attstattarget ELSE '' END
     FROM relations r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped
+    JOIN pg_type t ON t.oid = a.atttypid
     LEFT JOIN pg_attrdef d ON d.adrelid = r.oid AND d.adnum = a.attnum
-    WHERE r.relkind <> 'S' AND NOT r.relispartition
+    WHERE r.relkind <> 'S'
     UNION SELECT 'constraint ' || k.conname || ' on ' || r.name || ': ' || pg_get_constraintdef(k.oid)
     FROM pg_constraint k JOIN relations r ON r.oid = k.conrelid
-    WHERE k.contype <> 'n' AND k.conparentid = 0 AND NOT r.relispartition) AS lines (line)
+    WHERE k.contype <> 'n' AND k.conparentid = 0
+    UNION SELECT 'index ' || c.relname || ' on ' || r.name || ': ' || pg_get_indexdef(i.indexrelid)
+        || CASE WHEN i.indisvalid THEN '' ELSE ', not valid' END
+    FROM pg_index i JOIN relations r ON r.oid = i.indrelid JOIN pg_class c ON c.oid = i.indexrelid
+    WHERE NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid)
+    UNION SELECT 'sequence ' || r.name || ': ' || format_type(s.seqtypid, NULL) || ' from ' || s.seqstart || ' by ' || s.seqincrement
+        || coalesce((SELECT ', of ' || d.refobjid::regclass || '.' || a.attname FROM pg_depend d
+                     JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+                     WHERE d.classid = 'pg_class'::regclass AND d.objid = r.oid AND d.deptype IN ('a', 'i')), '')
+    FROM relations r JOIN pg_sequence s ON s.seqrelid = r.oid
+    UNION SELECT 'storage ' || r.name || ': ' || array_to_string(r.reloptions, ', ') FROM relations r
+    UNION SELECT 'storage ' || r.name || ': partitioned by ' || pg_get_partkeydef(r.oid) FROM relations r WHERE r.relkind = 'p'
+) AS lines (line)
+WHERE line IS NOT NULL
+
+-- unknown_routines: functions of the schema besides those that are known, but for an extension's
+SELECT p.oid::regprocedure::text FROM pg_proc p
+WHERE p.pronamespace = 'recollect'::regnamespace AND p.oid::regprocedure::text <> ALL (%(known)s)
+  AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
 
 -- digest: of what keeps tenants apart
 SELECT encode(sha256(convert_to(coalesce(string_agg(line, E'\n' ORDER BY line COLLATE "C"), ''), 'UTF8')), 'hex')

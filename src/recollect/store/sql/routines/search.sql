@@ -3,15 +3,6 @@
 -- themselves. EXECUTE with the collection as a literal, because a partial index is used only when the planner can prove
 -- its condition, which it cannot for a parameter.
 
--- Forms of earlier versions, which would stay beside the present ones.
-DROP FUNCTION IF EXISTS search_dense(int, int, halfvec, int, bigint[], timestamptz, boolean);
-DROP FUNCTION IF EXISTS search_dense(int, int, halfvec, int, bigint[], timestamptz, boolean, int);
-DROP FUNCTION IF EXISTS search_lexical(int, int, text[], sparsevec, int, bigint[], timestamptz);
-DROP FUNCTION IF EXISTS hybrid_dense(int, int, halfvec, int, bigint[], timestamptz, boolean, int, boolean);
-DROP FUNCTION IF EXISTS hybrid_lexical(int, int, halfvec, text[], sparsevec, int, bigint[], timestamptz, boolean);
-DROP FUNCTION IF EXISTS search_hybrid(
-    int, int, halfvec, text[], sparsevec, int, bigint[], timestamptz, boolean, boolean);
-
 CREATE OR REPLACE FUNCTION known_condition(p_as_of timestamptz) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN p_as_of IS NULL THEN 'known_to = ''infinity'''
