@@ -285,10 +285,10 @@ DAMAGES = {
         {"orphaned_chunks"},
     ),
     "rows of no chunk": (
-        "INSERT INTO chunk_vectors SELECT tenant_id, chunk_id + 100000, collection_id, version_id, known_from, "
-        "known_to, embedding FROM chunk_vectors; "
-        "INSERT INTO chunk_lexical SELECT tenant_id, chunk_id + 100000, collection_id, version_id, known_from, "
-        "known_to, length, lexemes, weights FROM chunk_lexical; "
+        "INSERT INTO chunk_vectors SELECT tenant_id, chunk_id + 100000, collection_id, version_id, 0, "
+        "known_from, known_to, embedding FROM chunk_vectors; "
+        "INSERT INTO chunk_lexical SELECT tenant_id, chunk_id + 100000, collection_id, version_id, 0, "
+        "known_from, known_to, length, lexemes, weights FROM chunk_lexical; "
         "INSERT INTO chunk_token_vectors SELECT tenant_id, chunk_id + 100000, packed FROM chunk_token_vectors",
         {"orphaned_vectors", "orphaned_lexical_rows", "orphaned_token_vectors"},
     ),

@@ -116,7 +116,7 @@ class OpenedArchive:
             raise UsageError(
                 f"{str(path)!r} is a pg_dump archive, as development versions of recollect wrote them. Restoring one "
                 "runs whatever statements are in it, so this recollect does not. Restore it with the recollect that "
-                "wrote it, and back that store up with this one."
+                "wrote it, and write out what it holds (recollect tenants export default FOLDER)."
             )
         if not start.startswith(_FIRST):
             raise UsageError(f"{str(path)!r} is not a backup: it was not written by recollect db backup.")
