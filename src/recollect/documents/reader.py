@@ -81,6 +81,18 @@ def read_file(
     Raises:
         ParseError: The file is missing, empty, too large, of an unknown type, protected, damaged or without text.
     """
+    data = load_file(path, max_bytes=max_bytes, below=below)
+    return _document(
+        data, path.name, str(path), source=source, department=department, workers=workers, cancelled=cancelled
+    )
+
+
+def load_file(path: Path, *, max_bytes: int | None = None, below: Path | None = None) -> bytes:
+    """A file's bytes, read once; the arguments are `read_file`'s.
+
+    Raises:
+        ParseError: The file is missing, no regular file, empty or too large, or may not be read.
+    """
     try:
         if not path.is_file() and path.exists():
             raise ParseError(str(path), "is not a regular file")
@@ -94,9 +106,7 @@ def read_file(
         raise ParseError(str(path), "may not be read: permission denied") from error
     except (OSError, ValueError) as error:
         raise ParseError(str(path), f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    return _document(
-        data, path.name, str(path), source=source, department=department, workers=workers, cancelled=cancelled
-    )
+    return data
 
 
 def read_bytes(
@@ -108,6 +118,7 @@ def read_bytes(
     department: str | None = None,
     max_bytes: int | None = None,
     workers: ParserWorkers | None = None,
+    cancelled: Callable[[], bool] = _always_wanted,
 ) -> Document:
     """Reads an uploaded or downloaded file as a document.
 
@@ -119,6 +130,7 @@ def read_bytes(
         department: The document's ``department``.
         max_bytes: Refuse larger files; None: no limit.
         workers: As in `read_file`.
+        cancelled: As in `read_file`.
 
     Raises:
         ParseError: As in `read_file`.
@@ -132,7 +144,7 @@ def read_bytes(
         department=department,
         mime_type=mime_type,
         workers=workers,
-        cancelled=_always_wanted,
+        cancelled=cancelled,
     )
 
 

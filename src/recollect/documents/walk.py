@@ -26,17 +26,13 @@ class FoundFile:
     Attributes:
         path: Where it is.
         source: Its path below the root, with ``/`` between the parts; a root that is a file: its name.
-        department: The first folder below the root, or None for a file directly in it.
         size: In bytes.
-        mtime: Time of its last change, in seconds since the epoch.
         below: The folder below which no link may be followed to it; None: links are followed.
     """
 
     path: Path
     source: str
-    department: str | None
     size: int
-    mtime: float
     below: Path | None = None
 
 
@@ -168,8 +164,7 @@ def _judge(path: Path, source: str, max_bytes: int, below: Path | None) -> Found
         return SkippedFile(path, source, "too_large", reason)
     if not os.access(path, os.R_OK):
         return SkippedFile(path, source, "unreadable", "may not be read: permission denied")
-    department = source.split("/", 1)[0] if "/" in source else None
-    return FoundFile(path, source, department, status.st_size, status.st_mtime, below)
+    return FoundFile(path, source, status.st_size, below)
 
 
 def _printable(name: str) -> str:

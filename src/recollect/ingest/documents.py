@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads
 from recollect.ingest.prepare import CutDocument, Embedded, Preparer, average_length, require_storable
-from recollect.ingest.report import IngestResult
-from recollect.model import Document, Scope
+from recollect.model import Document, IngestResult, Scope
 
 if TYPE_CHECKING:
     from recollect.store.collections import Collection, CollectionRepository
@@ -65,7 +64,7 @@ class BatchWriter:
         prepared = self._preparer.finish(batch, embedded, reference_length=self._reference_length)
         written = self._writer.write(self._scope, self._collection, source, prepared, force=force)
         self._unsettled = True
-        return [IngestResult(w.document_id, w.version, w.status, w.chunk_count) for w in written]
+        return written
 
     def finish(self) -> None:
         """After the last batch: settle the lexical index, and recount its statistics where that is due."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal
 
-from recollect.documents.opening import open_file
-from recollect.documents.reader import read_file
+from recollect.documents.reader import load_file, read_bytes
 from recollect.documents.walk import FoundFile, SkippedFile, walk
 from recollect.errors import NotFoundError, ParseError, RecollectError, StoreUnavailableError, UsageError
 from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads, windows
@@ -36,26 +37,36 @@ if TYPE_CHECKING:
 _WINDOW_FILES = 256
 
 
-_Batch: TypeAlias = "list[tuple[CutDocument, Root]]"
+# Files that the walk is ahead of their reading, so that their number is known: of some 10 MB at most.
+_FILES_AHEAD = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A file to look at, and what the store knows of it."""
+@dataclass(slots=True)
+class _File:
+    """A file on its way: found, looked up in the store, then read.
+
+    Attributes:
+        found: By the walk.
+        root: The path that it was found below.
+        stamp: What the store knows of its document.
+        cut: Its document; None: not read yet, unchanged, or failed.
+        error: Why it could not be read.
+    """
 
     found: FoundFile
     root: Root
-    uri: str
     stamp: Stamp | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What a reader made of a file: cut, unchanged (neither cut nor error), or failed."""
-
-    candidate: _Candidate
     cut: CutDocument | None = None
     error: str | None = None
+
+    @property
+    def uri(self) -> str:
+        return self.root.uri(self.found.source)
+
+    @property
+    def document(self) -> CutDocument:
+        assert self.cut is not None, "only what was read goes further"
+        return self.cut
 
 
 @dataclass(slots=True)
@@ -162,8 +173,6 @@ class FolderIngest:
         """
         start = time.perf_counter()
         roots = resolve_roots(paths, scope=self._scope, repository=self._repository, collection=self._collection)
-        if self._on_progress:
-            self._total = sum(1 for root in roots for file in self._walk(root) if isinstance(file, FoundFile))
         met = {root.source.source_id: _Met() for root in roots}
         if self._give_default is not None:
             # Before anything is read: what has become narrower is narrower at once.
@@ -172,13 +181,13 @@ class FolderIngest:
             reads = ahead(
                 readers,
                 self._read,
-                self._candidates(roots, met if sync else None),
-                size=lambda candidate: candidate.found.size,
+                self._known(roots, met if sync else None),
+                size=lambda file: file.found.size,
                 max_items=DOCUMENTS_AHEAD,
                 max_size=BYTES_AHEAD,
             )
             grouped = batches(
-                self._cut(reads), cut=lambda pair: pair[0], source_id=lambda pair: pair[1].source.source_id
+                self._changed(reads), cut=lambda file: file.document, source_id=lambda file: file.root.source.source_id
             )
             embed_and_write(grouped, self._embed, self._write)
         if sync:
@@ -188,19 +197,29 @@ class FolderIngest:
         self._batch_writer.finish()
         return self._tally.report(time.perf_counter() - start)
 
-    def _walk(self, root: Root) -> Iterator[FoundFile | SkippedFile]:
-        return walk([root.path], max_bytes=self._max_file_bytes, follow_links=self._follow_links)
+    def _known(self, roots: Sequence[Root], met: dict[int, _Met] | None) -> Iterator[_File]:
+        """The files below the roots, with what the store knows of each."""
+        found = self._counted((root, file) for root in roots for file in self._found(root, met))
+        for root, group in groupby(found, key=lambda pair: pair[0]):
+            for window in windows((file for _, file in group), _WINDOW_FILES):
+                files = [_File(one, root, None) for one in window]
+                stamps = self._repository.stamps(self._scope, root.source, [file.uri for file in files])
+                for file in files:
+                    file.stamp = stamps.get(file.uri)
+                    yield file
 
-    def _candidates(self, roots: Sequence[Root], met: dict[int, _Met] | None) -> Iterator[_Candidate]:
-        for root in roots:
-            for window in windows(self._found(root, met), _WINDOW_FILES):
-                uris = [root.uri(found.source) for found in window]
-                stamps = self._repository.stamps(self._scope, root.source, uris)
-                for found, uri in zip(window, uris, strict=True):
-                    yield _Candidate(found, root, uri, stamps.get(uri))
+    def _counted(self, found: Iterable[tuple[Root, FoundFile]]) -> Iterator[tuple[Root, FoundFile]]:
+        """The same files, met some way ahead where somebody is told how many there are."""
+        waiting: deque[tuple[Root, FoundFile]] = deque()
+        for one in found:
+            self._total += 1
+            waiting.append(one)
+            if not self._on_progress or len(waiting) > _FILES_AHEAD:
+                yield waiting.popleft()
+        yield from waiting
 
     def _found(self, root: Root, met: dict[int, _Met] | None) -> Iterator[FoundFile]:
-        for file in self._walk(root):
+        for file in walk([root.path], max_bytes=self._max_file_bytes, follow_links=self._follow_links):
             if met is not None:
                 met[root.source.source_id].add(root, file)
             if isinstance(file, FoundFile):
@@ -210,66 +229,63 @@ class FolderIngest:
             else:
                 self._tally.skip(file.kind, str(file.path), file.reason)
 
-    def _read(self, candidate: _Candidate) -> _Read:
-        department = department_of(candidate.uri)
+    def _read(self, file: _File) -> _File:
+        department = department_of(file.uri)
         given: dict[str, object] = {"department": department, "tags": self._tags}
         if self._permissions is not None:
             given["permissions"] = self._permissions
         fingerprint = self._preparer.fingerprint(given)
+        found = file.found
         try:
-            if self._unchanged(candidate, fingerprint):
-                return _Read(candidate)
-            document = read_file(
-                candidate.found.path,
-                source=candidate.uri,
+            data = load_file(found.path, max_bytes=self._max_file_bytes, below=found.below)
+            if self._unchanged(file.stamp, data, fingerprint):
+                return file
+            document = read_bytes(
+                data,
+                name=found.path.name,
+                source=file.uri,
                 department=department,
-                max_bytes=self._max_file_bytes,
-                below=candidate.found.below,
                 workers=self._workers,
                 cancelled=self._interrupted.is_set,
             )
             tags = tuple(dict.fromkeys((*self._tags, *document.tags)))
             document = replace(document, tags=tags, permissions=self._permissions or document.permissions)
-            return _Read(candidate, self._preparer.cut(document, fingerprint))
+            file.cut = self._preparer.cut(document, fingerprint)
         except ParseError as exc:
-            return _Read(candidate, error=exc.reason)
+            file.error = exc.reason
         except UsageError as exc:
-            return _Read(candidate, error=str(exc))
+            file.error = str(exc)
+        return file
 
-    def _unchanged(self, candidate: _Candidate, fingerprint: str) -> bool:
-        stamp = candidate.stamp
-        if stamp is None or self._force or stamp.fingerprint != fingerprint or stamp.file_hash is None:
+    def _unchanged(self, stamp: Stamp | None, data: bytes, fingerprint: str) -> bool:
+        if stamp is None or self._force or stamp.fingerprint != fingerprint:
             return False
-        try:
-            with open_file(candidate.found.path, below=candidate.found.below) as file:
-                return hashlib.file_digest(file, "sha256").digest() == stamp.file_hash
-        except OSError:
-            return False  # reading it will say what is wrong
+        return stamp.file_hash == hashlib.sha256(data).digest()
 
-    def _embed(self, batch: _Batch) -> list[Embedded]:
-        embedded = self._preparer.embed([cut for cut, _ in batch])
+    def _embed(self, batch: list[_File]) -> list[Embedded]:
+        embedded = self._preparer.embed([file.document for file in batch])
         with self._counting:
-            self._embedded += sum(len(cut.chunks) for cut, _ in batch)
+            self._embedded += sum(len(file.document.chunks) for file in batch)
         return embedded
 
-    def _cut(self, reads: Iterable[_Read]) -> Iterator[tuple[CutDocument, Root]]:
-        for read in reads:
-            if read.cut is None:
-                self._settle(read)
+    def _changed(self, files: Iterable[_File]) -> Iterator[_File]:
+        for file in files:
+            if file.cut is None:
+                self._settle(file)
             else:
-                yield read.cut, read.candidate.root
+                yield file
 
-    def _settle(self, read: _Read) -> None:
+    def _settle(self, file: _File) -> None:
         with self._counting:
-            if read.error is None:
+            if file.error is None:
                 self._tally.unchanged += 1
             else:
-                self._tally.fail(str(read.candidate.found.path), read.error)
+                self._tally.fail(str(file.found.path), file.error)
         self._advance(1)
 
-    def _write(self, batch: _Batch, embedded: list[Embedded]) -> None:
-        source = batch[0][1].source
-        cuts = [cut for cut, _ in batch]
+    def _write(self, batch: list[_File], embedded: list[Embedded]) -> None:
+        source = batch[0].root.source
+        cuts = [file.document for file in batch]
         try:
             written = self._batch_writer.write(source, cuts, embedded, force=self._force)
             with self._counting:
@@ -281,8 +297,8 @@ class FolderIngest:
                 self._tally.fail(cuts[0].document.source or "", str(exc))
             else:
                 # One document spoils a whole transaction: alone, the others can be stored.
-                for pair, own in zip(batch, embedded, strict=True):
-                    self._write([pair], [own])
+                for file, own in zip(batch, embedded, strict=True):
+                    self._write([file], [own])
                 return
         self._advance(len(batch))
         if self._batch_writer.statistics_lag_far():

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from recollect.model import IngestResult as IngestResult
+
 # Files left aside that a report names; their number is counted whatever it is.
 _NAMED = 100
 
@@ -48,23 +50,13 @@ class IngestReport:
     errors: tuple[FileError, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class IngestResult:
-    """What became of one document."""
-
-    document_id: int
-    version: int
-    status: Literal["added", "updated", "unchanged"]
-    chunk_count: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestProgress:
     """How far an ingest of files has come.
 
     Attributes:
         done: Files that need nothing more.
-        total: Files found.
+        total: Files found so far; of more than 20,000, the rest are found while these are read.
         chunks: Chunks embedded so far.
         stage: ``files``, then ``statistics`` or ``index`` where one is being made at the end.
     """

@@ -2,7 +2,7 @@
 
 from recollect.model.answer import Answer, Citation
 from recollect.model.chunk import Chunk
-from recollect.model.document import Document
+from recollect.model.document import Document, IngestResult
 from recollect.model.outline import Heading, Outline, PageSpan, PassagePart
 from recollect.model.passage import (
     ArmScore,
@@ -25,6 +25,7 @@ __all__ = [
     "Citation",
     "Document",
     "Heading",
+    "IngestResult",
     "Outline",
     "PageSpan",
     "PassageNote",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from recollect.model.outline import Heading, PageSpan, page_at, section_path
 
@@ -74,3 +74,20 @@ class Document:
     def page_at(self, offset: int) -> int | None:
         """The number of the page that the character at ``offset`` stands on, or None without pages."""
         return page_at(self.pages, offset)
+
+
+@dataclass(frozen=True, slots=True)
+class IngestResult:
+    """What became of one document that was to be stored.
+
+    Attributes:
+        document_id: Stays the same over all versions of the document.
+        version: Its current version, from 1.
+        status: ``added`` where it was not current before; ``unchanged`` where it is stored already, as it is.
+        chunk_count: Of the current version.
+    """
+
+    document_id: int
+    version: int
+    status: Literal["added", "updated", "unchanged"]
+    chunk_count: int

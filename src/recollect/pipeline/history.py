@@ -14,11 +14,10 @@ from recollect.pipeline.parts import Parts
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
-    from recollect.model import Principal, RetrievalOptions
+    from recollect.model import IngestResult, Principal, RetrievalOptions
     from recollect.model.history import DocumentHistory, ErasureReceipt, EvidenceDiff
     from recollect.model.scrub import ScrubReport
     from recollect.model.time import Duration, Moment
-    from recollect.store.writer import WrittenDocument
 
 #: Who is named in the audit where nobody else is.
 LIBRARY = "library"
@@ -109,7 +108,7 @@ class History:
         actor: str = LIBRARY,
         tenant_id: int | None = None,
         principal: Principal | None = None,
-    ) -> WrittenDocument:
+    ) -> IngestResult:
         """Make what an old version said the newest version; the versions between stay in the history.
 
         Title, text, metadata, language and dates are the old version's. Department, tags and grants stay as they are,

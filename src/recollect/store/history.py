@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, LiteralString
 
 from recollect.errors import NotFoundError
-from recollect.model import Document, Scope
+from recollect.model import Document, IngestResult, Scope
 from recollect.model.history import DocumentHistory, VersionRecord
 from recollect.model.time_to_live import ExpiryPolicy
 from recollect.store.audit import record
@@ -16,7 +16,6 @@ from recollect.store.database import Connection, Database, rows
 from recollect.store.expiry import store_lifetimes
 from recollect.store.rights import access_params, may_find, may_read_version
 from recollect.store.sql import queries
-from recollect.store.writer import WrittenDocument
 
 _SQL = queries("history")
 _WRITER = queries("writer")
@@ -90,7 +89,7 @@ class HistoryRepository:
         with self._database.single_reads(scope) as connection:
             return {row[0] for row in rows(connection, _SQL["known_at"], params)}
 
-    def restore(self, scope: Scope, document_id: int, version: int, *, actor: str) -> WrittenDocument:
+    def restore(self, scope: Scope, document_id: int, version: int, *, actor: str) -> IngestResult:
         """Make what an old version said the document's newest version; nothing is computed anew.
 
         Title, text, metadata, language and dates are the old version's. Department, tags and grants stay as they are.
@@ -121,12 +120,12 @@ class HistoryRepository:
                 raise _missing(document_id, version)
             old_id, collection_id, chunk_count, tags, access_id = old[0]
             if current and newest == version:
-                return WrittenDocument(document_id, version, "unchanged", chunk_count)
+                return IngestResult(document_id, version, "unchanged", chunk_count)
             params |= {"old_id": old_id, "collection_id": collection_id, "tags": tags, "access_id": access_id}
             self._copy(connection, scope, params, chunk_count, closing=[latest_id] if current else [])
             details = {"document_id": document_id, "restored_version": version, "version": newest + 1}
             record(connection, scope, action="restore", actor=actor, details=details)
-        return WrittenDocument(document_id, newest + 1, "updated" if current else "added", chunk_count)
+        return IngestResult(document_id, newest + 1, "updated" if current else "added", chunk_count)
 
     def _copy(
         self, connection: Connection, scope: Scope, params: dict[str, Any], chunk_count: int, *, closing: list[int]

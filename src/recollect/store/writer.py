@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, LiteralString
 
 from recollect.errors import NotFoundError, PermissionDeniedError, QuotaExceededError
-from recollect.model import Chunk, Document, Scope
+from recollect.model import Chunk, Document, IngestResult, Scope
 from recollect.model.principal import DefaultPermissions
 from recollect.model.time_to_live import ExpiryPolicy
 from recollect.store.access import Given, assign_lists
@@ -24,8 +24,6 @@ from recollect.store.search import Floats, LexicalRow
 from recollect.store.sql import queries
 
 _SQL = queries("writer")
-
-WriteStatus = Literal["added", "updated", "unchanged"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,16 +51,6 @@ class PreparedDocument:
     acronyms: Sequence[tuple[str, str, int]] = ()
     token_vectors: Sequence[bytes] | None = None
     cacheable: Floats | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenDocument:
-    """What became of a prepared document."""
-
-    document_id: int
-    version: int
-    status: WriteStatus
-    chunk_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +97,7 @@ class DocumentWriter:
         batch: Sequence[PreparedDocument],
         *,
         force: bool = False,
-    ) -> list[WrittenDocument]:
+    ) -> list[IngestResult]:
         """Store a batch in one transaction: after it all of its documents can be found, or none.
 
         A document whose current version has the same content and fingerprint is left alone (another process may
@@ -146,24 +134,24 @@ class DocumentWriter:
         batch: Sequence[PreparedDocument],
         *,
         force: bool,
-    ) -> list[WrittenDocument]:
+    ) -> list[IngestResult]:
         with self._database.transaction(scope) as connection:
             room, writer = self._hold(connection, scope, collection)
             ids = self._lock(connection, writer, collection, source, [_uri(item) for item in batch])
             latest = self._latest(connection, scope, list(ids.values()))
-            written: list[WrittenDocument] = []
+            written: list[IngestResult] = []
             fresh: list[tuple[PreparedDocument, int, int]] = []
             for item in batch:
                 document_id = ids[_uri(item)]
                 old = latest.get(document_id)
                 if old and not force and _same(old, item):
                     self._restamp(connection, scope, collection, old, item)
-                    written.append(WrittenDocument(document_id, old.version, "unchanged", old.chunk_count))
+                    written.append(IngestResult(document_id, old.version, "unchanged", old.chunk_count))
                     continue
                 version = old.version + 1 if old else 1
-                status: WriteStatus = "updated" if old and old.current else "added"
+                status: Literal["added", "updated"] = "updated" if old and old.current else "added"
                 fresh.append((item, document_id, version))
-                written.append(WrittenDocument(document_id, version, status, len(item.chunks)))
+                written.append(IngestResult(document_id, version, status, len(item.chunks)))
             if fresh:
                 closing = [latest[d].version_id for _, d, _ in fresh if d in latest and latest[d].current]
                 require_room(connection, scope, collection.collection_id, room, [number for _, number, _ in fresh])

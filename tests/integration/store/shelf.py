@@ -8,13 +8,13 @@ import numpy as np
 
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.ingest.prepare import Preparer
-from recollect.model import Chunk, Document, Scope
+from recollect.model import Chunk, Document, IngestResult, Scope
 from recollect.retrieval.analysis import Analyzer
 from recollect.retrieval.indexing import TermIndexer
 from recollect.retrieval.lexical import LexicalArm, LexicalHits
 from recollect.store.collections import Collection
 from recollect.store.store import Store
-from recollect.store.writer import PreparedDocument, WrittenDocument
+from recollect.store.writer import PreparedDocument
 
 EMBEDDER = HashingEmbedder(16)
 
@@ -59,10 +59,10 @@ class Shelf:
         reference = self.now().reference_length
         return self.preparer.finish([cut], self.preparer.embed([cut]), reference_length=reference)[0]
 
-    def write(self, *documents: PreparedDocument, force: bool = False) -> list[WrittenDocument]:
+    def write(self, *documents: PreparedDocument, force: bool = False) -> list[IngestResult]:
         return self.store.writer.write(self.scope, self.collection, self.source, documents, force=force)
 
-    def add(self, source: str, text: str, **fields) -> WrittenDocument:
+    def add(self, source: str, text: str, **fields) -> IngestResult:
         return self.write(self.prepared(source, text, **fields))[0]
 
     def fill(self, lines: list[str], *, per_document: int = 200, prefix: str = "fill") -> None:
