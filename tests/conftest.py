@@ -20,7 +20,7 @@ from recollect.embedding.hashing import HashingEmbedder
 from recollect.store.embedded import EmbeddedServer
 from recollect.store.migrate import migrate
 from recollect.store.store import Store
-from server import data_directory
+from server import data_directory, remove_leftovers
 
 # Slow machines are no reason to fail; the same examples on every run of `ci` are.
 settings.register_profile("dev", deadline=None)
@@ -32,12 +32,26 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
 _TEMPLATE = "recollect_template"
 _NUMBERS = itertools.count(1)
-# Nobody misses the test server's data after a power failure; servers that are a test's subject keep what they have.
-_NOT_DURABLE = ("fsync", "synchronous_commit", "full_page_writes")
+# Nobody misses the test server's data after a power failure, and its tables are small; every database that is dropped
+# costs a look at all buffers. Servers that are a test's subject keep what they have.
+_SETTINGS = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "shared_buffers": "48MB",
+    "max_wal_size": "128MB",
+    "autovacuum": "off",
+}
 # Without fsync, copying files takes a third of the time of copying through the log.
 _CLONE = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if not hasattr(session.config, "workerinput"):
+        remove_leftovers()
 
 
 @pytest.fixture(scope="session")
@@ -46,14 +60,15 @@ def server_dsn() -> Iterator[str]:
 
     Each worker of pytest-xdist has its own: roles and settings belong to a whole server.
     """
-    with data_directory() as folder, EmbeddedServer(folder) as dsn:
-        with psycopg.connect(dsn, autocommit=True) as connection:
-            for setting in _NOT_DURABLE:
-                connection.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))
-            connection.execute("SELECT pg_reload_conf()")
-            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(_TEMPLATE)))
-        migrate(make_conninfo(dsn, dbname=_TEMPLATE))
-        yield dsn
+    with data_directory() as folder:
+        with EmbeddedServer(folder) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
+            for name, setting in _SETTINGS.items():
+                connection.execute(sql.SQL("ALTER SYSTEM SET {} = {}").format(sql.Identifier(name), setting))
+        with EmbeddedServer(folder) as dsn:
+            with psycopg.connect(dsn, autocommit=True) as connection:
+                connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(_TEMPLATE)))
+            migrate(make_conninfo(dsn, dbname=_TEMPLATE))
+            yield dsn
 
 
 @pytest.fixture(scope="session")

@@ -16,10 +16,10 @@ import pytest
 from conftest import value
 from recollect.errors import RecollectError, StoreUnavailableError
 from recollect.store import _server_files
+from recollect.store import backup as backup_module
 from recollect.store._folder import Folder, Owner
 from recollect.store._server_control import ServerControl
 from recollect.store._server_files import exclusive
-from recollect.store.backup import backup
 from recollect.store.embedded import EmbeddedServer
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root works in folders of other accounts")
@@ -210,11 +210,18 @@ def test_the_short_name_lies_where_nobody_else_can_rename_it(data_dir, tmp_path,
     assert list(runtime.iterdir()) == []
 
 
-def test_a_backup_into_somebodys_folder_follows_no_link(dsn, tmp_path, precious):
+def test_a_backup_into_somebodys_folder_follows_no_link(dsn, tmp_path, precious, monkeypatch):
     folder = tmp_path / "theirs"
     folder.mkdir()
     os.chown(folder, *SOMEBODY)
-    ended = threading.Event()
+    planted, ended = threading.Event(), threading.Event()
+    write = backup_module._write
+
+    def write_behind_the_link(*arguments) -> None:
+        assert planted.wait(60)
+        write(*arguments)
+
+    monkeypatch.setattr(backup_module, "_write", write_behind_the_link)
 
     def replace_drafts() -> None:
         while not ended.is_set():
@@ -222,11 +229,12 @@ def test_a_backup_into_somebodys_folder_follows_no_link(dsn, tmp_path, precious)
                 # The program may have renamed or removed it, or the link in its place, at any moment.
                 with suppress(FileNotFoundError):
                     plant(draft, precious)
+                    planted.set()
 
     planter = threading.Thread(target=replace_drafts)
     planter.start()
     try:
-        backup(dsn, folder / "store.backup", overwrite=True)
+        backup_module.backup(dsn, folder / "store.backup", overwrite=True)
     except RecollectError:
         pass
     finally:
