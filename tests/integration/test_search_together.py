@@ -12,6 +12,7 @@ from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOpti
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import Scope
+from recollect.model.scope import Target
 
 NUMBERS = itertools.count(1)
 WORDS = ["offer", "pump", "leave", "canteen", "budget", "audit", "server", "travel", "badge", "invoice"]
@@ -34,7 +35,7 @@ def fill(pipeline: RAGPipeline, collections: list[list[str]]) -> tuple[list[str]
 
 
 def together(pipeline: RAGPipeline, names, query, options, scope=None):
-    return pipeline._parts.searcher.search_together(scope or Scope(), query, options, collections=names)
+    return pipeline._parts.searcher.search(scope or Scope(), query, options, Target.of(*names))
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])

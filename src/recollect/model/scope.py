@@ -33,3 +33,42 @@ class Scope:
     reads_as: tuple[str, ...] = ()
     ranked_for: Principal | None = None
     session: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guest:
+    """A collection that is searched beside the scope's own ones: a session's, or another tenant's.
+
+    Attributes:
+        scope: As whom it is read.
+        collection: Its name there.
+        label: What replies call it.
+    """
+
+    scope: Scope
+    collection: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where a search looks; the scope says whose, who and when.
+
+    Attributes:
+        collections: By name; None: every collection that the scope may read and that was embedded with the configured
+            model.
+        optional: Names among them that are empty, rather than an error, where there is no such collection.
+        session: The hidden collection of a document session, searched before them; nothing of it is kept.
+        shared: What other tenants share, searched behind them: left out where it was taken back, its tenant is
+            suspended, or it was embedded with another model than the configured one.
+    """
+
+    collections: tuple[str, ...] | None = ()
+    optional: frozenset[str] = frozenset()
+    session: Guest | None = None
+    shared: tuple[Guest, ...] = ()
+
+    @classmethod
+    def of(cls, *collections: str) -> Target:
+        """These collections, each of which must exist."""
+        return cls(collections=collections)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from recollect.errors import UsageError
 from recollect.model import RetrievalOptions, RetrievedContext
 from recollect.model.history import EvidenceDiff, MovedEvidence
+from recollect.model.scope import Target
 from recollect.model.time import Moment, read_time
 from recollect.pipeline.parts import Parts
 
@@ -47,7 +48,7 @@ def diff_evidence(
     # Copies stand in for one another from one moment to the next: what is compared is what is there.
     given = replace(given, collapse_duplicates=given.collapse_duplicates or False, outline=True)
     scopes = [parts.scope(tenant_id, moment, principal=principal) for moment in (start, end)]
-    before, after = (parts.searcher.search(seen, question, given, collection=name).results for seen in scopes)
+    before, after = (parts.searcher.search(seen, question, given, Target.of(name)).results for seen in scopes)
     pairs = match_passages(before, after)
     history, scope = parts.store.history, parts.scope(tenant_id, principal=principal)
     kept_before = {old.chunk_id for old, _ in pairs}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import NotFoundError, UsageError
 from recollect.model.principal import Permissions, read_permissions, read_token
+from recollect.model.scope import Target
 from recollect.pipeline.parts import Parts
 
 if TYPE_CHECKING:
@@ -195,18 +196,8 @@ class Permitting:
         Raises:
             UsageError: The query or an option is not valid.
         """
-        from recollect.access.augment import search_everywhere
-
         scope = self._parts.scope(tenant_id, as_of, principal=principal)
-        given = options or self.default_options()
-        return search_everywhere(
-            self._parts.searcher,
-            self._parts.store.collections,
-            scope,
-            query,
-            given,
-            model=self._parts.embedder.model_name,
-        )
+        return self._parts.searcher.search(scope, query, options or self.default_options(), Target(collections=None))
 
     def default_options(self) -> RetrievalOptions:
         """The configured options of a search."""

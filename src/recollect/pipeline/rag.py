@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from recollect.config import DEFAULT_COLLECTION, RAGConfig
 from recollect.documents.walk import require_roots
-from recollect.errors import NotFoundError
 from recollect.model import Answer, Document, Principal, RetrievalOptions, RetrievedContext, Scope, SearchReply
 from recollect.model.arguments import checked
 from recollect.model.principal import read_permissions
+from recollect.model.scope import Target
 from recollect.pipeline.administration import Administration
 from recollect.pipeline.auditing import Auditing
 from recollect.pipeline.facts import SemanticMemory
@@ -298,16 +298,9 @@ class RAGPipeline(Administration, Permitting, Tenancy, Conversations, SemanticMe
             UsageError: The query or an option is not valid.
             NotFoundError: There is no such collection. The default one is empty rather than missing.
         """
-        name = collection or self.config.collection
-        given = options or self.default_options()
-        try:
-            return self._parts.searcher.search(
-                self._parts.scope(tenant_id, as_of, principal=principal), query, given, collection=name
-            )
-        except NotFoundError:
-            if name != DEFAULT_COLLECTION:
-                raise
-            return SearchReply(query=query, collection=name, mode=given.mode, results=(), timings_ms={})
+        target = Target(collections=(collection or self.config.collection,), optional=frozenset({DEFAULT_COLLECTION}))
+        scope = self._parts.scope(tenant_id, as_of, principal=principal)
+        return self._parts.searcher.search(scope, query, options or self.default_options(), target)
 
     def retrieve(
         self,

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from recollect.embedding.cached import CachedEmbedder
 from recollect.errors import ConfigurationError
-from recollect.model import RetrievedContext, Scope
+from recollect.model import Scope
 from recollect.retrieval.arms import analyzer_of
 from recollect.retrieval.health import SearchMonitor
 from recollect.retrieval.preference import Preferences, RolePreference
 from recollect.retrieval.probe import RecallProbe
 from recollect.retrieval.ranking import RankingSettings
 from recollect.retrieval.search import Searcher, SearchSettings
-from recollect.retrieval.staleness import StalenessNotes
 
 if TYPE_CHECKING:
     from recollect.config import EnhanceConfig, RAGConfig
@@ -45,17 +45,11 @@ def make_searcher(
     """
     cached = CachedEmbedder(embedder, None, query_cache_size=config.retrieval.query_cache_entries)
     return Searcher(
-        store.database,
-        store.collections,
-        store.search,
+        store,
         cached,
         rerankers=_rerankers(store, embedder, config),
         enhancers=_enhancers_by_collection(store, config, chat_model),
         settings=_settings(config),
-        close_due=store.expiry.close_due,
-        plan_past=store.past.plan,
-        ask_for=cached.ask_for,
-        annotate=StalenessNotes(store.staleness).annotate if config.retrieval.notes else _no_notes,
         monitor=SearchMonitor(
             store.search_health,
             RecallProbe(store.database),
@@ -63,10 +57,6 @@ def make_searcher(
             take_query_counts=cached.take_query_counts,
         ),
     )
-
-
-def _no_notes(_: Scope, __: Sequence[Collection], results: Sequence[RetrievedContext]) -> Sequence[RetrievedContext]:
-    return results
 
 
 def make_why_not(
@@ -77,20 +67,10 @@ def make_why_not(
 
     cached = CachedEmbedder(embedder, None, query_cache_size=config.retrieval.query_cache_entries)
     rerankers, settings = _rerankers(store, embedder, config), _settings(config)
+    quiet = replace(settings, notes=False)
 
     def searcher(enhancers: Sequence[QueryEnhancer]) -> Searcher:
-        return Searcher(
-            store.database,
-            store.collections,
-            store.search,
-            cached,
-            rerankers=rerankers,
-            enhancers=lambda _: enhancers,
-            settings=settings,
-            close_due=store.expiry.close_due,
-            plan_past=store.past.plan,
-            ask_for=cached.ask_for,
-        )
+        return Searcher(store, cached, rerankers=rerankers, enhancers=lambda _: enhancers, settings=quiet)
 
     return WhyNotInquiry(
         store.database,
@@ -194,6 +174,7 @@ def _settings(config: RAGConfig) -> SearchSettings:
         cache_entries=retrieval.cache_entries,
         cache_seconds=retrieval.cache_seconds,
         auto_expire=config.temporal.auto_expire,
+        notes=config.retrieval.notes,
     )
 
 

@@ -14,6 +14,7 @@ from recollect.errors import NotFoundError, StoreError, StoreUnavailableError
 from recollect.model import Answer, Document, RetrievalOptions, RetrievedContext, SearchReply
 from recollect.model.arguments import checked
 from recollect.model.document_session import DocumentSession, SessionConfig
+from recollect.model.scope import Guest, Target
 from recollect.pipeline.ingesting import ingest_documents_into, ingest_paths_into
 from recollect.pipeline.rag import RAGPipeline
 
@@ -399,35 +400,16 @@ class SessionSearch:
         return self._sessions._rag
 
     def _found(self, query: str, options: RetrievalOptions, as_of: Moment | None) -> tuple[SearchReply, Collection]:
-        # A cached reply would outlive the session in the memory of this process.
-        given = replace(options, use_cache=False)
-        searcher = self._rag._parts.searcher
         with self._sessions._read(self._session_id, as_of) as (scope, place):
-            others = self._others(scope)
-            if not others:
-                reply = searcher.search(scope, query, given, collection=place.name)
-            else:
-                reply = searcher.search_together(scope, query, given, collections=[place.name, *others])
-        return _labelled(reply, place, _label(self._session_id), others), place
+            session = Guest(scope=scope, collection=place.name, label=_label(self._session_id))
+            target = Target(collections=self._others(), optional=frozenset({DEFAULT_COLLECTION}), session=session)
+            return self._rag._parts.searcher.search(scope, query, options, target), place
 
-    def _others(self, scope: Scope) -> list[str]:
-        """The collections that are searched too."""
-        collections = self._rag.store.collections
+    def _others(self) -> tuple[str, ...] | None:
+        """The collections that are searched too; None: all."""
         if self._collections == EVERY_COLLECTION:
-            model = self._rag.embedder.model_name
-            return [place.name for place in collections.list_all(scope) if place.embedding_model == model]
-        names = [self._collections] if isinstance(self._collections, str) else self._collections
-        return [
-            name
-            for name in dict.fromkeys(names)
-            if name != DEFAULT_COLLECTION or collections.find(scope, name) is not None
-        ]
-
-
-def _labelled(reply: SearchReply, place: Collection, label: str, others: Sequence[str]) -> SearchReply:
-    """The reply with the session called by its id, and not by the name of its collection."""
-    results = tuple(replace(one, collection=label) if one.collection == place.name else one for one in reply.results)
-    return replace(reply, collection=", ".join([label, *others]), results=results)
+            return None
+        return (self._collections,) if isinstance(self._collections, str) else tuple(self._collections)
 
 
 def _checked(session_id: str) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recollect.errors import NotFoundError, TenantSuspendedError, UsageError
+from recollect.errors import NotFoundError, UsageError
 from recollect.model import Principal, RetrievalOptions, Scope, SearchReply
+from recollect.model.scope import Guest, Target
 from recollect.model.tenant import TenantQuota
 from recollect.pipeline.history import LIBRARY
 
@@ -211,44 +211,21 @@ class Tenancy:
             UsageError: The query or an option is not valid.
             TenantSuspendedError: The tenant is suspended.
         """
-        from recollect.access.shared import search_each
-        from recollect.retrieval.fusion import DENSE_WEIGHT
-        from recollect.retrieval.validation import validate
-
-        given = options or self._default_options()
-        validate(query, given)
         scope = self._parts.scope(tenant.tenant_id, principal=principal)
-        places = {collection: (scope, collection)}
+        shared: list[Guest] = []
         if self.config.multi_tenant.isolation_level == "shared":
             reader = Principal(groups=(READER_GROUP.format(tenant.name),))
-            for one in self._parts.store.shares.shared_with(scope):
-                if one.active:
-                    foreign = Scope(tenant_id=one.tenant_id, principal=reader)
-                    places[f"{one.tenant_name}/{one.collection}"] = (foreign, one.collection)
-        if len(places) == 1:
-            return self._search_in(collection, scope, collection, query, given)
-
-        def search(label: str, each: RetrievalOptions) -> SearchReply:
-            return self._search_in(label, *places[label], query, each)
-
-        weight = self.config.retrieval.dense_weight if given.dense_weight is None else given.dense_weight
-        weight = DENSE_WEIGHT if weight is None else weight
-        return search_each(query, given, tuple(places), search, dense_weight=weight)
-
-    def _search_in(self, label: str, scope: Scope, name: str, query: str, options: RetrievalOptions) -> SearchReply:
-        store = self._parts.store
-        place = store.collections.find(scope, name)
-        foreign = label != name
-        if place is None or (foreign and place.embedding_model != self._parts.embedder.model_name):
-            return SearchReply(query=query, collection=label, mode=options.mode, results=(), timings_ms={})
-        try:
-            reply = self._parts.searcher.search(scope, query, options, collection=name)
-        except (NotFoundError, TenantSuspendedError):
-            if not foreign:
-                raise
-            # It was taken back, or its tenant suspended, since it was listed.
-            return SearchReply(query=query, collection=label, mode=options.mode, results=(), timings_ms={})
-        return replace(reply, collection=label)
+            shared = [
+                Guest(
+                    scope=Scope(tenant_id=one.tenant_id, principal=reader),
+                    collection=one.collection,
+                    label=f"{one.tenant_name}/{one.collection}",
+                )
+                for one in self._parts.store.shares.shared_with(scope)
+                if one.active
+            ]
+        target = Target(collections=(collection,), optional=frozenset({collection}), shared=tuple(shared))
+        return self._parts.searcher.search(scope, query, options or self._default_options(), target)
 
     def _default_options(self) -> RetrievalOptions:
         return RetrievalOptions(top_k=self.config.retrieval.top_k, mode=self.config.retrieval.mode)

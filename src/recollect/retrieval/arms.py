@@ -95,6 +95,11 @@ class ArmResults:
     lexical_exact: bool = True
 
     @property
+    def known(self) -> set[int]:
+        """Every chunk of which a score is known."""
+        return {*self.similarities, *self.bm25}
+
+    @property
     def exact(self) -> bool:
         """Whether both arms are known to have found their best."""
         return self.dense_exact and self.lexical_exact

@@ -1,7 +1,7 @@
 """Remembers the replies of searches for a while, each for exactly the caller, question and state that it was made for.
 
 A key covers everything that a reply depends on: the query, the options and settings, the whole scope of the caller, and
-the collection's revision. An ingest, a deletion or a change of permissions makes new keys, so nothing is ever
+the revision of every collection. An ingest, a deletion or a change of permissions makes new keys, so nothing is ever
 invalidated: what is out of date is simply never asked for again, and falls out at the end of the list.
 """
 
@@ -240,8 +240,7 @@ def cache_key(
     query: str,
     options: RetrievalOptions,
     *,
-    collection_id: int,
-    revision: int,
+    collections: Sequence[tuple[object, ...]],
     settings: object = None,
 ) -> bytes:
     """The key of a search: equal only where everything that its reply depends on is.
@@ -250,8 +249,8 @@ def cache_key(
         scope: Whose search: every field of it counts, so that no caller meets what was made for another.
         query: As asked.
         options: Every one.
-        collection_id: Not its name: a collection that is deleted and made again is another one.
-        revision: The collection's, read before the search.
+        collections: Of each collection searched, in their order: its id (not its name alone: a collection that is
+            deleted and made again is another one), its revision, read before the search, and what may be read of it.
         settings: What else decides the results: defaults of the search, synonyms' fingerprint, models. A frozen
             dataclass, or a tuple of simple values.
 
@@ -259,7 +258,7 @@ def cache_key(
         UsageError: A value is of a type that has no canonical form.
     """
     digest = hashlib.blake2b(digest_size=24)
-    _feed(digest.update, (scope, query, options, collection_id, revision, settings))
+    _feed(digest.update, (scope, query, options, collections, settings))
     return digest.digest()
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
     from recollect.model.passage import FusionMethod
     from recollect.retrieval.arms import ArmResults
+    from recollect.retrieval.reading import ChunkReader
     from recollect.retrieval.stopwatch import Stopwatch
-    from recollect.store.search import SearchRepository
 
 Scored = tuple[int, float]
 
@@ -71,15 +71,11 @@ class Ranker:
     """Fuses and reranks. Safe to share between threads.
 
     Args:
-        repository: Fetches the vectors and texts that feedback and rerankers read.
         settings: What the options leave open.
         rerankers: Makes a reranker, by name and for a tenant, whose stored token vectors it may read.
     """
 
-    def __init__(
-        self, repository: SearchRepository, *, settings: RankingSettings, rerankers: Callable[[str, int], Reranker]
-    ) -> None:
-        self._repository = repository
+    def __init__(self, *, settings: RankingSettings, rerankers: Callable[[str, int], Reranker]) -> None:
         self._settings = settings
         self._rerankers = rerankers
         self._feedback = PseudoRelevanceFeedback()
@@ -99,6 +95,7 @@ class Ranker:
     def rank(
         self,
         scope: Scope,
+        reader: ChunkReader,
         query: str,
         options: RetrievalOptions,
         arms: ArmResults,
@@ -106,13 +103,23 @@ class Ranker:
         *,
         alternatives: Sequence[ArmResults] = (),
     ) -> Ranking:
-        """Order the candidates of both arms, and of the arms of other wordings."""
+        """Order the candidates of both arms, and of the arms of other wordings.
+
+        Args:
+            scope: Whose search.
+            reader: Reads the vectors and texts that feedback and rerankers need.
+            query: As asked.
+            options: How to search.
+            arms: What both arms found.
+            watch: Times the stages.
+            alternatives: What they found for each other wording.
+        """
         with watch.stage("fuse"):
             others = [self._fuse(options, other) for other in alternatives]
             fused = fuse_alternatives(self._fuse(options, arms), others)
         if self._uses_feedback(options) and arms.embedding is not None:
             with watch.stage("feedback"):
-                known = self._vectors(scope, arms, fused[: self._feedback.settings.depth])
+                known = self._vectors(reader, arms, fused[: self._feedback.settings.depth])
                 fused = self._moved(options, arms, fused, known)
         standard = not alternatives and _standardised(options, self._settings)
         shown = _presented(fused) if standard else fused
@@ -121,16 +128,16 @@ class Ranker:
         if name is None or not fused:
             return first
         with watch.stage("rerank"):
-            return self._rerank(scope, query, options, arms, fused, replace(first, reranker=name))
+            return self._rerank(scope, reader, query, options, arms, fused, replace(first, reranker=name))
 
-    def preferred(self, scope: Scope, ranking: Ranking) -> Ranking:
+    def preferred(self, scope: Scope, reader: ChunkReader, ranking: Ranking) -> Ranking:
         """The ranking as whoever it is made for prefers it; see `recollect.retrieval.preference`."""
         principal, preferences = scope.ranked_for, self._settings.preferences
         if principal is None or not preferences.concern(principal) or not ranking.ranked:
             return ranking
-        departments = self._repository.departments(scope, [chunk_id for chunk_id, _ in ranking.ranked])
-        factors = {chunk_id: preferences.factor(principal, departments.get(chunk_id)) for chunk_id, _ in ranking.ranked}
-        moved = [(chunk_id, scaled(score, factors[chunk_id])) for chunk_id, score in ranking.ranked]
+        departments = reader.departments(scope, [chunk_id for chunk_id, _ in ranking.ranked])
+        factors = {chunk_id: preferences.factor(principal, name) for chunk_id, name in departments.items()}
+        moved = [(chunk_id, scaled(score, factors.get(chunk_id, 1.0))) for chunk_id, score in ranking.ranked]
         moved.sort(key=lambda item: -item[1])
         return replace(ranking, ranked=moved, preferences=factors)
 
@@ -172,6 +179,7 @@ class Ranker:
     def _rerank(
         self,
         scope: Scope,
+        reader: ChunkReader,
         query: str,
         options: RetrievalOptions,
         arms: ArmResults,
@@ -183,7 +191,7 @@ class Ranker:
         # Twice what is shown, but not without end: whoever lists hundreds wants the first ones right.
         depth = options.rerank_candidates or min(max(defaults.depth, 2 * options.top_k), 2 * defaults.depth)
         head, tail = fused[:depth], fused[depth:]
-        candidates = self._candidates(scope, arms, head, defaults)
+        candidates = self._candidates(reader, arms, head, defaults)
         weight = defaults.weight if self._settings.rerank_weight is None else self._settings.rerank_weight
         outcome = apply(
             self._rerankers(name, scope.tenant_id),
@@ -203,21 +211,21 @@ class Ranker:
         scores = {one.candidate.chunk_id: one.rerank_score for one in outcome.ranking if one.rerank_score is not None}
         return replace(first, ranked=ranked + below, rerank_scores=scores, reranked=True)
 
-    def _vectors(self, scope: Scope, arms: ArmResults, head: Sequence[Scored]) -> Mapping[int, Vectors]:
+    def _vectors(self, reader: ChunkReader, arms: ArmResults, head: Sequence[Scored]) -> Mapping[int, Vectors]:
         missing = [chunk_id for chunk_id, _ in head if chunk_id not in arms.vectors]
         if missing:
-            arms.vectors |= self._repository.vectors(scope, missing)
+            arms.vectors |= reader.vectors(missing)
         return arms.vectors
 
     def _candidates(
         self,
-        scope: Scope,
+        reader: ChunkReader,
         arms: ArmResults,
         head: Sequence[Scored],
         needs: RerankDefaults,
     ) -> list[Candidate]:
-        rows = self._repository.passages(scope, [chunk_id for chunk_id, _ in head]) if needs.needs_text else {}
-        vectors = self._vectors(scope, arms, head) if needs.needs_embedding else {}
+        rows = reader.passages([chunk_id for chunk_id, _ in head]) if needs.needs_text else {}
+        vectors = self._vectors(reader, arms, head) if needs.needs_embedding else {}
         return [
             Candidate(
                 chunk_id=chunk_id,

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recollect.model import RetrievalOptions, RetrievedContext, Scope, SearchExplain
+from recollect.model import RetrievalOptions, RetrievedContext, SearchExplain
 from recollect.retrieval.diversity import collapse_duplicates, mmr
 from recollect.retrieval.passages import Stretch, gaps_between, merge_adjacent, widen
 
 if TYPE_CHECKING:
-    from recollect.store.search import PassageRow, SearchRepository
+    from recollect.retrieval.reading import ChunkReader
+    from recollect.store.search import PassageRow
 
 Scored = tuple[int, float]
 ExplainChunk = Callable[[int, float], SearchExplain]
@@ -35,17 +36,15 @@ class Shaper:
     """Turns a ranking into results.
 
     Args:
-        repository: Fetches texts and vectors.
         collapse: Whether duplicates are collapsed where the options leave it open.
     """
 
-    def __init__(self, repository: SearchRepository, *, collapse: bool) -> None:
-        self._repository = repository
+    def __init__(self, *, collapse: bool) -> None:
         self._collapse = collapse
 
     def shape(
         self,
-        scope: Scope,
+        reader: ChunkReader,
         options: RetrievalOptions,
         ranking: Sequence[Scored],
         *,
@@ -57,7 +56,7 @@ class Shaper:
         """The results of a search, best first, ranked from 1.
 
         Args:
-            scope: Whose passages.
+            reader: Reads texts and vectors of what was found.
             options: What was asked for.
             ranking: (chunk_id, score), best first.
             similarities: Cosine similarities, where they are known.
@@ -68,30 +67,30 @@ class Shaper:
         collapse = self._collapse if options.collapse_duplicates is None else options.collapse_duplicates
         wanted = options.top_k * _SPARE if options.mmr_lambda is not None else options.top_k
         known = _Known(similarities, relevance, explain)
-        found = self._fetch(scope, ranking, wanted, known, dropped)
+        found = self._fetch(reader, ranking, wanted, known, dropped)
         if collapse:
             distinct = _distinct(found, dropped)
             if len(distinct) < len(found) == wanted:
                 # Something was left out: look further down for others, once.
-                found = self._fetch(scope, ranking, wanted * _SPARE, known, dropped)
+                found = self._fetch(reader, ranking, wanted * _SPARE, known, dropped)
                 distinct = _distinct(found, dropped)
             found = distinct
         if options.mmr_lambda is not None:
-            found = self._varied(scope, found, options)
+            found = self._varied(reader, found, options)
         found = found[: options.top_k]
         if options.neighbours:
-            found = self._widened(scope, found, options.neighbours)
+            found = self._widened(reader, found, options.neighbours)
         if options.merge_adjacent:
-            found = self._merged(scope, found)
+            found = self._merged(reader, found)
         if options.outline:
-            found = self._outlined(scope, found)
+            found = self._outlined(reader, found)
         return [
             passage if passage.rank == rank else replace(passage, rank=rank) for rank, passage in enumerate(found, 1)
         ]
 
     def _fetch(
         self,
-        scope: Scope,
+        reader: ChunkReader,
         ranking: Sequence[Scored],
         wanted: int,
         known: _Known,
@@ -104,7 +103,7 @@ class Shaper:
         while len(found) < wanted and start < len(ranking):
             step = ranking[start : start + wanted]
             start += len(step)
-            rows = self._repository.passages(scope, [chunk_id for chunk_id, _ in step])
+            rows = reader.passages([chunk_id for chunk_id, _ in step])
             for chunk_id, score in step:
                 row = rows.get(chunk_id)
                 if row is None or len(found) == wanted:
@@ -118,8 +117,10 @@ class Shaper:
         dropped["same parent"] = same_parent
         return found
 
-    def _varied(self, scope: Scope, found: list[RetrievedContext], options: RetrievalOptions) -> list[RetrievedContext]:
-        vectors = self._repository.vectors(scope, [passage.chunk_id for passage in found])
+    def _varied(
+        self, reader: ChunkReader, found: list[RetrievedContext], options: RetrievalOptions
+    ) -> list[RetrievedContext]:
+        vectors = reader.vectors([passage.chunk_id for passage in found])
         known = [passage for passage in found if passage.chunk_id in vectors]
         if not known or options.mmr_lambda is None:
             return found
@@ -128,25 +129,25 @@ class Shaper:
         order = mmr(scores, matrix, lambda_=options.mmr_lambda, top_k=min(options.top_k, len(known)))
         return [known[index] for index in order]
 
-    def _widened(self, scope: Scope, found: list[RetrievedContext], neighbours: int) -> list[RetrievedContext]:
-        rows = self._repository.stretches(scope, [passage.chunk_id for passage in found], neighbours=neighbours)
+    def _widened(self, reader: ChunkReader, found: list[RetrievedContext], neighbours: int) -> list[RetrievedContext]:
+        rows = reader.stretches([passage.chunk_id for passage in found], neighbours=neighbours)
         stretches = {
             chunk_id: Stretch(row.start_offset, row.end_offset, row.content, " > ".join(row.section) or None, row.page)
             for chunk_id, row in rows.items()
         }
         return widen(found, stretches)
 
-    def _merged(self, scope: Scope, found: list[RetrievedContext]) -> list[RetrievedContext]:
+    def _merged(self, reader: ChunkReader, found: list[RetrievedContext]) -> list[RetrievedContext]:
         ranked = [replace(passage, rank=rank) for rank, passage in enumerate(found, 1)]
         gaps = [gap for gap in gaps_between(ranked) if gap.version_id is not None]
         wanted = [(gap.version_id, gap.start_offset, gap.end_offset) for gap in gaps if gap.version_id is not None]
-        texts = self._repository.spans(scope, wanted)
+        texts = reader.spans(wanted)
         known = {gap: texts[span] for gap, span in zip(gaps, wanted, strict=True) if span in texts}
         return merge_adjacent(ranked, gap_texts=known)
 
-    def _outlined(self, scope: Scope, found: list[RetrievedContext]) -> list[RetrievedContext]:
+    def _outlined(self, reader: ChunkReader, found: list[RetrievedContext]) -> list[RetrievedContext]:
         spans = [(passage.version_id or 0, passage.start_offset, passage.end_offset) for passage in found]
-        outlines = self._repository.outlines(scope, spans)
+        outlines = reader.outlines(spans)
         return [replace(passage, outline=outlines.get(span)) for passage, span in zip(found, spans, strict=True)]
 
 

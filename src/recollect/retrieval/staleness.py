@@ -6,15 +6,15 @@ only where a result's path names an edition; in the past, one always does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from recollect.model import PassageNote, RetrievedContext, Scope
+from recollect.model import PassageNote, RetrievedContext
 from recollect.retrieval.editions import covers_the_same, edition_of, is_older
 
 if TYPE_CHECKING:
-    from recollect.store.collections import Collection
+    from recollect.retrieval.targets import Searched
     from recollect.store.staleness import Sibling, StalenessRepository, VersionEnd
 
 #: Results beyond these get no notes.
@@ -32,48 +32,52 @@ class StalenessNotes:
         self._repository = repository
 
     def annotate(
-        self, scope: Scope, collections: Sequence[Collection], results: Sequence[RetrievedContext]
+        self, origins: Sequence[tuple[Searched, Set[int]]], results: Sequence[RetrievedContext]
     ) -> list[RetrievedContext]:
         """The results, those with a note replaced.
 
         Args:
-            scope: Whose search, and as of when.
-            collections: That were searched; of several, each result names its own.
+            origins: The collections that were searched, as whom and as of when, and the chunks found in each.
             results: Best first.
         """
         first, rest = list(results[:MOST_RESULTS]), list(results[MOST_RESULTS:])
         notes: dict[int, list[PassageNote]] = {}
-        if scope.as_of is not None and first:
-            ends = self._repository.endings(scope, [one.version_id for one in first if one.version_id is not None])
-            for one in first:
-                end = None if one.version_id is None else ends.get(one.version_id)
-                if end is not None:
-                    notes.setdefault(one.chunk_id, []).append(_ended(end))
-        for chunk_id, note in self._newer(scope, collections, first).items():
+        found = [(searched, [one for one in first if one.chunk_id in chunk_ids]) for searched, chunk_ids in origins]
+        for one, end in self._ended(found):
+            notes.setdefault(one.chunk_id, []).append(_ended(end))
+        for chunk_id, note in self._newer(found, first).items():
             notes.setdefault(chunk_id, []).append(note)
         if not notes:
             return [*first, *rest]
         annotated = [replace(one, notes=tuple(notes[one.chunk_id])) if one.chunk_id in notes else one for one in first]
         return [*annotated, *rest]
 
+    def _ended(
+        self, found: Sequence[tuple[Searched, Sequence[RetrievedContext]]]
+    ) -> Iterator[tuple[RetrievedContext, VersionEnd]]:
+        for scope in {searched.scope.tenant_id: searched.scope for searched, _ in found}.values():
+            own = [one for searched, those in found if searched.scope.tenant_id == scope.tenant_id for one in those]
+            if scope.as_of is None or not own:
+                continue
+            ends = self._repository.endings(scope, [one.version_id for one in own if one.version_id is not None])
+            for one in own:
+                if one.version_id is not None and (end := ends.get(one.version_id)) is not None:
+                    yield one, end
+
     def _newer(
-        self, scope: Scope, collections: Sequence[Collection], results: Sequence[RetrievedContext]
+        self, found: Sequence[tuple[Searched, Sequence[RetrievedContext]]], results: Sequence[RetrievedContext]
     ) -> dict[int, PassageNote]:
         siblings: dict[int, list[Sibling]] = {}
-        for collection in collections:
-            named = {
-                one.chunk_id: one.document_id
-                for one in results
-                if one.collection in {None, collection.name} and edition_of(one.source).named
-            }
+        for searched, own in found:
+            named = {one.chunk_id: one.document_id for one in own if edition_of(one.source).named}
             if named:
-                siblings |= self._repository.siblings(scope, collection, named)
-        found: dict[int, PassageNote] = {}
+                siblings |= self._repository.siblings(searched.scope, searched.collection, named)
+        newer: dict[int, PassageNote] = {}
         for one in results:
             note = _newest_sibling(one, siblings.get(one.chunk_id, ())) or _newer_result(one, results)
             if note is not None:
-                found[one.chunk_id] = note
-        return found
+                newer[one.chunk_id] = note
+        return newer
 
 
 def _ended(end: VersionEnd) -> PassageNote:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from recollect.model import RetrievalOptions, Scope
 from recollect.model.filter import Filter, parse_filter, top_level
+from recollect.model.scope import Target
 from recollect.model.why_not import NamedDocument, WhyNot, WhyNotStage
 from recollect.retrieval.analysis import Analyzer, lexeme
 from recollect.retrieval.arms import analyzer_of
@@ -276,7 +277,7 @@ class _Trier:
 
     def run(self, options: RetrievalOptions) -> SearchReply:
         complete = replace(options, explain=True, use_cache=False)
-        return self.searcher.search(self.scope, self.query, complete, collection=self.collection)
+        return self.searcher.search(self.scope, self.query, complete, Target.of(self.collection))
 
 
 def _written(query: str, analyzer: Analyzer) -> dict[str, str]:

@@ -119,11 +119,7 @@ class CollectionRepository:
 
     def list_all(self, scope: Scope, *, hidden: bool = False) -> list[Collection]:
         """Every collection of the tenant that exists for the scope's principal, by name; ``hidden``: sessions' too."""
-        params = {"tenant_id": scope.tenant_id, "hidden": hidden}
-        with self._database.transaction(scope) as connection:
-            found = [_collection(row) for row in rows(connection, _SQL["list_all"], params)]
-        seen = [place for place in (self._seen(scope, one) for one in found) if place is not None]
-        # Statistics count what is not his to read as well, and revisions its changes.
+        # Statistics count what the principal may not read as well, and revisions its changes.
         return [
             place
             if place.access_ids is None
@@ -136,8 +132,22 @@ class CollectionRepository:
                 reference_length=None,
                 indexed=False,
             )
-            for place in seen
+            for place in self._listed(scope, hidden=hidden)
         ]
+
+    def searchable(self, scope: Scope) -> list[Collection]:
+        """Every collection of the tenant that exists for the scope's principal, by name, as `get` gives each.
+
+        Raises:
+            TenantSuspendedError: The tenant is suspended.
+        """
+        return self._listed(scope, active=True)
+
+    def _listed(self, scope: Scope, *, hidden: bool = False, active: bool = False) -> list[Collection]:
+        params = {"tenant_id": scope.tenant_id, "hidden": hidden, "active": active}
+        with self._database.transaction(scope) as connection:
+            found = [_collection(row) for row in rows(connection, _SQL["list_all"], params)]
+        return [place for place in (self._seen(scope, one) for one in found) if place is not None]
 
     def require_writer(self, scope: Scope, collection: Collection) -> None:
         """Refuse a principal who may not change what is in a collection.

@@ -14,8 +14,10 @@ import psycopg
 import pytest
 from shelf import EMBEDDER, Shelf
 
+from recollect.embedding.cached import CachedEmbedder
 from recollect.errors import NotFoundError
 from recollect.model import RetrievalOptions, Scope
+from recollect.model.scope import Target
 from recollect.retrieval.rerank.base import Reranker
 from recollect.retrieval.rerank.registry import make_reranker
 from recollect.retrieval.search import Searcher
@@ -107,7 +109,7 @@ def searcher(store: Store) -> Searcher:
     def reranker(name: str, _tenant_id: int) -> Reranker:
         return make_reranker(name)
 
-    return Searcher(store.database, store.collections, store.search, EMBEDDER, rerankers=reranker)
+    return Searcher(store, CachedEmbedder(EMBEDDER, None), rerankers=reranker)
 
 
 def test_a_rare_filter_finds_its_one_chunk_with_the_index_and_without(store: Store, shelf: Shelf):
@@ -118,7 +120,7 @@ def test_a_rare_filter_finds_its_one_chunk_with_the_index_and_without(store: Sto
     search = searcher(store)
 
     def find(given: RetrievalOptions) -> tuple[list[str], str]:
-        reply = search.search(Scope(), "word1 word2", given, collection="shelf")
+        reply = search.search(Scope(), "word1 word2", given, Target.of("shelf"))
         return [result.content for result in reply.results], reply.paths["dense"]
 
     assert find(options) == (["a needle"], "exact")
@@ -141,7 +143,7 @@ def test_an_index_that_gives_up_early_is_no_reason_to_find_too_little(
     assert len(given_up) < 2000
     search = searcher(impatient)
     reply = search.search(
-        Scope(), "word1 word2", RetrievalOptions(mode="dense", top_k=1000, candidates=2000), collection="shelf"
+        Scope(), "word1 word2", RetrievalOptions(mode="dense", top_k=1000, candidates=2000), Target.of("shelf")
     )
     impatient.close()
     assert len(reply.results) == 1000

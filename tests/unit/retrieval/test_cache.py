@@ -289,7 +289,7 @@ def test_many_threads_leave_consistent_counts():
 
 
 def key(scope=None, query="leave", options=None, **changes):
-    given = {"collection_id": 1, "revision": 1, **changes}
+    given = {"collections": [(1, 1)], **changes}
     return cache_key(scope or Scope(), query, options or RetrievalOptions(), **given)
 
 
@@ -317,8 +317,10 @@ def test_whatever_a_reply_depends_on_makes_another_key():
         key(scope=Scope(tenant_id=2)),
         key(scope=Scope(as_of=moment)),
         key(scope=Scope(as_of=moment + timedelta(microseconds=1))),
-        key(collection_id=2),
-        key(revision=2),
+        key(collections=[(2, 1)]),
+        key(collections=[(1, 2)]),
+        key(collections=[(1, 1), (2, 1)]),
+        key(collections=[(2, 1), (1, 1)]),
         key(settings=("synonyms", "abc")),
         *(key(options=RetrievalOptions(**{name: value})) for name, value in OTHER_VALUES.items()),
     ]

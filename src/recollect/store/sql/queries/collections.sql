@@ -40,6 +40,7 @@ SELECT c.collection_id, c.name, c.description, c.embedding_model, c.embedding_di
        c.refusal, c.token_vectors, c.tenant_id, s.next_expiry <= now() AS expiry_due, c.hidden
 FROM collections c JOIN collection_state s USING (tenant_id, collection_id)
 WHERE c.tenant_id = %(tenant_id)s AND (NOT c.hidden OR %(hidden)s)
+  AND (NOT %(active)s OR (SELECT require_active(%(tenant_id)s)))
 ORDER BY c.name
 
 -- delete: a collection and everything in it

@@ -11,15 +11,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from recollect.model import ReplyExplain
 from recollect.retrieval.analysis import lexeme
 from recollect.retrieval.arms import ArmRequest, ArmResults
 from recollect.retrieval.lexical import PooledStatistics
-
-if TYPE_CHECKING:
-    from recollect.store.collections import Collection
 
 _Value = TypeVar("_Value")
 
@@ -58,6 +54,8 @@ def merged(results: Sequence[ArmResults], *, limit: int) -> ArmResults:
         results: Of each collection; no chunk is in two of them.
         limit: Candidates that each arm contributes.
     """
+    if len(results) == 1:
+        return results[0]
     dense = _best((item for one in results for item in one.dense), limit)
     lexical = _best((item for one in results for item in one.lexical), limit)
     kept = {chunk_id for chunk_id, _ in (*dense, *lexical)}
@@ -79,35 +77,6 @@ def merged(results: Sequence[ArmResults], *, limit: int) -> ArmResults:
         dense_exact=all(one.dense_exact for one in results),
         lexical_exact=all(one.lexical_exact for one in results),
     )
-
-
-def joined_explanation(parts: Sequence[ReplyExplain]) -> ReplyExplain:
-    """What was done with a query in several collections, told as of one."""
-    weights: dict[str, float] = {}
-    removed: dict[str, int] = {}
-    for part in parts:
-        for term, weight in part.terms:
-            weights[term] = max(weight, weights.get(term, 0.0))
-        for condition, count in part.removed_by:
-            removed[condition] = removed.get(condition, 0) + count
-    filtered = [part for part in parts if part.filter_kept is not None]
-    return replace(
-        parts[0],
-        terms=tuple(sorted(weights.items(), key=lambda item: (-item[1], item[0]))),
-        filter_kept=sum(part.filter_kept or 0 for part in filtered) if filtered else None,
-        filter_removed=sum(part.filter_removed or 0 for part in filtered) if filtered else None,
-        removed_by=tuple(removed.items()),
-        enhancements=tuple(dict.fromkeys(note for part in parts for note in part.enhancements)),
-    )
-
-
-def places_of(places: Sequence[Collection], results: Sequence[ArmResults]) -> dict[int, str]:
-    """The name of the collection of each chunk that was found."""
-    return {
-        chunk_id: place.name
-        for place, found in zip(places, results, strict=True)
-        for chunk_id in (*found.similarities, *found.bm25)
-    }
 
 
 def _of(chunk_ids: Set[int], maps: Iterable[Mapping[int, _Value]]) -> dict[int, _Value]:

@@ -1,0 +1,87 @@
+"""Reads what is stored of the chunks that one search found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from recollect.model import Outline, Scope
+    from recollect.store.search import Floats, PassageRow, SearchRepository, Span, StretchRow
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class ChunkReader:
+    """Reads chunks as whom they were found: no statement sees two tenants, a search may.
+
+    Args:
+        repository: Runs the statements.
+        found: The scopes that were searched, and the chunks that were found in each.
+    """
+
+    def __init__(self, repository: SearchRepository, found: Sequence[tuple[Scope, Iterable[int]]]) -> None:
+        self._repository = repository
+        self._scope = found[0][0]
+        self._scopes = {scope.tenant_id: scope for scope, _ in found}
+        several = len(self._scopes) > 1
+        self._tenants = {chunk_id: scope.tenant_id for scope, chunks in found for chunk_id in chunks} if several else {}
+        self._of_versions: dict[int, int] = {}
+
+    def passages(self, chunk_ids: Sequence[int]) -> dict[int, PassageRow]:
+        """What is shown of given chunks, by chunk id."""
+        rows = self._each(chunk_ids, self._repository.passages, self._tenants.__getitem__)
+        if self._tenants:
+            self._of_versions |= {row.version_id: self._tenants[chunk_id] for chunk_id, row in rows.items()}
+        return rows
+
+    def vectors(self, chunk_ids: Sequence[int]) -> dict[int, Floats]:
+        """Stored vectors of given chunks."""
+        return self._each(chunk_ids, self._repository.vectors, self._tenants.__getitem__)
+
+    def similarities(self, embedding: Floats, chunk_ids: Sequence[int]) -> dict[int, float]:
+        """Cosine similarities of given chunks."""
+
+        def read(scope: Scope, own: Sequence[int]) -> dict[int, float]:
+            return self._repository.similarities(scope, embedding, own)
+
+        return self._each(chunk_ids, read, self._tenants.__getitem__)
+
+    def departments(self, scope: Scope, chunk_ids: Sequence[int]) -> dict[int, str | None]:
+        """The departments of the documents of given chunks, those of the scope's tenant."""
+        own = [chunk_id for chunk_id in chunk_ids if self._tenants.get(chunk_id, scope.tenant_id) == scope.tenant_id]
+        return self._repository.departments(scope, own)
+
+    def stretches(self, chunk_ids: Sequence[int], *, neighbours: int) -> dict[int, StretchRow]:
+        """Given chunks with so many chunks before and after them."""
+
+        def read(scope: Scope, own: Sequence[int]) -> dict[int, StretchRow]:
+            return self._repository.stretches(scope, own, neighbours=neighbours)
+
+        return self._each(chunk_ids, read, self._tenants.__getitem__)
+
+    def spans(self, wanted: Sequence[Span]) -> dict[Span, str]:
+        """The characters of versions whose passages were read."""
+        return self._each(wanted, self._repository.spans, self._tenant_of)
+
+    def outlines(self, spans: Sequence[Span]) -> dict[Span, Outline]:
+        """What tells where the characters of versions stand whose passages were read."""
+        return self._each(spans, self._repository.outlines, self._tenant_of)
+
+    def _tenant_of(self, span: Span) -> int:
+        return self._of_versions[span[0]]
+
+    def _each(
+        self,
+        keys: Sequence[_Key],
+        read: Callable[[Scope, Sequence[_Key]], dict[_Key, _Value]],
+        tenant_of: Callable[[_Key], int],
+    ) -> dict[_Key, _Value]:
+        if not self._tenants:
+            return read(self._scope, keys)
+        grouped: dict[int, list[_Key]] = {}
+        for key in keys:
+            grouped.setdefault(tenant_of(key), []).append(key)
+        parts = [read(self._scopes[tenant_id], own) for tenant_id, own in grouped.items()]
+        return {key: value for part in parts for key, value in part.items()}
