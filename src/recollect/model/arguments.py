@@ -14,8 +14,8 @@ import os
 import re
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
-from functools import cache, wraps
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache, lru_cache, wraps
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -81,16 +81,18 @@ def whole_number(text: str) -> int | None:
 
 def _checking(function: Callable[..., Any]) -> Callable[..., Any]:
     parameters = inspect.signature(function).parameters.values()
-    order = [parameter.name for parameter in parameters]
     expected = {one.name: _expected(str(one.annotation), one.name in _FREE_TEXTS) for one in parameters}
+    order = list(expected.items())
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the method takes and gives
-        for name, value in zip(order, args, strict=False):
-            expected[name].require(name, value)
+        for (name, one), value in zip(order, args, strict=False):
+            if type(value) not in one.settled:
+                one.require(name, value)
         for name, value in kwargs.items():
-            if name in expected:
-                expected[name].require(name, value)
+            wanted = expected.get(name)
+            if wanted is not None and type(value) not in wanted.settled:
+                wanted.require(name, value)
         return function(*args, **kwargs)
 
     return call
@@ -105,12 +107,20 @@ class _Expected:
         element: What each of several is.
         anything: Whether it also names what is not looked at.
         free: Whether a text may hold what cannot be stored.
+        settled: Types whose every value is one of these: most arguments of a search need no other look.
     """
 
     names: tuple[str, ...] = ()
     element: _Expected | None = None
     anything: bool = False
     free: bool = False
+    settled: frozenset[type] = field(init=False, default=frozenset())
+
+    def __post_init__(self) -> None:
+        settled = {kind for name, kind in _SETTLED.items() if name in self.names}
+        object.__setattr__(
+            self, "settled", frozenset({*settled, str} if self.free and "str" in self.names else settled)
+        )
 
     def require(self, place: str, value: Any) -> None:  # noqa: ANN401 - that is the question
         """Raise a `UsageError` that begins with ``place`` where a value is not one of these."""
@@ -130,7 +140,7 @@ class _Expected:
             free = kind in _FREE_CLASSES
             for name, default, expected in _fields_of(value.__class__, free):
                 given = getattr(value, name)
-                if given is not default:
+                if given is not default and type(given) not in expected.settled:
                     expected.require(f"{place}.{name}", given)
 
     def _require_each(self, place: str, value: object) -> None:
@@ -154,8 +164,13 @@ def _is_path(value: object) -> bool:
         return False
 
 
-def _is_class(name: str) -> Callable[[object], bool]:
-    return lambda value: any(base.__name__ == name for base in type(value).__mro__)
+def _is_class(name: str) -> Callable[[Any], bool]:
+    return lambda value: name in _names_of(value.__class__)
+
+
+@lru_cache(maxsize=256)
+def _names_of(kind: type[Any]) -> frozenset[str]:
+    return frozenset(base.__name__ for base in kind.__mro__)
 
 
 _FITS: dict[str, Callable[[object], bool]] = {
@@ -166,10 +181,13 @@ _FITS: dict[str, Callable[[object], bool]] = {
     "bool": lambda value: type(value).__name__ in {"bool", "bool_"} or (isinstance(value, int) and value in {0, 1}),
     "Path": _is_path,
     "Callable": callable,
-    "Mapping": lambda value: isinstance(value, Mapping),
+    "Mapping": lambda value: isinstance(value, dict | Mapping),
     "several": lambda value: isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping),
     **{name: _is_class(name) for name in _CLASSES},
 }
+
+
+_SETTLED: dict[str, type] = {"None": type(None), "bool": bool, "float": float}
 
 
 @cache
@@ -208,7 +226,7 @@ def _fields_of(kind: type[Any], free: bool) -> list[tuple[str, object, _Expected
 
 
 def _require_depth(place: str, value: object) -> None:
-    level, depth = [value], 0
+    level, depth = [value] if value else [], 0
     while level:
         if depth > _DEEPEST:
             raise UsageError(f"{place} is nested more than {_DEEPEST} levels deep.")

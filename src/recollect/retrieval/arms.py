@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 from recollect.model import Scope, SearchMode
 from recollect.retrieval.analysis import Analyzer
 from recollect.retrieval.enhance.plan import QueryPlan, query_vector
-from recollect.retrieval.lexical import LexicalArm, LexicalHits, LexicalQuery, PooledStatistics, covered, rescored
+from recollect.retrieval.lexical import (
+    LexicalArm,
+    LexicalHits,
+    LexicalQuery,
+    PooledStatistics,
+    covered,
+    rescored,
+    words_in,
+)
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider, Vectors
@@ -211,9 +219,10 @@ class Arms:
         results.dense = list(found.similarities.items())
         results.similarities |= found.similarities
         results.vectors |= found.vectors
+        words = words_in(query, found.lexical)
         if query.weights:
-            results.bm25 |= rescored(query, found.lexical)
-        results.coverage |= covered(query, found.lexical)
+            results.bm25 |= rescored(query, found.lexical, words)
+        results.coverage |= covered(query, found.lexical, words)
 
     def _dense_ahead(
         self, scope: Scope, request: ArmRequest, embedding: Vectors, *, indexed: bool

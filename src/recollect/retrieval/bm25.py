@@ -13,7 +13,7 @@ are exact, and :func:`upper_bound` says how much a chunk that was no candidate c
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -148,23 +148,63 @@ def term_frequency(weight: float, *, length: int, average_length: float) -> int:
     return int(_term_frequencies(np.array([weight]), _saturation(lengths, average_length), lengths)[0])
 
 
-def stored_scores(
-    weights: Mapping[int, float], *, counts: Ints, lexemes: Ints, stored: npt.NDArray[np.float32]
-) -> Floats:
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Where candidates hold terms of a query: looked up once for everything that is added up over them.
+
+    Attributes:
+        candidates: How many there are.
+        terms: The query's lexemes, ascending.
+        owners: Of each match, whose it is, by the candidate's place.
+        places: Of each match, the place of its lexeme in ``terms``.
+        stored: Of each match, the stored weight.
+    """
+
+    candidates: int
+    terms: tuple[int, ...]
+    owners: npt.NDArray[np.intp]
+    places: npt.NDArray[np.intp]
+    stored: Floats
+
+    def added_up(self, parts: Floats) -> Floats:
+        """The sum of what each candidate's matches bring; ``parts`` is parallel to ``owners``."""
+        return np.bincount(self.owners, weights=parts, minlength=self.candidates).astype(np.float64, copy=False)
+
+    def each(self, values: Mapping[int, float]) -> Floats:
+        """What the lexeme of each match has among values by lexeme, 0 where it has none."""
+        return np.array([values.get(term, 0.0) for term in self.terms], dtype=np.float64)[self.places]
+
+
+def matches(terms: Iterable[int], *, counts: Ints, lexemes: Ints, stored: npt.NDArray[np.float32]) -> Matches:
+    """Find terms among the elements of n candidates.
+
+    Args:
+        terms: Lexemes; those that candidates hold besides are ignored, so that all or only the matching ones may be
+            given.
+        counts: Shape (n,): how many of the elements below are each candidate's.
+        lexemes: Shape (counts.sum(),): the first candidate's in any order, then the second's, …
+        stored: Parallel to ``lexemes``: their stored weights.
+    """
+    wanted = np.array(sorted(terms), dtype=np.int64)
+    if not len(wanted):
+        nothing = np.zeros(0, dtype=np.intp)
+        return Matches(len(counts), (), nothing, nothing, np.zeros(0))
+    places = np.minimum(wanted.searchsorted(lexemes), len(wanted) - 1)
+    hits = np.flatnonzero(wanted[places] == lexemes)
+    owners = np.arange(len(counts)).repeat(counts)[hits]
+    return Matches(len(counts), tuple(wanted.tolist()), owners, places[hits], stored[hits].astype(np.float64))
+
+
+def stored_scores(weights: Mapping[int, float], found: Matches) -> Floats:
     """Scores of candidates by their stored weights: what the database orders them by. Arguments as in `rescore`."""
-    owners, places, kept, by_lexeme = _matches(weights, counts, lexemes, stored)
-    scores = np.zeros(len(counts))
-    np.add.at(scores, owners, by_lexeme[places] * kept)
-    return scores
+    return found.added_up(found.each(weights) * found.stored)
 
 
 def rescore(
     weights: Mapping[int, float],
+    found: Matches,
     *,
     lengths: npt.NDArray[np.int64],
-    counts: Ints,
-    lexemes: Ints,
-    stored: npt.NDArray[np.float32],
     reference_length: float,
     average_length: float,
 ) -> Floats:
@@ -172,45 +212,23 @@ def rescore(
 
     Args:
         weights: The query's, from :func:`query_weights`.
+        found: Where the candidates hold its terms, and others perhaps, which have no weight.
         lengths: Shape (n,): the candidates' numbers of terms.
-        counts: Shape (n,): how many of the elements below are each candidate's.
-        lexemes: Shape (counts.sum(),): the first candidate's in any order, then the second's, … Those that the query
-            lacks are ignored, so that all or only the matching ones may be given.
-        stored: Parallel to ``lexemes``: their stored weights.
         reference_length: The average length that the stored weights were computed with.
         average_length: Today's average length.
 
     Returns:
         One score per candidate, in their order.
     """
-    owners, places, kept, by_lexeme = _matches(weights, counts, lexemes, stored)
-    own_lengths = lengths.astype(np.float64)[owners]
-    frequencies = _term_frequencies(kept, _saturation(own_lengths, reference_length), own_lengths)
-    parts = by_lexeme[places] * frequencies * MAX_WEIGHT / (frequencies + _saturation(own_lengths, average_length))
-    scores = np.zeros(len(counts))
-    np.add.at(scores, owners, parts)
-    return scores
+    own_lengths = lengths.astype(np.float64)[found.owners]
+    frequencies = _term_frequencies(found.stored, _saturation(own_lengths, reference_length), own_lengths)
+    saturation = _saturation(own_lengths, average_length)
+    return found.added_up(found.each(weights) * frequencies * MAX_WEIGHT / (frequencies + saturation))
 
 
-def covered(weights: Mapping[int, float], *, counts: Ints, lexemes: Ints) -> Floats:
+def covered(weights: Mapping[int, float], found: Matches) -> Floats:
     """The weights of those of a query's terms that each candidate holds, added up; arguments as in `rescore`."""
-    owners, places, _, by_lexeme = _matches(weights, counts, lexemes, np.ones(len(lexemes), dtype=np.float32))
-    return np.bincount(owners, weights=by_lexeme[places], minlength=len(counts)).astype(np.float64, copy=False)
-
-
-def _matches(
-    weights: Mapping[int, float], counts: Ints, lexemes: Ints, stored: npt.NDArray[np.float32]
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Floats, Floats]:
-    """The elements that the query has: whose they are, where their query weights stand, their stored weights, those."""
-    wanted = np.array(sorted(weights), dtype=np.int64)
-    by_lexeme = np.array([weights[lexeme] for lexeme in wanted.tolist()], dtype=np.float64)
-    if not len(wanted):
-        nothing = np.zeros(0, dtype=np.intp)
-        return nothing, nothing, np.zeros(0), by_lexeme
-    places = np.minimum(np.searchsorted(wanted, lexemes), len(wanted) - 1)
-    hits = np.flatnonzero(wanted[places] == lexemes)
-    owners = np.repeat(np.arange(len(counts)), counts)[hits]
-    return owners, places[hits], stored[hits].astype(np.float64), by_lexeme
+    return found.added_up(found.each(weights))
 
 
 def choose_terms(document_frequencies: Mapping[int, int], *, budget: int) -> TermChoice:

@@ -12,12 +12,11 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence, Set
-from copy import deepcopy
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, date, datetime
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from recollect.errors import UsageError
 from recollect.model import RetrievalOptions, RetrievedContext, Scope, SearchReply
@@ -338,4 +337,10 @@ def _own_copy(reply: SearchReply) -> SearchReply:
 
 
 def _own_passage(passage: RetrievedContext) -> RetrievedContext:
-    return replace(passage, metadata=deepcopy(dict(passage.metadata))) if passage.metadata else passage
+    return replace(passage, metadata=_own_json(passage.metadata)) if passage.metadata else passage
+
+
+def _own_json(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
+    if isinstance(value, Mapping):
+        return {key: _own_json(item) for key, item in value.items()}
+    return [_own_json(item) for item in value] if isinstance(value, list | tuple) else value

@@ -189,11 +189,12 @@ class LexicalArm:
 
     def judge(self, query: LexicalQuery, rows: LexicalRows, *, top_k: int, limit: int) -> LexicalHits:
         """The hits among a first round's candidates, as they are: nothing more is fetched to prove them."""
-        found = rescored(query, rows)
-        proven = len(rows) < limit or _cut_off(query, rows) <= _kth(found, top_k)
+        words = words_in(query, rows)
+        found = rescored(query, rows, words)
+        proven = len(rows) < limit or _cut_off(query, words) <= _kth(found, top_k)
         missed = _best_outside(query) <= _kth(found, top_k)
         exact = proven and missed and query.whole
-        return LexicalHits(_best(found, limit), query.weights, exact=exact, coverage=covered(query, rows))
+        return LexicalHits(_best(found, limit), query.weights, exact=exact, coverage=covered(query, rows, words))
 
     def search(
         self,
@@ -294,42 +295,44 @@ class LexicalArm:
                 version_ids=wanted.version_ids,
                 past=wanted.past,
             )
-            found = rescored(wanted.query, hits)
-            if len(hits) < limit or _cut_off(wanted.query, hits) <= _kth(found, wanted.top_k):
-                return found, covered(wanted.query, hits), True
-            if limit >= _WIDEST * wanted.limit:
-                return found, covered(wanted.query, hits), False
+            words = words_in(wanted.query, hits)
+            found = rescored(wanted.query, hits, words)
+            proven = len(hits) < limit or _cut_off(wanted.query, words) <= _kth(found, wanted.top_k)
+            if proven or limit >= _WIDEST * wanted.limit:
+                return found, covered(wanted.query, hits, words), proven
             limit *= _WIDEN
 
 
-def rescored(query: LexicalQuery, rows: LexicalRows) -> dict[int, float]:
+def words_in(query: LexicalQuery, rows: LexicalRows) -> bm25.Matches:
+    """Which words each chunk holds, of those that are searched for and those that it is covered by."""
+    terms = query.weights.keys() | query.rarity.keys()
+    return bm25.matches(terms, counts=rows.counts, lexemes=rows.lexemes, stored=rows.weights)
+
+
+def rescored(query: LexicalQuery, rows: LexicalRows, words: bm25.Matches) -> dict[int, float]:
     """Scores under today's average length, recovered from the stored weights, by chunk id."""
     scores = bm25.rescore(
         query.weights,
+        words,
         lengths=rows.lengths,
-        counts=rows.counts,
-        lexemes=rows.lexemes,
-        stored=rows.weights,
         reference_length=query.collection.reference_length or 1.0,
         average_length=query.average_length,
     )
     return dict(zip(rows.chunk_ids, scores.tolist(), strict=True))
 
 
-def covered(query: LexicalQuery, rows: LexicalRows) -> dict[int, float]:
+def covered(query: LexicalQuery, rows: LexicalRows, words: bm25.Matches) -> dict[int, float]:
     """The share of the query's words that each chunk holds, by their rarity; nothing where it has no words."""
     total = math.fsum(query.rarity.values())
     if not total:
         return {}
-    held = bm25.covered(query.rarity, counts=rows.counts, lexemes=rows.lexemes) / total
-    return dict(zip(rows.chunk_ids, held.tolist(), strict=True))
+    return dict(zip(rows.chunk_ids, (bm25.covered(query.rarity, words) / total).tolist(), strict=True))
 
 
-def _cut_off(query: LexicalQuery, rows: LexicalRows) -> float:
+def _cut_off(query: LexicalQuery, words: bm25.Matches) -> float:
     """The most that a chunk could score today which the database, in its order, put behind these."""
     growth = max(1.0, query.average_length / (query.collection.reference_length or 1.0))
-    stored = bm25.stored_scores(query.weights, counts=rows.counts, lexemes=rows.lexemes, stored=rows.weights)
-    return float(stored.min(initial=math.inf)) * growth * _ROUNDING
+    return float(bm25.stored_scores(query.weights, words).min(initial=math.inf)) * growth * _ROUNDING
 
 
 def _best(found: Mapping[int, float], limit: int) -> list[tuple[int, float]]:

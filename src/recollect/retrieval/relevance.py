@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -99,18 +99,9 @@ class RelevanceMeter:
 
     def measure(
         self, chunk_ids: Iterable[int], *, similarities: Mapping[int, float], coverage: Mapping[int, float]
-    ) -> dict[int, float]:
-        """The relevance of chunks, as far as something is known of them."""
-        model = load_model()
-        scale = self._known_scale() if similarities else None
-        found = {}
-        for chunk_id in chunk_ids:
-            similarity = similarities.get(chunk_id) if scale is not None else None
-            standard = scale.standardised(similarity) if scale is not None and similarity is not None else None
-            relevance = model.relevance(standard, coverage.get(chunk_id))
-            if relevance is not None:
-                found[chunk_id] = relevance
-        return found
+    ) -> Mapping[int, float]:
+        """The relevance of chunks, as far as something is known of them; worked out for those that it is asked of."""
+        return _Measured(chunk_ids, similarities, coverage, self._known_scale() if similarities else None)
 
     def floor(self, *, similarities: bool, coverage: bool) -> float:
         """What the best passage must reach for a search to have found anything, unless the caller says otherwise.
@@ -130,6 +121,36 @@ class RelevanceMeter:
             except RecollectError as exc:
                 logger.warning("How relevant passages are goes by words alone: %s", exc)
         return self._scale
+
+
+class _Measured(Mapping[int, float]):
+    """Of fifty candidates, ten are shown: the others are measured only where a threshold asks."""
+
+    def __init__(
+        self,
+        chunk_ids: Iterable[int],
+        similarities: Mapping[int, float],
+        coverage: Mapping[int, float],
+        scale: SimilarityScale | None,
+    ) -> None:
+        self._chunk_ids = chunk_ids
+        self._similarities = similarities
+        self._coverage = coverage
+        self._scale = scale
+
+    def __getitem__(self, chunk_id: int) -> float:
+        similarity = None if self._scale is None else self._similarities.get(chunk_id)
+        standard = None if self._scale is None or similarity is None else self._scale.standardised(similarity)
+        relevance = load_model().relevance(standard, self._coverage.get(chunk_id))
+        if relevance is None:
+            raise KeyError(chunk_id)
+        return relevance
+
+    def __iter__(self) -> Iterator[int]:
+        return (chunk_id for chunk_id in self._chunk_ids if chunk_id in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def scale(embedder: EmbeddingProvider, anchors: Iterable[tuple[str, str]]) -> SimilarityScale:

@@ -89,7 +89,7 @@ class Thresholds:
         if self.relevance is not None:
             needed = self.relevance
             keep("below min_relevance", [one for one in kept if relevance.get(one[0], 1.0) >= needed])
-        elif kept and max((relevance.get(chunk_id, 1.0) for chunk_id, _ in kept), default=1.0) < floor:
+        elif kept and all(relevance.get(chunk_id, 1.0) < floor for chunk_id, _ in kept):
             keep(BELOW_FLOOR, [])
         if self.score is not None:
             lowest = self.score

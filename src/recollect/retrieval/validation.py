@@ -76,6 +76,8 @@ def _require_names(name: str, given: object) -> None:
 
 
 def _require_json(given: object) -> None:
+    if isinstance(given, dict) and not given:
+        return
     # What PostgreSQL's jsonb takes: no NaN, no NUL, no lone surrogates.
     try:
         text = json.dumps(dict(given) if isinstance(given, Mapping) else None, allow_nan=False, ensure_ascii=False)

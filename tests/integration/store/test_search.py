@@ -179,7 +179,7 @@ def test_the_arms_of_a_hybrid_search_are_those_alone_and_score_each_others_chunk
             stored = store.vectors(scope, seen)
             assert found.vectors.keys() == stored.keys() == set(seen)
             assert all(np.array_equal(found.vectors[key], value) for key, value in stored.items())
-            scores = lexical.rescored(query, found.lexical)
+            scores = lexical.rescored(query, found.lexical, lexical.words_in(query, found.lexical))
             assert scores == pytest.approx({chunk_id: known.get(chunk_id, 0.0) for chunk_id in seen})
         assert store.hybrid_lexical(scope, place, vector, **asked).vectors == {}
 

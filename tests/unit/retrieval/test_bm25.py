@@ -13,10 +13,13 @@ from recollect.retrieval.bm25 import (
     MAX_WEIGHT,
     B,
     choose_terms,
+    covered,
     document_weights,
     idf,
+    matches,
     query_weights,
     rescore,
+    stored_scores,
     term_frequency,
     upper_bound,
 )
@@ -51,15 +54,16 @@ def candidates(texts, reference):
         yield len(text), list(weights), np.array(list(weights.values()), dtype=np.float32)
 
 
-def laid_out(rows):
-    """(length, lexemes, weights) of each candidate, as `rescore` takes them all."""
+def laid_out(terms, rows):
+    """(length, lexemes, weights) of each candidate, as `rescore` takes them all, searched for terms."""
     rows = list(rows)
-    return {
-        "lengths": np.array([length for length, _, _ in rows], dtype=np.int64),
-        "counts": np.array([len(lexemes) for _, lexemes, _ in rows], dtype=np.int32),
-        "lexemes": np.array([lexeme for _, lexemes, _ in rows for lexeme in lexemes], dtype=np.int32),
-        "stored": np.array([weight for _, _, weights in rows for weight in weights], dtype=np.float32),
-    }
+    found = matches(
+        terms,
+        counts=np.array([len(lexemes) for _, lexemes, _ in rows], dtype=np.int32),
+        lexemes=np.array([lexeme for _, lexemes, _ in rows for lexeme in lexemes], dtype=np.int32),
+        stored=np.array([weight for _, _, weights in rows for weight in weights], dtype=np.float32),
+    )
+    return {"found": found, "lengths": np.array([length for length, _, _ in rows], dtype=np.int64)}
 
 
 def test_idf_by_hand():
@@ -112,17 +116,29 @@ def test_recovered_frequencies_always_give_the_stored_weight(tf, length, average
 @given(texts, st.lists(st.integers(1, 15), max_size=8), averages, averages)
 def test_rescored_candidates_have_the_textbook_score(texts, query, reference, average):
     weights = query_weights(Counter(query), document_frequencies=frequencies(texts), chunks=len(texts))
-    scores = rescore(
-        weights, **laid_out(candidates(texts, reference)), reference_length=reference, average_length=average
-    )
+    rows = laid_out(weights, candidates(texts, reference))
+    scores = rescore(weights, **rows, reference_length=reference, average_length=average)
     assert scores.tolist() == pytest.approx(plain_scores(texts, query, average), rel=1e-6, abs=1e-9)
+
+
+@given(texts, st.lists(st.integers(1, 15), max_size=8), st.sets(st.integers(1, 20)), averages, averages)
+def test_terms_that_are_looked_up_besides_change_no_score(texts, query, besides, reference, average):
+    weights = query_weights(Counter(query), document_frequencies=frequencies(texts), chunks=len(texts))
+    held = candidates(texts, reference)
+    alone, together = (laid_out(terms, candidates(texts, reference)) for terms in (weights, {*weights, *besides}))
+    asked = {"reference_length": reference, "average_length": average}
+    assert rescore(weights, **together, **asked).tolist() == rescore(weights, **alone, **asked).tolist()
+    for scores in (stored_scores, covered):
+        assert scores(weights, together["found"]).tolist() == scores(weights, alone["found"]).tolist()
+    holds = [math.fsum(weights.get(lexeme, 0) for lexeme in lexemes) for _, lexemes, _ in held]
+    assert covered(weights, together["found"]).tolist() == pytest.approx(holds)
 
 
 def test_rescore_without_query_or_candidates():
     lengths = {"reference_length": 3, "average_length": 3}
-    assert rescore({}, **laid_out([(3, [1], [1.0])]), **lengths).tolist() == [0.0]
-    assert rescore({1: 2.0}, **laid_out([]), **lengths).tolist() == []
-    assert rescore({1: 2.0}, **laid_out([(0, [], [])]), **lengths).tolist() == [0.0]
+    assert rescore({}, **laid_out([], [(3, [1], [1.0])]), **lengths).tolist() == [0.0]
+    assert rescore({1: 2.0}, **laid_out([1], []), **lengths).tolist() == []
+    assert rescore({1: 2.0}, **laid_out([1], [(0, [], [])]), **lengths).tolist() == [0.0]
 
 
 @given(st.dictionaries(st.integers(1, 50), st.integers(0, 500)), st.integers(0, 1_000))

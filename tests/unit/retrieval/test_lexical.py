@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recollect.retrieval.bm25 import stored_scores
+from recollect.retrieval.bm25 import matches, stored_scores
 from recollect.retrieval.lexical import LexicalHits, _kth
 
 
@@ -21,10 +21,11 @@ def test_the_kth_best_is_nothing_where_there_are_fewer():
 
 
 def test_a_stored_score_is_the_inner_product():
-    scores = stored_scores(
-        {5: 0.5, 9: 0.25, 77: 9.0},
+    weights = {5: 0.5, 9: 0.25, 77: 9.0}
+    found = matches(
+        weights,
         counts=np.array([3, 0, 1], np.int32),
         lexemes=np.array([2, 5, 9, 9], np.int32),
         stored=np.array([1.0, 2.0, 4.0, 1.0], np.float32),
     )
-    assert scores.tolist() == pytest.approx([2.0, 0.0, 0.25])
+    assert stored_scores(weights, found).tolist() == pytest.approx([2.0, 0.0, 0.25])

@@ -63,6 +63,17 @@ def test_a_model_that_cannot_be_asked_leaves_words_to_go_by():
     assert found == {1: MODEL.relevance(None, 1.0)}
 
 
+@given(st.dictionaries(st.integers(1, 9), measures), st.dictionaries(st.integers(1, 9), shares))
+def test_what_is_measured_where_it_is_asked_for_is_what_the_model_says(similarities, coverage):
+    ((name, known),) = MODEL.scales.items()
+    meter = RelevanceMeter(type("Known", (HashingEmbedder,), {"model_name": name})())
+    found = meter.measure(range(1, 12), similarities=similarities, coverage=coverage)
+    standard = {chunk_id: known.standardised(one) for chunk_id, one in similarities.items()}
+    expected = {one: MODEL.relevance(standard.get(one), coverage.get(one)) for one in standard.keys() | coverage.keys()}
+    assert dict(found) == expected and len(found) == len(expected)
+    assert found.get(11) is None and 11 not in found
+
+
 def test_only_models_that_it_was_fitted_with_have_a_floor():
     (name,) = MODEL.scales
     meter = RelevanceMeter(type("Known", (HashingEmbedder,), {"model_name": name})())
