@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from cachetools import LRUCache
 
 from recollect.embedding.base import EmbeddingProvider, Vectors
 from recollect.errors import UsageError
@@ -93,8 +93,7 @@ class CachedEmbedder:
         self._inner = inner
         self._cache = cache
         self._keep_computed = keep_computed
-        self._query_cache_size = query_cache_size
-        self._queries: OrderedDict[tuple[Hashable, str], Vectors] = OrderedDict()
+        self._queries: LRUCache[tuple[Hashable, str], Vectors] = LRUCache(query_cache_size)
         self._lock = threading.Lock()
         self._hits = 0
         self._misses = 0
@@ -164,20 +163,15 @@ class CachedEmbedder:
         key = (getattr(self._here, "whom", None), text)
         with self._lock:
             found = self._queries.get(key)
-            if found is not None:
-                self._queries.move_to_end(key)
-                self._hits += 1
+            self._hits += found is not None
         if found is not None:
             self._count_here(hits=1, misses=0)
             return found.copy()
         vector = self._inner.embed_query(text)
         with self._lock:
             self._misses += 1
-            if self._query_cache_size:
+            if self._queries.maxsize:
                 self._queries[key] = vector.copy()
-                self._queries.move_to_end(key)
-                while len(self._queries) > self._query_cache_size:
-                    self._queries.popitem(last=False)
         self._count_here(hits=0, misses=1)
         return vector
 

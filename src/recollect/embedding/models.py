@@ -13,7 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from recollect.embedding._lock import file_lock
+from filelock import FileLock
+
 from recollect.errors import ModelUnavailableError
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ class ModelCache:
             )
         with self._translate_disk_errors(name):
             self._directory.mkdir(parents=True, exist_ok=True)
-            with file_lock(self._directory / f".{_folder_name(name)}.lock"):
+            with FileLock(self._directory / f".{_folder_name(name)}.lock"):
                 return self.find(name) or self._fetch(known, progress)
 
     def list(self) -> tuple[CachedModel, ...]:

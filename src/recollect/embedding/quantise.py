@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
+from filelock import FileLock
 
-from recollect.embedding._lock import file_lock
 from recollect.embedding.bert_graph import Head, Pooling, build_graph
 from recollect.errors import ModelUnavailableError
 
@@ -123,7 +123,7 @@ def ensure_built(
         if found is not None:
             return found
         directory.mkdir(parents=True, exist_ok=True)
-        with file_lock(directory / ".build.lock"):
+        with FileLock(directory / ".build.lock"):
             found = _built(precision, full, small, rejected)
             if found is not None:
                 return found

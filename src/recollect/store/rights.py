@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
+from typing import TYPE_CHECKING, Any, LiteralString
+
+from cachetools import LRUCache
 
 from recollect.errors import NotFoundError, PermissionDeniedError
 from recollect.forking import renew_in_children
@@ -21,8 +22,6 @@ _SQL = queries("access")
 
 # Callers and collections whose rights are kept in memory.
 _KEPT = 4_096
-
-_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +56,8 @@ class RightsResolver:
         self._database = database
         self._lock = Lock()
         renew_in_children(self)
-        self._rights: OrderedDict[tuple[object, ...], Rights] = OrderedDict()
-        self._counts: OrderedDict[tuple[object, ...], Mapping[int, tuple[int, int]]] = OrderedDict()
+        self._rights: LRUCache[tuple[object, ...], Rights] = LRUCache(_KEPT)
+        self._counts: LRUCache[tuple[object, ...], Mapping[int, tuple[int, int]]] = LRUCache(_KEPT)
 
     def renew_in_child(self) -> None:
         """In the child of a fork: nobody releases the lock that another thread held."""
@@ -71,7 +70,8 @@ class RightsResolver:
         tokens = scope.principal.tokens
         past = scope.as_of is not None
         key = (scope.tenant_id, collection_id, revision, tokens, scope.reads_as, past)
-        known = self._recall(self._rights, key)
+        with self._lock:
+            known = self._rights.get(key)
         if known is not None:
             return known
         params = {"tenant_id": scope.tenant_id, "collection_id": collection_id, "past": past, **access_params(scope)}
@@ -81,7 +81,9 @@ class RightsResolver:
             return Rights(reads=False, writes=False, everything=False)
         reads, writes, everything, access_ids = found[0]
         resolved = Rights(reads=reads, writes=writes, everything=everything, access_ids=tuple(access_ids))
-        return self._keep(self._rights, key, resolved)
+        with self._lock:
+            self._rights[key] = resolved
+        return resolved
 
     def revision(self, scope: Scope, collection_id: int) -> int | None:
         """The revision of a collection now; None where it is gone."""
@@ -93,28 +95,17 @@ class RightsResolver:
     def count(self, scope: Scope, collection_id: int, revision: int, access_ids: tuple[int, ...]) -> tuple[int, int]:
         """How many current documents, and chunks of these, have one of some lists."""
         key = (scope.tenant_id, collection_id, revision)
-        counts = self._recall(self._counts, key)
+        with self._lock:
+            counts = self._counts.get(key)
         if counts is None:
             params = {"tenant_id": scope.tenant_id, "collection_id": collection_id}
             with self._database.single_reads(scope) as connection:
                 found = rows(connection, _SQL["counts"], params)
-            counts = self._keep(self._counts, key, {row[0]: (row[1], row[2]) for row in found})
+            counts = {row[0]: (row[1], row[2]) for row in found}
+            with self._lock:
+                self._counts[key] = counts
         own = [counts[access_id] for access_id in access_ids if access_id in counts]
         return sum(documents for documents, _ in own), sum(chunks for _, chunks in own)
-
-    def _recall(self, kept: OrderedDict[tuple[object, ...], _Value], key: tuple[object, ...]) -> _Value | None:
-        with self._lock:
-            found = kept.get(key)
-            if found is not None:
-                kept.move_to_end(key)
-            return found
-
-    def _keep(self, kept: OrderedDict[tuple[object, ...], _Value], key: tuple[object, ...], value: _Value) -> _Value:
-        with self._lock:
-            kept[key] = value
-            while len(kept) > _KEPT:
-                kept.popitem(last=False)
-        return value
 
 
 def not_a_writer(collection: str) -> PermissionDeniedError:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from cachetools import LRUCache
 
 Array = npt.NDArray[Any]
 
@@ -22,38 +22,26 @@ class BoundedMemory:
     """
 
     def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._bytes = 0
-        self._arrays: OrderedDict[bytes, Array] = OrderedDict()
+        self._arrays: LRUCache[bytes, Array] = LRUCache(max_bytes, getsizeof=lambda array: array.nbytes)
         self._lock = threading.Lock()
 
     @property
     def size_bytes(self) -> int:
         """What the arrays take now."""
-        return self._bytes
+        return int(self._arrays.currsize)
 
     def get_many(self, keys: Iterable[bytes]) -> dict[bytes, Array]:
         """The arrays that are kept; they must not be written to."""
-        found: dict[bytes, Array] = {}
         with self._lock:
-            for key in keys:
-                if key in self._arrays:
-                    self._arrays.move_to_end(key)
-                    found[key] = self._arrays[key]
-        return found
+            return {key: self._arrays[key] for key in keys if key in self._arrays}
 
     def put_many(self, arrays: Mapping[bytes, Array]) -> None:
         """Keep arrays, dropping what was used least recently."""
         with self._lock:
             for key, array in arrays.items():
-                if array.nbytes > self._max_bytes or key in self._arrays:
-                    continue
-                # A copy: a view would hold the whole array that it was cut from.
-                self._arrays[key] = np.array(array)
-                self._bytes += array.nbytes
-            while self._bytes > self._max_bytes:
-                _, dropped = self._arrays.popitem(last=False)
-                self._bytes -= dropped.nbytes
+                if array.nbytes <= self._arrays.maxsize and key not in self._arrays:
+                    # A copy: a view would hold the whole array that it was cut from.
+                    self._arrays[key] = np.array(array)
 
 
 def text_key(text: str) -> bytes:
