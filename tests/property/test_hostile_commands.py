@@ -73,11 +73,13 @@ def test_a_command_answers_or_says_what_is_wrong(peopled, stored, name: str, tmp
     @settings(max_examples=4 * hostile.EFFORT, suppress_health_check=list(HealthCheck), deadline=None)
     @given(words=lines(name))
     def run(words):
+        before = stored.rows()
         outcome = recollect(*words, status=None)
         assert outcome.status in {0, 1, 2}, outcome
         assert "Traceback" not in outcome.err and "This is a defect" not in outcome.err, outcome
         if outcome.status == 2:
             assert outcome.err.strip().splitlines()[-1], outcome
+            assert stored.rows() == before, outcome
 
     run()
     peopled.resume_tenant(1)
