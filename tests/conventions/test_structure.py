@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import hashlib
 import importlib
 import inspect
@@ -13,6 +14,7 @@ import sys
 import types
 from pathlib import Path
 
+import grimp
 import pytest
 
 import recollect
@@ -146,6 +148,14 @@ def test_imports_point_down_only():
     program = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run([str(program)], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_two_modules_import_each_other():
+    """Not even for their types, nor by way of others: whoever changes one would have to know them all."""
+    imports = grimp.build_graph("recollect", exclude_type_checking_imports=False)
+    below = {module: imports.find_modules_directly_imported_by(module) for module in imports.modules}
+    # Raises CycleError, which names the modules of a circle.
+    graphlib.TopologicalSorter(below).prepare()
 
 
 def test_names_of_test_files_differ():

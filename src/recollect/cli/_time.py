@@ -70,7 +70,7 @@ class TimeOptions:
         Raises:
             UsageError: One of them is no time or no duration, or a range ends before it begins.
         """
-        from recollect.model.time import time_limits
+        from recollect.model.time_limits import time_limits
 
         confined = replace(
             options,

@@ -11,7 +11,7 @@ from recollect.errors import NotFoundError
 from recollect.ingest.examine import differs, examine, recovered_length, wrong_rows
 from recollect.ingest.repair import Repairer
 from recollect.model import Scope
-from recollect.store.dense_index import drop_index
+from recollect.store.indexes import drop_index
 from recollect.store.verification.mending import Mender
 from recollect.store.verification.reading import (
     ORPHANS,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from recollect.errors import NotFoundError, StoreError, TenantSuspendedError, UsageError
 from recollect.forking import computes_properties
 from recollect.model import RetrievalOptions, RetrievedContext, Scope, SearchReply
-from recollect.model.time import at_moment
+from recollect.model.time_limits import at_moment
 from recollect.retrieval.arms import ArmRequest, ArmResults, Arms
 from recollect.retrieval.cache import ResultCache, ResultCacheCounts, cache_key, fingerprint
 from recollect.retrieval.enhance.plan import QueryEnhancer, QueryPlan, enhance

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from recollect.model import Chunk
     from recollect.store.collections import Collection
     from recollect.store.database import Connection
-    from recollect.store.writer import PreparedDocument
+    from recollect.store.prepared import PreparedDocument
 
 _SQL = queries("writer")
 

@@ -3,78 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from typing import Any
 
 from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
 from recollect.errors import ConflictError, NotFoundError, UsageError
-from recollect.model import DEFAULT_TENANT_ID, Scope
+from recollect.model import Scope
+from recollect.model.collection import Collection as Collection
 from recollect.store.database import Database, rows
-from recollect.store.dense_index import drop_index
 from recollect.store.embedding_cache import drop_unowned
-from recollect.store.history_index import drop_history_indexes
+from recollect.store.indexes import drop_indexes
 from recollect.store.rights import RightsResolver, not_a_writer
 from recollect.store.sql import queries
 
 _SQL = queries("collections")
 
 MAX_NAME_LENGTH = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Collection:
-    """A named set of documents that are cut, embedded and searched alike.
-
-    Attributes:
-        chunking: The chunker's canonical description.
-        revision: Grows with every change that a search could see.
-        stats_chunks: Chunks counted at the last refresh of the lexical statistics.
-        stats_terms: Their total length in terms.
-        stats_pending: Chunks added or closed since.
-        reference_length: The average length (in terms) that stored BM25 weights were computed with; None before
-            the first write.
-        indexed: Whether its dense index is built and valid.
-        refusal: The calibrated rule that says when an answer is refused; None: the built-in rule.
-        token_vectors: Whether ingest stores token vectors, which late interaction reads.
-        tenant_id: Whose it is.
-        expiry_due: Whether a current version may have expired: `recollect.store.expiry` closes it.
-        hidden: Whether it is a session's: listings leave it out.
-        access_ids: The access lists of what the caller may read of it, by which both arms are confined; None: he may
-            read all of it. Where it is not None, ``document_count`` and ``chunk_count`` count what he may read.
-    """
-
-    collection_id: int
-    name: str
-    description: str
-    embedding_model: str
-    embedding_dimension: int
-    language: str
-    chunking: Mapping[str, Any]
-    created_at: datetime
-    revision: int
-    document_count: int
-    chunk_count: int
-    stats_chunks: int
-    stats_terms: int
-    stats_pending: int
-    reference_length: float | None
-    indexed: bool
-    refusal: Mapping[str, Any] | None = None
-    token_vectors: bool = False
-    tenant_id: int = DEFAULT_TENANT_ID
-    expiry_due: bool = False
-    hidden: bool = False
-    access_ids: tuple[int, ...] | None = None
-
-    @property
-    def average_length(self) -> float:
-        """Average chunk length in terms, by the last refresh; the reference length before the first one."""
-        if self.stats_chunks and self.stats_terms:
-            return self.stats_terms / self.stats_chunks
-        return self.reference_length or 1.0
 
 
 # The last one is the caller's, not the collection's.
@@ -246,8 +192,7 @@ class CollectionRepository:
                 raise NotFoundError(f"There is no collection {name!r}. `recollect collections list` shows them.")
             drop_unowned(connection, scope)
         # Afterwards: dropped inside, it would keep every reader of every collection waiting.
-        drop_index(self._database, gone[0][0])
-        drop_history_indexes(self._database, scope, gone[0][0])
+        drop_indexes(self._database, scope, gone[0][0])
 
     def ensure_reference_length(self, scope: Scope, collection: Collection, estimate: float) -> float:
         """The frozen average length of the collection; ``estimate`` becomes it where there is none yet."""

@@ -30,8 +30,7 @@ from recollect.forking import leave_to_parent, renew_in_children
 from recollect.model import Scope
 from recollect.store.dsn import require_dsn
 from recollect.store.session_state import SESSION_MARK, begin_session, begin_transaction, give_up_session, is_pooled
-
-Connection = psycopg.Connection[TupleRow]
+from recollect.store.session_state import Connection as Connection
 
 _SET_TENANT = sql.SQL("SET recollect.tenant_id = {}")
 _REQUIRE_ACTIVE = sql.SQL("; SELECT recollect.require_active({})")

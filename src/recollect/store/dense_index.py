@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, LiteralString
+from typing import TYPE_CHECKING
 
 from psycopg import sql
-from psycopg.pq import TransactionStatus
 
 from recollect.model import Scope
 from recollect.store.database import Connection, Database
+from recollect.store.indexes import NAME, drop_concurrently, drop_index, holds, one_at_a_time, settings_of
 from recollect.store.tuning import Machine, index_build_settings
 
 if TYPE_CHECKING:
-    from recollect.store.collections import Collection, CollectionRepository
+    from recollect.model.collection import Collection
+    from recollect.store.collections import CollectionRepository
 
 #: Below this many chunks comparing every vector takes a few milliseconds, and an index would only cost.
 INDEX_THRESHOLD_CHUNKS = 10_000
@@ -33,10 +31,7 @@ _CREATE = sql.SQL(
 # 0.969. A greater m does no better, and every search would read more.
 EF_CONSTRUCTION = 128
 
-_NAME = "chunk_vectors_hnsw_%d"
 _MAX_INDEXED_DIMENSION = 4000
-
-_POLL_SECONDS = 0.2
 
 
 class DenseIndexer:
@@ -87,36 +82,25 @@ class DenseIndexer:
             if _usable(connection, collection.collection_id):
                 return
             # What an interrupted build leaves behind is invalid and in the way.
-            _drop(connection, collection.collection_id)
-            with self._room(connection, collection):
+            drop_concurrently(connection, NAME % collection.collection_id)
+            with settings_of(connection, self._room(collection)):
                 connection.execute(_create(scope, collection))
             # Of an index on an expression, ANALYZE would sample whole vectors.
             connection.execute("SELECT forget_content_statistics()")
         if self._collections.find(scope, name) is None:
             drop_index(self._database, collection.collection_id)
 
-    @contextmanager
-    def _room(self, connection: Connection, collection: Collection) -> Iterator[None]:
-        settings = (
-            index_build_settings(
-                self._machine, vectors=collection.chunk_count, dimension=collection.embedding_dimension
-            )
-            if self._machine
-            else {}
+    def _room(self, collection: Collection) -> dict[str, str]:
+        if self._machine is None:
+            return {}
+        return index_build_settings(
+            self._machine, vectors=collection.chunk_count, dimension=collection.embedding_dimension
         )
-        for name, value in settings.items():
-            connection.execute(sql.SQL("SET {} = {}").format(sql.Identifier(name), sql.Literal(value)))
-        try:
-            yield
-        finally:
-            if not connection.closed:
-                for name in settings:
-                    connection.execute(sql.SQL("RESET {}").format(sql.Identifier(name)))
 
 
 def _create(scope: Scope, collection: Collection) -> sql.Composed:
     return _CREATE.format(
-        name=sql.Identifier(_NAME % collection.collection_id),
+        name=sql.Identifier(NAME % collection.collection_id),
         dimension=sql.Literal(collection.embedding_dimension),
         ef_construction=sql.Literal(EF_CONSTRUCTION),
         tenant_id=sql.Literal(scope.tenant_id),
@@ -124,55 +108,9 @@ def _create(scope: Scope, collection: Collection) -> sql.Composed:
     )
 
 
-def drop_index(database: Database, collection_id: int) -> bool:
-    """Remove the index of a collection that was deleted, whole or half-built; returns whether there was one."""
-    with database.autocommit() as connection:
-        exists = "SELECT to_regclass('recollect.chunk_vectors_hnsw_' || %s::int) IS NOT NULL"
-        if not _value(connection, exists, collection_id):
-            return False
-        with one_at_a_time(connection, collection_id):
-            _drop(connection, collection_id)
-    return True
-
-
-@contextmanager
-def one_at_a_time(connection: Connection, collection_id: int) -> Iterator[None]:
-    """Whoever builds or drops indexes of a collection does so alone."""
-    # Asked for again and again: a session that waited inside a statement would hold a snapshot, and the build, which
-    # waits for every older snapshot to go, would wait for the one that waits for it.
-    held: LiteralString = "pg_try_advisory_lock" if _outside(connection) else "pg_try_advisory_xact_lock"
-    while not _value(connection, f"SELECT {held}(hashtext('recollect.dense_index'), %s)", collection_id):
-        time.sleep(_POLL_SECONDS)
-    try:
-        yield
-    finally:
-        if not connection.closed and _outside(connection):
-            connection.execute("SELECT pg_advisory_unlock(hashtext('recollect.dense_index'), %s)", (collection_id,))
-
-
-def _value(connection: Connection, query: LiteralString, collection_id: int) -> bool:
-    row = connection.execute(query, (collection_id,)).fetchone()
-    return bool(row and row[0])
-
-
 def _usable(connection: Connection, collection_id: int) -> bool:
-    return _value(
+    return holds(
         connection,
         "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('recollect.chunk_vectors_hnsw_' || %s::int)",
         collection_id,
     )
-
-
-def _drop(connection: Connection, collection_id: int) -> None:
-    drop_concurrently(connection, _NAME % collection_id)
-
-
-def _outside(connection: Connection) -> bool:
-    """Whether the connection is outside a transaction, as it always is but behind a pooler."""
-    return connection.info.transaction_status == TransactionStatus.IDLE
-
-
-def drop_concurrently(connection: Connection, name: str) -> None:
-    """Drop an index, without keeping anybody waiting where the connection is outside a transaction."""
-    drop = sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}" if _outside(connection) else "DROP INDEX IF EXISTS {}")
-    connection.execute(drop.format(sql.Identifier(name)))

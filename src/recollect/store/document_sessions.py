@@ -25,8 +25,7 @@ from recollect.errors import (
 from recollect.model import Scope
 from recollect.model.document_session import DocumentSession, SessionConfig, WhenFull
 from recollect.store.database import Connection, Database, rows
-from recollect.store.dense_index import drop_index
-from recollect.store.history_index import drop_history_indexes
+from recollect.store.indexes import drop_indexes
 from recollect.store.sql import queries
 
 if TYPE_CHECKING:
@@ -250,8 +249,7 @@ class DocumentSessionRepository:
 
     def _drop_indexes(self, scope: Scope, collection_id: int) -> None:
         # After the deletion: inside it, they would keep every reader of every collection waiting.
-        drop_index(self._database, collection_id)
-        drop_history_indexes(self._database, scope, collection_id)
+        drop_indexes(self._database, scope, collection_id)
 
 
 def hold_session(connection: Connection, scope: Scope, collection: Collection) -> Room:

@@ -11,7 +11,8 @@ from psycopg.types.json import Jsonb
 
 from recollect.model import RetrievalOptions, Scope
 from recollect.model.filter import Condition, Filter, describe, parse_filter, top_level
-from recollect.model.time import DatedRange, TimeLimits, time_limits
+from recollect.model.time import DatedRange
+from recollect.model.time_limits import TimeLimits, time_limits
 from recollect.store.conditions import ConditionBuilder
 from recollect.store.database import Database, rows
 from recollect.store.sql import queries

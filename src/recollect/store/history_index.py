@@ -14,12 +14,14 @@ from psycopg import sql
 
 from recollect.model import Scope
 from recollect.store.database import Connection, Database, rows
-from recollect.store.dense_index import EF_CONSTRUCTION, INDEX_THRESHOLD_CHUNKS, drop_concurrently, one_at_a_time
+from recollect.store.dense_index import EF_CONSTRUCTION, INDEX_THRESHOLD_CHUNKS
+from recollect.store.indexes import drop_leftovers, one_at_a_time, settings_of
 from recollect.store.sql import queries
 from recollect.store.tuning import Machine, index_build_settings
 
 if TYPE_CHECKING:
-    from recollect.store.collections import Collection, CollectionRepository
+    from recollect.model.collection import Collection
+    from recollect.store.collections import CollectionRepository
 
 _SQL = queries("past")
 
@@ -88,7 +90,7 @@ class HistoryIndexer:
         place = self._collections.get(scope, name)
         params = _params(scope, place)
         with self._database.session() as connection, one_at_a_time(connection, place.collection_id):
-            _drop_leftovers(connection, params)
+            drop_leftovers(connection, params)
             last = rows(connection, _SQL["last_segment"], params)
             swallowed = [row for row in last if row[2] < place.chunk_count]
             first = _first(connection, params, swallowed)
@@ -104,7 +106,7 @@ class HistoryIndexer:
                     made = {"segment_id": segment_id, "first": first, "past": past, "shares": _SHARES}
                     writing.execute(_SQL["add"], {**params, **made})
             # Afterwards: searches that were planned before may still use them, and find their rows without them too.
-            _drop_leftovers(connection, params)
+            drop_leftovers(connection, params)
 
     def _make(
         self, connection: Connection, scope: Scope, place: Collection, segment_id: int, first: str, past: str
@@ -121,16 +123,10 @@ class HistoryIndexer:
             ef_construction=sql.Literal(EF_CONSTRUCTION),
         )
         lexical = _LEXICAL.format(name=sql.Identifier(f"chunk_lexical_past_{place.collection_id}_{segment_id}"))
-        for setting, value in self._room(place).items():
-            connection.execute(sql.SQL("SET {} = {}").format(sql.Identifier(setting), sql.Literal(value)))
-        try:
+        with settings_of(connection, self._room(place)):
             connection.execute(vectors + where)
             connection.execute(lexical + where)
             connection.execute("SELECT forget_content_statistics()")
-        finally:
-            if not connection.closed:
-                for setting in self._room(place):
-                    connection.execute(sql.SQL("RESET {}").format(sql.Identifier(setting)))
 
     def _room(self, place: Collection) -> dict[str, str]:
         if self._machine is None:
@@ -138,17 +134,6 @@ class HistoryIndexer:
         # A segment and the small one that it replaces.
         vectors = 2 * max(place.chunk_count, self._threshold)
         return index_build_settings(self._machine, vectors=vectors, dimension=place.embedding_dimension)
-
-
-def drop_history_indexes(database: Database, scope: Scope, collection_id: int) -> int:
-    """Remove the indexes of a deleted collection's segments; returns how many there were."""
-    params = {"tenant_id": scope.tenant_id, "collection_id": collection_id}
-    with database.autocommit() as connection:
-        found = len(rows(connection, _SQL["leftovers"], params))
-        if found:
-            with one_at_a_time(connection, collection_id):
-                _drop_leftovers(connection, params)
-    return found
 
 
 def _params(scope: Scope, place: Collection) -> dict[str, Any]:
@@ -159,8 +144,3 @@ def _first(connection: Connection, params: dict[str, Any], swallowed: list[Any])
     if swallowed:
         return str(swallowed[0][1])
     return str(rows(connection, _SQL["covered_until"], params)[0][0])
-
-
-def _drop_leftovers(connection: Connection, params: dict[str, Any]) -> None:
-    for (name,) in rows(connection, _SQL["leftovers"], params):
-        drop_concurrently(connection, name)

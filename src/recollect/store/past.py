@@ -15,7 +15,7 @@ from typing import Any
 from psycopg.rows import TupleRow
 
 from recollect.model import Scope
-from recollect.store.collections import Collection
+from recollect.model.collection import Collection
 from recollect.store.database import Database, rows
 from recollect.store.sql import queries
 

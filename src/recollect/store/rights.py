@@ -16,7 +16,7 @@ from recollect.store.database import Connection, Database, rows
 from recollect.store.sql import queries
 
 if TYPE_CHECKING:
-    from recollect.store.collections import Collection
+    from recollect.model.collection import Collection
 
 _SQL = queries("access")
 

@@ -14,7 +14,7 @@ from pgvector import HalfVector, SparseVector
 from psycopg.rows import TupleRow
 
 from recollect.model import Heading, Outline, PageSpan, Scope
-from recollect.store.collections import Collection
+from recollect.model.collection import Collection
 from recollect.store.database import Database, rows
 from recollect.store.past import PastParts
 from recollect.store.session_state import DEFAULT_EF_SEARCH

@@ -11,14 +11,16 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
+import psycopg
 from psycopg import sql
+from psycopg.rows import TupleRow
 
 from recollect.store.dsn import APPLICATION_ROLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from recollect.store.database import Connection
+Connection = psycopg.Connection[TupleRow]
 
 #: How many candidates a search of the approximate index keeps: more find more, and cost more.
 DEFAULT_EF_SEARCH = 150

@@ -17,8 +17,7 @@ from recollect.model.arguments import whole_number
 from recollect.model.tenant import SharedCollection, Tenant, TenantErasure, TenantIdentity, TenantQuota, TenantStatus
 from recollect.store.audit import begin_anew, record
 from recollect.store.database import Connection, Database, rows
-from recollect.store.dense_index import drop_index
-from recollect.store.history_index import drop_history_indexes
+from recollect.store.indexes import drop_indexes
 from recollect.store.isolation import require_isolation
 from recollect.store.sql import queries
 
@@ -163,10 +162,7 @@ class TenantDirectory:
             begin_anew(connection, scope)
             receipt_id, erased_at = record(connection, scope, action="erase_tenant", actor=actor, details=details)
         # Outside: within the transaction it would keep every reader of every collection waiting.
-        indexes = sum(
-            drop_index(self._database, collection_id) + drop_history_indexes(self._database, scope, collection_id)
-            for collection_id in collection_ids
-        )
+        indexes = sum(drop_indexes(self._database, scope, collection_id) for collection_id in collection_ids)
         return TenantErasure(
             receipt_id=receipt_id,
             tenant_id=found.tenant_id,

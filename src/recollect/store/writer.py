@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, LiteralString
 
 from recollect.errors import NotFoundError, PermissionDeniedError, QuotaExceededError
-from recollect.model import Chunk, Document, IngestResult, Scope
+from recollect.model import IngestResult, Scope
 from recollect.model.principal import DefaultPermissions
 from recollect.model.time_to_live import ExpiryPolicy
 from recollect.store.access import Given, assign_lists
@@ -19,38 +19,12 @@ from recollect.store.document_sessions import Room, hold_session, make_room, req
 from recollect.store.documents import Source
 from recollect.store.embedding_cache import keep_embeddings
 from recollect.store.expiry import lower_next_expiry, store_lifetimes
+from recollect.store.prepared import PreparedDocument as PreparedDocument
 from recollect.store.rights import access_params, met, not_a_writer
-from recollect.store.search import Floats, LexicalRow
+from recollect.store.search import Floats
 from recollect.store.sql import queries
 
 _SQL = queries("writer")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedDocument:
-    """A document with everything that is stored of it.
-
-    Attributes:
-        document: Its ``source`` and ``title`` are set.
-        chunks: In order of position.
-        embedding_keys: SHA-256 of what was embedded of each chunk.
-        embeddings: float32 array of shape (len(chunks), dimension), rows of unit length.
-        lexical: One row a chunk.
-        fingerprint: How it was read, cut and embedded.
-        acronyms: (acronym, long form, occurrences) of those that its content explains, none twice.
-        token_vectors: Packed, one a chunk, where the collection asks for them.
-        cacheable: Embeddings of the chunks' own texts, to be found again by their keys; None: they are not kept.
-    """
-
-    document: Document
-    chunks: Sequence[Chunk]
-    embedding_keys: Sequence[bytes]
-    embeddings: Floats
-    lexical: Sequence[LexicalRow]
-    fingerprint: str
-    acronyms: Sequence[tuple[str, str, int]] = ()
-    token_vectors: Sequence[bytes] | None = None
-    cacheable: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True)

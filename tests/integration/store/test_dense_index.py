@@ -23,6 +23,7 @@ from recollect.retrieval.rerank.registry import make_reranker
 from recollect.retrieval.search import Searcher
 from recollect.store import session_state
 from recollect.store.dense_index import DenseIndexer
+from recollect.store.indexes import settings_of
 from recollect.store.store import Store
 from recollect.store.tuning import Machine
 
@@ -71,13 +72,13 @@ def test_a_build_has_room_for_its_graph_and_gives_it_back(store: Store, shelf: S
     large = replace(shelf.now(), chunk_count=1_000_000, embedding_dimension=384)
     with store.database.autocommit() as connection:
         before = memory()
-        with indexer._room(connection, large):
+        with settings_of(connection, indexer._room(large)):
             assert memory() == "1686MB"
         assert memory() == before
-        with pytest.raises(ZeroDivisionError), indexer._room(connection, large):
+        with pytest.raises(ZeroDivisionError), settings_of(connection, indexer._room(large)):
             _ = 1 / 0
         assert memory() == before
-        with indexer._room(connection, shelf.now()):
+        with settings_of(connection, indexer._room(shelf.now())):
             assert memory() == before
     indexer.build(shelf.scope, "shelf")
     assert shelf.now().indexed

@@ -1,0 +1,63 @@
+"""A collection, as it is at a moment and for a caller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from recollect.model.scope import DEFAULT_TENANT_ID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection:
+    """A named set of documents that are cut, embedded and searched alike.
+
+    Attributes:
+        chunking: The chunker's canonical description.
+        revision: Grows with every change that a search could see.
+        stats_chunks: Chunks counted at the last refresh of the lexical statistics.
+        stats_terms: Their total length in terms.
+        stats_pending: Chunks added or closed since.
+        reference_length: The average length (in terms) that stored BM25 weights were computed with; None before
+            the first write.
+        indexed: Whether its dense index is built and valid.
+        refusal: The calibrated rule that says when an answer is refused; None: the built-in rule.
+        token_vectors: Whether ingest stores token vectors, which late interaction reads.
+        tenant_id: Whose it is.
+        expiry_due: Whether a current version may have expired: `recollect.store.expiry` closes it.
+        hidden: Whether it is a session's: listings leave it out.
+        access_ids: The access lists of what the caller may read of it, by which both arms are confined; None: he may
+            read all of it. Where it is not None, ``document_count`` and ``chunk_count`` count what he may read.
+    """
+
+    collection_id: int
+    name: str
+    description: str
+    embedding_model: str
+    embedding_dimension: int
+    language: str
+    chunking: Mapping[str, Any]
+    created_at: datetime
+    revision: int
+    document_count: int
+    chunk_count: int
+    stats_chunks: int
+    stats_terms: int
+    stats_pending: int
+    reference_length: float | None
+    indexed: bool
+    refusal: Mapping[str, Any] | None = None
+    token_vectors: bool = False
+    tenant_id: int = DEFAULT_TENANT_ID
+    expiry_due: bool = False
+    hidden: bool = False
+    access_ids: tuple[int, ...] | None = None
+
+    @property
+    def average_length(self) -> float:
+        """Average chunk length in terms, by the last refresh; the reference length before the first one."""
+        if self.stats_chunks and self.stats_terms:
+            return self.stats_terms / self.stats_chunks
+        return self.reference_length or 1.0

@@ -1,0 +1,36 @@
+"""A document as it is handed to the store: with all that is stored of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from recollect.model import Chunk, Document
+from recollect.store.search import Floats, LexicalRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedDocument:
+    """A document with everything that is stored of it.
+
+    Attributes:
+        document: Its ``source`` and ``title`` are set.
+        chunks: In order of position.
+        embedding_keys: SHA-256 of what was embedded of each chunk.
+        embeddings: float32 array of shape (len(chunks), dimension), rows of unit length.
+        lexical: One row a chunk.
+        fingerprint: How it was read, cut and embedded.
+        acronyms: (acronym, long form, occurrences) of those that its content explains, none twice.
+        token_vectors: Packed, one a chunk, where the collection asks for them.
+        cacheable: Embeddings of the chunks' own texts, to be found again by their keys; None: they are not kept.
+    """
+
+    document: Document
+    chunks: Sequence[Chunk]
+    embedding_keys: Sequence[bytes]
+    embeddings: Floats
+    lexical: Sequence[LexicalRow]
+    fingerprint: str
+    acronyms: Sequence[tuple[str, str, int]] = ()
+    token_vectors: Sequence[bytes] | None = None
+    cacheable: Floats | None = None
