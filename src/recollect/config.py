@@ -276,7 +276,7 @@ class AccessConfig(_Section):
 
     mode: Literal["off", "preference", "enforce"] = Field(
         "enforce",
-        description="enforce: nobody finds what he may not read; preference: who asks moves the order; off: neither.",
+        description="enforce: nobody finds what they may not read; preference: who asks moves the order; off: neither.",
     )
     default_permissions: (
         Literal["everyone", "department"]

@@ -50,7 +50,7 @@ class SessionExpiredError(NotFoundError):
 
 
 class PermissionDeniedError(RecollectError):
-    """The caller may see what was named, but not change it; what he may not see is a `NotFoundError`."""
+    """The caller may see what was named, but not change it; what they may not see is a `NotFoundError`."""
 
 
 class ConflictError(RecollectError):

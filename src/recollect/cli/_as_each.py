@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from recollect.cli._session import Session
-    from recollect.evaluation.as_each import AsEachResult
     from recollect.evaluation.cases import Case, Suite
+    from recollect.evaluation.persona_audit import AsEachResult
     from recollect.evaluation.persona_files import PersonaFile
     from recollect.model import RetrievalOptions
     from recollect.pipeline import RAGPipeline

@@ -35,7 +35,7 @@ class Asker(_Strict):
     Attributes:
         user_id: ``user`` in the file; None: nobody in particular.
         roles: One, or a list.
-        department: Where he belongs.
+        department: Where they belong.
         groups: One, or a list.
     """
 
@@ -58,7 +58,7 @@ class Asker(_Strict):
         return self
 
     def principal(self) -> Principal:
-        """The persona as searches know him."""
+        """The persona as searches know them."""
         return Principal(user_id=self.user_id, roles=self.roles, department=self.department, groups=self.groups)
 
 

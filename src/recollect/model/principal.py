@@ -36,9 +36,9 @@ class Principal:
     Names are compared letter by letter, in Unicode's composed form: ``Manager`` is not ``manager``.
 
     Attributes:
-        user_id: Of the person; None: nobody in particular, who has what his roles, department and groups have.
+        user_id: Of the person; None: nobody in particular, who has what their roles, department and groups have.
         roles: For instance ``("Manager",)``.
-        department: Where he belongs.
+        department: Where they belong.
         groups: Teams, projects, mailing lists.
 
     Raises:
@@ -62,7 +62,7 @@ class Principal:
 
     @cached_property
     def tokens(self) -> tuple[str, ...]:
-        """Every grant that would include him, ``*`` among them."""
+        """Every grant that would include them, ``*`` among them."""
         single = (("user", self.user_id), ("department", self.department))
         several = (("role", self.roles), ("group", self.groups))
         return (
@@ -90,7 +90,7 @@ class Permissions:
 
 
 def reads_as(principal: Principal | None, rules: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Further grants that include somebody, because of his roles.
+    """Further grants that include somebody, because of their roles.
 
     Args:
         principal: Somebody; None: the owner of the store, who needs none.

@@ -20,8 +20,8 @@ class Scope:
     Attributes:
         tenant_id: The tenant whose rows exist for this read; no other tenant's do.
         as_of: Known time of the read (time-zone aware); None means the present.
-        principal: Who reads: what he may not read does not exist for this read; None: an unrestricted caller.
-        reads_as: Further grants that include him, by the rules for his roles (``[rag.access] role_departments``).
+        principal: Who reads: what they may not read does not exist for this read; None: an unrestricted caller.
+        reads_as: Further grants that include them, by the rules for their roles (``[rag.access] role_departments``).
         ranked_for: Whose department and roles move the order of results; it hides nothing.
         session: The hidden collection (its id) of the document session that the read belongs to; None: documents of
             sessions do not exist for this read.

@@ -9,8 +9,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from recollect.errors import NotFoundError, UsageError
-from recollect.evaluation.as_each import AsEachResult, run_as_each
 from recollect.evaluation.case_options import options_of
+from recollect.evaluation.persona_audit import AsEachResult, run_as_each
 from recollect.evaluation.rag_test import Found
 from recollect.evaluation.rights import CollectionRights, DocumentRights
 from recollect.store.access import PermissionChange

@@ -165,7 +165,7 @@ class AccessRepository:
 
         Raises:
             NotFoundError: The scope's principal may not read one of them.
-            PermissionDeniedError: He may not change one of them.
+            PermissionDeniedError: The principal may not change one of them.
         """
         params = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
         with self._database.transaction(scope) as connection:
@@ -186,7 +186,7 @@ class AccessRepository:
     def documents_of_source(self, scope: Scope, collection: Collection, name: str) -> list[int]:
         """Every document, current or closed, that came from a source of that name: a folder, a domain.
 
-        With a principal, those that he may change.
+        With a principal, those that they may change.
         """
         params = {**_of(scope, collection), "name": name.replace("\0", "")}
         query: LiteralString = _SQL["documents_of_source"]
@@ -210,7 +210,7 @@ class AccessRepository:
 
         Raises:
             NotFoundError: The scope's principal may not read one of them.
-            PermissionDeniedError: He may not change one of them.
+            PermissionDeniedError: The principal may not change one of them.
         """
         changed = 0
         with self._database.transaction(scope) as connection:
@@ -293,7 +293,7 @@ def assign_lists(
 
     Args:
         connection: In that transaction.
-        scope: Whose documents; its principal, where there is one, owns them and may read what he stores.
+        scope: Whose documents; its principal, where there is one, owns them and may read what they store.
         collection: Where they are.
         given: By document id, what it is given.
         default: What is given where nobody has given anything.
@@ -302,7 +302,7 @@ def assign_lists(
         The number of its list by document id.
 
     Raises:
-        PermissionDeniedError: A denial would keep the principal from what he stores.
+        PermissionDeniedError: A denial would keep the principal from what they store.
     """
     params = {"tenant_id": scope.tenant_id, "document_ids": list(given)}
     found = rows(connection, _SQL["lists_of_documents"], params)
@@ -348,7 +348,7 @@ def _told(told: Permissions, old: Permissions, *, replacing: bool = False) -> Pe
 
 
 def _readable_by(scope: Scope, permissions: Permissions) -> Permissions:
-    """Permissions that include whoever stores the document: otherwise it would not be his to replace."""
+    """Permissions that include whoever stores the document: otherwise it would not be theirs to replace."""
     writer = scope.principal
     if writer is None:
         return permissions

@@ -26,7 +26,7 @@ def lock_documents(connection: Connection, scope: Scope, document_ids: Sequence[
 
     Raises:
         NotFoundError: The scope's principal may not read one of them.
-        PermissionDeniedError: He may not change one of them.
+        PermissionDeniedError: The principal may not change one of them.
     """
     params = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
     connection.execute(_SQL["hold_collections_of" if scope.principal is None else "hold_rights_of"], params)

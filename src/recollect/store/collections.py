@@ -57,7 +57,7 @@ class CollectionRepository:
         return found
 
     def find(self, scope: Scope, name: str) -> Collection | None:
-        """One collection, as the scope's principal sees it; None where it does not exist for him."""
+        """One collection, as the scope's principal sees it; None where it does not exist for them."""
         with self._database.single_reads(scope) as connection:
             params = {"tenant_id": scope.tenant_id, "name": name, "session": scope.session}
             found = rows(connection, _SQL["get"], params)
@@ -99,7 +99,7 @@ class CollectionRepository:
         """Refuse a principal who may not change what is in a collection.
 
         Raises:
-            PermissionDeniedError: He is neither an owner nor a writer of it.
+            PermissionDeniedError: The principal is neither an owner nor a writer of it.
         """
         if not self._rights.rights(scope, collection.collection_id, collection.revision).writes:
             raise not_a_writer(collection.name)
@@ -117,18 +117,18 @@ class CollectionRepository:
         return replace(place, access_ids=access_ids, document_count=documents, chunk_count=chunks)
 
     def changed_rights(self, scope: Scope, place: Collection) -> Collection | None:
-        """What a principal has to search again, because what he may read of it changed while he searched.
+        """What a principal has to search again, because what they may read of it changed while they searched.
 
         Args:
             scope: With a principal.
-            place: As he saw it before the search.
+            place: As they saw it before the search.
 
         Returns:
-            None: all that the search could find was his to read. Otherwise the collection as he sees it now, confined
-            to lists that he may read, so that nothing that is stored meanwhile comes between.
+            None: all that the search could find was theirs to read. Otherwise the collection as it is to them now,
+            confined to lists that they may read, so that nothing that is stored meanwhile comes between.
 
         Raises:
-            NotFoundError: It does not exist for him any more.
+            NotFoundError: It does not exist for them any more.
         """
         if self._rights.revision(scope, place.collection_id) == place.revision:
             return None

@@ -109,7 +109,7 @@ class DocumentSessionRepository:
         params: dict[str, Any] = {
             "tenant_id": scope.tenant_id,
             "name": session_id,
-            # Every user has ids of his own, so that nobody learns of another's by finding one taken.
+            # Every user has ids of their own, so that nobody learns of another's by finding one taken.
             "collection": _SEPARATOR.join(("session", owner or "", session_id)),
             "owner": owner,
             "owners": [] if owner is None else [f"user:{owner}"],
@@ -139,7 +139,7 @@ class DocumentSessionRepository:
         return self.get(scope, session_id)
 
     def find(self, scope: Scope, session_id: str) -> SessionPlace | None:
-        """A session that the scope's principal may read, his own before nobody's, expired or not; None: there is none.
+        """A session that the scope's principal may read, their own before nobody's, expired or not; None: none.
 
         Raises:
             UsageError: Several users have one of that id, and the scope has no principal.
@@ -164,7 +164,7 @@ class DocumentSessionRepository:
         return found
 
     def list_all(self, scope: Scope, *, limit: int = 100, offset: int = 0) -> list[DocumentSession]:
-        """Sessions, expired ones included, those first that expire first; with a principal, his own."""
+        """Sessions, expired ones included, those first that expire first; with a principal, their own."""
         params = {"tenant_id": scope.tenant_id, "tokens": _tokens(scope), "limit": limit, "offset": offset}
         with self._database.single_reads(scope) as connection:
             found = rows(connection, f"{_SQL['sessions']} AND {_SQL['own']}", params)

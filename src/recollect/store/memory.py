@@ -113,7 +113,7 @@ class MemoryRepository:
             scope: Whose.
             name: The caller's id of the conversation.
             embedding_model: Of a new session's vectors.
-            user: Whose conversation it is: every user has ids of his own. None: nobody's in particular, or that of
+            user: Whose conversation it is: every user has ids of their own. None: nobody's in particular, or that of
                 whoever alone has one of that name.
             metadata: Of a new one.
 
@@ -140,7 +140,7 @@ class MemoryRepository:
         """The session of that name, None where there is none.
 
         Args:
-            scope: Whose; with a principal, his own.
+            scope: Whose; with a principal, their own.
             name: Its id.
             user: Whose it is, or else nobody's in particular, or else of whoever alone has one of that name.
 
@@ -355,7 +355,7 @@ def note_forgotten(
 
 
 def reader(scope: Scope) -> dict[str, Any]:
-    """The parameters that say whose conversations a scope may read: a principal his own, anybody else all."""
+    """The parameters that say whose conversations a scope may read: a principal their own, anybody else all."""
     principal = scope.principal
     return {
         "tenant_id": scope.tenant_id,

@@ -39,7 +39,7 @@ _BOOTSTRAP: LiteralString = """
 """
 
 # The third column: the application's role has what the routines granted it (a restored backup has no grants), and the
-# owner may take it, or cannot give himself that right: the routines would do what they can.
+# owner may take it, or cannot give themselves that right: the routines would do what they can.
 _STATE: LiteralString = """
     BEGIN; SET LOCAL search_path = pg_catalog, public;
     SELECT array_agg(checksum ORDER BY version), (SELECT checksum FROM recollect.schema_routines),

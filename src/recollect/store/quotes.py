@@ -86,7 +86,7 @@ class QuoteRepository:
         Every turn is read once: it takes some ten seconds for a million.
 
         Args:
-            scope: Whose documents and conversations; with a principal, his own conversations.
+            scope: Whose documents and conversations; with a principal, their own conversations.
             document_ids: The documents, with all of their versions.
 
         Returns:

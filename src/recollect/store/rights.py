@@ -29,10 +29,10 @@ class Rights:
     """What somebody may do in a collection.
 
     Attributes:
-        reads: Whether it exists for him.
-        writes: Whether he may put documents into it and take them out.
-        everything: Whether he may read all that is in it.
-        access_ids: The lists of the documents that he may read, ascending; in a scope of the past also those of past
+        reads: Whether it exists for them.
+        writes: Whether they may put documents into it and take them out.
+        everything: Whether they may read all that is in it.
+        access_ids: The lists of the documents that they may read, ascending; in a scope of the past also those of past
             versions.
     """
 
@@ -127,7 +127,7 @@ def may_read(scope: Scope) -> LiteralString:
 def may_read_version(scope: Scope) -> LiteralString:
     """The condition that a version ``v`` of a document ``d`` exists for the scope; its parameters are `access_params`.
 
-    A past version is read by who was granted it, as long as his document is not withdrawn from him: neither does a
+    A past version is read by who was granted it, as long as its document is not withdrawn from them: neither does a
     later grant open what was written before it, nor does asking for the past undo a withdrawal.
     """
     return _SQL["in_sight"] if scope.principal is None else f"{_SQL['in_sight']} AND {_SQL['may_read_version']}"
@@ -144,7 +144,7 @@ def met(scope: Scope) -> LiteralString:
     """The condition that an ingest of the scope's principal meets a document ``d``; its parameters are `access_params`.
 
     What others have stored under the same name it does not meet: it stores its own beside it, as if theirs were not
-    there. Nobody can prepare a document, with himself among its readers, for what somebody else is going to store.
+    there. Nobody can prepare a document, with the writer among its readers, for what somebody else is going to store.
     """
     return _SQL["met"] if scope.principal is None else _SQL["met_by"]
 
@@ -175,7 +175,7 @@ def require_changeable(connection: Connection, scope: Scope, document_ids: Seque
     """Refuse the scope's principal to change documents, in the transaction that has locked them.
 
     Raises:
-        NotFoundError: He may not read one of them, or there is no such one.
+        NotFoundError: The principal may not read one of them, or there is no such one.
         PermissionDeniedError: One of them is another's, and its collection too.
     """
     if scope.principal is None:

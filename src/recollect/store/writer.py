@@ -96,7 +96,7 @@ class DocumentWriter:
             except QuotaExceededError as exc:
                 if scope.principal is None:
                     raise
-                # How much the tenant has is made of what he may not read too.
+                # How much the tenant has is made of what they may not read too.
                 raise PermissionDeniedError("There is no room left: ask whoever looks after the store.") from exc
         return []
 

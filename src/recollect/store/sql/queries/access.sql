@@ -1,4 +1,4 @@
--- rights: what somebody may do in a collection, and which of its lists he may read; a denial beats every grant
+-- rights: what somebody may do in a collection, and which of its lists they may read; a denial beats every grant
 -- The lists that documents have, one look into the index each; one that is lost may be read by owners alone. Those of past
 -- versions lie beneath them, and are wanted by searches of the past alone.
 WITH RECURSIVE used AS (
@@ -46,7 +46,7 @@ EXISTS (SELECT FROM collections a LEFT JOIN access_lists l ON l.tenant_id = a.te
                OR (granted(a.readers, %(reads)s::text[]) AND granted(l.grants, %(reads)s::text[])
                    AND NOT l.denials && %(tokens)s::text[])))
 
--- may_change: whether somebody may change a document `d` that he may read: as an owner of its collection, or as its own
+-- may_change: whether somebody may change a document `d` that they may read: as an owner of its collection, or as its own
 -- owner who may write there
 EXISTS (SELECT FROM collections c WHERE c.tenant_id = d.tenant_id AND c.collection_id = d.collection_id
           AND (c.owners && %(tokens)s::text[] OR (c.writers && %(tokens)s::text[] AND d.owner = %(user)s::text)))
@@ -62,7 +62,7 @@ SELECT d.document_id FROM documents d WHERE d.tenant_id = %(tenant_id)s AND d.do
 d.owner = '' AND d.twin = 0
 
 -- met_by: whether an ingest of somebody meets it: as an owner of the collection what is the collection's, otherwise what is
--- his own and he may read; what holds nothing yet is about to be stored
+-- their own and they may read; what holds nothing yet is about to be stored
 EXISTS (SELECT FROM collections m LEFT JOIN access_lists l ON l.tenant_id = m.tenant_id
             AND l.collection_id = m.collection_id AND l.access_id = d.access_id
         WHERE m.tenant_id = d.tenant_id AND m.collection_id = d.collection_id

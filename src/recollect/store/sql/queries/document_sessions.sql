@@ -22,7 +22,7 @@ JOIN collections c USING (tenant_id, collection_id)
 JOIN collection_state t USING (tenant_id, collection_id)
 WHERE s.tenant_id = %(tenant_id)s
 
--- named: those of an id that the caller may read, his own first
+-- named: those of an id that the caller may read, their own first
 s.name = %(name)s
 AND (%(tokens)s::text[] IS NULL OR c.owners && %(tokens)s::text[] OR c.readers && %(tokens)s::text[])
 ORDER BY s.owner IS NOT DISTINCT FROM %(owner)s::text DESC, s.created_at, s.collection_id LIMIT 2

@@ -56,7 +56,7 @@ VALUES (%(tenant_id)s, %(fact_id)s, %(session_id)s, %(embedding)s, %(length)s, %
 INSERT INTO consolidated_episodes (tenant_id, episode_id, at, made_by)
 SELECT %(tenant_id)s, e.episode_id, %(now)s, %(made_by)s FROM unnest(%(episode_ids)s::bigint[]) AS e (episode_id)
 
--- facts_page: what was said last comes first; whoever is restricted has those of his own conversations alone
+-- facts_page: what was said last comes first; whoever is restricted has those of their own conversations alone
 SELECT * FROM facts_as_of(%(tenant_id)s, %(as_of)s) AS f
 WHERE (%(user_id)s::text IS NULL OR f.user_id = %(user_id)s)
   AND (%(session)s::text IS NULL OR f.session = %(session)s)

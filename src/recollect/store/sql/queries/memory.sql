@@ -3,7 +3,7 @@ INSERT INTO sessions (tenant_id, name, user_id, embedding_model, metadata)
 VALUES (%(tenant_id)s, %(name)s, %(user_id)s, %(embedding_model)s, %(metadata)s)
 ON CONFLICT (tenant_id, name, user_id) DO NOTHING
 
--- session: those of a name, the user's own first, then nobody's; whoever is restricted has his own alone
+-- session: those of a name, the user's own first, then nobody's; whoever is restricted has their own alone
 SELECT session_id, name, user_id, turn_count, created_at, updated_at, embedding_model, metadata FROM sessions
 WHERE tenant_id = %(tenant_id)s AND name = %(name)s AND (NOT %(restricted)s OR user_id = %(reader)s)
 ORDER BY user_id IS NOT DISTINCT FROM %(user_id)s::text DESC, user_id IS NULL DESC, session_id LIMIT 2

@@ -3,7 +3,7 @@ SELECT collection_id, hidden FROM collections
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
 FOR KEY SHARE
 
--- hold_as_writer: the same for somebody who may read it, and what he may do there, which stays so until then
+-- hold_as_writer: the same for somebody who may read it, and what they may do there, which stays so until then
 SELECT collection_id, hidden, owners && %(tokens)s::text[], (owners || writers) && %(tokens)s::text[] FROM collections
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND (owners && %(tokens)s::text[] OR granted(readers, %(reads)s::text[]))
 FOR SHARE
@@ -27,7 +27,7 @@ INSERT INTO documents (tenant_id, collection_id, source_id, uri)
 SELECT %(tenant_id)s, %(collection_id)s, %(source_id)s, u.uri FROM unnest(%(uris)s::text[]) AS u (uri) ORDER BY u.uri
 ON CONFLICT (tenant_id, source_id, uri, owner, twin) DO NOTHING
 
--- ensure_own: the same of a writer's own documents; one that he may no longer read stays, and another comes beside it
+-- ensure_own: the same of a writer's own documents; one that they may no longer read stays, and another comes beside it
 INSERT INTO documents (tenant_id, collection_id, source_id, uri, owner, twin)
 SELECT %(tenant_id)s, %(collection_id)s, %(source_id)s, u.uri, %(user)s, coalesce(max(d.document_id), 0)
 FROM unnest(%(uris)s::text[]) AS u (uri)
@@ -39,7 +39,7 @@ HAVING NOT coalesce(bool_or(granted(l.grants, %(reads)s::text[]) AND NOT l.denia
 ORDER BY u.uri
 ON CONFLICT (tenant_id, source_id, uri, owner, twin) DO NOTHING
 
--- lock_documents: one writer a document at a time; of several that he has under a name, the latest is meant
+-- lock_documents: one writer a document at a time; of several that they have under a name, the latest is meant
 SELECT d.uri, d.document_id FROM documents d
 WHERE d.tenant_id = %(tenant_id)s AND d.source_id = %(source_id)s AND d.uri = ANY (%(uris)s)
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from recollect.evaluation.as_each import run_as_each
 from recollect.evaluation.case_files import parse_suite
 from recollect.evaluation.cases import CaseSearch
+from recollect.evaluation.persona_audit import run_as_each
 from recollect.evaluation.rag_test import Found
 from recollect.evaluation.rights import CollectionRights, DocumentRights, may_read
 from recollect.model.principal import Permissions, Principal, read_permissions

@@ -1,4 +1,4 @@
-"""Test cases run as every persona: what each finds of what he may read, and that nobody finds anything else."""
+"""Test cases run as every persona: what each finds of what they may read, and that nobody finds anything else."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ class PersonaCase:
 
     Attributes:
         case: It.
-        readable: Must-haves that are in documents which he may read.
+        readable: Must-haves that are in documents which they may read.
         met: How many of them were found.
         missing: Those that were not.
         found: Sources of the passages, best first.
         departments: Of the passages, in the same order.
-        withheld: How many of the passages that the owner of the store finds he may not read.
-        leaks: What he was shown and may not read.
+        withheld: How many of the passages that the owner of the store finds they may not read.
+        leaks: What they were shown and may not read.
     """
 
     case: Case
@@ -77,7 +77,7 @@ class PersonaCase:
 
     @property
     def recall(self) -> float | None:
-        """The share that was found of what he may read; None where that is nothing."""
+        """The share that was found of what they may read; None where that is nothing."""
         return self.met / len(self.readable) if self.readable else None
 
     def as_json(self) -> dict[str, object]:
@@ -103,7 +103,7 @@ class PersonaResult:
         name: Of the persona.
         principal: Who that is.
         documents: How many documents there are.
-        readable_documents: How many of them he may read.
+        readable_documents: How many of them they may read.
         cases: Each case.
     """
 
@@ -115,7 +115,7 @@ class PersonaResult:
 
     @property
     def recall(self) -> float | None:
-        """The mean over the cases that ask for something that he may read; None where none does."""
+        """The mean over the cases that ask for something that they may read; None where none does."""
         recalls = [case.recall for case in self.cases if case.recall is not None]
         return fmean(recalls) if recalls else None
 
@@ -199,9 +199,9 @@ def run_as_each(
     """Run test cases as every persona.
 
     Every case is searched; those that say whether they are answerable are asked, too. A must-have counts for a persona
-    if a document that has it is one that he may read: of one of its sources, or, where it names none, with its words.
-    What he may read is computed from the grants, in Python (`recollect.evaluation.rights`), and whatever a search or an
-    answer shows him beyond that is a leak.
+    if a document that has it is one that they may read: of one of its sources, or, where it names none, with its words.
+    What they may read is computed from the grants, in Python (`recollect.evaluation.rights`), and whatever a search or
+    an answer shows them beyond that is a leak.
 
     Args:
         suite: The file's defaults and personas (those narrow what is searched; they have no rights of their own).
@@ -243,7 +243,7 @@ def run_as_each(
 
 @dataclass(frozen=True, slots=True)
 class _Judge:
-    """Holds what one persona is shown against what he may read."""
+    """Holds what one persona is shown against what they may read."""
 
     persona: str
     principal: Principal
