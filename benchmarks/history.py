@@ -43,6 +43,7 @@ from recollect.ingest.prepare import Preparer
 from recollect.model import Scope
 from recollect.retrieval.indexing import TermIndexer
 from recollect.store.filters import DocumentFilter, matching_versions
+from recollect.store.search import RowSelection
 
 HISTORY, ALONE = "history", "alone"
 
@@ -232,7 +233,7 @@ def recall(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownTexts) -
             vector = known.embed_query(question)
             parts = rag.store.past.plan(scope, place)
             search = rag.store.search.dense
-            found = search(scope, place, vector, limit=50, indexed=parts is None, past=parts)[:10]
+            found = search(scope, place, vector, limit=50, rows=RowSelection(past=parts), indexed=True)[:10]
             exact = search(scope, place, vector, limit=10)
             shares.append(len({chunk for chunk, _ in found} & {chunk for chunk, _ in exact}) / len(exact))
         title = "present" if number is None else f"as of version {number + 1}"

@@ -30,8 +30,10 @@ from harness import Clock, Memory, machine, percentile, say, server_version, siz
 
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.model import Chunk, Scope
-from recollect.retrieval.analysis import Analyzer
-from recollect.retrieval.lexical import LexicalArm
+from recollect.model.collection import Collection
+from recollect.retrieval.candidates import CandidateRequest
+from recollect.retrieval.enhance.plan import QueryPlan
+from recollect.retrieval.sql_candidates import SqlCandidates
 from recollect.store.search import SearchRepository
 
 DIMENSION = 384
@@ -209,12 +211,13 @@ def exact(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownVectors) 
     questions = load_questions(arguments, known)
     place = rag.store.collections.get(Scope(), "large")
     pruned, whole = (
-        LexicalArm(rag.store.search, budget=budget) for budget in (rag.config.retrieval.lexical_budget, 10**9)
+        SqlCandidates(rag.store.search, lexical_budget=budget)
+        for budget in (rag.config.retrieval.lexical_budget, 10**9)
     )
     equal = proven = 0
     for question in questions:
         found, reference = (
-            arm.search(Scope(), place, Analyzer("en"), question, top_k=10, limit=100) for arm in (pruned, whole)
+            source.proven(Scope(), by_words(place, question, top_k=10, limit=100)) for source in (pruned, whole)
         )
         scores = [[score for _, score in hits.scores[:10]] for hits in (found, reference)]
         equal += len(scores[0]) == len(scores[1]) and np.allclose(*scores, rtol=1e-4)
@@ -230,13 +233,17 @@ def plans(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownVectors) 
         print(f"## {name}: {slowest}\n")
         place = rag.store.collections.get(Scope(), name)
         with rag.store.database.autocommit() as connection:
-            for function in ("search_dense", "search_lexical"):
+            for function in ("dense_candidates", "lexical_candidates"):
                 explaining(connection, function)
             repository = SearchRepository(Explaining(connection))
             limit = rag.config.retrieval.candidates
             repository.dense(Scope(), place, known.embed_query(slowest), limit=limit, indexed=place.indexed)
-            arm = LexicalArm(repository, budget=rag.config.retrieval.lexical_budget)
-            arm.search(Scope(), place, Analyzer("en"), slowest, top_k=rag.config.retrieval.top_k, limit=limit)
+            source = SqlCandidates(repository, lexical_budget=rag.config.retrieval.lexical_budget)
+            source.proven(Scope(), by_words(place, slowest, top_k=rag.config.retrieval.top_k, limit=limit))
+
+
+def by_words(place: Collection, question: str, **given) -> CandidateRequest:
+    return CandidateRequest(collection=place, plan=QueryPlan(query=question), mode="lexical", **given)
 
 
 def explaining(connection, function: str) -> None:
@@ -263,7 +270,7 @@ class Explaining:
     single_reads = transaction
 
     def execute(self, query: str, params: dict, *, binary: bool):
-        explain = re.sub(r"(?s)SELECT .* FROM (search_\w+)", r"SELECT line FROM pg_temp.explain_\1", query)
+        explain = re.sub(r"(?s)SELECT .*FROM (\w+_candidates)", r"SELECT line FROM pg_temp.explain_\1", query)
         if explain != query:
             lines = [row[0] for row in self._connection.execute(explain, params)]
             print("\n".join(line[:200] for line in lines), "\n")

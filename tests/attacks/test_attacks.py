@@ -34,8 +34,8 @@ BREAKS = {
         "table documents: read without a tenant"
     ],
     "CREATE OR REPLACE FUNCTION require_tenant(p_tenant int) RETURNS void LANGUAGE sql STABLE AS ''": [
-        "search_dense: ask for another tenant",
-        "search_dense: ask without a tenant",
+        "dense_candidates: ask for another tenant",
+        "dense_candidates: ask without a tenant",
         "append_audit: ask for another tenant",
     ],
     "ALTER FUNCTION collections_shared_with(int) RESET search_path": [
@@ -71,10 +71,10 @@ BREAKS = {
     "GRANT pg_execute_server_program TO recollect_app": ["server run a program"],
     "GRANT SELECT ON pg_statistic TO recollect_app": ["statistics read"],
     "GRANT SELECT ON pg_authid TO recollect_app": ["passwords read"],
-    "CREATE OR REPLACE FUNCTION allowed_condition(p_versions bigint[], p_access int[]) RETURNS text "
-    "LANGUAGE sql IMMUTABLE AS $$ SELECT '' $$": [
-        "access lists: search_dense",
-        "access lists: search_lex",
+    "CREATE OR REPLACE FUNCTION selected_parts(p_rows row_selection) RETURNS TABLE (condition text, indexed boolean) "
+    "LANGUAGE sql IMMUTABLE AS $$ SELECT 'true', true $$": [
+        "access lists: dense",
+        "access lists: lexical",
     ],
 }
 # What belongs to the whole server, and would meet the next test.

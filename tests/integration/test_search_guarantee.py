@@ -23,16 +23,18 @@ from recollect.embedding.cached import CachedEmbedder
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import StoreError
 from recollect.model import Scope, SearchReply
+from recollect.model.collection import Collection
 from recollect.retrieval.analysis import lexeme
-from recollect.retrieval.arms import ArmRequest, Arms, analyzer_of
+from recollect.retrieval.candidates import CandidateRequest, analyzer_of
 from recollect.retrieval.enhance.plan import QueryPlan
 from recollect.retrieval.health import SearchMonitor
-from recollect.retrieval.lexical import LexicalArm
 from recollect.retrieval.probe import RecallProbe, Sample, sample_of
+from recollect.retrieval.sql_candidates import SqlCandidates
 from recollect.retrieval.stopwatch import Stopwatch
 from recollect.store import search_health
 from recollect.store.database import Database
 from recollect.store.filters import MatchingVersions, document_filter_of, matching_versions
+from recollect.store.search import RowSelection
 from recollect.store.search_health import HitCounts, SearchHealth
 
 DOCUMENTS = 300
@@ -151,7 +153,7 @@ def filled(module_dsn: str) -> Iterator[Shelf]:
 
 @pytest.fixture(autouse=True)
 def _few_chunks_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recollect.retrieval.arms.EXACT_FILTER_CHUNKS", SELECTIVE_CHUNKS)
+    monkeypatch.setattr("recollect.retrieval.sql_candidates.EXACT_FILTER_CHUNKS", SELECTIVE_CHUNKS)
 
 
 # The guarantee
@@ -202,7 +204,7 @@ def test_both_arms_together_return_as_many_as_there_are(filled: Shelf, kept: str
 
 def test_an_index_that_gives_up_has_not_the_last_word(filled: Shelf, module_dsn: str, monkeypatch: pytest.MonkeyPatch):
     """The filter keeps only what is far from the question, and the index may look no further than at its nearest."""
-    monkeypatch.setattr("recollect.retrieval.arms.EXACT_FILTER_CHUNKS", 10)
+    monkeypatch.setattr("recollect.retrieval.sql_candidates.EXACT_FILTER_CHUNKS", 10)
     question = filled.similarities(QUESTIONS[0])
     nearest: dict[str, float] = {}
     for source, similarity in zip(filled.sources, question.tolist(), strict=True):
@@ -217,7 +219,7 @@ def test_an_index_that_gives_up_has_not_the_last_word(filled: Shelf, module_dsn:
         assert versions.chunk_count == allowed.sum() > 10
         vector = EMBEDDER.embed_query(QUESTIONS[0])
         given_up = rag.store.search.dense(
-            Scope(), place, vector, limit=50, version_ids=versions.version_ids, indexed=True
+            Scope(), place, vector, limit=50, rows=RowSelection(versions.version_ids), indexed=True
         )
         assert len(given_up) < min(50, versions.chunk_count)
         reply = rag.search(QUESTIONS[0], options)
@@ -234,22 +236,19 @@ def test_words_that_too_many_chunks_hold_are_narrowed_and_never_to_too_few(
 ):
     monkeypatch.setattr("recollect.retrieval.lexical.SMALL_COLLECTION_CHUNKS", 0)
     monkeypatch.setattr("recollect.retrieval.lexical.SCANNED_COLLECTION_CHUNKS", 0)
-    store, analyzer = filled.rag.store, analyzer_of("en")
+    store = filled.rag.store
     (place,) = filled.rag.list_collections()
-    arms, arm, every = Arms(store.search, EMBEDDER, lexical_budget=6), LexicalArm(store.search, budget=6), sys.maxsize
+    source, every = (SqlCandidates(store.search, lexical_budget=budget) for budget in (6, sys.maxsize))
     stayed = 0
     for question in QUESTIONS:
-        plan = QueryPlan(query=question)
-        query = arm.prepare(Scope(), place, analyzer, plan, eligible=place.chunk_count)
+        request = asked(place, question, top_k=3, limit=limit)
+        query = source.prepared(Scope(), request, proof=False)
         holding = [[held for held in filled.lexemes if held & set(condition)] for condition in query.conditions]
         meeting = sum(all(held & set(condition) for condition in query.conditions) for held in filled.lexemes)
         assert query.narrowed and meeting < len(holding[0]) > 6
-        request = ArmRequest(
-            place=place, plan=plan, mode="hybrid", top_k=3, limit=limit, versions=None, needs_similarity=False
-        )
-        found = arms.run(Scope(), request, Stopwatch())
+        found = source.candidates(Scope(), request, Stopwatch())
         assert len(found.lexical) == min(limit, len(holding[0]))
-        best = LexicalArm(store.search, budget=every).search(Scope(), place, analyzer, question, top_k=3, limit=3)
+        best = every.proven(Scope(), replace(request, limit=3))
         if found.lexical_exact:
             assert [score for _, score in found.lexical[:3]] == pytest.approx([score for _, score in best.scores])
         stayed += meeting >= limit
@@ -257,6 +256,13 @@ def test_words_that_too_many_chunks_hold_are_narrowed_and_never_to_too_few(
 
 
 # The probe
+
+
+def asked(place: Collection, question: str, *, embedder=EMBEDDER, **changes) -> CandidateRequest:
+    given = {"mode": "hybrid", "top_k": TOP_K, "limit": 50, **changes}
+    return CandidateRequest(
+        collection=place, plan=QueryPlan(query=question), embedding=embedder.embed_query(question), **given
+    )
 
 
 def sampled(shelf: Shelf, question: str, *, kept: str = "everything", lexical_budget: int = 1) -> Sample:
@@ -267,17 +273,9 @@ def sampled(shelf: Shelf, question: str, *, kept: str = "everything", lexical_bu
     versions: MatchingVersions | None = None
     if FILTERS[kept]:
         versions = matching_versions(store.database, Scope(), place.collection_id, document_filter_of(options))
-    request = ArmRequest(
-        place=place,
-        plan=QueryPlan(query=question),
-        mode="hybrid",
-        top_k=TOP_K,
-        limit=50,
-        versions=versions,
-        needs_similarity=False,
-    )
-    arms = Arms(store.search, EMBEDDER, lexical_budget=lexical_budget)
-    sample = sample_of(Scope(), request, arms.run(Scope(), request, Stopwatch()))
+    request = asked(place, question, versions=versions)
+    source = SqlCandidates(store.search, lexical_budget=lexical_budget)
+    sample = sample_of(Scope(), request, source.candidates(Scope(), request, Stopwatch()))
     assert sample is not None and sample.dense is not None
     return sample
 
@@ -325,12 +323,16 @@ def test_the_recall_of_the_words_is_that_of_scoring_all_that_hold_any(filled: Sh
     assert min(recalls) < 1
 
 
+def seen_as(sample: Sample, **changes) -> Sample:
+    return replace(sample, request=replace(sample.request, collection=replace(sample.request.collection, **changes)))
+
+
 def test_a_collection_that_changed_since_is_not_compared(filled: Shelf):
     sample = sampled(filled, QUESTIONS[0])
     probe = RecallProbe(filled.rag.store.database)
     assert probe.measure(sample) is not None
-    assert probe.measure(replace(sample, place=replace(sample.place, revision=sample.place.revision - 1))) is None
-    assert probe.measure(replace(sample, place=replace(sample.place, name="deleted meanwhile"))) is None
+    assert probe.measure(seen_as(sample, revision=sample.request.collection.revision - 1)) is None
+    assert probe.measure(seen_as(sample, name="deleted meanwhile")) is None
 
 
 def test_a_probe_takes_no_connection_from_the_searches(filled: Shelf, module_dsn: str):
@@ -393,19 +395,11 @@ def test_the_watch_measures_searches_and_the_status_of_another_process_shows_it(
         flush_seconds=1_000,
     )
     (place,) = filled.rag.list_collections()
-    request = ArmRequest(
-        place=place,
-        plan=QueryPlan(query=QUESTIONS[0]),
-        mode="hybrid",
-        top_k=TOP_K,
-        limit=50,
-        versions=None,
-        needs_similarity=False,
-    )
-    arms = Arms(store.search, embedder, lexical_budget=2_000)
+    source = SqlCandidates(store.search, lexical_budget=2_000)
     for cached in (False, False, True):
         if not cached:
-            watch.searched(Scope(), request, arms.run(Scope(), request, Stopwatch()))
+            request = asked(place, QUESTIONS[0], embedder=embedder)
+            watch.searched(Scope(), request, source.candidates(Scope(), request, Stopwatch()))
         watch.replied(Scope(), place, cached=cached)
     assert probed.wait(30)
     watch.close()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from recollect.embedding.cached import CachedEmbedder
 from recollect.errors import ConfigurationError
 from recollect.model import Scope
-from recollect.retrieval.arms import analyzer_of
+from recollect.retrieval.candidates import analyzer_of
 from recollect.retrieval.health import SearchMonitor
 from recollect.retrieval.preference import Preferences, RolePreference
 from recollect.retrieval.probe import RecallProbe

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from recollect.model import ArmScore, ReplyExplain, RetrievalOptions, Scope, SearchExplain
 from recollect.retrieval.analysis import lexeme, term_frequencies
-from recollect.retrieval.arms import ArmRequest, ArmResults, analyzer_of
 from recollect.retrieval.bm25 import query_weights
+from recollect.retrieval.candidates import CandidateRequest, Candidates, analyzer_of
 from recollect.store.filters import document_filter_of, removed_by_condition
 
 if TYPE_CHECKING:
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from recollect.store.store import Store
 
 
-def passage_explainer(arms: ArmResults, ranking: Ranking) -> Callable[[int, float], SearchExplain]:
+def passage_explainer(found: Candidates, ranking: Ranking) -> Callable[[int, float], SearchExplain]:
     """Says of a chunk, by its id and score, how it came to its place."""
-    dense_ranks = {chunk_id: rank for rank, (chunk_id, _) in enumerate(arms.dense, 1)}
-    lexical_ranks = {chunk_id: rank for rank, (chunk_id, _) in enumerate(arms.lexical, 1)}
+    dense_ranks = {chunk_id: rank for rank, (chunk_id, _) in enumerate(found.dense, 1)}
+    lexical_ranks = {chunk_id: rank for rank, (chunk_id, _) in enumerate(found.lexical, 1)}
 
     def explain(chunk_id: int, score: float) -> SearchExplain:
         dense, lexical = dense_ranks.get(chunk_id), lexical_ranks.get(chunk_id)
         return SearchExplain(
-            dense=ArmScore(dense, arms.similarities[chunk_id]) if dense else None,
-            lexical=ArmScore(lexical, arms.bm25[chunk_id]) if lexical else None,
+            dense=ArmScore(dense, found.similarities[chunk_id]) if dense else None,
+            lexical=ArmScore(lexical, found.bm25[chunk_id]) if lexical else None,
             fused_score=ranking.fused.get(chunk_id, score),
-            coverage=arms.coverage.get(chunk_id),
+            coverage=found.coverage.get(chunk_id),
             rerank_score=ranking.rerank_scores.get(chunk_id),
             preference=ranking.preferences.get(chunk_id),
         )
@@ -38,9 +38,9 @@ def passage_explainer(arms: ArmResults, ranking: Ranking) -> Callable[[int, floa
 
 def explained(
     store: Store,
-    requests: Sequence[tuple[Scope, ArmRequest]],
+    requests: Sequence[tuple[Scope, CandidateRequest]],
     options: RetrievalOptions,
-    arms: ArmResults,
+    found: Candidates,
     ranking: Ranking,
     dropped: Mapping[str, int],
 ) -> ReplyExplain:
@@ -50,11 +50,11 @@ def explained(
         store: Counts what filters remove: a pass over the documents, so only explanations ask.
         requests: Of each collection, as whom it was searched and what was asked.
         options: Of the search.
-        arms: What both arms found in all of them.
+        found: The candidates of all of them.
         ranking: Its order.
         dropped: What was left out, by reason.
     """
-    parts = [_of_collection(store, scope, request, options, arms) for scope, request in requests]
+    parts = [_of_collection(store, scope, request, options, found) for scope, request in requests]
     whole = parts[0] if len(parts) == 1 else _joined(parts)
     return replace(
         whole,
@@ -84,10 +84,10 @@ def _joined(parts: Sequence[ReplyExplain]) -> ReplyExplain:
 
 
 def _of_collection(
-    store: Store, scope: Scope, request: ArmRequest, options: RetrievalOptions, arms: ArmResults
+    store: Store, scope: Scope, request: CandidateRequest, options: RetrievalOptions, found: Candidates
 ) -> ReplyExplain:
-    collection, plan = request.place, request.plan
-    weights = _weights(store, scope, request, arms)
+    collection, plan = request.collection, request.plan
+    weights = _weights(store, scope, request, found)
     terms = dict.fromkeys(analyzer_of(collection.language).query_terms(plan.query))
     kept = len(request.versions.version_ids) if request.versions else None
     removed_by = removed_by_condition(
@@ -106,13 +106,13 @@ def _of_collection(
     )
 
 
-def _weights(store: Store, scope: Scope, request: ArmRequest, arms: ArmResults) -> Mapping[int, float]:
+def _weights(store: Store, scope: Scope, request: CandidateRequest, found: Candidates) -> Mapping[int, float]:
     """The weights of the query's lexemes; for whoever may not read everything, by what may be read."""
-    collection = request.place
+    collection = request.collection
     if collection.access_ids is None:
-        return arms.weights
+        return found.weights
     terms = analyzer_of(collection.language).query_terms(request.plan.query)
     counts = term_frequencies(terms, salt=collection.collection_id)
-    found = store.search.readable_frequencies(scope, collection, list(counts))
-    known = {number: df for number, df in found.items() if df}
+    readable = store.search.readable_frequencies(scope, collection, list(counts))
+    known = {number: df for number, df in readable.items() if df}
     return query_weights(counts, document_frequencies=known, chunks=max(1, collection.chunk_count))

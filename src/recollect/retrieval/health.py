@@ -20,9 +20,9 @@ from recollect.retrieval.probe import Sample, sample_of
 from recollect.store.search_health import HitCounts, SearchHealth
 
 if TYPE_CHECKING:
-    from recollect.retrieval.arms import ArmRequest, ArmResults
+    from recollect.model.collection import Collection
+    from recollect.retrieval.candidates import CandidateRequest, Candidates
     from recollect.retrieval.probe import RecallProbe
-    from recollect.store.collections import Collection
     from recollect.store.search_health import SearchHealthRepository
 
 logger = logging.getLogger(__name__)
@@ -130,19 +130,19 @@ class SearchMonitor:
             else:
                 tally.result_misses += 1
 
-    def searched(self, scope: Scope, request: ArmRequest, arms: ArmResults) -> None:
-        """The arms of a search have run, in the calling thread."""
+    def searched(self, scope: Scope, request: CandidateRequest, found: Candidates) -> None:
+        """The candidates of a search are found, in the calling thread."""
         queries = self._take_query_counts()
         if queries.hits or queries.misses:
             with self._changed:
-                tally = self._tally((scope.tenant_id, request.place.collection_id))
+                tally = self._tally((scope.tenant_id, request.collection.collection_id))
                 tally.embedding_hits += queries.hits
                 tally.embedding_misses += queries.misses
-        if arms.exact or self._probe_rate == 0 or self._chance() >= self._probe_rate:
+        if found.exact or self._probe_rate == 0 or self._chance() >= self._probe_rate:
             return
         with self._changed:
             if self._sample is None and not self._probing and self._clock() >= self._next_probe:
-                self._sample = sample_of(scope, request, arms)
+                self._sample = sample_of(scope, request, found)
                 self._work()
 
     def close(self) -> None:
@@ -221,7 +221,7 @@ class SearchMonitor:
             self._probing = False
             self._next_probe = now + max(self._least_gap, _REST * (now - started))
             if measured is not None:
-                tally = self._tally((sample.scope.tenant_id, sample.place.collection_id))
+                tally = self._tally((sample.scope.tenant_id, sample.request.collection.collection_id))
                 tally.probed = tally.probed + measured
 
     def _flush(self) -> None:

@@ -1,20 +1,24 @@
-"""The lexical arm: BM25 over one collection, exact wherever its own bound proves it."""
+"""The arithmetic of searches by words: BM25 over one collection, exact wherever its own bound proves it. Pure."""
 
 from __future__ import annotations
 
 import heapq
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from recollect.model import Scope
 from recollect.retrieval import bm25
-from recollect.retrieval.analysis import Analyzer, lexeme, term_frequencies
-from recollect.retrieval.enhance.plan import QueryPlan, expanded_weights, expansion_terms
+from recollect.retrieval.analysis import term_frequencies
+from recollect.retrieval.candidates import CandidateRequest, analyzer_of
+from recollect.retrieval.enhance.plan import expanded_weights, expansion_terms
 from recollect.retrieval.pruning import narrowing_terms, necessary_terms
-from recollect.store.collections import Collection
-from recollect.store.past import PastParts
-from recollect.store.search import LexicalRows, SearchRepository
+from recollect.store.search import LexicalRows
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from recollect.model.collection import Collection
 
 #: A query of more distinct terms is searched by its rarest ones: the others could hardly change the order.
 MAX_QUERY_TERMS = 128
@@ -25,29 +29,29 @@ SMALL_COLLECTION_CHUNKS = 5_000
 #: In collections up to this size scoring every chunk takes less than looking terms up.
 SCANNED_COLLECTION_CHUNKS = 2_000
 
-
-# Candidates are fetched again in such steps, up to so many times the limit, where the order of the stored weights does
-# not prove the top k.
-_WIDEN = 4
-_WIDEST = 16
-
 # The database adds up weights in single precision.
 _ROUNDING = 1 + 1e-5
 
 
 @dataclass(frozen=True, slots=True)
-class PooledStatistics:
-    """What collections that are searched together say of a query's words: BM25 of all can be compared only by these.
+class QueryTerms:
+    """The lexemes of a query.
 
     Attributes:
-        elsewhere: Chunks of the other collections that hold a word, by the lexeme that it has here.
-        chunks: Of all collections.
-        average_length: Of all these chunks, in terms.
+        counts: How often the query has each.
+        wanted: These, and those that its plan adds.
     """
 
-    elsewhere: Mapping[int, int]
-    chunks: int
-    average_length: float
+    counts: Mapping[int, int]
+    wanted: list[int]
+
+    @classmethod
+    def of(cls, request: CandidateRequest) -> QueryTerms:
+        """Those of a request, in its collection's language."""
+        analyzer, salt = analyzer_of(request.collection.language), request.collection.collection_id
+        counts = term_frequencies(analyzer.query_terms(request.plan.query), salt=salt)
+        added = term_frequencies(expansion_terms(request.plan, analyzer), salt=salt)
+        return cls(counts, list(dict.fromkeys((*counts, *added))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +91,6 @@ class LexicalQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What one search asks of every round."""
-
-    scope: Scope
-    query: LexicalQuery
-    _: KW_ONLY
-    top_k: int
-    limit: int
-    version_ids: list[int] | None
-    past: PastParts | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class LexicalHits:
     """What the lexical arm found.
 
@@ -123,184 +114,124 @@ class LexicalHits:
         return "exact" if self.exact else "approximate"
 
 
-class LexicalArm:
-    """Searches by words.
+def lexical_query(
+    request: CandidateRequest,
+    terms: QueryTerms,
+    known: Mapping[int, int],
+    *,
+    as_of: datetime | None,
+    budget: int,
+    eligible: int | None,
+) -> LexicalQuery:
+    """Weigh a query's words and those that its plan adds, and choose the ones that candidates are taken by.
 
     Args:
-        repository: Runs the statements.
+        request: What is asked.
+        terms: Its lexemes.
+        known: In how many chunks each stands, by the collection's statistics; those that they lack are absent.
+        as_of: The moment that is searched; None: the present.
         budget: Document frequency that the first round's candidates may add up to.
+        eligible: How many chunks a candidate is one of, where it need not be proven that none was left out: then no
+            more of them than the budget are scored, whatever the query. None: a proof is wanted.
+    """
+    collection, pooled = request.collection, request.pooled
+    weights, frequencies, rarity = _weighed(request, terms, known, as_of)
+    if not weights:
+        return LexicalQuery(collection, {}, rarity=rarity)
+    query = LexicalQuery(
+        collection,
+        weights,
+        rarity=rarity,
+        whole=len(terms.counts) <= MAX_QUERY_TERMS,
+        pooled_length=None if pooled is None else pooled.average_length,
+    )
+    everything = request.versions is None and collection.access_ids is None
+    if everything and request.past is None and collection.chunk_count <= SCANNED_COLLECTION_CHUNKS:
+        return query
+    found_among = collection.chunk_count if eligible is None else eligible
+    proof_within = eligible is None and request.versions is not None
+    every_row = as_of is not None and request.past is None
+    if found_among <= SMALL_COLLECTION_CHUNKS or proof_within or every_row:
+        return replace(query, conditions=(tuple(frequencies),))
+    # Of what the index gives out, only the eligible part counts.
+    chunks = max(collection.stats_chunks, 1)
+    budget *= max(1, chunks // found_among)
+    choice = bm25.choose_terms(frequencies, budget=budget)
+    narrower = () if eligible is None else tuple(narrowing_terms(frequencies, chunks=chunks, budget=budget))
+    conditions = narrower or (choice.chosen,)
+    return replace(query, remaining=choice.remaining, conditions=conditions, narrowed=bool(narrower))
+
+
+def _weighed(
+    request: CandidateRequest, terms: QueryTerms, known: Mapping[int, int], as_of: datetime | None
+) -> tuple[dict[int, float], dict[int, int], dict[int, float]]:
+    """Weights, document frequencies here, and inverse ones here, by lexeme."""
+    collection, plan, pooled = request.collection, request.plan, request.pooled
+    if not terms.wanted or collection.reference_length is None:
+        return {}, {}, {}
+    # A term that the statistics lack can only stand in chunks that came after their last refresh, or in the past.
+    unseen = 1 if collection.stats_pending or not collection.stats_chunks or as_of is not None else 0
+    frequencies = {lexeme: known.get(lexeme, unseen) for lexeme in terms.wanted}
+    chunks = max(collection.stats_chunks, collection.chunk_count, 1)
+    rarity = {lexeme: bm25.idf(frequencies[lexeme], chunks) for lexeme in terms.counts}
+    frequencies = {lexeme: df for lexeme, df in frequencies.items() if df > 0}
+    rarest = heapq.nsmallest(MAX_QUERY_TERMS, frequencies, key=lambda lexeme: (frequencies[lexeme], lexeme))
+    frequencies = {lexeme: frequencies[lexeme] for lexeme in rarest}
+    overall = frequencies
+    if pooled is not None:
+        # Candidates are chosen by what is frequent here, and weighed by what is frequent in all that is searched.
+        overall = {lexeme: df + pooled.elsewhere.get(lexeme, 0) for lexeme, df in frequencies.items()}
+        chunks = max(chunks, pooled.chunks)
+    weights = bm25.query_weights(terms.counts, document_frequencies=overall, chunks=chunks)
+    if plan.expansions:
+        idf = {lexeme: bm25.idf(df, chunks) for lexeme, df in overall.items()}
+        analyzer = analyzer_of(collection.language)
+        weights = expanded_weights(weights, plan.expansions, analyzer=analyzer, salt=collection.collection_id, idf=idf)
+    return weights, {lexeme: frequencies[lexeme] for lexeme in weights}, rarity
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """Chunks that the database found by words, scored under today's average length.
+
+    Attributes:
+        scores: By chunk id.
+        coverage: The share of the query's words that each holds.
+        proven: Whether the best ``top_k`` of those that were looked for are among them: of what the database cut off,
+            in its order, none can score more.
     """
 
-    def __init__(self, repository: SearchRepository, *, budget: int) -> None:
-        self._repository = repository
-        self._budget = budget
+    scores: dict[int, float]
+    coverage: dict[int, float]
+    proven: bool
 
-    def prepare(
-        self,
-        scope: Scope,
-        collection: Collection,
-        analyzer: Analyzer,
-        plan: QueryPlan,
-        *,
-        version_ids: list[int] | None = None,
-        eligible: int | None = None,
-        past: PastParts | None = None,
-        pooled: PooledStatistics | None = None,
-    ) -> LexicalQuery:
-        """Weigh a query's words and those that its plan adds, and choose the ones that candidates are taken by.
-
-        Args:
-            scope: Whose, and as of when.
-            collection: Where.
-            analyzer: Of the collection's language.
-            plan: The query, and what is added to it.
-            version_ids: Only these document versions; None for all.
-            eligible: How many chunks a candidate is one of, where it need not be proven that none was left out: then
-                no more of them than the budget are scored, whatever the query. None: a proof is wanted.
-            past: The parts of the history that are looked through; None in the present, or where everything is.
-            pooled: The statistics of all collections that are searched together; None: this one is searched alone.
-        """
-        terms = term_frequencies(analyzer.query_terms(plan.query), salt=collection.collection_id)
-        weights, frequencies, rarity = self._weigh(scope, collection, terms, analyzer, plan, pooled)
-        if not weights:
-            return LexicalQuery(collection, {}, rarity=rarity)
-        query = LexicalQuery(
-            collection,
-            weights,
-            rarity=rarity,
-            whole=len(terms) <= MAX_QUERY_TERMS,
-            pooled_length=None if pooled is None else pooled.average_length,
-        )
-        everything = version_ids is None and collection.access_ids is None
-        if everything and past is None and collection.chunk_count <= SCANNED_COLLECTION_CHUNKS:
-            return query
-        found_among = collection.chunk_count if eligible is None else eligible
-        proof_within = eligible is None and version_ids is not None
-        every_row = scope.as_of is not None and past is None
-        if found_among <= SMALL_COLLECTION_CHUNKS or proof_within or every_row:
-            return replace(query, conditions=(tuple(frequencies),))
-        # Of what the index gives out, only the eligible part counts.
-        chunks = max(collection.stats_chunks, 1)
-        budget = self._budget * max(1, chunks // found_among)
-        choice = bm25.choose_terms(frequencies, budget=budget)
-        narrower = () if eligible is None else tuple(narrowing_terms(frequencies, chunks=chunks, budget=budget))
-        conditions = narrower or (choice.chosen,)
-        return replace(query, remaining=choice.remaining, conditions=conditions, narrowed=bool(narrower))
-
-    def judge(self, query: LexicalQuery, rows: LexicalRows, *, top_k: int, limit: int) -> LexicalHits:
-        """The hits among a first round's candidates, as they are: nothing more is fetched to prove them."""
+    @classmethod
+    def of(cls, query: LexicalQuery, rows: LexicalRows, *, limit: int, top_k: int) -> Scored:
+        """Of the rows that the database gave for a query, ``limit`` at most."""
         words = words_in(query, rows)
-        found = rescored(query, rows, words)
-        proven = len(rows) < limit or _cut_off(query, words) <= _kth(found, top_k)
-        missed = _best_outside(query) <= _kth(found, top_k)
-        exact = proven and missed and query.whole
-        return LexicalHits(_best(found, limit), query.weights, exact=exact, coverage=covered(query, rows, words))
+        scores = rescored(query, rows, words)
+        proven = len(rows) < limit or _cut_off(query, words) <= _kth(scores, top_k)
+        return cls(scores, covered(query, rows, words), proven)
 
-    def search(
-        self,
-        scope: Scope,
-        collection: Collection,
-        analyzer: Analyzer,
-        query: str,
-        *,
-        top_k: int,
-        limit: int,
-        version_ids: list[int] | None = None,
-        plan: QueryPlan | None = None,
-        past: PastParts | None = None,
-        pooled: PooledStatistics | None = None,
-    ) -> LexicalHits:
-        """The best ``limit`` chunks for a query, the words that ``plan`` adds to it included.
+    def joined(self, more: Scored) -> Scored:
+        """Together with what another round found."""
+        return Scored(self.scores | more.scores, self.coverage | more.coverage, self.proven and more.proven)
 
-        Candidates come from the rarest terms first. Where the bound on what the other terms could add does not prove
-        the first ``top_k`` exact, chunks that hold enough of the others to come up among them are searched too.
-        """
-        asked = plan or QueryPlan(query=query)
-        prepared = self.prepare(scope, collection, analyzer, asked, version_ids=version_ids, past=past, pooled=pooled)
-        if not prepared.weights:
-            return LexicalHits([], {}, exact=True)
-        wanted = _Wanted(scope, prepared, top_k=top_k, limit=limit, version_ids=version_ids, past=past)
-        found, coverage, proven = self._round(wanted, prepared.conditions)
-        needed = necessary_terms(prepared.remaining, _bounds(prepared), _kth(found, top_k))
-        if needed:
-            more, covered_too, proven_too = self._round(wanted, needed)
-            found |= more
-            coverage |= covered_too
-            proven = proven and proven_too
-        exact = proven and prepared.whole
-        return LexicalHits(_best(found, limit), prepared.weights, exact=exact, coverage=coverage)
+    def hits(self, query: LexicalQuery, *, limit: int, exact: bool = True) -> LexicalHits:
+        """The best of them; ``exact``: whether nothing outside of what was looked for can be better."""
+        proven = exact and self.proven and query.whole
+        return LexicalHits(_best(self.scores, limit), query.weights, exact=proven, coverage=self.coverage)
 
-    def frequencies(self, scope: Scope, collection: Collection, analyzer: Analyzer, plan: QueryPlan) -> dict[str, int]:
-        """In how many chunks of a collection each word of a query stands, and each that its plan adds."""
-        words = dict.fromkeys((*analyzer.query_terms(plan.query), *expansion_terms(plan, analyzer)))
-        numbers = {word: lexeme(word, collection.collection_id) for word in words}
-        if not numbers or collection.reference_length is None:
-            return {}
-        known = self._repository.document_frequencies(scope, collection, list(dict.fromkeys(numbers.values())))
-        return {word: known.get(number, 0) for word, number in numbers.items()}
 
-    def _weigh(
-        self,
-        scope: Scope,
-        collection: Collection,
-        counts: Mapping[int, int],
-        analyzer: Analyzer,
-        plan: QueryPlan,
-        pooled: PooledStatistics | None,
-    ) -> tuple[dict[int, float], dict[int, int], dict[int, float]]:
-        added = term_frequencies(expansion_terms(plan, analyzer), salt=collection.collection_id)
-        wanted = list(dict.fromkeys((*counts, *added)))
-        if not wanted or collection.reference_length is None:
-            return {}, {}, {}
-        known = self._repository.document_frequencies(scope, collection, wanted)
-        # A term that the statistics lack can only stand in chunks that came after their last refresh, or in the past.
-        unseen = 1 if collection.stats_pending or not collection.stats_chunks or scope.as_of is not None else 0
-        frequencies = {lexeme: known.get(lexeme, unseen) for lexeme in wanted}
-        chunks = max(collection.stats_chunks, collection.chunk_count, 1)
-        rarity = {lexeme: bm25.idf(frequencies[lexeme], chunks) for lexeme in counts}
-        frequencies = {lexeme: df for lexeme, df in frequencies.items() if df > 0}
-        rarest = heapq.nsmallest(MAX_QUERY_TERMS, frequencies, key=lambda lexeme: (frequencies[lexeme], lexeme))
-        frequencies = {lexeme: frequencies[lexeme] for lexeme in rarest}
-        overall = frequencies
-        if pooled is not None:
-            # Candidates are chosen by what is frequent here, and weighed by what is frequent in all that is searched.
-            overall = {lexeme: df + pooled.elsewhere.get(lexeme, 0) for lexeme, df in frequencies.items()}
-            chunks = max(chunks, pooled.chunks)
-        weights = bm25.query_weights(counts, document_frequencies=overall, chunks=chunks)
-        if plan.expansions:
-            idf = {lexeme: bm25.idf(df, chunks) for lexeme, df in overall.items()}
-            weights = expanded_weights(
-                weights, plan.expansions, analyzer=analyzer, salt=collection.collection_id, idf=idf
-            )
-        return weights, {lexeme: frequencies[lexeme] for lexeme in weights}, rarity
+def judged(query: LexicalQuery, rows: LexicalRows, *, top_k: int, limit: int) -> LexicalHits:
+    """The hits among a first round's candidates, as they are: nothing more is fetched to prove them."""
+    found = Scored.of(query, rows, limit=limit, top_k=top_k)
+    return found.hits(query, limit=limit, exact=_best_outside(query) <= _kth(found.scores, top_k))
 
-    def _round(
-        self, wanted: _Wanted, conditions: Sequence[Sequence[int]]
-    ) -> tuple[dict[int, float], dict[int, float], bool]:
-        """The best chunks that hold a term of each condition, what of the query's words they hold, and proof.
 
-        Whether the best ``top_k`` of them are proven, that is.
-
-        The database orders by the stored weights, which go by the reference length; what it cuts off could have come
-        further up under today's average. Where that cannot be ruled out, more are fetched.
-        """
-        limit = wanted.limit
-        while True:
-            hits = self._repository.lexical(
-                wanted.scope,
-                wanted.query.collection,
-                conditions=conditions,
-                query=wanted.query.weights,
-                limit=limit,
-                version_ids=wanted.version_ids,
-                past=wanted.past,
-            )
-            words = words_in(wanted.query, hits)
-            found = rescored(wanted.query, hits, words)
-            proven = len(hits) < limit or _cut_off(wanted.query, words) <= _kth(found, wanted.top_k)
-            if proven or limit >= _WIDEST * wanted.limit:
-                return found, covered(wanted.query, hits, words), proven
-            limit *= _WIDEN
+def necessary(query: LexicalQuery, found: Scored, *, top_k: int) -> Sequence[Sequence[int]]:
+    """The conditions of what a second round has to look for, so that nothing better was left out."""
+    return necessary_terms(query.remaining, _bounds(query), _kth(found.scores, top_k))
 
 
 def words_in(query: LexicalQuery, rows: LexicalRows) -> bm25.Matches:

@@ -2,8 +2,8 @@
 
 A word that is rare in a small collection may be frequent in all of them together, and the other way round. BM25 of
 different collections can be compared only where its document frequencies and average length are those of all; cosine
-similarities of one model can be compared as they are. So the statistics are added up before the arms run, and what the
-arms find is joined before it is fused and reranked.
+similarities of one model can be compared as they are. So the statistics are added up before candidates are looked for,
+and what is found is joined before it is fused and reranked.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from dataclasses import replace
 from typing import TypeVar
 
 from recollect.retrieval.analysis import lexeme
-from recollect.retrieval.arms import ArmRequest, ArmResults
-from recollect.retrieval.lexical import PooledStatistics
+from recollect.retrieval.candidates import CandidateRequest, Candidates, PooledStatistics
 
 _Value = TypeVar("_Value")
 
 
-def pooled(requests: Sequence[ArmRequest], frequencies: Sequence[Mapping[str, int]]) -> list[ArmRequest]:
+def pooled(requests: Sequence[CandidateRequest], frequencies: Sequence[Mapping[str, int]]) -> list[CandidateRequest]:
     """The requests with the statistics of all their collections.
 
     Args:
@@ -28,18 +27,18 @@ def pooled(requests: Sequence[ArmRequest], frequencies: Sequence[Mapping[str, in
         frequencies: In how many chunks of each collection the words of its request stand. Only words of one language
             are added up: analysed in another one, they are others.
     """
-    sizes = [max(request.place.stats_chunks, request.place.chunk_count) for request in requests]
-    terms = sum(size * request.place.average_length for size, request in zip(sizes, requests, strict=True))
+    sizes = [max(request.collection.stats_chunks, request.collection.chunk_count) for request in requests]
+    terms = sum(size * request.collection.average_length for size, request in zip(sizes, requests, strict=True))
     chunks = max(1, sum(sizes))
     # Of collections that are all empty, any length will do.
     length = terms / chunks or 1.0
     joined = []
     for request, own in zip(requests, frequencies, strict=True):
         elsewhere = {
-            lexeme(word, request.place.collection_id): sum(
+            lexeme(word, request.collection.collection_id): sum(
                 other.get(word, 0)
                 for one, other in zip(requests, frequencies, strict=True)
-                if one is not request and one.place.language == request.place.language
+                if one is not request and one.collection.language == request.collection.language
             )
             for word in own
         }
@@ -47,12 +46,12 @@ def pooled(requests: Sequence[ArmRequest], frequencies: Sequence[Mapping[str, in
     return joined
 
 
-def merged(results: Sequence[ArmResults], *, limit: int) -> ArmResults:
-    """What the arms found in several collections, as if they had searched one.
+def merged(results: Sequence[Candidates], *, limit: int) -> Candidates:
+    """What was found in several collections, as if they were one.
 
     Args:
         results: Of each collection; no chunk is in two of them.
-        limit: Candidates that each arm contributes.
+        limit: Candidates that each way contributes.
     """
     if len(results) == 1:
         return results[0]
@@ -60,16 +59,16 @@ def merged(results: Sequence[ArmResults], *, limit: int) -> ArmResults:
     lexical = _best((item for one in results for item in one.lexical), limit)
     kept = {chunk_id for chunk_id, _ in (*dense, *lexical)}
 
-    return ArmResults(
+    return Candidates(
         dense=dense,
         lexical=lexical,
         similarities=_of(kept, (one.similarities for one in results)),
         bm25=_of(kept, (one.bm25 for one in results)),
         coverage=_of(kept, (one.coverage for one in results)),
         paths={
-            arm: " and ".join(sorted({one.paths[arm] for one in results if arm in one.paths}))
-            for arm in ("dense", "lexical")
-            if any(arm in one.paths for one in results)
+            way: " and ".join(sorted({one.paths[way] for one in results if way in one.paths}))
+            for way in ("dense", "lexical")
+            if any(way in one.paths for one in results)
         },
         embedding=next((one.embedding for one in results if one.embedding is not None), None),
         vectors=_of(kept, (one.vectors for one in results)),

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from recollect.retrieval.arms import analyzer_of
-from recollect.retrieval.lexical import LexicalArm
+from recollect.retrieval.sql_candidates import SqlCandidates
 from recollect.store.collections import CollectionRepository
-from recollect.store.search import SearchRepository
+from recollect.store.search import RowSelection, SearchRepository
 from recollect.store.search_health import ArmRecall, Aside, SearchHealth
 
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
     from recollect.model import Scope
-    from recollect.retrieval.arms import ArmRequest, ArmResults
-    from recollect.retrieval.enhance.plan import QueryPlan
-    from recollect.store.collections import Collection
+    from recollect.retrieval.candidates import CandidateRequest, Candidates
     from recollect.store.database import Database
-    from recollect.store.past import PastParts
 
 #: Results that are compared.
 RECALL_AT = 10
 
-# The lexical arm reads so many candidates, and more where they do not prove the first ten.
+# By words so many candidates are read, and more where they do not prove the first ten.
 _LEXICAL_CANDIDATES = 100
 
 # Scores of one chunk differ by rounding, where another path computed them.
@@ -36,48 +32,39 @@ Scored = tuple[int, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What a search asked, and what its arms found first.
+    """What a search asked, and what it found first.
 
     Attributes:
         scope: Whose search it was.
-        place: The collection, as the search saw it.
-        plan: The query and what was added to it.
-        version_ids: The versions that pass the filter, None for all.
-        past: The parts of the history that were looked through; None in the present.
+        request: What was asked of the collection, as the search saw it.
         at: How many results are compared.
-        embedding: The query's vector, where the dense arm ran.
-        dense: What that arm found by its index; None where it was exact, or did not run.
-        lexical: What that arm found without proof; None where it was exact, or did not run.
+        embedding: The query's vector, where there was one.
+        dense: What was found through an approximate index; None where every chunk was compared, or none.
+        lexical: What was found by words without proof; None where it is proven, or was not looked for.
     """
 
     scope: Scope
-    place: Collection
-    plan: QueryPlan
-    version_ids: list[int] | None
-    past: PastParts | None
+    request: CandidateRequest
     at: int
     embedding: Vectors | None
     dense: Sequence[Scored] | None
     lexical: Sequence[Scored] | None
 
 
-def sample_of(scope: Scope, request: ArmRequest, arms: ArmResults) -> Sample | None:
+def sample_of(scope: Scope, request: CandidateRequest, found: Candidates) -> Sample | None:
     """What a search leaves behind to be compared; None where all of it was exact."""
     at = min(RECALL_AT, request.limit)
-    dense = arms.dense[:at] if arms.paths.get("dense", "exact") != "exact" else None
-    proven = arms.paths.get("lexical", "exact") in {"exact", "no terms"}
-    if arms.exact or (dense is None and proven):
+    dense = found.dense[:at] if found.paths.get("dense", "exact") != "exact" else None
+    proven = found.paths.get("lexical", "exact") in {"exact", "no terms"}
+    if found.exact or (dense is None and proven):
         return None
     return Sample(
         scope=scope,
-        place=request.place,
-        plan=request.plan,
-        version_ids=request.version_ids,
-        past=request.past,
+        request=request,
         at=at,
-        embedding=arms.embedding,
+        embedding=found.embedding,
         dense=dense,
-        lexical=None if proven else arms.lexical[:at],
+        lexical=None if proven else found.lexical[:at],
     )
 
 
@@ -101,7 +88,7 @@ class RecallProbe:
             aside.cancel()
 
     def measure(self, sample: Sample) -> SearchHealth | None:
-        """The recall of each arm that was not exact; None where nothing can be said.
+        """The recall of each way that was not exact; None where nothing can be said.
 
         That is so where the collection has changed since the search, where there was nothing to find, where even the
         exhaustive search could not prove its result, or where it was cancelled.
@@ -121,7 +108,8 @@ class RecallProbe:
         dense = recall(sample.dense, self._dense(repository, sample), at=sample.at)
         lexical = recall(sample.lexical, self._lexical(repository, sample), at=sample.at)
         # Read last: what was compared is then one state of the collection, and the one that was searched.
-        unchanged = CollectionRepository(database).find(sample.scope, sample.place.name) == sample.place
+        searched = sample.request.collection
+        unchanged = CollectionRepository(database).find(sample.scope, searched.name) == searched
         if not unchanged or (dense is None and lexical is None):
             return None
         return SearchHealth(probes=1, dense=_arm(dense), lexical=_arm(lexical))
@@ -129,30 +117,15 @@ class RecallProbe:
     def _dense(self, repository: SearchRepository, sample: Sample) -> Sequence[Scored] | None:
         if self._cancelled or sample.dense is None or sample.embedding is None:
             return None
-        return repository.dense(
-            sample.scope,
-            sample.place,
-            sample.embedding,
-            limit=sample.at,
-            version_ids=sample.version_ids,
-            indexed=False,
-        )
+        rows = RowSelection(sample.request.version_ids)
+        return repository.dense(sample.scope, sample.request.collection, sample.embedding, limit=sample.at, rows=rows)
 
     def _lexical(self, repository: SearchRepository, sample: Sample) -> Sequence[Scored] | None:
         if self._cancelled or sample.lexical is None:
             return None
         # No term is too frequent for this budget: every chunk that holds any of them is scored.
-        hits = LexicalArm(repository, budget=sys.maxsize).search(
-            sample.scope,
-            sample.place,
-            analyzer_of(sample.place.language),
-            sample.plan.query,
-            top_k=sample.at,
-            limit=_LEXICAL_CANDIDATES,
-            version_ids=sample.version_ids,
-            plan=sample.plan,
-            past=sample.past,
-        )
+        request = replace(sample.request, top_k=sample.at, limit=_LEXICAL_CANDIDATES)
+        hits = SqlCandidates(repository, lexical_budget=sys.maxsize).proven(sample.scope, request)
         return hits.scores if hits.exact else None
 
 

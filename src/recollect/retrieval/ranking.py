@@ -1,4 +1,4 @@
-"""From two arms' candidates to one ranking: fusion, feedback, reranking."""
+"""From candidates with two scores to one ranking: fusion, feedback, reranking."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from recollect.retrieval.rerank.registry import DEFAULTS, RerankDefaults
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
     from recollect.model.passage import FusionMethod
-    from recollect.retrieval.arms import ArmResults
+    from recollect.retrieval.candidates import Candidates
     from recollect.retrieval.reading import ChunkReader
     from recollect.retrieval.stopwatch import Stopwatch
 
@@ -98,29 +98,29 @@ class Ranker:
         reader: ChunkReader,
         query: str,
         options: RetrievalOptions,
-        arms: ArmResults,
+        found: Candidates,
         watch: Stopwatch,
         *,
-        alternatives: Sequence[ArmResults] = (),
+        alternatives: Sequence[Candidates] = (),
     ) -> Ranking:
-        """Order the candidates of both arms, and of the arms of other wordings.
+        """Order candidates, together with those of other wordings.
 
         Args:
             scope: Whose search.
             reader: Reads the vectors and texts that feedback and rerankers need.
             query: As asked.
             options: How to search.
-            arms: What both arms found.
+            found: The candidates.
             watch: Times the stages.
-            alternatives: What they found for each other wording.
+            alternatives: Those of each other wording.
         """
         with watch.stage("fuse"):
             others = [self._fuse(options, other) for other in alternatives]
-            fused = fuse_alternatives(self._fuse(options, arms), others)
-        if self._uses_feedback(options) and arms.embedding is not None:
+            fused = fuse_alternatives(self._fuse(options, found), others)
+        if self._uses_feedback(options) and found.embedding is not None:
             with watch.stage("feedback"):
-                known = self._vectors(reader, arms, fused[: self._feedback.settings.depth])
-                fused = self._moved(options, arms, fused, known)
+                known = self._vectors(reader, found, fused[: self._feedback.settings.depth])
+                fused = self._moved(options, found, fused, known)
         standard = not alternatives and _standardised(options, self._settings)
         shown = _presented(fused) if standard else fused
         first = Ranking(shown, dict(shown))
@@ -128,7 +128,7 @@ class Ranker:
         if name is None or not fused:
             return first
         with watch.stage("rerank"):
-            return self._rerank(scope, reader, query, options, arms, fused, replace(first, reranker=name))
+            return self._rerank(scope, reader, query, options, found, fused, replace(first, reranker=name))
 
     def preferred(self, scope: Scope, reader: ChunkReader, ranking: Ranking) -> Ranking:
         """The ranking as whoever it is made for prefers it; see `recollect.retrieval.preference`."""
@@ -141,22 +141,22 @@ class Ranker:
         moved.sort(key=lambda item: -item[1])
         return replace(ranking, ranked=moved, preferences=factors)
 
-    def _fuse(self, options: RetrievalOptions, arms: ArmResults) -> list[Scored]:
+    def _fuse(self, options: RetrievalOptions, found: Candidates) -> list[Scored]:
         if options.mode == "dense":
-            return list(arms.dense)
+            return list(found.dense)
         if options.mode == "lexical":
-            return list(arms.lexical)
+            return list(found.lexical)
         if (options.fusion or self._settings.fusion) == "rrf":
             k = self._settings.rrf_k if options.rrf_k is None else options.rrf_k
             share = self._dense_weight(options, fusion.RRF_DENSE_WEIGHT)
             # Twice the shares: of equal ones, each ranking counts once, as in the paper.
-            return fusion.rrf([arms.dense, arms.lexical], k=k, weights=[2 * share, 2 * (1 - share)])
+            return fusion.rrf([found.dense, found.lexical], k=k, weights=[2 * share, 2 * (1 - share)])
         return fusion.weighted(
-            arms.dense,
-            arms.lexical,
+            found.dense,
+            found.lexical,
             dense_weight=self._dense_weight(options),
-            known_dense=arms.similarities,
-            known_lexical=arms.bm25,
+            known_dense=found.similarities,
+            known_lexical=found.bm25,
         )
 
     def _dense_weight(self, options: RetrievalOptions, otherwise: float = fusion.DENSE_WEIGHT) -> float:
@@ -167,14 +167,14 @@ class Ranker:
         return self._settings.feedback if options.feedback is None else options.feedback
 
     def _moved(
-        self, options: RetrievalOptions, arms: ArmResults, ranking: list[Scored], vectors: Mapping[int, Vectors]
+        self, options: RetrievalOptions, found: Candidates, ranking: list[Scored], vectors: Mapping[int, Vectors]
     ) -> list[Scored]:
         def fuse(similarities: Mapping[int, float]) -> list[Scored]:
-            lexical = [(chunk_id, arms.bm25.get(chunk_id, 0.0)) for chunk_id in similarities]
+            lexical = [(chunk_id, found.bm25.get(chunk_id, 0.0)) for chunk_id in similarities]
             weight = {"dense": 1.0, "lexical": 0.0}.get(options.mode, self._dense_weight(options))
             return fusion.weighted(list(similarities.items()), lexical, dense_weight=weight)
 
-        return self._feedback.rerank(arms.embedding, ranking, vectors=vectors, fuse=fuse)
+        return self._feedback.rerank(found.embedding, ranking, vectors=vectors, fuse=fuse)
 
     def _rerank(
         self,
@@ -182,7 +182,7 @@ class Ranker:
         reader: ChunkReader,
         query: str,
         options: RetrievalOptions,
-        arms: ArmResults,
+        found: Candidates,
         fused: list[Scored],
         first: Ranking,
     ) -> Ranking:
@@ -191,7 +191,7 @@ class Ranker:
         # Twice what is shown, but not without end: whoever lists hundreds wants the first ones right.
         depth = options.rerank_candidates or min(max(defaults.depth, 2 * options.top_k), 2 * defaults.depth)
         head, tail = fused[:depth], fused[depth:]
-        candidates = self._candidates(reader, arms, head, defaults)
+        candidates = self._candidates(reader, found, head, defaults)
         weight = defaults.weight if self._settings.rerank_weight is None else self._settings.rerank_weight
         outcome = apply(
             self._rerankers(name, scope.tenant_id),
@@ -211,28 +211,28 @@ class Ranker:
         scores = {one.candidate.chunk_id: one.rerank_score for one in outcome.ranking if one.rerank_score is not None}
         return replace(first, ranked=ranked + below, rerank_scores=scores, reranked=True)
 
-    def _vectors(self, reader: ChunkReader, arms: ArmResults, head: Sequence[Scored]) -> Mapping[int, Vectors]:
-        missing = [chunk_id for chunk_id, _ in head if chunk_id not in arms.vectors]
+    def _vectors(self, reader: ChunkReader, found: Candidates, head: Sequence[Scored]) -> Mapping[int, Vectors]:
+        missing = [chunk_id for chunk_id, _ in head if chunk_id not in found.vectors]
         if missing:
-            arms.vectors |= reader.vectors(missing)
-        return arms.vectors
+            found.vectors |= reader.vectors(missing)
+        return found.vectors
 
     def _candidates(
         self,
         reader: ChunkReader,
-        arms: ArmResults,
+        found: Candidates,
         head: Sequence[Scored],
         needs: RerankDefaults,
     ) -> list[Candidate]:
         rows = reader.passages([chunk_id for chunk_id, _ in head]) if needs.needs_text else {}
-        vectors = self._vectors(reader, arms, head) if needs.needs_embedding else {}
+        vectors = self._vectors(reader, found, head) if needs.needs_embedding else {}
         return [
             Candidate(
                 chunk_id=chunk_id,
                 text=f"{rows[chunk_id].title}\n{rows[chunk_id].content}" if chunk_id in rows else "",
                 score=score,
-                similarity=arms.similarities.get(chunk_id),
-                bm25=arms.bm25.get(chunk_id),
+                similarity=found.similarities.get(chunk_id),
+                bm25=found.bm25.get(chunk_id),
                 embedding=vectors.get(chunk_id),
             )
             for chunk_id, score in head

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from recollect.model import Outline, Scope
+    from recollect.retrieval.candidates import CandidateSource
     from recollect.store.search import Floats, PassageRow, SearchRepository, Span, StretchRow
 
 _Key = TypeVar("_Key")
@@ -40,11 +41,11 @@ class ChunkReader:
         """Stored vectors of given chunks."""
         return self._each(chunk_ids, self._repository.vectors, self._tenants.__getitem__)
 
-    def similarities(self, embedding: Floats, chunk_ids: Sequence[int]) -> dict[int, float]:
+    def similarities(self, source: CandidateSource, embedding: Floats, chunk_ids: Sequence[int]) -> dict[int, float]:
         """Cosine similarities of given chunks."""
 
         def read(scope: Scope, own: Sequence[int]) -> dict[int, float]:
-            return self._repository.similarities(scope, embedding, own)
+            return source.similarities(scope, embedding, own)
 
         return self._each(chunk_ids, read, self._tenants.__getitem__)
 

@@ -11,15 +11,16 @@ from recollect.errors import NotFoundError, StoreError, TenantSuspendedError, Us
 from recollect.forking import computes_properties
 from recollect.model import RetrievalOptions, RetrievedContext, Scope, SearchReply
 from recollect.model.time_limits import at_moment
-from recollect.retrieval.arms import ArmRequest, ArmResults, Arms
 from recollect.retrieval.cache import ResultCache, ResultCacheCounts, cache_key, fingerprint
-from recollect.retrieval.enhance.plan import QueryEnhancer, QueryPlan, enhance
+from recollect.retrieval.candidates import CandidateRequest, Candidates, CandidateSource
+from recollect.retrieval.enhance.plan import QueryEnhancer, QueryPlan, enhance, query_vector
 from recollect.retrieval.explanation import explained, passage_explainer
 from recollect.retrieval.pooled_statistics import merged, pooled
 from recollect.retrieval.ranking import Ranker, RankingSettings
 from recollect.retrieval.reading import ChunkReader
 from recollect.retrieval.relevance import RelevanceMeter
 from recollect.retrieval.shaping import Shaper
+from recollect.retrieval.sql_candidates import SqlCandidates
 from recollect.retrieval.staleness import StalenessNotes
 from recollect.retrieval.stopwatch import Stopwatch
 from recollect.retrieval.targets import Searched, TargetResolver, heading, tells_origins
@@ -29,10 +30,10 @@ from recollect.store.filters import MatchingVersions, document_filter_of, matchi
 
 if TYPE_CHECKING:
     from recollect.embedding.cached import CachedEmbedder
+    from recollect.model.collection import Collection
     from recollect.model.scope import Target
     from recollect.retrieval.health import SearchMonitor
     from recollect.retrieval.rerank.base import Reranker
-    from recollect.store.collections import Collection
     from recollect.store.past import PastParts
     from recollect.store.store import Store
 
@@ -106,7 +107,7 @@ class Searcher:
         self._enhancers = enhancers
         self._monitor = monitor
         self._targets = TargetResolver(store, model=embedder.model_name, auto_expire=self._settings.auto_expire)
-        self._arms = Arms(store.search, embedder, lexical_budget=self._settings.lexical_budget)
+        self._source: CandidateSource = SqlCandidates(store.search, lexical_budget=self._settings.lexical_budget)
         self._ranker = Ranker(settings=self._settings.ranking, rerankers=rerankers)
         self._meter = RelevanceMeter(embedder)
         self._shaper = Shaper(collapse=self._settings.collapse_duplicates)
@@ -135,7 +136,7 @@ class Searcher:
         """Find the passages that answer a query.
 
         Several collections are searched as if they were one: words are weighed by how rare they are in all of them, and
-        what both arms find in each is fused and reranked together. Equal searches of whoever may read the same are
+        what is found in each is fused and reranked together. Equal searches of whoever may read the same are
         answered once for all, until one of the collections changes.
 
         Args:
@@ -215,31 +216,34 @@ class Searcher:
     def _compute(self, search: _Search) -> SearchReply:
         scope, options, watch = search.scope, search.options, search.watch
         requests = [self._request(one, search) for one in search.searched]
-        found = self._run(requests, search, counted=True)
+        each = self._run(requests, search, counted=True)
         wordings = dict.fromkeys(wording for request in requests for wording in request.plan.alternatives)
         others = [
             self._run([replace(one, plan=QueryPlan(query=wording)) for one in requests], search) for wording in wordings
         ]
         origins = [
-            (one, {chunk_id for results in (found, *others) for chunk_id in results[place].known})
+            (one, {chunk_id for results in (each, *others) for chunk_id in results[place].known})
             for place, one in enumerate(search.searched)
         ]
         reader = ChunkReader(self._store.search, [(one.scope, chunk_ids) for one, chunk_ids in origins])
         limit = requests[0].limit
-        arms, *alternatives = [merged(results, limit=limit) for results in (found, *others)]
-        _join_similarities(reader, arms, alternatives)
-        ranking = self._ranker.rank(scope, reader, search.query, options, arms, watch, alternatives=alternatives)
+        found, *alternatives = [merged(results, limit=limit) for results in (each, *others)]
+        missing = sorted({chunk_id for other in alternatives for chunk_id in other.known} - found.similarities.keys())
+        if missing and found.embedding is not None:
+            # What only another wording found is measured against the query as asked.
+            found.similarities |= reader.similarities(self._source, found.embedding, missing)
+        ranking = self._ranker.rank(scope, reader, search.query, options, found, watch, alternatives=alternatives)
         if scope.ranked_for is not None:
             ranking = self._ranker.preferred(scope, reader, ranking)
         dropped: dict[str, int] = {}
         relevance = self._meter.measure(
-            [chunk_id for chunk_id, _ in ranking.ranked], similarities=arms.similarities, coverage=arms.coverage
+            [chunk_id for chunk_id, _ in ranking.ranked], similarities=found.similarities, coverage=found.coverage
         )
         ranked = Thresholds.of(options, self._settings).apply(
             ranking.ranked,
-            similarities=arms.similarities,
+            similarities=found.similarities,
             relevance=relevance,
-            floor=self._meter.floor(similarities=bool(arms.similarities), coverage=bool(arms.coverage)),
+            floor=self._meter.floor(similarities=bool(found.similarities), coverage=bool(found.coverage)),
             dropped=dropped,
         )
         with watch.stage("fetch"):
@@ -247,9 +251,9 @@ class Searcher:
                 reader,
                 options,
                 ranked,
-                similarities=arms.similarities,
+                similarities=found.similarities,
                 relevance=relevance,
-                explain=passage_explainer(arms, ranking) if options.explain else None,
+                explain=passage_explainer(found, ranking) if options.explain else None,
                 dropped=dropped,
             )
         with watch.stage("notes"):
@@ -261,10 +265,10 @@ class Searcher:
             mode=options.mode,
             results=tuple(told),
             timings_ms=watch.timings_ms(),
-            paths=arms.paths,
-            exact=arms.exact,
+            paths=found.paths,
+            exact=found.exact,
             reranked=None if ranking.reranker is None else ranking.reranked,
-            explain=explained(self._store, asked, options, arms, ranking, dropped) if options.explain else None,
+            explain=explained(self._store, asked, options, found, ranking, dropped) if options.explain else None,
         )
 
     def _told(
@@ -281,8 +285,8 @@ class Searcher:
         labels = {chunk_id: one.label for one, chunk_ids in origins for chunk_id in chunk_ids}
         return [replace(one, collection=labels[one.chunk_id]) for one in results]
 
-    def _request(self, one: Searched, search: _Search) -> ArmRequest:
-        """What both arms are asked of one collection."""
+    def _request(self, one: Searched, search: _Search) -> CandidateRequest:
+        """What is asked of one collection."""
         collection, options = one.collection, search.options
         self._require_same_model(collection, options)
         with search.watch.stage("filter"):
@@ -290,31 +294,37 @@ class Searcher:
             versions = self._resolve_filter(one, options) if past is None else None
         with search.watch.stage("enhance"):
             plan = enhance(search.query, self._enhancers(collection) if options.enhance else ())
-        return ArmRequest(
-            place=collection,
+        return CandidateRequest(
+            collection=collection,
             plan=plan,
             mode=options.mode,
             top_k=options.top_k,
             limit=max(options.candidates or self._settings.candidates, options.top_k),
             versions=versions,
-            needs_similarity=Thresholds.of(options, self._settings).similarity is not None,
             needs_vectors=self._ranker.needs_vectors(options),
             past=past,
         )
 
-    def _run(self, requests: Sequence[ArmRequest], search: _Search, *, counted: bool = False) -> list[ArmResults]:
-        """What both arms find in each collection; ``counted``: for the sample of searches."""
-        scopes, watch = [one.scope for one in search.searched], search.watch
+    def _run(self, requests: Sequence[CandidateRequest], search: _Search, *, counted: bool = False) -> list[Candidates]:
+        """The candidates of each collection; ``counted``: for the sample of searches."""
+        scopes = [one.scope for one in search.searched]
         if len(requests) > 1:
-            with watch.stage("statistics"):
+            with search.watch.stage("statistics"):
                 frequencies = [
-                    self._arms.frequencies(scope, request) for scope, request in zip(scopes, requests, strict=True)
+                    self._source.frequencies(scope, request) for scope, request in zip(scopes, requests, strict=True)
                 ]
                 requests = pooled(requests, frequencies)
-        found = [self._arms.run(scope, request, watch) for scope, request in zip(scopes, requests, strict=True)]
+        found = [self._candidates(scope, request, search) for scope, request in zip(scopes, requests, strict=True)]
         if counted and self._monitor is not None and len(found) == 1:
             self._monitor.searched(scopes[0], requests[0], found[0])
         return found
+
+    def _candidates(self, scope: Scope, request: CandidateRequest, search: _Search) -> Candidates:
+        compares = request.mode != "lexical" or Thresholds.of(search.options, self._settings).similarity is not None
+        if compares and not request.empty:
+            with search.watch.stage("embed"):
+                request = replace(request, embedding=query_vector(request.plan, self._embedder))
+        return self._source.candidates(scope, request, search.watch)
 
     def _require_same_model(self, place: Collection, options: RetrievalOptions) -> None:
         if options.mode == "lexical" and options.similarity_threshold is None:
@@ -348,13 +358,6 @@ class Searcher:
             access_ids=collection.access_ids,
             unexpired=one.hides_expired,
         )
-
-
-def _join_similarities(reader: ChunkReader, arms: ArmResults, others: Sequence[ArmResults]) -> None:
-    """What only another wording found is measured against the query as asked."""
-    missing = sorted({chunk_id for other in others for chunk_id in other.known} - arms.similarities.keys())
-    if missing and arms.embedding is not None:
-        arms.similarities |= reader.similarities(arms.embedding, missing)
 
 
 def _keep_seconds(reply: SearchReply) -> float | None:

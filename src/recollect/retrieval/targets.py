@@ -10,8 +10,8 @@ from recollect.errors import TenantSuspendedError, UsageError
 
 if TYPE_CHECKING:
     from recollect.model import Scope
+    from recollect.model.collection import Collection
     from recollect.model.scope import Guest, Target
-    from recollect.store.collections import Collection
     from recollect.store.store import Store
 
 #: What the reply of a search of every collection names as its collection.

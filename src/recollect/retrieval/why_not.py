@@ -14,7 +14,7 @@ from recollect.model.filter import Filter, parse_filter, top_level
 from recollect.model.scope import Target
 from recollect.model.why_not import NamedDocument, WhyNot, WhyNotStage
 from recollect.retrieval.analysis import Analyzer, lexeme
-from recollect.retrieval.arms import analyzer_of
+from recollect.retrieval.candidates import analyzer_of
 from recollect.retrieval.enhance.plan import QueryPlan, enhance, query_vector
 from recollect.retrieval.ranking import NO_RERANKER, UNKNOWN_RERANKER
 from recollect.retrieval.relevance import RelevanceMeter

@@ -161,13 +161,13 @@ class _Attacker:
 
     def _rights(self, sample: Sequence[Any] | None) -> Iterator[Attack]:
         for name in ("dense", "lexical"):
-            title = f"access lists: search_{name} with no list that may be read"
+            title = f"access lists: {name}_candidates with no list that may be read"
             if sample is None:
                 yield Attack(title, "not tried", "the store has no chunk")
                 continue
             tenant, collection, vector, weights = sample
             given = {"tenant": tenant, "collection": collection, "vector": vector, "weights": weights}
-            yield self._must_find_nothing(title, _SQL[f"search_{name}"], given, tenant=str(tenant))
+            yield self._must_find_nothing(title, _SQL[f"{name}_candidates"], given, tenant=str(tenant))
 
     def _must_be_refused(self, name: str, statement: _Statement, *, tenant: str | None = None) -> Attack:
         answer = self._try(statement, tenant=tenant)

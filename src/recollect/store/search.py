@@ -1,4 +1,4 @@
-"""The two search arms and what they need beside them. Vectors and weights in, ranked chunk ids out."""
+"""Searches of chunks by vectors and by words, and what is read of those that are found."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from psycopg.rows import TupleRow
 
 from recollect.model import Heading, Outline, PageSpan, Scope
 from recollect.model.collection import Collection
-from recollect.store.database import Database, rows
+from recollect.store.database import Database
+from recollect.store.database import rows as _rows
 from recollect.store.past import PastParts
 from recollect.store.session_state import DEFAULT_EF_SEARCH
 from recollect.store.sql import queries
 from recollect.store.wire import halfvecs, sparsevec_batch
 
 _SQL = queries("search")
-_PAST = queries("past")
 
 #: pgvector's sparse vectors have at most this many dimensions; lexemes are numbers from 1 to it.
 LEXEME_SPACE = 1_000_000_000
@@ -39,7 +39,7 @@ Ints = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class LexicalRow:
-    """What the lexical arm stores of a chunk.
+    """What searches by words read of a chunk.
 
     Attributes:
         length: The chunk's length in terms.
@@ -54,7 +54,7 @@ class LexicalRow:
 
 @dataclass(frozen=True, slots=True)
 class LexicalRows:
-    """What the lexical arm stores of many chunks, laid out for scoring them at once.
+    """What searches by words read of many chunks, laid out for scoring them at once.
 
     Attributes:
         chunk_ids: Of n chunks.
@@ -82,13 +82,42 @@ class LexicalRows:
 
 
 @dataclass(frozen=True, slots=True)
-class ArmRows:
-    """What one arm of a hybrid search found, with each chunk's row in the other arm's table.
+class RowSelection:
+    """Which rows of a collection are looked through, of those that the scope's moment and the caller's rights leave.
 
     Attributes:
-        chunk_ids: The dense arm's best first, the lexical arm's in no order.
-        similarities: Cosine similarities of these chunks.
-        lexical: Their lexical rows.
+        version_ids: Only chunks of these document versions; None: of all.
+        past: Part by part, each through its own indexes; None: all as one.
+    """
+
+    version_ids: list[int] | None = None
+    past: PastParts | None = None
+
+    def params(self, scope: Scope, collection: Collection) -> dict[str, Any]:
+        """The parameters of a ``row_selection``."""
+        past = self.past
+        starts = None if past is None else [*(["infinity"] if past.current else []), *past.starts]
+        return {
+            **_base(scope, collection),
+            "as_of": scope.as_of,
+            "starts": starts,
+            "ends": None if past is None else [*(["infinity"] if past.current else []), *past.ends],
+            "beside": None if past is None else past.version_ids,
+            "version_ids": self.version_ids,
+        }
+
+
+EVERY_ROW = RowSelection()
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateRows:
+    """The chunks that one way of searching found, with what the other way stores of each.
+
+    Attributes:
+        chunk_ids: Best first.
+        similarities: Cosine similarities of these chunks, where a vector was given.
+        lexical: Their lexical rows, where they were asked for.
         vectors: Their stored vectors, where they were asked for.
     """
 
@@ -137,7 +166,7 @@ def to_sparse(lexemes: Sequence[int] | Ints, weights: Sequence[float] | Floats) 
 
 
 class SearchRepository:
-    """Runs the arms against one collection."""
+    """Searches the chunks of one collection."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -149,9 +178,8 @@ class SearchRepository:
         embedding: Floats,
         *,
         limit: int,
-        version_ids: list[int] | None = None,
+        rows: RowSelection = EVERY_ROW,
         indexed: bool = False,
-        past: PastParts | None = None,
     ) -> list[tuple[int, float]]:
         """Nearest chunks as (chunk_id, cosine similarity), best first.
 
@@ -160,18 +188,37 @@ class SearchRepository:
             collection: Where to look.
             embedding: float32 unit vector of the collection's dimension.
             limit: How many at most.
-            version_ids: Only chunks of these document versions; None for all.
-            indexed: Go through the collection's approximate index instead of comparing every chunk. Under a filter
-                it may give up early, and return fewer than there are.
-            past: Look in these parts, in each through its index; ``version_ids`` and ``indexed`` mean nothing then.
+            rows: Which to look through.
+            indexed: Go through approximate indexes instead of comparing every chunk. Under a filter they may give up
+                early, and return fewer than there are.
         """
-        params = _dense_params(
-            scope, collection, embedding, limit=limit, version_ids=version_ids, indexed=indexed, past=past
-        )
+        params = _dense_params(scope, collection, embedding, limit, rows, indexed=indexed)
         with self._database.single_reads(scope) as connection:
-            if past is not None:
-                return [(row[0], row[3]) for row in rows(connection, _PAST["dense"], params | {"vectors": False})]
-            return [(row[0], row[1]) for row in rows(connection, _SQL["dense"], params)]
+            found = _rows(connection, _SQL["dense"], params | {"words": False, "vectors": False})
+        return [(row[0], row[3]) for row in found]
+
+    @contextmanager
+    def dense_ahead(
+        self,
+        scope: Scope,
+        collection: Collection,
+        embedding: Floats,
+        *,
+        limit: int,
+        rows: RowSelection = EVERY_ROW,
+        indexed: bool = False,
+        vectors: bool = False,
+    ) -> Iterator[Callable[[], CandidateRows]]:
+        """As `dense`, with lexical rows, under way while the caller looks words up and searches by them.
+
+        ``vectors``: with the stored vectors.
+
+        Yields:
+            What waits for the rows; to be called once.
+        """
+        params = _dense_params(scope, collection, embedding, limit, rows, indexed=indexed)
+        with self._database.read_ahead(scope, _SQL["dense"], params | {"words": True, "vectors": vectors}) as fetch:
+            yield lambda: _candidate_rows(fetch())
 
     def lexical(
         self,
@@ -181,9 +228,10 @@ class SearchRepository:
         conditions: Sequence[Sequence[int]],
         query: Mapping[int, float],
         limit: int,
-        version_ids: list[int] | None = None,
-        past: PastParts | None = None,
-    ) -> LexicalRows:
+        rows: RowSelection = EVERY_ROW,
+        embedding: Floats | None = None,
+        vectors: bool = False,
+    ) -> CandidateRows:
         """Chunks by the inner product with ``query`` (lexeme → IDF), best first.
 
         Args:
@@ -193,110 +241,56 @@ class SearchRepository:
                 a lexeme of ``query`` is scored.
             query: The lexemes' weights.
             limit: How many chunks at most.
-            version_ids: Only chunks of these document versions; None for all.
-            past: Look in these parts instead.
+            rows: Which to look through.
+            embedding: Compared with each chunk that is found; None: with none.
+            vectors: With the stored vectors, where there is an ``embedding``.
         """
-        params = _lexical_params(
-            scope, collection, conditions=conditions, query=query, limit=limit, version_ids=version_ids, past=past
-        )
+        params = {
+            **rows.params(scope, collection),
+            "conditions": ["{" + ",".join(map(str, lexemes)) + "}" for lexemes in conditions],
+            "query": to_sparse(list(query), list(query.values())),
+            "limit": limit,
+            "embedding": None if embedding is None else HalfVector(embedding),
+            "vectors": vectors and embedding is not None,
+        }
         with self._database.single_reads(scope) as connection:
-            if past is not None:
-                nothing = {"embedding": None, "vectors": False}
-                return LexicalRows.read(rows(connection, _PAST["lexical"], params | nothing))
-            return LexicalRows.read(rows(connection, _SQL["lexical"], params))
-
-    @contextmanager
-    def hybrid_dense(
-        self,
-        scope: Scope,
-        collection: Collection,
-        embedding: Floats,
-        *,
-        limit: int,
-        version_ids: list[int] | None = None,
-        indexed: bool = False,
-        past: PastParts | None = None,
-        vectors: bool = False,
-    ) -> Iterator[Callable[[], ArmRows]]:
-        """The dense arm of a hybrid search, under way while the caller looks words up and runs the other arm.
-
-        Args:
-            scope: Whose chunks, and as of when.
-            collection: Where to look.
-            embedding: float32 unit vector of the collection's dimension.
-            limit: How many chunks at most.
-            version_ids: Only chunks of these document versions; None for all.
-            indexed: As in `dense`.
-            past: As in `dense`.
-            vectors: Whether stored vectors are wanted too.
-
-        Yields:
-            What waits for the rows; to be called once.
-        """
-        params = _dense_params(
-            scope, collection, embedding, limit=limit, version_ids=version_ids, indexed=indexed, past=past
-        )
-        statement = _SQL["hybrid_dense"] if past is None else _PAST["dense"]
-        with self._database.read_ahead(scope, statement, params | {"vectors": vectors}) as fetch:
-            yield lambda: _arm_rows(fetch())
-
-    def hybrid_lexical(
-        self,
-        scope: Scope,
-        collection: Collection,
-        embedding: Floats,
-        *,
-        conditions: Sequence[Sequence[int]],
-        query: Mapping[int, float],
-        limit: int,
-        version_ids: list[int] | None = None,
-        past: PastParts | None = None,
-        vectors: bool = False,
-    ) -> ArmRows:
-        """The lexical arm of a hybrid search; arguments as in `lexical` and `hybrid_dense`."""
-        params = _lexical_params(
-            scope, collection, conditions=conditions, query=query, limit=limit, version_ids=version_ids, past=past
-        )
-        statement = _SQL["hybrid_lexical"] if past is None else _PAST["lexical"]
-        params |= {"embedding": HalfVector(embedding), "vectors": vectors}
-        with self._database.single_reads(scope) as connection:
-            return _arm_rows(rows(connection, statement, params))
+            return _candidate_rows(_rows(connection, _SQL["lexical"], params))
 
     def document_frequencies(self, scope: Scope, collection: Collection, lexemes: Sequence[int]) -> dict[int, int]:
         """In how many chunks each lexeme stands, by the last refresh; lexemes never seen are absent."""
         params = {**_base(scope, collection), "lexemes": list(lexemes)}
         with self._database.single_reads(scope) as connection:
-            return dict(rows(connection, _SQL["document_frequencies"], params))
+            return dict(_rows(connection, _SQL["document_frequencies"], params))
 
     def readable_frequencies(self, scope: Scope, collection: Collection, lexemes: Sequence[int]) -> dict[int, int]:
         """In how many of the current chunks that the caller may read each lexeme stands; counted, so not for free."""
         params = {**_base(scope, collection), "lexemes": list(lexemes)}
         with self._database.single_reads(scope) as connection:
-            return dict(rows(connection, _SQL["readable_frequencies"], params))
+            return dict(_rows(connection, _SQL["readable_frequencies"], params))
 
     def similarities(self, scope: Scope, embedding: Floats, chunk_ids: Sequence[int]) -> dict[int, float]:
         """Cosine similarities of given chunks."""
         params = {"tenant_id": scope.tenant_id, "embedding": HalfVector(embedding), "chunk_ids": list(chunk_ids)}
         with self._database.single_reads(scope) as connection:
-            return dict(rows(connection, _SQL["similarities"], params))
+            return dict(_rows(connection, _SQL["similarities"], params))
 
     def lexical_rows(self, scope: Scope, chunk_ids: Sequence[int]) -> LexicalRows:
         """Lexical rows of given chunks, in no order."""
         params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
         with self._database.single_reads(scope) as connection:
-            return LexicalRows.read(rows(connection, _SQL["lexical_rows"], params))
+            return LexicalRows.read(_rows(connection, _SQL["lexical_rows"], params))
 
     def departments(self, scope: Scope, chunk_ids: Sequence[int]) -> dict[int, str | None]:
         """The departments of given chunks' documents; None for a document of none."""
         params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
         with self._database.single_reads(scope) as connection:
-            return dict(rows(connection, _SQL["departments"], params))
+            return dict(_rows(connection, _SQL["departments"], params))
 
     def vectors(self, scope: Scope, chunk_ids: Sequence[int]) -> dict[int, Floats]:
         """Stored vectors of given chunks: float32 arrays of shape (dimension,), of unit length."""
         params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
         with self._database.single_reads(scope) as connection:
-            found = rows(connection, _SQL["vectors"], params)
+            found = _rows(connection, _SQL["vectors"], params)
         return _vectors(found)
 
     def spans(self, scope: Scope, wanted: Sequence[Span]) -> dict[Span, str]:
@@ -306,13 +300,13 @@ class SearchRepository:
         version_ids, starts, ends = (list(column) for column in zip(*wanted, strict=True))
         params = {"tenant_id": scope.tenant_id, "version_ids": version_ids, "starts": starts, "ends": ends}
         with self._database.single_reads(scope) as connection:
-            return {(row[0], row[1], row[2]): row[3] for row in rows(connection, _SQL["spans"], params)}
+            return {(row[0], row[1], row[2]): row[3] for row in _rows(connection, _SQL["spans"], params)}
 
     def stretches(self, scope: Scope, chunk_ids: Sequence[int], *, neighbours: int) -> dict[int, StretchRow]:
         """Given chunks with so many chunks before and after them, each as one span of its document."""
         params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids), "neighbours": neighbours}
         with self._database.single_reads(scope) as connection:
-            found = rows(connection, _SQL["stretches"], params)
+            found = _rows(connection, _SQL["stretches"], params)
         return {row[0]: StretchRow(row[1], row[2], row[3], tuple(row[4]), row[5]) for row in found}
 
     def outlines(self, scope: Scope, spans: Sequence[Span]) -> dict[Span, Outline]:
@@ -322,7 +316,7 @@ class SearchRepository:
         version_ids, starts, ends = (list(column) for column in zip(*spans, strict=True))
         params = {"tenant_id": scope.tenant_id, "version_ids": version_ids, "starts": starts, "ends": ends}
         with self._database.single_reads(scope) as connection:
-            found = rows(connection, _SQL["outlines"], params)
+            found = _rows(connection, _SQL["outlines"], params)
         return {
             (row[0], row[1], row[2]): Outline(
                 tuple(Heading(*heading) for heading in row[3] or ()), tuple(PageSpan(*page) for page in row[4] or ())
@@ -334,7 +328,7 @@ class SearchRepository:
         """What is shown of given chunks, by chunk id."""
         params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
         with self._database.single_reads(scope) as connection:
-            found = rows(connection, _SQL["passages"], params)
+            found = _rows(connection, _SQL["passages"], params)
         return {
             row[0]: PassageRow(
                 chunk_id=row[0],
@@ -357,63 +351,25 @@ class SearchRepository:
 
 
 def _dense_params(
-    scope: Scope,
-    collection: Collection,
-    embedding: Floats,
-    *,
-    limit: int,
-    version_ids: list[int] | None,
-    indexed: bool,
-    past: PastParts | None,
+    scope: Scope, collection: Collection, embedding: Floats, limit: int, rows: RowSelection, *, indexed: bool
 ) -> dict[str, Any]:
-    # The index gives out as many as it keeps candidates, so more have to be kept where more are wanted.
-    approximate = indexed if past is None else past.indexed
-    wider = min(limit, _MAX_EF_SEARCH) if approximate and limit > DEFAULT_EF_SEARCH else None
+    # An index gives out as many as it keeps candidates, so more have to be kept where more are wanted.
+    approximate = indexed and (rows.past is None or rows.past.indexed)
     return {
-        **_base(scope, collection),
+        **rows.params(scope, collection),
         "embedding": HalfVector(embedding),
         "limit": limit,
-        "version_ids": version_ids,
-        "as_of": scope.as_of,
         "indexed": indexed,
-        "ef_search": wider,
-        **_parts(past),
+        "ef_search": min(limit, _MAX_EF_SEARCH) if approximate and limit > DEFAULT_EF_SEARCH else None,
     }
 
 
-def _lexical_params(
-    scope: Scope,
-    collection: Collection,
-    *,
-    conditions: Sequence[Sequence[int]],
-    query: Mapping[int, float],
-    limit: int,
-    version_ids: list[int] | None,
-    past: PastParts | None,
-) -> dict[str, Any]:
-    return {
-        **_base(scope, collection),
-        "conditions": ["{" + ",".join(map(str, lexemes)) + "}" for lexemes in conditions],
-        "query": to_sparse(list(query), list(query.values())),
-        "limit": limit,
-        "version_ids": version_ids,
-        "as_of": scope.as_of,
-        **_parts(past),
-    }
+def _candidate_rows(found: Sequence[TupleRow]) -> CandidateRows:
+    """From rows of (chunk_id, length, weights as sent, similarity, vector as sent), the last four of which may be None.
 
-
-def _parts(past: PastParts | None) -> dict[str, Any]:
-    if past is None:
-        return {}
-    return {"current": past.current, "starts": past.starts, "ends": past.ends, "version_ids": past.version_ids}
-
-
-def _arm_rows(found: Sequence[TupleRow]) -> ArmRows:
-    """From rows of (chunk_id, length, weights as sent, similarity, vector as sent or None).
-
-    A chunk that lacks its row in the other arm's table has no score there.
+    A chunk that lacks its row in the other way's table has no score there.
     """
-    return ArmRows(
+    return CandidateRows(
         chunk_ids=[row[0] for row in found],
         similarities={row[0]: row[3] for row in found if row[3] is not None},
         lexical=LexicalRows.read([row for row in found if row[1] is not None]),

@@ -9,9 +9,11 @@ import numpy as np
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.ingest.prepare import Preparer
 from recollect.model import Chunk, Document, IngestResult, Scope
-from recollect.retrieval.analysis import Analyzer
+from recollect.retrieval.candidates import CandidateRequest
+from recollect.retrieval.enhance.plan import QueryPlan
 from recollect.retrieval.indexing import TermIndexer
-from recollect.retrieval.lexical import LexicalArm, LexicalHits
+from recollect.retrieval.lexical import LexicalHits
+from recollect.retrieval.sql_candidates import SqlCandidates
 from recollect.store.collections import Collection
 from recollect.store.store import Store
 from recollect.store.writer import PreparedDocument
@@ -77,8 +79,11 @@ class Shelf:
     def lexical(
         self, query: str, *, top_k: int = 10, limit: int = 100, scope=None, budget=4000, **options
     ) -> LexicalHits:
-        arm = LexicalArm(self.store.search, budget=budget)
-        return arm.search(scope or self.scope, self.now(), Analyzer("en"), query, top_k=top_k, limit=limit, **options)
+        source = SqlCandidates(self.store.search, lexical_budget=budget)
+        request = CandidateRequest(
+            collection=self.now(), plan=QueryPlan(query=query), mode="lexical", top_k=top_k, limit=limit, **options
+        )
+        return source.proven(scope or self.scope, request)
 
     def contents(self, chunk_ids) -> list[str]:
         rows = self.store.search.passages(self.scope, list(chunk_ids))

@@ -104,7 +104,10 @@ def test_a_store_from_before_the_first_release_is_refused_and_left_alone(dsn: st
 def test_routines_of_another_version_are_replaced_and_what_only_it_had_is_dropped(dsn: str):
     create = "CREATE FUNCTION recollect.{}(int) RETURNS int LANGUAGE sql AS 'SELECT 1'"
     execute(dsn, "UPDATE recollect.schema_routines SET checksum = 'other'")
-    execute(dsn, f"DROP FUNCTION recollect.search_dense; {create.format('search_dense')}; {create.format('of_then')}")
+    execute(
+        dsn,
+        f"DROP FUNCTION recollect.dense_candidates; {create.format('dense_candidates')}; {create.format('of_then')}",
+    )
     assert migrate(dsn).applied == ()
     with psycopg.connect(dsn) as connection:
         assert differences(connection) == []

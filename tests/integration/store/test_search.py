@@ -17,7 +17,7 @@ from shelf import EMBEDDER, Shelf, second_tenant
 
 from recollect.errors import StoreError
 from recollect.model import Scope
-from recollect.retrieval import lexical
+from recollect.retrieval import lexical, sql_candidates
 from recollect.retrieval.analysis import Analyzer
 from recollect.store.store import Store
 
@@ -128,13 +128,13 @@ def test_lexical_is_brute_force_bm25_wherever_it_says_exact(
 
 def test_a_drift_that_turns_the_order_is_found_out(shelf: Shelf, monkeypatch: pytest.MonkeyPatch):
     """Long chunks are underrated by weights of a short reference length, and would be cut off."""
-    monkeypatch.setattr(lexical, "_WIDEST", 1)
+    monkeypatch.setattr(sql_candidates, "_WIDEST", 1)
     shelf.fill(["worda wordb"] * 20)
     shelf.fill([" ".join(["worda"] * 2 + ["filler"] * 60)] * 40, prefix="long")
     shelf.store.collections.refresh_term_stats(shelf.scope, shelf.now())
     cut = shelf.lexical("worda", top_k=5, limit=5)
     assert not cut.exact and cut.path == "approximate"
-    monkeypatch.setattr(lexical, "_WIDEST", 64)
+    monkeypatch.setattr(sql_candidates, "_WIDEST", 64)
     whole = shelf.lexical("worda", top_k=5, limit=5)
     assert whole.exact
     assert_best(whole, bm25_by_hand(shelf, "worda"), 5)
@@ -167,8 +167,8 @@ def test_the_arms_of_a_hybrid_search_are_those_alone_and_score_each_others_chunk
     query = lexical.LexicalQuery(place, hits.weights)
     for conditions in ([], [list(hits.weights)]):
         asked = {"conditions": conditions, "query": hits.weights, "limit": 20}
-        by_words = store.hybrid_lexical(scope, place, vector, **asked, vectors=True)
-        with store.hybrid_dense(scope, place, vector, limit=20, indexed=indexed, vectors=True) as fetch:
+        by_words = store.lexical(scope, place, **asked, embedding=vector, vectors=True)
+        with store.dense_ahead(scope, place, vector, limit=20, indexed=indexed, vectors=True) as fetch:
             near = fetch()
         assert list(near.similarities.items()) == store.dense(scope, place, vector, limit=20, indexed=indexed)
         assert by_words.chunk_ids == store.lexical(scope, place, **asked).chunk_ids
@@ -181,7 +181,7 @@ def test_the_arms_of_a_hybrid_search_are_those_alone_and_score_each_others_chunk
             assert all(np.array_equal(found.vectors[key], value) for key, value in stored.items())
             scores = lexical.rescored(query, found.lexical, lexical.words_in(query, found.lexical))
             assert scores == pytest.approx({chunk_id: known.get(chunk_id, 0.0) for chunk_id in seen})
-        assert store.hybrid_lexical(scope, place, vector, **asked).vectors == {}
+        assert store.lexical(scope, place, **asked, embedding=vector).vectors == {}
 
 
 def test_reads_run_ahead_as_long_as_there_is_room_and_then_when_they_are_wanted(shelf: Shelf):
@@ -190,12 +190,12 @@ def test_reads_run_ahead_as_long_as_there_is_room_and_then_when_they_are_wanted(
     expected = store.dense(scope, place, vector, limit=7)
     with ExitStack() as stack:
         # More than there are cores or connections: whoever finds no room must not wait for those who have it.
-        fetches = [stack.enter_context(store.hybrid_dense(scope, place, vector, limit=7)) for _ in range(40)]
+        fetches = [stack.enter_context(store.dense_ahead(scope, place, vector, limit=7)) for _ in range(40)]
         assert all(list(fetch().similarities.items()) == expected for fetch in fetches)
-    with store.hybrid_dense(scope, place, vector, limit=7):
+    with store.dense_ahead(scope, place, vector, limit=7):
         pass  # given up without reading: the connection serves the next all the same
     assert store.dense(scope, place, vector, limit=7) == expected
-    with pytest.raises(StoreError), store.hybrid_dense(scope, place, np.ones(3, np.float32), limit=7) as fetch:
+    with pytest.raises(StoreError), store.dense_ahead(scope, place, np.ones(3, np.float32), limit=7) as fetch:
         fetch()
     assert store.dense(scope, place, vector, limit=7) == expected
 
@@ -205,7 +205,7 @@ def test_the_index_gives_as_many_as_are_wanted(shelf: Shelf):
     shelf.store.dense_indexer.build(shelf.scope, "shelf")
     store, place, vector = shelf.store.search, shelf.now(), EMBEDDER.embed_query("worda wordq")
     assert len(store.dense(shelf.scope, place, vector, limit=250, indexed=True)) == 250
-    with store.hybrid_dense(shelf.scope, place, vector, limit=250, indexed=True) as fetch:
+    with store.dense_ahead(shelf.scope, place, vector, limit=250, indexed=True) as fetch:
         assert len(fetch().chunk_ids) == 250
 
 
@@ -243,8 +243,8 @@ def test_tenants_and_collections_do_not_meet(store: Store):
     for conditions in ([[1]], []):
         asked = {"conditions": conditions, "query": {1: 1.0}, "limit": 9}
         assert search.lexical(scope, other_tenant.now(), **asked).chunk_ids == []
-        assert search.hybrid_lexical(scope, other_tenant.now(), vector, **asked).chunk_ids == []
-    with search.hybrid_dense(scope, other_tenant.now(), vector, limit=9) as fetch:
+        assert search.lexical(scope, other_tenant.now(), **asked, embedding=vector).chunk_ids == []
+    with search.dense_ahead(scope, other_tenant.now(), vector, limit=9) as fetch:
         assert fetch().chunk_ids == []
     store.collections.refresh_term_stats(other_tenant.scope, other_tenant.now())
     lexemes = [row[0] for row in other_tenant.rows("SELECT lexeme FROM term_stats WHERE tenant_id = 2")]

@@ -29,8 +29,7 @@ PUT_BACK = {
     "GRANT EXECUTE ON FUNCTION collections_shared_with(int) TO PUBLIC": "grant on function recollect.coll",
     "CREATE OR REPLACE FUNCTION require_tenant(p_tenant int) RETURNS void LANGUAGE sql STABLE AS ''": "require_tenant",
     "CREATE OR REPLACE FUNCTION current_tenant() RETURNS int LANGUAGE sql STABLE AS 'SELECT 1'": "current_tenant",
-    "ALTER FUNCTION search_dense(int, int, halfvec, int, bigint[], timestamptz, boolean, int, int[]) "
-    "SET search_path = public, recollect": "search_dense",
+    "ALTER FUNCTION dense_candidates SET search_path = public, recollect": "dense_candidates",
     "ALTER FUNCTION enter_tenant(int) LEAKPROOF": "enter_tenant",
 }
 LEFT = {

@@ -19,7 +19,7 @@ from recollect.store.migrate import migrate
 from recollect.store.tenants import tables_in_order
 
 # These must run as the owner, lest the planner leave out the index on lexemes.
-ARMS = {"search_dense", "search_lexical", "hybrid_dense", "hybrid_lexical", "past_dense", "past_lexical"}
+ARMS = {"dense_candidates", "lexical_candidates"}
 SECRET = "The zebrafish merger closes in March (Zebrafish Merger Plan, ZMP)."
 VALUES = {
     "int4": "77",
@@ -161,12 +161,10 @@ def test_a_row_cannot_be_stored_for_another_tenant(two):
 @pytest.mark.parametrize(
     "call",
     [
-        "search_dense({t}, {c}, '{v}', 5)",
-        "search_lexical({t}, {c}, NULL, '{{1:1}}/1000000000', 5)",
-        "hybrid_dense({t}, {c}, '{v}', 5)",
-        "hybrid_lexical({t}, {c}, '{v}', NULL, '{{1:1}}/1000000000', 5)",
-        "past_dense({t}, {c}, '{v}', 5, now(), true, '{{}}', '{{}}', '{{}}', NULL, false)",
-        "past_lexical({t}, {c}, NULL, NULL, '{{1:1}}/1000000000', 5, now(), true, '{{}}', '{{}}', '{{}}', false)",
+        "dense_candidates({t}, {c}, {rows}, '{v}', 5)",
+        "dense_candidates({t}, {c}, {past}, '{v}', 5, p_words => false)",
+        "lexical_candidates({t}, {c}, {rows}, NULL, '{{1:1}}/1000000000', 5)",
+        "lexical_candidates({t}, {c}, {past}, NULL, '{{1:1}}/1000000000', 5, '{v}')",
         "collections_shared_with({t})",
         "readers_of_collection({t}, {c})",
     ],
@@ -177,7 +175,10 @@ def test_functions_that_run_as_the_owner_serve_the_tenant_that_is_set_alone(two,
         collection, vector = connection.execute(
             "SELECT collection_id, embedding FROM chunk_vectors WHERE tenant_id = %s", [theirs]
         ).fetchone()
-    call = call.format(t=theirs, c=collection, v=_text(vector))
+    rows, past = (
+        f"ROW({given})::row_selection" for given in (", ".join(["NULL"] * 6), "now(), '{}', '{}', '{1}', NULL, NULL")
+    )
+    call = call.format(t=theirs, c=collection, v=_text(vector), rows=rows, past=past)
     with (
         pytest.raises(StoreError, match="another tenant"),
         rag.store.database.single_reads(Scope(tenant_id=mine)) as connection,

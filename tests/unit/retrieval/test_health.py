@@ -17,7 +17,7 @@ from recollect.embedding.cached import CachedEmbedder
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import StoreUnavailableError, UsageError
 from recollect.model import Scope
-from recollect.retrieval.arms import ArmRequest, ArmResults
+from recollect.retrieval.candidates import CandidateRequest, Candidates
 from recollect.retrieval.enhance.plan import QueryPlan
 from recollect.retrieval.health import SearchMonitor
 from recollect.retrieval.probe import RECALL_AT, Sample, recall, sample_of
@@ -49,21 +49,20 @@ def collection(collection_id: int = 1) -> Collection:
     )
 
 
-def request(place: Collection | None = None, *, limit: int = 50) -> ArmRequest:
-    return ArmRequest(
-        place=place or collection(),
+def request(place: Collection | None = None, *, limit: int = 50) -> CandidateRequest:
+    return CandidateRequest(
+        collection=place or collection(),
         plan=QueryPlan(query="a secret question"),
         mode="hybrid",
         top_k=10,
         limit=limit,
         versions=None,
-        needs_similarity=False,
     )
 
 
-def results(*, dense: str = "index", lexical: str = "exact") -> ArmResults:
+def results(*, dense: str = "index", lexical: str = "exact") -> Candidates:
     scored = [(number, 1.0 - number / 100) for number in range(50)]
-    return ArmResults(
+    return Candidates(
         dense=list(scored),
         lexical=list(scored),
         paths={"dense": dense, "lexical": lexical},
@@ -242,7 +241,7 @@ def test_an_approximate_search_is_measured_and_the_outcome_written():
     watch.close()
     assert notebook.added == {(3, 4): PROBED}
     (sample,) = measurer.samples
-    assert (sample.scope.tenant_id, sample.place.collection_id, sample.at) == (3, 4, RECALL_AT)
+    assert (sample.scope.tenant_id, sample.request.collection.collection_id, sample.at) == (3, 4, RECALL_AT)
     assert sample.dense is not None and len(sample.dense) == RECALL_AT and sample.lexical is None
 
 

@@ -337,6 +337,18 @@ CREATE INDEX chunk_lexical_lexemes ON chunk_lexical USING gin (lexemes)
 CREATE INDEX chunk_lexical_current ON chunk_lexical (tenant_id, collection_id, access_id) WHERE known_to = 'infinity';
 CREATE INDEX chunk_lexical_by_version ON chunk_lexical (tenant_id, version_id);
 
+-- Which of these rows a search may give out (selected_parts in routines/search.sql): what was known at a moment (NULL: what
+-- is current), in what was closed in given stretches of time and what is current still, 'infinity' (NULL: wherever it is),
+-- and in versions beside these; all of it confined to versions, and to access lists (NULL: to none).
+CREATE TYPE row_selection AS (
+    as_of      timestamptz,
+    starts     timestamptz[],
+    ends       timestamptz[],
+    beside     bigint[],
+    versions   bigint[],
+    access_ids int[]
+);
+
 -- Token vectors for late interaction, 4 KB a chunk at most (retrieval/rerank/packing.py): read of the candidates of a
 -- search that reranks by them, never scanned.
 CREATE TABLE chunk_token_vectors (

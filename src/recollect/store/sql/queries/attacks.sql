@@ -45,11 +45,13 @@ SET LOCAL search_path = pg_temp, recollect, public
 SELECT FROM pg_stats s JOIN pg_class c ON c.relname = s.tablename AND c.relnamespace = 'recollect'::regnamespace
 WHERE s.schemaname = 'recollect' AND c.relrowsecurity
 
--- search_dense: what may be read by nobody's lists
-SELECT FROM search_dense(%(tenant)s, %(collection)s, %(vector)s::halfvec, 5, p_access => '{}')
+-- dense_candidates: what may be read by nobody's lists
+SELECT FROM dense_candidates(%(tenant)s, %(collection)s, ROW(NULL, NULL, NULL, NULL, NULL, '{}')::row_selection,
+                             %(vector)s::halfvec, 5)
 
--- search_lexical: likewise by words
-SELECT FROM search_lexical(%(tenant)s, %(collection)s, NULL, %(weights)s::sparsevec, 5, p_access => '{}')
+-- lexical_candidates: likewise by words
+SELECT FROM lexical_candidates(%(tenant)s, %(collection)s, ROW(NULL, NULL, NULL, NULL, NULL, '{}')::row_selection, NULL,
+                               %(weights)s::sparsevec, 5)
 
 -- refused_role_bypass_policies: as an attribute
 ALTER ROLE recollect_app BYPASSRLS

@@ -25,17 +25,6 @@ CROSS JOIN LATERAL (
       AND o.known_to > %(as_of)s AND o.known_from <= %(as_of)s
     LIMIT part.most + 1) v
 
--- dense: the dense arm as of a moment
-SELECT chunk_id, length, sparsevec_send(weights), similarity, halfvec_send(embedding)
-FROM past_dense(%(tenant_id)s, %(collection_id)s, %(embedding)s, %(limit)s, %(as_of)s, %(current)s,
-                %(starts)s::timestamptz[], %(ends)s::timestamptz[], %(version_ids)s::bigint[], %(ef_search)s, %(vectors)s)
-
--- lexical: the lexical arm as of a moment
-SELECT chunk_id, length, sparsevec_send(weights), similarity, halfvec_send(embedding)
-FROM past_lexical(%(tenant_id)s, %(collection_id)s, %(embedding)s::halfvec, %(conditions)s::text[], %(query)s, %(limit)s,
-                  %(as_of)s, %(current)s, %(starts)s::timestamptz[], %(ends)s::timestamptz[], %(version_ids)s::bigint[],
-                  %(vectors)s)
-
 -- uncovered: chunks of closed versions that no segment holds
 SELECT coalesce(sum(v.chunk_count), 0)::bigint
 FROM (SELECT coalesce(max(s.closed_before), '-infinity') AS past FROM history_segments s

@@ -1,21 +1,16 @@
--- dense: the arm that compares embeddings
-SELECT chunk_id, score FROM search_dense(%(tenant_id)s, %(collection_id)s, %(embedding)s, %(limit)s,
-                                         %(version_ids)s, %(as_of)s, %(indexed)s, %(ef_search)s, %(access_ids)s)
-
--- lexical: the arm that compares words; scored again by the caller
-SELECT chunk_id, length, sparsevec_send(weights) FROM search_lexical(%(tenant_id)s, %(collection_id)s, %(conditions)s::text[], %(query)s,
-                                                     %(limit)s, %(version_ids)s, %(as_of)s, %(access_ids)s)
-
--- hybrid_dense: the dense arm of a hybrid search, its chunks with their lexical rows
+-- dense: the chunks nearest to a vector, with their lexical rows where those are wanted
 SELECT chunk_id, length, sparsevec_send(weights), similarity, halfvec_send(embedding)
-FROM hybrid_dense(%(tenant_id)s, %(collection_id)s, %(embedding)s, %(limit)s,
-                  %(version_ids)s, %(as_of)s, %(indexed)s, %(ef_search)s, %(vectors)s,
-                  %(access_ids)s)
+FROM dense_candidates(%(tenant_id)s, %(collection_id)s,
+                      ROW(%(as_of)s, %(starts)s::timestamptz[], %(ends)s::timestamptz[], %(beside)s::bigint[],
+                          %(version_ids)s::bigint[], %(access_ids)s::int[])::row_selection,
+                      %(embedding)s, %(limit)s, %(indexed)s, %(ef_search)s, %(words)s, %(vectors)s)
 
--- hybrid_lexical: the lexical arm of a hybrid search, its chunks with their similarities
+-- lexical: the chunks that hold words, with their similarities where a vector is given; scored again by the caller
 SELECT chunk_id, length, sparsevec_send(weights), similarity, halfvec_send(embedding)
-FROM hybrid_lexical(%(tenant_id)s, %(collection_id)s, %(embedding)s, %(conditions)s::text[], %(query)s, %(limit)s,
-                    %(version_ids)s, %(as_of)s, %(vectors)s, %(access_ids)s)
+FROM lexical_candidates(%(tenant_id)s, %(collection_id)s,
+                        ROW(%(as_of)s, %(starts)s::timestamptz[], %(ends)s::timestamptz[], %(beside)s::bigint[],
+                          %(version_ids)s::bigint[], %(access_ids)s::int[])::row_selection,
+                        %(conditions)s::text[], %(query)s, %(limit)s, %(embedding)s::halfvec, %(vectors)s)
 
 -- readable_frequencies: in how many of the chunks that a caller may read each lexeme stands; explanations ask
 SELECT l.lexeme, (SELECT count(*) FROM chunk_lexical c

@@ -1,136 +1,116 @@
--- The two search paths. They are functions because row-level security would keep the planner from the GIN index
--- (int[] && int[] is not leakproof): they run as the schema's owner (tenant_isolation.sql) and apply the tenant
--- themselves. EXECUTE with the collection as a literal, because a partial index is used only when the planner can prove
--- its condition, which it cannot for a parameter.
+-- The two search paths: the chunks that are nearest to a vector, and those that hold a query's words. They are functions
+-- because row-level security would keep the planner from the GIN index (int[] && int[] is not leakproof): they run as the
+-- schema's owner (tenant_isolation.sql) and apply the tenant themselves. EXECUTE with the collection and the bounds of
+-- times as literals, because a partial index is used only when the planner can prove its condition, which it cannot for
+-- a parameter.
 
-CREATE OR REPLACE FUNCTION known_condition(p_as_of timestamptz) RETURNS text
+-- The parts that a search looks through, as conditions; they have no row in common. The present is one: the current rows.
+-- So is the past where everything is compared; where much was known then, it is the current rows that were known already,
+-- the closed rows of each segment (store/history_index.py), and the rows of versions that no index is needed for. What
+-- versions and access lists rows are confined to stands at $2 and $3 of what a path executes, versions besides at $4; a
+-- caller who may read everything has no condition, and no cost.
+CREATE OR REPLACE FUNCTION selected_parts(p_rows row_selection) RETURNS TABLE (condition text, indexed boolean)
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN p_as_of IS NULL THEN 'known_to = ''infinity'''
-                ELSE format('known_from <= %1$L::timestamptz AND known_to > %1$L::timestamptz', p_as_of) END
+    SELECT part.condition || CASE WHEN p_rows.versions IS NULL THEN '' ELSE ' AND version_id = ANY ($2)' END
+                          || CASE WHEN p_rows.access_ids IS NULL THEN '' ELSE ' AND access_id = ANY ($3)' END, part.indexed
+    FROM (SELECT CASE WHEN p_rows.as_of IS NULL THEN 'known_to = ''infinity'''
+                      ELSE format('known_from <= %1$L::timestamptz AND known_to > %1$L::timestamptz', p_rows.as_of) END, true
+          WHERE p_rows.starts IS NULL
+          UNION ALL
+          SELECT CASE WHEN s.first = 'infinity'
+                      THEN format('known_to = ''infinity'' AND known_from <= %L::timestamptz', p_rows.as_of)
+                      ELSE format('known_to >= %L::timestamptz AND known_to < %L::timestamptz '
+                                  'AND known_from <= %L::timestamptz AND known_to > %3$L::timestamptz',
+                                  s.first, s.past, p_rows.as_of) END, true
+          FROM unnest(p_rows.starts, p_rows.ends) AS s (first, past)
+          UNION ALL
+          SELECT 'version_id = ANY ($4)', false WHERE cardinality(p_rows.beside) > 0) AS part (condition, indexed)
 $$;
 
--- Which rows an arm may give out: of some document versions, and of some access lists; NULL for all of either. They stand
--- at $2 and $3 of what an arm executes. A caller who may read everything has no condition, and no cost.
-CREATE OR REPLACE FUNCTION allowed_condition(p_versions bigint[], p_access int[]) RETURNS text
-LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN p_versions IS NULL THEN '' ELSE 'AND version_id = ANY ($2) ' END
-        || CASE WHEN p_access IS NULL THEN '' ELSE 'AND access_id = ANY ($3)' END
-$$;
-
--- How the dense arm compares: as the expression that the collection's HNSW index is on, or plainly.
+-- How vectors are compared: as the expression that the collection's HNSW index is on, or plainly.
 CREATE OR REPLACE FUNCTION dense_distance(p_dimension int, p_indexed boolean) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN p_indexed THEN format('embedding::halfvec(%1$s) <#> $1::halfvec(%1$s)', p_dimension)
                 ELSE 'embedding <#> $1' END
 $$;
 
--- Nearest chunks by inner product (of unit vectors: cosine similarity), best first.
--- p_versions: only chunks of these document versions; NULL for all.
--- p_access: only chunks of documents with these access lists; NULL for all.
--- p_indexed: through the collection's HNSW index (approximate), otherwise every row is compared (exact).
--- p_ef_search: how many candidates the index keeps; NULL: the session's setting.
-CREATE OR REPLACE FUNCTION search_dense(
-    p_tenant int, p_collection int, p_embedding halfvec, p_limit int,
-    p_versions bigint[] DEFAULT NULL, p_as_of timestamptz DEFAULT NULL, p_indexed boolean DEFAULT false,
-    p_ef_search int DEFAULT NULL, p_access int[] DEFAULT NULL
-) RETURNS TABLE (chunk_id bigint, version_id bigint, score real)
-LANGUAGE plpgsql STABLE SET enable_seqscan = on AS $$
-BEGIN
-    PERFORM require_tenant(p_tenant);
-    IF p_ef_search IS NOT NULL THEN
-        PERFORM set_config('hnsw.ef_search', p_ef_search::text, true);
-    END IF;
-    -- Sorted again outside: an iterative scan of the index gives out its rows in a relaxed order.
-    RETURN QUERY EXECUTE format(
-        'WITH nearest AS MATERIALIZED (
-             SELECT chunk_id, version_id, (-(%1$s))::real AS score FROM chunk_vectors
-             WHERE tenant_id = %2$s AND collection_id = %3$s AND %4$s %5$s
-             ORDER BY %1$s %6$s LIMIT %7$s)
-         SELECT n.chunk_id, n.version_id, n.score FROM nearest n ORDER BY n.score DESC, n.chunk_id',
-        dense_distance(vector_dims(p_embedding), p_indexed), p_tenant, p_collection, known_condition(p_as_of),
-        allowed_condition(p_versions, p_access),
-        CASE WHEN p_indexed THEN '' ELSE ', chunk_id' END, p_limit)
-    USING p_embedding, p_versions, p_access;
-END
-$$;
-
--- Which chunks the lexical arm scores: those that hold a lexeme of every set, or without sets all that score at all.
+-- Which chunks are scored by words: those that hold a lexeme of every set, or without sets all that score at all.
 CREATE OR REPLACE FUNCTION lexical_condition(p_conditions text[], p_query text) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$
     SELECT coalesce((SELECT string_agg(format('lexemes && %L::int[]', c), ' AND ') FROM unnest(p_conditions) AS c),
                     format('(weights <#> %s) < 0', p_query))
 $$;
 
--- Chunks by the inner product of their BM25 weights with the query's IDFs, best first.
--- p_conditions: int[] literals; a chunk holds at least one lexeme of each. The GIN index answers them together, so that
--- only chunks that meet all of them are read. Without any, every chunk is scored: in a small collection that takes less
--- than looking the lexemes up.
-CREATE OR REPLACE FUNCTION search_lexical(
-    p_tenant int, p_collection int, p_conditions text[], p_query sparsevec, p_limit int,
-    p_versions bigint[] DEFAULT NULL, p_as_of timestamptz DEFAULT NULL, p_access int[] DEFAULT NULL
-) RETURNS TABLE (chunk_id bigint, version_id bigint, length int, weights sparsevec)
-LANGUAGE plpgsql STABLE SET enable_seqscan = on AS $$
-BEGIN
-    PERFORM require_tenant(p_tenant);
-    RETURN QUERY EXECUTE format(
-        'SELECT chunk_id, version_id, length, weights FROM chunk_lexical
-         WHERE tenant_id = %1$s AND collection_id = %2$s AND %3$s AND %4$s %5$s
-         ORDER BY weights <#> $1, chunk_id LIMIT %6$s',
-        p_tenant, p_collection, known_condition(p_as_of),
-        lexical_condition(p_conditions, '$1'),
-        allowed_condition(p_versions, p_access), p_limit)
-    USING p_query, p_versions, p_access;
-END
-$$;
-
--- The arms of a hybrid search: each one's chunks with their rows in the other's table, so that every chunk has both
--- scores. Two functions, because two cores can run them at the same time. The arguments are those of search_dense and
--- search_lexical; p_vectors: with the stored vectors. What an arm found is looked up in the other's table chunk by
--- chunk, whatever the planner believes of their sizes.
-CREATE OR REPLACE FUNCTION hybrid_dense(
-    p_tenant int, p_collection int, p_embedding halfvec, p_limit int,
-    p_versions bigint[] DEFAULT NULL, p_as_of timestamptz DEFAULT NULL, p_indexed boolean DEFAULT false,
-    p_ef_search int DEFAULT NULL, p_vectors boolean DEFAULT false, p_access int[] DEFAULT NULL
+-- Nearest chunks by inner product (of unit vectors: cosine similarity), best first, with their lexical rows, so that every
+-- chunk has both scores. Those are looked up chunk by chunk, whatever the planner believes of the tables' sizes.
+-- p_indexed: through HNSW indexes (approximate), otherwise every row is compared (exact).
+-- p_ef_search: how many candidates an index keeps; NULL: the session's setting.
+-- p_words, p_vectors: with the lexical rows; with the stored vectors.
+CREATE OR REPLACE FUNCTION dense_candidates(
+    p_tenant int, p_collection int, p_rows row_selection, p_embedding halfvec, p_limit int,
+    p_indexed boolean DEFAULT false, p_ef_search int DEFAULT NULL, p_words boolean DEFAULT true,
+    p_vectors boolean DEFAULT false
 ) RETURNS TABLE (chunk_id bigint, length int, weights sparsevec, similarity real, embedding halfvec)
 LANGUAGE plpgsql STABLE SET enable_seqscan = on SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+    nearest text;
 BEGIN
     PERFORM require_tenant(p_tenant);
     IF p_ef_search IS NOT NULL THEN
         PERFORM set_config('hnsw.ef_search', p_ef_search::text, true);
     END IF;
+    -- An iterative scan of an index gives out its rows in a relaxed order, so they are sorted again outside.
+    SELECT string_agg(format(
+        '(SELECT chunk_id, (-(%1$s))::real AS similarity, %2$s AS embedding FROM chunk_vectors
+          WHERE tenant_id = %3$s AND collection_id = %4$s AND %5$s ORDER BY %1$s %6$s LIMIT %7$s)',
+        dense_distance(vector_dims(p_embedding), p_indexed AND part.indexed),
+        CASE WHEN p_vectors THEN 'embedding' ELSE 'NULL::halfvec' END, p_tenant, p_collection, part.condition,
+        CASE WHEN p_indexed AND part.indexed THEN '' ELSE ', chunk_id' END, p_limit), ' UNION ALL ')
+        INTO nearest FROM selected_parts(p_rows) AS part;
+    IF nearest IS NULL THEN
+        RETURN;
+    END IF;
     RETURN QUERY EXECUTE format(
-        'SELECT d.chunk_id, x.length, x.weights, d.similarity, d.embedding
-         FROM (SELECT chunk_id, (-(%1$s))::real AS similarity, %8$s AS embedding FROM chunk_vectors
-               WHERE tenant_id = %2$s AND collection_id = %3$s AND %4$s %5$s
-               ORDER BY %1$s %6$s LIMIT %7$s) d
-         LEFT JOIN chunk_lexical x ON x.tenant_id = %2$s AND x.chunk_id = d.chunk_id
+        'SELECT d.chunk_id, %1$s, d.similarity, d.embedding
+         FROM (SELECT * FROM (%2$s) AS parts ORDER BY similarity DESC, chunk_id LIMIT %3$s) d %4$s
          ORDER BY d.similarity DESC, d.chunk_id',
-        dense_distance(vector_dims(p_embedding), p_indexed), p_tenant, p_collection, known_condition(p_as_of),
-        allowed_condition(p_versions, p_access),
-        CASE WHEN p_indexed THEN '' ELSE ', chunk_id' END, p_limit,
-        CASE WHEN p_vectors THEN 'embedding' ELSE 'NULL::halfvec' END)
-    USING p_embedding, p_versions, p_access;
+        CASE WHEN p_words THEN 'x.length, x.weights' ELSE 'NULL::int, NULL::sparsevec' END, nearest, p_limit,
+        CASE WHEN p_words THEN format('LEFT JOIN chunk_lexical x ON x.tenant_id = %s AND x.chunk_id = d.chunk_id', p_tenant) END)
+    USING p_embedding, p_rows.versions, p_rows.access_ids, p_rows.beside;
 END
 $$;
 
-CREATE OR REPLACE FUNCTION hybrid_lexical(
-    p_tenant int, p_collection int, p_embedding halfvec, p_conditions text[], p_query sparsevec, p_limit int,
-    p_versions bigint[] DEFAULT NULL, p_as_of timestamptz DEFAULT NULL, p_vectors boolean DEFAULT false,
-    p_access int[] DEFAULT NULL
+-- Chunks by the inner product of their BM25 weights with the query's IDFs, best first, with their similarities to
+-- p_embedding where it is given; the columns are those of dense_candidates.
+-- p_conditions: int[] literals; a chunk holds at least one lexeme of each. The GIN index answers them together, so that
+-- only chunks that meet all of them are read. Without any, every chunk is scored: in a small collection that takes less
+-- than looking the lexemes up.
+CREATE OR REPLACE FUNCTION lexical_candidates(
+    p_tenant int, p_collection int, p_rows row_selection, p_conditions text[], p_query sparsevec, p_limit int,
+    p_embedding halfvec DEFAULT NULL, p_vectors boolean DEFAULT false
 ) RETURNS TABLE (chunk_id bigint, length int, weights sparsevec, similarity real, embedding halfvec)
 LANGUAGE plpgsql STABLE SET enable_seqscan = on SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+    best text;
 BEGIN
     PERFORM require_tenant(p_tenant);
+    SELECT string_agg(format(
+        '(SELECT chunk_id, length, weights, weights <#> $5 AS distance FROM chunk_lexical
+          WHERE tenant_id = %1$s AND collection_id = %2$s AND %3$s AND %4$s
+          ORDER BY weights <#> $5, chunk_id LIMIT %5$s)',
+        p_tenant, p_collection, part.condition, lexical_condition(p_conditions, '$5'), p_limit), ' UNION ALL ')
+        INTO best FROM selected_parts(p_rows) AS part;
+    IF best IS NULL THEN
+        RETURN;
+    END IF;
     RETURN QUERY EXECUTE format(
-        'SELECT l.chunk_id, l.length, l.weights, (-(v.embedding <#> $1))::real, %6$s
-         FROM (SELECT chunk_id, length, weights FROM chunk_lexical
-               WHERE tenant_id = %1$s AND collection_id = %2$s AND %3$s AND %4$s %5$s
-               ORDER BY weights <#> $4, chunk_id LIMIT %7$s) l
-         LEFT JOIN chunk_vectors v ON v.tenant_id = %1$s AND v.chunk_id = l.chunk_id',
-        p_tenant, p_collection, known_condition(p_as_of), lexical_condition(p_conditions, '$4'),
-        allowed_condition(p_versions, p_access),
-        CASE WHEN p_vectors THEN 'v.embedding' ELSE 'NULL::halfvec' END, p_limit)
-    USING p_embedding, p_versions, p_access, p_query;
+        'SELECT l.chunk_id, l.length, l.weights, %1$s, %2$s
+         FROM (SELECT * FROM (%3$s) AS parts ORDER BY distance, chunk_id LIMIT %4$s) l %5$s',
+        CASE WHEN p_embedding IS NULL THEN 'NULL::real' ELSE '(-(v.embedding <#> $1))::real' END,
+        CASE WHEN p_vectors THEN 'v.embedding' ELSE 'NULL::halfvec' END, best, p_limit,
+        CASE WHEN p_embedding IS NOT NULL THEN
+            format('LEFT JOIN chunk_vectors v ON v.tenant_id = %s AND v.chunk_id = l.chunk_id', p_tenant) END)
+    USING p_embedding, p_rows.versions, p_rows.access_ids, p_rows.beside, p_query;
 END
 $$;
 

@@ -1,0 +1,149 @@
+"""The seam below fusion: which chunks may answer a query, with both scores of each, whoever finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Protocol
+
+from recollect.retrieval.analysis import Analyzer
+
+if TYPE_CHECKING:
+    from recollect.embedding.base import Vectors
+    from recollect.model import Scope, SearchMode
+    from recollect.model.collection import Collection
+    from recollect.retrieval.enhance.plan import QueryPlan
+    from recollect.retrieval.stopwatch import Stopwatch
+    from recollect.store.filters import MatchingVersions
+    from recollect.store.past import PastParts
+
+
+@dataclass(frozen=True, slots=True)
+class PooledStatistics:
+    """What collections that are searched together say of a query's words: BM25 of all can be compared only by these.
+
+    Attributes:
+        elsewhere: Chunks of the other collections that hold a word, by the lexeme that it has here.
+        chunks: Of all collections.
+        average_length: Of all these chunks, in terms.
+    """
+
+    elsewhere: Mapping[int, int]
+    chunks: int
+    average_length: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateRequest:
+    """What is asked of one collection.
+
+    Attributes:
+        collection: As whoever searches sees it: with its ``access_ids``, where not all of it may be read.
+        plan: The query, and what was added to it.
+        mode: Whether candidates are found by meaning, by words, or both.
+        top_k: Passages wanted: by words alone, as many are proven to be the best.
+        limit: Candidates that each way contributes.
+        versions: The document versions that pass the filter; None: no filter.
+        embedding: The query's vector; None: by words alone, and no similarities are wanted.
+        needs_vectors: Whether every candidate's stored vector is wanted.
+        past: The parts of the history where what was known at the scope's moment is looked for through indexes; None:
+            by ``versions``, or in the present.
+        pooled: Of a search of several collections: the statistics of all; None: this one is searched alone.
+    """
+
+    collection: Collection
+    plan: QueryPlan
+    mode: SearchMode
+    top_k: int
+    limit: int
+    versions: MatchingVersions | None = None
+    embedding: Vectors | None = None
+    needs_vectors: bool = False
+    past: PastParts | None = None
+    pooled: PooledStatistics | None = None
+
+    @property
+    def version_ids(self) -> list[int] | None:
+        """The versions that candidates may come from, None for all."""
+        return self.versions.version_ids if self.versions else None
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing can be found, because nothing passes the filter or was known."""
+        return (self.versions is not None and not self.versions.version_ids) or (
+            self.past is not None and not self.past
+        )
+
+
+@dataclass(slots=True)
+class Candidates:
+    """What was found, and what is known of each candidate in the end.
+
+    Attributes:
+        dense: (chunk_id, cosine similarity), best first.
+        lexical: (chunk_id, BM25 score), best first.
+        similarities: Of every candidate, where there is a query vector.
+        bm25: Of every candidate, where the query has terms.
+        coverage: The share of the query's words, by their rarity in the collection, that each candidate holds.
+        paths: How each way went.
+        embedding: The query's vector, where there is one.
+        vectors: Stored vectors: of every candidate where that was asked for, otherwise of some.
+        weights: The query's weight of each lexeme that the collection has.
+        dense_exact: Whether every chunk was compared.
+        lexical_exact: Whether the best by words are known to have been found.
+    """
+
+    dense: list[tuple[int, float]] = field(default_factory=list)
+    lexical: list[tuple[int, float]] = field(default_factory=list)
+    similarities: dict[int, float] = field(default_factory=dict)
+    bm25: dict[int, float] = field(default_factory=dict)
+    coverage: dict[int, float] = field(default_factory=dict)
+    paths: dict[str, str] = field(default_factory=dict)
+    embedding: Vectors | None = None
+    vectors: dict[int, Vectors] = field(default_factory=dict)
+    weights: Mapping[int, float] = field(default_factory=dict)
+    dense_exact: bool = True
+    lexical_exact: bool = True
+
+    @property
+    def known(self) -> set[int]:
+        """Every chunk of which a score is known."""
+        return {*self.similarities, *self.bm25}
+
+    @property
+    def exact(self) -> bool:
+        """Whether both ways are known to have found their best."""
+        return self.dense_exact and self.lexical_exact
+
+
+class CandidateSource(Protocol):
+    """Finds candidates; `recollect.retrieval.sql_candidates.SqlCandidates` does so in the database.
+
+    What a filter means, who may read what, which moment is searched: all of it is settled in the scope and the request.
+    Fusion, reranking, texts, notes and explanations come afterwards, whatever the source. Shared between threads.
+    """
+
+    def candidates(self, scope: Scope, request: CandidateRequest, watch: Stopwatch) -> Candidates:
+        """The best chunks of one collection by meaning and by words, each with both scores.
+
+        Args:
+            scope: As whom, and as of when.
+            request: What is asked.
+            watch: Times the stages.
+        """
+        ...
+
+    def frequencies(self, scope: Scope, request: CandidateRequest) -> Mapping[str, int]:
+        """In how many chunks of the collection each word of the query stands; none where no words count."""
+        ...
+
+    def similarities(self, scope: Scope, embedding: Vectors, chunk_ids: Sequence[int]) -> dict[int, float]:
+        """Cosine similarities of chunks that another request found."""
+        ...
+
+
+@lru_cache(maxsize=32)
+def analyzer_of(language: str) -> Analyzer:
+    """The analyzer of a language, made once in a process."""
+    return Analyzer(language)

@@ -1,0 +1,271 @@
+"""Candidates by SQL: by meaning and by words at the same time, each way's chunks scored in the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from recollect.model import Scope
+from recollect.retrieval.analysis import lexeme
+from recollect.retrieval.candidates import CandidateRequest, Candidates, analyzer_of
+from recollect.retrieval.enhance.plan import expansion_terms
+from recollect.retrieval.lexical import (
+    LexicalHits,
+    LexicalQuery,
+    QueryTerms,
+    Scored,
+    covered,
+    judged,
+    lexical_query,
+    necessary,
+    rescored,
+    words_in,
+)
+from recollect.store.search import RowSelection
+
+if TYPE_CHECKING:
+    from recollect.embedding.base import Vectors
+    from recollect.retrieval.stopwatch import Stopwatch
+    from recollect.store.search import CandidateRows, SearchRepository
+
+#: A filter that keeps fewer chunks than this is searched exactly, by its document versions.
+EXACT_FILTER_CHUNKS = 20_000
+
+# To compare what somebody may read takes time with its size, to find it through an index with the reciprocal of its
+# share: the index pays where size times share is at least this.
+_INDEX_PAYS = 2_500
+
+# Candidates are fetched again in such steps, up to so many times the limit, where the order of the stored weights does
+# not prove the top k.
+_WIDEN = 4
+_WIDEST = 16
+
+
+class SqlCandidates:
+    """A `recollect.retrieval.candidates.CandidateSource`. Safe to share between threads.
+
+    Args:
+        repository: Runs the statements.
+        lexical_budget: Document frequency that the first round of candidates by words may add up to.
+    """
+
+    def __init__(self, repository: SearchRepository, *, lexical_budget: int) -> None:
+        self._repository = repository
+        self._budget = lexical_budget
+
+    def candidates(self, scope: Scope, request: CandidateRequest, watch: Stopwatch) -> Candidates:
+        """See `CandidateSource.candidates`."""
+        found = Candidates(embedding=request.embedding)
+        if request.empty:
+            return found
+        if request.mode == "lexical":
+            self._by_words(scope, request, found, watch)
+        elif request.mode == "dense":
+            with watch.stage("dense"):
+                self._by_meaning(scope, request, found)
+        else:
+            self._by_both(scope, request, found, watch)
+        return found
+
+    def frequencies(self, scope: Scope, request: CandidateRequest) -> dict[str, int]:
+        """See `CandidateSource.frequencies`."""
+        collection, analyzer = request.collection, analyzer_of(request.collection.language)
+        if request.mode == "dense" or collection.reference_length is None:
+            return {}
+        words = dict.fromkeys((*analyzer.query_terms(request.plan.query), *expansion_terms(request.plan, analyzer)))
+        numbers = {word: lexeme(word, collection.collection_id) for word in words}
+        if not numbers:
+            return {}
+        known = self._repository.document_frequencies(scope, collection, list(dict.fromkeys(numbers.values())))
+        return {word: known.get(number, 0) for word, number in numbers.items()}
+
+    def similarities(self, scope: Scope, embedding: Vectors, chunk_ids: Sequence[int]) -> dict[int, float]:
+        """See `CandidateSource.similarities`."""
+        return self._repository.similarities(scope, embedding, chunk_ids)
+
+    def prepared(self, scope: Scope, request: CandidateRequest, *, proof: bool) -> LexicalQuery:
+        """The query's words with their weights, and those that candidates are taken by; ``proof``: that of `proven`."""
+        terms = QueryTerms.of(request)
+        known: dict[int, int] = {}
+        if terms.wanted and request.collection.reference_length is not None:
+            known = self._repository.document_frequencies(scope, request.collection, terms.wanted)
+        eligible = None if proof else _there_are(request)
+        return lexical_query(request, terms, known, as_of=scope.as_of, budget=self._budget, eligible=eligible)
+
+    def proven(self, scope: Scope, request: CandidateRequest) -> LexicalHits:
+        """The best chunks by words alone.
+
+        Candidates come from the rarest terms first. Where the bound on what the other terms could add does not prove
+        the first ``top_k`` exact, chunks that hold enough of the others to come up among them are searched too.
+        """
+        query = self.prepared(scope, request, proof=True)
+        if not query.weights:
+            return LexicalHits([], {}, exact=True)
+        found = self._round(scope, request, query, query.conditions)
+        needed = necessary(query, found, top_k=request.top_k)
+        if needed:
+            found = found.joined(self._round(scope, request, query, needed))
+        return found.hits(query, limit=request.limit)
+
+    def _round(
+        self, scope: Scope, request: CandidateRequest, query: LexicalQuery, conditions: Sequence[Sequence[int]]
+    ) -> Scored:
+        """The best chunks that hold a term of each condition; more are fetched where the best are not proven.
+
+        The database orders by the stored weights, which go by the reference length; what it cuts off could have come
+        further up under today's average.
+        """
+        limit = request.limit
+        while True:
+            rows = self._repository.lexical(
+                scope,
+                request.collection,
+                conditions=conditions,
+                query=query.weights,
+                limit=limit,
+                rows=_rows_of(request),
+            )
+            found = Scored.of(query, rows.lexical, limit=limit, top_k=request.top_k)
+            if found.proven or limit >= _WIDEST * request.limit:
+                return found
+            limit *= _WIDEN
+
+    def _by_words(self, scope: Scope, request: CandidateRequest, found: Candidates, watch: Stopwatch) -> None:
+        with watch.stage("lexical"):
+            hits = self.proven(scope, request)
+        _take(hits, found)
+        if request.embedding is not None and found.bm25:
+            with watch.stage("complete"):
+                found.similarities = self.similarities(scope, request.embedding, list(found.bm25))
+
+    def _by_meaning(self, scope: Scope, request: CandidateRequest, found: Candidates) -> None:
+        if request.embedding is None:
+            return
+        for indexed in _attempts(scope, request):
+            found.dense = self._repository.dense(
+                scope,
+                request.collection,
+                request.embedding,
+                limit=request.limit,
+                rows=_rows_of(request, indexed=indexed),
+                indexed=indexed,
+            )
+            found.similarities = dict(found.dense)
+            _take_path(request, indexed, found)
+            if not indexed or _filled(request, len(found.dense)):
+                return
+
+    def _by_both(self, scope: Scope, request: CandidateRequest, found: Candidates, watch: Stopwatch) -> None:
+        if request.embedding is None:
+            return
+        with watch.stage("terms"):
+            query = self.prepared(scope, request, proof=False)
+        first, *others = _attempts(scope, request)
+        with self._dense_ahead(scope, request, request.embedding, indexed=first) as fetch:
+            with watch.stage("lexical"):
+                self._words_beside(scope, request, query, found)
+            with watch.stage("dense"):
+                nearest = fetch()
+        _take_path(request, first, found)
+        for indexed in others:
+            if _filled(request, len(nearest.chunk_ids)):
+                break
+            with (
+                watch.stage("dense"),
+                self._dense_ahead(scope, request, request.embedding, indexed=indexed) as fetch,
+            ):
+                nearest = fetch()
+            _take_path(request, indexed, found)
+        found.dense = list(nearest.similarities.items())
+        found.similarities |= nearest.similarities
+        found.vectors |= nearest.vectors
+        words = words_in(query, nearest.lexical)
+        if query.weights:
+            found.bm25 |= rescored(query, nearest.lexical, words)
+        found.coverage |= covered(query, nearest.lexical, words)
+
+    def _dense_ahead(
+        self, scope: Scope, request: CandidateRequest, embedding: Vectors, *, indexed: bool
+    ) -> AbstractContextManager[Callable[[], CandidateRows]]:
+        return self._repository.dense_ahead(
+            scope,
+            request.collection,
+            embedding,
+            limit=request.limit,
+            rows=_rows_of(request, indexed=indexed),
+            indexed=indexed,
+            vectors=request.needs_vectors,
+        )
+
+    def _words_beside(self, scope: Scope, request: CandidateRequest, query: LexicalQuery, found: Candidates) -> None:
+        if not query.weights:
+            _take(LexicalHits([], {}, exact=True), found)
+            return
+        rows = self._rows_of_words(scope, request, query)
+        if query.narrowed and len(rows.lexical) < request.limit:
+            query = query.widened()
+            rows = self._rows_of_words(scope, request, query)
+        # Fusion reads far beyond the first ten: what a proof would add hardly moves it, and costs twice.
+        _take(judged(query, rows.lexical, top_k=request.top_k, limit=request.limit), found)
+        found.similarities, found.vectors = rows.similarities, rows.vectors
+
+    def _rows_of_words(self, scope: Scope, request: CandidateRequest, query: LexicalQuery) -> CandidateRows:
+        return self._repository.lexical(
+            scope,
+            request.collection,
+            conditions=query.conditions,
+            query=query.weights,
+            limit=request.limit,
+            rows=_rows_of(request),
+            embedding=request.embedding,
+            vectors=request.needs_vectors,
+        )
+
+
+def _rows_of(request: CandidateRequest, *, indexed: bool = True) -> RowSelection:
+    return RowSelection(request.version_ids, request.past if indexed else None)
+
+
+def _attempts(scope: Scope, request: CandidateRequest) -> tuple[bool, ...]:
+    """Whether to go through approximate indexes, and what to do where they give up too early."""
+    # The collection's own holds the present; under a rare filter it would return too little, to somebody who may read
+    # little of the collection, too.
+    confined = request.versions is not None or request.collection.access_ids is not None
+    selective = confined and _there_are(request) <= EXACT_FILTER_CHUNKS and not _reads_much(request)
+    indexed = request.past is not None or (request.collection.indexed and scope.as_of is None and not selective)
+    return (True, False) if indexed else (False,)
+
+
+def _filled(request: CandidateRequest, found: int) -> bool:
+    if request.past is not None:
+        # How much was known then is not counted; a comparison of so little takes no time.
+        return found >= request.limit or not request.past.indexed
+    return found >= min(request.limit, _there_are(request))
+
+
+def _there_are(request: CandidateRequest) -> int:
+    return request.versions.chunk_count if request.versions else request.collection.chunk_count
+
+
+def _reads_much(request: CandidateRequest) -> bool:
+    """Whether the caller's rights alone leave so much of the collection that its index finds it sooner."""
+    collection = request.collection
+    if request.versions is not None or collection.access_ids is None:
+        return False
+    share = collection.chunk_count / max(collection.chunk_count, collection.stats_chunks, 1)
+    return collection.chunk_count * share >= _INDEX_PAYS
+
+
+def _take_path(request: CandidateRequest, attempt: bool, found: Candidates) -> None:
+    indexed = attempt and (request.past is None or request.past.indexed)
+    found.paths["dense"] = "index" if indexed else "exact"
+    found.dense_exact = not indexed
+
+
+def _take(hits: LexicalHits, found: Candidates) -> None:
+    found.lexical, found.paths["lexical"] = hits.scores, hits.path
+    found.bm25 = dict(hits.scores)
+    found.coverage = dict(hits.coverage)
+    found.weights = hits.weights
+    found.lexical_exact = hits.exact
