@@ -10,7 +10,6 @@ import pytest
 def damage(dsn: str):
     def run(*statements: str) -> None:
         with psycopg.connect(dsn, autocommit=True) as connection:
-            connection.execute("SET session_replication_role = replica")
             connection.execute("SET search_path = recollect, public")
             for statement in statements:
                 connection.execute(statement)
@@ -19,9 +18,9 @@ def damage(dsn: str):
 
 
 def test_a_sound_store(recollect, office):
-    assert recollect("db", "verify").out == "The store is sound: 36 checks of 0 chunks in 0 collections.\n"
+    assert recollect("db", "verify").out == "The store is sound: 25 checks of 0 chunks in 0 collections.\n"
     recollect("ingest", office)
-    assert recollect("db", "verify", "--deep").out.startswith("The store is sound: 36 checks of ")
+    assert recollect("db", "verify", "--deep").out.startswith("The store is sound: 25 checks of ")
     report = recollect("db", "verify", "--json").json
     assert report["clean"] is True
     assert {tuple(check) for check in report["checks"]} == {("name", "found", "repaired", "detail")}
@@ -55,7 +54,7 @@ def test_what_is_lost_is_left_with_what_to_do(recollect, office, damage):
     recollect("ingest", office)
     damage(
         "UPDATE document_contents SET content = 'other'",
-        r"UPDATE chunks SET text = 'x', content_hash = '\x00' WHERE version_id = "
+        r"UPDATE chunks SET text = reverse(text), content_hash = '\x00' WHERE version_id = "
         "(SELECT version_id FROM document_versions WHERE uri = 'hr/pay.txt')",
     )
     left = recollect("db", "verify", "--repair", status=1)

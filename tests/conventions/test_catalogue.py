@@ -94,7 +94,7 @@ def plant(monkeypatch: pytest.MonkeyPatch, migration: str) -> None:
         ("ALTER TABLE chunks ALTER COLUMN page TYPE bigint", "column chunks.page"),
         ("ALTER TABLE chunks ALTER COLUMN page SET STATISTICS 7", "column chunks.page"),
         ("ALTER TABLE chunks ALTER COLUMN text SET STORAGE EXTERNAL", "column chunks.text"),
-        ("ALTER TABLE chunks DROP CONSTRAINT chunks_check", "constraint chunks_check on chunks"),
+        ("ALTER TABLE chunks DROP CONSTRAINT chunks_span", "constraint chunks_span on chunks"),
         ("CREATE INDEX more ON chunks (tenant_id, page)", "index more on chunks"),
         ("DROP INDEX document_versions_current", "index document_versions_current on document_versions"),
         ("ALTER INDEX chunk_lexical_lexemes SET (fastupdate = off)", "index chunk_lexical_lexemes on chunk_lexical"),

@@ -150,7 +150,7 @@ def _verify(
 def _progress(session: Session, bars: ExitStack) -> Callable[[VerifyProgress], None]:
     from recollect.cli._progress import WorkBar
 
-    titles = {"checking": ("Verifying", "chunks"), "mending": ("Mending", "chunks and versions")}
+    titles = {"checking": ("Verifying", "chunks"), "mending": ("Mending", "versions")}
     shown: dict[str, WorkBar] = {}
 
     def show(state: VerifyProgress) -> None:

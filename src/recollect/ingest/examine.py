@@ -17,7 +17,7 @@ from recollect.model import Chunk, Document
 if TYPE_CHECKING:
     from recollect.ingest.prepare import TermIndexer
     from recollect.model.terms import TermCounts
-    from recollect.store.verification.reading import StoredChunk, StoredTerms, StoredVersion
+    from recollect.store.verification.reading import StoredTerms, StoredVersion
 
 # Weights are computed in single precision, which processors round differently.
 _TOLERANCE = 1e-3
@@ -111,31 +111,28 @@ def proven_content(version: StoredVersion) -> str | None:
     return None
 
 
-def proven_chunks(version: StoredVersion, content: str) -> list[tuple[int, Chunk]] | None:
-    """The version's chunks in order with the text, offsets and positions that they must have had.
+def proven_chunks(version: StoredVersion, content: str) -> list[Chunk] | None:
+    """The version's chunks, with the texts that they must have had; None where it must be cut anew.
 
-    Returns:
-        (chunk_id, chunk) of each; None where one of them cannot be told.
+    A chunk whose text was changed says what the content has at its offsets, if its hash proves that.
     """
-    found: list[tuple[int, Chunk]] = []
-    for one in version.chunks:
-        chunk = _proven_chunk(version.title, one, content)
-        if chunk is None:
+    if len(version.chunks) != version.chunk_count:
+        return None
+    proven: list[Chunk] = []
+    for rank, one in enumerate(version.chunks):
+        chunk = one.chunk
+        if not _stands_in(content, chunk):
+            chunk = replace(chunk, text=content[chunk.start_offset : chunk.end_offset])
+            if not _stands_in(content, chunk) or key_of(version.title, chunk) != one.key:
+                return None
+        if chunk.position != rank:
             return None
-        found.append((one.chunk_id, chunk))
-    found.sort(key=lambda pair: (pair[1].start_offset, pair[1].end_offset, pair[1].position))
-    if any(chunk.position != rank for rank, (_, chunk) in enumerate(found)):
-        found = [(chunk_id, replace(chunk, position=rank)) for rank, (chunk_id, chunk) in enumerate(found)]
-    return found
+        proven.append(chunk)
+    return proven
 
 
-def same_cut(chunks: Sequence[Chunk], others: Sequence[Chunk]) -> bool:
-    """Whether two lists of chunks are of the same spans, in the same order."""
-    return [(c.start_offset, c.end_offset) for c in chunks] == [(c.start_offset, c.end_offset) for c in others]
-
-
-def wrong_rows(found: Sequence[StoredTerms], indexer: TermIndexer, *, reference_length: float) -> Iterator[int]:
-    """Chunks whose lexical row is not what their text gives under a reference length."""
+def wrong_rows(found: Sequence[StoredTerms], indexer: TermIndexer, *, reference_length: float) -> Iterator[StoredTerms]:
+    """Those lexical rows that are not what their text gives under a reference length."""
     expected = indexer.weigh(counted(found, indexer), reference_length=reference_length)
     for one, row in zip(found, expected, strict=True):
         same = (
@@ -145,7 +142,7 @@ def wrong_rows(found: Sequence[StoredTerms], indexer: TermIndexer, *, reference_
             and np.allclose(one.row.weights, row.weights, rtol=_TOLERANCE)
         )
         if not same:
-            yield one.chunk_id
+            yield one
 
 
 def recovered_length(found: Sequence[StoredTerms], indexer: TermIndexer) -> float | None:
@@ -206,18 +203,3 @@ def _patched(base: str, proven: Sequence[Chunk]) -> str | None:
             return None
         characters[chunk.start_offset : chunk.end_offset] = chunk.text
     return "".join(characters)
-
-
-def _proven_chunk(title: str, stored: StoredChunk, content: str) -> Chunk | None:
-    chunk = stored.chunk
-    if _stands_in(content, chunk):
-        return chunk
-    # Either the text was changed or the offsets were: the hash tells which.
-    here = replace(chunk, text=content[max(0, chunk.start_offset) : chunk.end_offset])
-    if _stands_in(content, here) and key_of(title, here) == stored.key:
-        return here
-    if key_of(title, chunk) == stored.key and content.count(chunk.text) == 1:
-        start = content.index(chunk.text)
-        moved = replace(chunk, start_offset=start, end_offset=start + len(chunk.text))
-        return moved if _stands_in(content, moved) else None
-    return None

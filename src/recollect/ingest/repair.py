@@ -1,36 +1,38 @@
-"""Making anew what is stored of chunks and versions, as an ingest makes it."""
+"""Making anew what is stored of versions and their chunks, as an ingest makes it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from recollect.errors import ProviderError, UsageError
 from recollect.ingest.context import searchable_text
-from recollect.ingest.examine import key_of, proven_chunks, proven_content, same_cut
-from recollect.ingest.flow import windows
+from recollect.ingest.examine import examine, key_of, proven_chunks, proven_content
 from recollect.ingest.prepare import CutDocument, Embedded, Preparer, average_length
 from recollect.model import Chunk, Document
-from recollect.store.verification.mending import ChunkParts, MendedText, Mender, Neighbour
+from recollect.store.verification.mending import MendedChunk, Mender
+from recollect.store.verification.reading import PARTS
 
 if TYPE_CHECKING:
     from recollect.ingest.prepare import TermIndexer
     from recollect.model import Scope
     from recollect.store.collections import Collection, CollectionRepository
-    from recollect.store.verification.reading import StoredVersion
+    from recollect.store.verification.reading import BrokenParts, StoredVersion
     from recollect.store.verification.report import Findings
 
-#: What is stored of a chunk beside its text.
-Part: TypeAlias = Literal["key", "vector", "lexical", "tokens"]
+_NOTHING = Embedded(np.empty((0, 0), np.float32))
 
-# Chunks mended in one transaction; with their neighbours three times as many are embedded.
-_BATCH_CHUNKS = 128
+# What the model is needed for: told where there is none.
+_BY_THE_MODEL = (
+    *("chunk_counts", "chunk_positions", "chunk_texts", "chunk_hashes"),
+    *("missing_vectors", "wrong_vectors", "missing_token_vectors", "token_vectors"),
+)
 
 
 class Repairer:
-    """Mends one collection's versions and chunks.
+    """Mends one collection's versions.
 
     Args:
         mender: Changes the store.
@@ -39,8 +41,9 @@ class Repairer:
         collection: What is mended.
         indexer: Counts and weighs terms.
         preparer: Gives what cuts and embeds; called when it is first needed, because it may need a model.
-        findings: Told what cannot be mended.
-        on_mended: Told how many versions and chunks were looked after since it was told last.
+        found: What is wrong with the collection.
+        left: Told what cannot be mended.
+        on_mended: Told after every version.
     """
 
     def __init__(
@@ -52,8 +55,9 @@ class Repairer:
         collection: Collection,
         indexer: TermIndexer,
         preparer: Callable[[], Preparer],
-        findings: Findings,
-        on_mended: Callable[[int], None],
+        found: Findings,
+        left: Findings,
+        on_mended: Callable[[], None],
     ) -> None:
         self._mender = mender
         self._collections = collections
@@ -61,158 +65,110 @@ class Repairer:
         self._collection = collection
         self._indexer = indexer
         self._preparer = preparer
-        self._findings = findings
+        self._found = found
+        self._left = left
         self._on_mended = on_mended
+        self._model_is_missing = False
 
-    def mend_versions(self, version_ids: Iterable[int]) -> None:
-        """Mend texts, and how chunks stand in them; what is lost is reported."""
-        for version_id in version_ids:
+    def mend(self, broken: Mapping[int, BrokenParts]) -> None:
+        """Mend versions: their texts, how their chunks stand in them, and the parts of chunks that are given."""
+        for version_id in sorted(broken):
             version = self._mender.version(version_id)
             if version is not None:
-                self._mend_version(version)
-            self._on_mended(1)
+                self._mend_version(version, broken[version_id])
+            self._on_mended()
 
-    def mend_chunks(self, chunk_ids: Iterable[int], part: Part, *, check: str) -> bool:
-        """Make one part of some chunks anew.
-
-        Args:
-            chunk_ids: Any number.
-            part: What is wrong with them.
-            check: What found them; told why they are left, if they are.
-
-        Returns:
-            False where the rest was left, because it cannot be made now.
-        """
-        return all(
-            self._try(check, {chunk_id: {part} for chunk_id in window}, count=len(window))
-            for window in windows(chunk_ids, _BATCH_CHUNKS)
-        )
-
-    def mend_stale(self, chunk_ids: Iterable[int]) -> None:
-        """Make chunks anew whose text is not what was indexed; the vectors of those beside them hold part of it."""
-        for window in windows(chunk_ids, _BATCH_CHUNKS):
-            parts: dict[int, set[Part]] = {one.chunk_id: {"vector"} for one in self._mender.neighbourhood(window)}
-            for chunk_id in window:
-                parts.setdefault(chunk_id, set()).update(("key", "vector", "lexical"))
-                if self._collection.token_vectors:
-                    parts[chunk_id].add("tokens")
-            if not self._try("chunk_hashes", parts, count=len(window)):
-                return
-
-    def _try(self, check: str, parts: Mapping[int, set[Part]], *, count: int) -> bool:
-        try:
-            self._mender.put_parts(self._collection, self._made(parts))
-        except (UsageError, ProviderError) as exc:
-            # No model, or another one: what needs none can be mended all the same.
-            self._findings.note(check, str(exc))
-            return False
-        self._on_mended(count)
-        return True
-
-    def _made(self, parts: Mapping[int, set[Part]]) -> list[ChunkParts]:
-        around = self._mender.neighbourhood(list(parts))
-        asked = set().union(*parts.values())
-        lexical = [one for one in around if "lexical" in parts.get(one.chunk_id, ())]
-        terms = self._indexer.count([_text(one) for one in lexical])
-        weighed = self._indexer.weigh(terms, reference_length=self._reference_length())
-        rows = dict(zip([one.chunk_id for one in lexical], weighed, strict=True))
-        runs = list(_runs(around)) if asked & {"vector", "tokens"} else []
-        embedded = self._embedded(runs, asked) if runs else []
-        vectors = {
-            one.chunk_id: (own.vectors[at], own.token_vectors[at] if own.token_vectors is not None else None)
-            for run, own in zip(runs, embedded, strict=True)
-            for at, one in enumerate(run)
-        }
-        made = []
-        for one in around:
-            wanted = parts.get(one.chunk_id, set())
-            vector, tokens = vectors.get(one.chunk_id, (None, None))
-            made.append(
-                ChunkParts(
-                    document_id=one.document_id,
-                    chunk_id=one.chunk_id,
-                    key=key_of(one.title, one.chunk) if "key" in wanted else None,
-                    embedding=vector if "vector" in wanted else None,
-                    lexical=rows.get(one.chunk_id),
-                    token_vectors=tokens if "tokens" in wanted else None,
-                )
-            )
-        return [one for one in made if one.chunk_id in parts]
-
-    def _embedded(self, runs: Sequence[Sequence[Neighbour]], asked: set[Part]) -> list[Embedded]:
-        preparer = self._preparer()
-        wide = {one.version_id for run in runs for one in run if one.chunk.parent} if "tokens" in asked else set()
-        contents = self._mender.contents(sorted(wide)) if wide else {}
-        cuts = [_cut(run, contents.get(run[0].version_id, "")) for run in runs]
-        if "vector" in asked:
-            return preparer.embed(cuts)
-        empty = [np.zeros((len(run), self._collection.embedding_dimension), np.float32) for run in runs]
-        return preparer.complete(cuts, empty)
-
-    def _reference_length(self) -> float:
-        return self._collection.reference_length or 1.0
-
-    def _mend_version(self, version: StoredVersion) -> None:
+    def _mend_version(self, version: StoredVersion, parts: BrokenParts) -> None:
         content = proven_content(version)
         if content is None:
-            which = "" if version.current else ", and with it what it said before"
-            self._findings.note(
-                "missing_contents" if version.content is None else "content_hashes",
-                f"the text of {version.uri!r} is lost: recollect documents erase {version.document_id}{which}, then "
-                "ingest the file again",
-            )
-            return
-        chunks = proven_chunks(version, content)
-        if chunks is not None and len(chunks) == version.chunk_count:
-            moved = any(old.chunk != new for old, (_, new) in zip(version.chunks, chunks, strict=True))
-            self._mender.set_text(
-                self._collection,
-                version,
-                MendedText(
-                    content=content,
-                    content_hash=Document(content=content).content_hash,
-                    chunk_count=len(chunks),
-                    chunks=chunks if moved else (),
-                ),
-            )
-            return
-        try:
-            self._cut_anew(version, content, chunks)
-        except (UsageError, ProviderError) as exc:
-            self._findings.note("chunk_counts" if chunks is not None else "chunk_texts", f"{version.uri!r}: {exc}")
+            self._tell_lost(version)
+            # What is beside the chunks is made of what they say.
+            self._mend_chunks(version, None, [one.chunk for one in version.chunks], parts)
+        elif (chunks := proven_chunks(version, content)) is not None:
+            self._mend_chunks(version, content, chunks, parts)
+        else:
+            self._cut_anew(version, content)
 
-    def _cut_anew(self, version: StoredVersion, content: str, chunks: Sequence[tuple[int, Chunk]] | None) -> None:
-        preparer = self._preparer()
-        cut = preparer.cut(self._mender.document(version, content), "")
-        if chunks is not None and same_cut([chunk for _, chunk in chunks], cut.chunks):
-            # No chunk is lost: it was the count that was changed.
-            text = MendedText(
-                content=content, content_hash=cut.document.content_hash, chunk_count=len(chunks), chunks=chunks
+    def _mend_chunks(
+        self, version: StoredVersion, content: str | None, chunks: Sequence[Chunk], parts: BrokenParts
+    ) -> None:
+        ids = [one.chunk_id for one in version.chunks]
+        stale, vectors, lexical, tokens = (
+            {at for at, chunk_id in enumerate(ids) if chunk_id in wanted}
+            for wanted in (set(examine(version).stale), *(parts.get(name, set()) for name in PARTS))
+        )
+        # A vector holds part of those beside it.
+        vectors |= {at + beside for at in stale for beside in (-1, 0, 1) if 0 <= at + beside < len(ids)}
+        tokens |= stale if self._collection.token_vectors else set()
+        cut = _as_stored(version.title, content or "", chunks, self._indexer)
+        embedded = self._embedded(cut, vectors=bool(vectors), tokens=bool(tokens)) if vectors or tokens else _NOTHING
+        if embedded is None:
+            embedded, stale = _NOTHING, set()
+        rows = self._indexer.weigh(cut.terms, reference_length=self._collection.reference_length or 1.0)
+        made = [
+            MendedChunk(
+                chunk=chunk,
+                key=key_of(version.title, chunk) if at in stale or chunk != version.chunks[at].chunk else None,
+                embedding=embedded.vectors[at] if at in vectors and len(embedded.vectors) else None,
+                lexical=rows[at] if at in lexical | stale else None,
+                token_vectors=embedded.token_vectors[at] if at in tokens and embedded.token_vectors else None,
             )
-            self._mender.set_text(self._collection, version, text)
+            for at, chunk in enumerate(chunks)
+        ]
+        self._mender.put(self._collection, version, made, content=content)
+
+    def _cut_anew(self, version: StoredVersion, content: str) -> None:
+        try:
+            preparer = self._preparer()
+            cut = preparer.cut(self._mender.document(version, content), "")
+        except (UsageError, ProviderError) as exc:
+            self._tell_model(f"{version.uri!r}: {exc}")
+            return
+        embedded = self._embedded(cut, vectors=True, tokens=True)
+        if embedded is None:
             return
         length = self._collections.ensure_reference_length(self._scope, self._collection, average_length([cut]))
-        (prepared,) = preparer.finish([cut], preparer.embed([cut]), reference_length=length)
-        self._mender.rebuild(self._collection, version, prepared)
+        (prepared,) = preparer.finish([cut], [embedded], reference_length=length)
+        tokens: Sequence[bytes | None] = prepared.token_vectors or [None] * len(prepared.chunks)
+        made = [
+            MendedChunk(chunk=chunk, key=key, embedding=vector, lexical=row, token_vectors=packed)
+            for chunk, key, vector, row, packed in zip(
+                prepared.chunks, prepared.embedding_keys, prepared.embeddings, prepared.lexical, tokens, strict=True
+            )
+        ]
+        self._mender.put(self._collection, version, made, content=content, anew=True)
+
+    def _embedded(self, cut: CutDocument, *, vectors: bool, tokens: bool) -> Embedded | None:
+        """What the model makes of chunks; None where there is no model, or another one."""
+        if self._model_is_missing:
+            return None
+        try:
+            preparer = self._preparer()
+            if vectors:
+                return preparer.embed([cut])[0]
+            nothing = np.zeros((len(cut.chunks), self._collection.embedding_dimension), np.float32)
+            return preparer.complete([cut], [nothing])[0] if tokens else None
+        except (UsageError, ProviderError) as exc:
+            # What needs none can be mended all the same.
+            self._model_is_missing = True
+            self._tell_model(str(exc))
+            return None
+
+    def _tell_model(self, reason: str) -> None:
+        for name in _BY_THE_MODEL:
+            if self._found.counts[name]:
+                self._left.note(name, reason)
+
+    def _tell_lost(self, version: StoredVersion) -> None:
+        which = "" if version.current else ", and with it what it said before"
+        self._left.note(
+            "missing_contents" if version.content is None else "content_hashes",
+            f"the text of {version.uri!r} is lost: recollect documents erase {version.document_id}{which}, then "
+            "ingest the file again",
+        )
 
 
-def _runs(around: Sequence[Neighbour]) -> Iterator[list[Neighbour]]:
-    """Chunks that follow one another in their document: what an ingest mixes their vectors of."""
-    run: list[Neighbour] = []
-    for one in around:
-        if run and (run[-1].version_id, run[-1].chunk.position + 1) != (one.version_id, one.chunk.position):
-            yield run
-            run = []
-        run.append(one)
-    if run:
-        yield run
-
-
-def _cut(run: Sequence[Neighbour], content: str) -> CutDocument:
-    document = Document(content=content, title=run[0].title)
-    chunks = [one.chunk for one in run]
-    return CutDocument(document, chunks, [_text(one) for one in run], (), "")
-
-
-def _text(one: Neighbour) -> str:
-    return searchable_text(Document(content="", title=one.title), one.chunk)
+def _as_stored(title: str, content: str, chunks: Sequence[Chunk], indexer: TermIndexer) -> CutDocument:
+    document = Document(content=content, title=title)
+    texts = [searchable_text(document, chunk) for chunk in chunks]
+    return CutDocument(document, chunks, texts, indexer.count(texts), "")

@@ -14,11 +14,13 @@ from recollect.model import Scope
 from recollect.store.indexes import drop_index
 from recollect.store.verification.mending import Mender
 from recollect.store.verification.reading import (
-    ORPHANS,
     SAMPLE_ROWS,
+    BrokenParts,
     CollectionSnapshot,
+    Part,
+    StoredTerms,
     index_states,
-    orphans,
+    outside,
     snapshot,
     tenant_ids,
 )
@@ -33,8 +35,14 @@ if TYPE_CHECKING:
 #: Told how far a verification has come.
 VerifyCallback: TypeAlias = "Callable[[VerifyProgress], None]"
 
-# Checks of what belongs to no collection.
-_OUTSIDE = {name for name, _, _, _ in ORPHANS} | {"embedding_cache", "orphaned_indexes"}
+# Checks of what belongs to no one collection.
+_OUTSIDE = {
+    "stateless_collections",
+    "missing_access_lists",
+    "orphaned_documents",
+    "embedding_cache",
+    "orphaned_indexes",
+}
 
 # What is mended can bring to light what it hid, a few times.
 _ROUNDS = 3
@@ -43,32 +51,22 @@ _ROUNDS = 3
 _UNCOUNTED_SHARE = 0.01
 _LOOK_AGAIN_SECONDS = 0.2
 
-# Parts of chunks that are made anew wherever they are missing.
-_MADE = ("missing_lexical_rows", "missing_vectors", "wrong_vectors", "missing_token_vectors")
-
-_LEXICAL_CHANGES = ("missing_lexical_rows", "stale_lexical_copies", "lexical_rows", "chunk_hashes", "term_statistics")
-
 
 @dataclass(slots=True)
 class _Diagnosis:
-    """What is wrong in one collection, and where."""
+    """What is wrong in one collection; of which versions, and of what beside their chunks."""
 
     findings: Findings = field(default_factory=Findings)
-    broken_versions: list[int] = field(default_factory=list)
-    stale_chunks: list[int] = field(default_factory=list)
-    wrong_terms: list[int] = field(default_factory=list)
-    unreadable_tokens: list[int] = field(default_factory=list)
+    broken: dict[int, BrokenParts] = field(default_factory=dict)
     reference_length: float | None = None
+    sampled: bool = False
 
     @property
     def sound(self) -> bool:
         return not self.findings.counts
 
-    @property
-    def to_make(self) -> int:
-        """How many versions and chunks are mended one by one."""
-        listed = (self.broken_versions, self.stale_chunks, self.wrong_terms, self.unreadable_tokens)
-        return sum(map(len, listed)) + sum(self.findings.counts[name] for name in _MADE)
+    def add_broken(self, version_id: int, chunk_id: int, part: Part) -> None:
+        self.broken.setdefault(version_id, {}).setdefault(part, set()).add(chunk_id)
 
 
 class Verifier:
@@ -143,15 +141,12 @@ class Verifier:
 
     def _outside(self, scopes: Sequence[Scope], found: Findings, left: Findings, *, repair: bool) -> None:
         for scope in scopes:
-            before = orphans(self._database, scope)
+            before = outside(self._database, scope)
             found.merge(before)
-            after = before
-            for _ in range(_ROUNDS if repair else 0):
-                if not after.counts:
-                    break
-                Mender(self._database, scope).mend_orphans()
-                after = orphans(self._database, scope)
-            left.merge(after)
+            if repair and before.counts:
+                Mender(self._database, scope).mend_outside()
+                before = outside(self._database, scope)
+            left.merge(before)
         lost = [state for state in index_states(self._database) if not state.owned and not state.busy]
         for state in lost:
             instance = f"chunk_vectors_hnsw_{state.collection_id}"
@@ -165,8 +160,7 @@ class Verifier:
         self, scope: Scope, place: Collection, found: Findings, left: Findings, *, repair: bool, deep: bool
     ) -> None:
         before = self._diagnose(scope, place, deep=deep)
-        sampled = before.wrong_terms or before.unreadable_tokens
-        if repair and sampled and not deep:
+        if repair and before.sampled and not deep:
             # What is wrong in a sample is wrong elsewhere too.
             deep = True
             before = self._diagnose(scope, place, deep=True)
@@ -209,9 +203,8 @@ class Verifier:
             findings.add("chunk_positions", faults.positions_broken, which)
             findings.add("chunk_texts", len(faults.misplaced), which)
             findings.add("chunk_hashes", len(faults.stale), which)
-            if faults.of_the_text:
-                diagnosis.broken_versions.append(version.version_id)
-            diagnosis.stale_chunks += faults.stale
+            if faults.of_the_text or faults.stale:
+                diagnosis.broken.setdefault(version.version_id, {})
             seen += len(version.chunks) if version.current else 0
             self._show(min(seen, place.chunk_count))
 
@@ -220,6 +213,7 @@ class Verifier:
     ) -> None:
         indexer, kept = self._indexer(place), moment.reference_length()
         length, compared = kept or 0.0, 0
+        found: list[StoredTerms] = []
         for page in moment.terms(deep=deep):
             wrong = list(wrong_rows(page, indexer, reference_length=length)) if length else None
             if compared == 0 and page and (wrong is None or len(wrong) > len(page) // 2):
@@ -229,19 +223,24 @@ class Verifier:
                     diagnosis.reference_length = length = recovered
                     wrong = list(wrong_rows(page, indexer, reference_length=length))
             compared += len(page)
-            diagnosis.wrong_terms += wrong or ()
-        diagnosis.findings.add(
-            "lexical_rows", len(diagnosis.wrong_terms), f"chunk {min(diagnosis.wrong_terms, default=0)}"
-        )
+            found += wrong or ()
+        diagnosis.findings.add("lexical_rows", len(found), f"chunk {min((one.chunk_id for one in found), default=0)}")
+        for one in found:
+            diagnosis.add_broken(one.version_id, one.chunk_id, "lexical")
+        diagnosis.sampled |= bool(found)
         if not deep and compared == SAMPLE_ROWS:
             diagnosis.findings.note(
                 "lexical_rows", f"{SAMPLE_ROWS:,} rows a collection were compared, chosen by hash; --deep compares all"
             )
 
     def _look_at_tokens(self, moment: CollectionSnapshot, diagnosis: _Diagnosis, *, deep: bool) -> None:
-        unreadable = diagnosis.unreadable_tokens
-        unreadable += [chunk_id for chunk_id, packed in moment.token_vectors(deep=deep) if not self._readable(packed)]
+        unreadable = []
+        for chunk_id, version_id, packed in moment.token_vectors(deep=deep):
+            if not self._readable(packed):
+                unreadable.append(chunk_id)
+                diagnosis.add_broken(version_id, chunk_id, "tokens")
         diagnosis.findings.add("token_vectors", len(unreadable), f"chunk {min(unreadable, default=0)}")
+        diagnosis.sampled |= bool(unreadable)
 
     def _index_missing(self, scope: Scope, place: Collection) -> bool:
         # Twice: an index that is being built this very moment is neither missing nor broken.
@@ -266,6 +265,9 @@ class Verifier:
             mender.set_reference_length(place, diagnosis.reference_length)
         mender.mend_copies(place)
         place = self._collections.get(scope, place.name)
+        with snapshot(self._database, scope) as connection:
+            for version_id, chunk_id, part in CollectionSnapshot(connection, scope, place).broken(diagnosis.findings):
+                diagnosis.add_broken(version_id, chunk_id, part)
         repairer = Repairer(
             mender,
             self._collections,
@@ -273,32 +275,16 @@ class Verifier:
             collection=place,
             indexer=self._indexer(place),
             preparer=lambda: self._preparer(scope, place),
-            findings=reasons,
-            on_mended=self._mended(diagnosis.to_make),
+            found=diagnosis.findings,
+            left=reasons,
+            on_mended=self._mended(len(diagnosis.broken)),
         )
-        repairer.mend_versions(diagnosis.broken_versions)
-        repairer.mend_stale(diagnosis.stale_chunks)
-        self._mend_chunks(mender, repairer, place, diagnosis)
+        repairer.mend(diagnosis.broken)
         mender.recount(place)
-        if any(name in diagnosis.findings.counts for name in _LEXICAL_CHANGES) or diagnosis.broken_versions:
-            self._collections.refresh_term_stats(scope, place)
+        self._collections.refresh_term_stats(scope, place)
         if "dense_index" in diagnosis.findings.counts:
             self._mend_index(scope, place)
         return reasons
-
-    @staticmethod
-    def _mend_chunks(mender: Mender, repairer: Repairer, place: Collection, diagnosis: _Diagnosis) -> None:
-        for page in mender.chunks(place, "missing_lexical_rows"):
-            repairer.mend_chunks(page, "lexical", check="missing_lexical_rows")
-        repairer.mend_chunks(diagnosis.wrong_terms, "lexical", check="lexical_rows")
-        for check in ("missing_vectors", "wrong_vectors"):
-            for page in mender.chunks(place, check):
-                if not repairer.mend_chunks(page, "vector", check=check):
-                    break
-        for page in mender.chunks(place, "missing_token_vectors"):
-            if not repairer.mend_chunks(page, "tokens", check="missing_token_vectors"):
-                break
-        repairer.mend_chunks(diagnosis.unreadable_tokens, "tokens", check="token_vectors")
 
     def _mend_index(self, scope: Scope, place: Collection) -> None:
         if self._dense_indexer.due(scope, place.name):
@@ -310,14 +296,14 @@ class Verifier:
         if self._on_progress:
             self._on_progress(VerifyProgress("checking", self._done + seen, self._total))
 
-    def _mended(self, total: int) -> Callable[[int], None]:
+    def _mended(self, total: int) -> Callable[[], None]:
         done = 0
 
-        def count(more: int) -> None:
+        def count() -> None:
             nonlocal done
-            done += more
+            done += 1
             if self._on_progress:
-                self._on_progress(VerifyProgress("mending", min(done, total), total))
+                self._on_progress(VerifyProgress("mending", done, total))
 
         return count
 

@@ -114,10 +114,7 @@ class DocumentRepository:
             connection.execute(_SQL["hold_collection"], params)
             inner: LiteralString = f"{_SQL['lock_inner_documents']} AND {met(scope)} {_SQL['in_order']}"
             params["document_ids"] = [row[0] for row in rows(connection, inner, params)]
-            moved = [row[0] for row in rows(connection, _SQL["adopt_documents"], params)]
-            if moved:
-                connection.execute(_SQL["adopt_versions"], {**params, "document_ids": moved})
-        return len(moved)
+            return len(rows(connection, _SQL["adopt_documents"], params))
 
     def sources_named(
         self, scope: Scope, collection: Collection, names: Sequence[str], source_type: SourceType

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, LiteralString
+from typing import Any, Literal, LiteralString, TypeAlias
 
 import numpy as np
 from psycopg.rows import TupleRow
@@ -28,39 +28,36 @@ _PAGE_VERSIONS = 256
 _PAGE_CHUNKS = 4_096
 _PAGE_ROWS = 2_048
 
-#: Checks of rows that belong to no collection: name, condition in ``verify.sql``, what to call an instance by.
-ORPHANS: tuple[tuple[str, str, LiteralString, str], ...] = (
-    ("stateless_collections", "stateless_collections", "p.collection_id", "collection"),
-    ("orphaned_statistics", "orphaned_states", "s.collection_id", "collection"),
-    ("orphaned_statistics", "orphaned_term_stats", "s.collection_id", "collection"),
-    ("orphaned_statistics", "orphaned_search_health", "s.collection_id", "collection"),
-    ("orphaned_versions", "orphaned_versions", "v.version_id", "version"),
-    ("sourceless_documents", "sourceless_documents", "d.document_id", "document"),
-    ("misfiled_documents", "misfiled_documents", "d.document_id", "document"),
-    ("orphaned_documents", "orphaned_documents", "d.document_id", "document"),
-    ("orphaned_sources", "orphaned_sources", "s.source_id", "source"),
-    ("missing_access_lists", "missing_access_lists", "u.collection_id", "collection"),
-    ("orphaned_access_lists", "orphaned_access_lists", "a.collection_id", "collection"),
-    ("orphaned_contents", "orphaned_contents", "t.version_id", "version"),
-    ("orphaned_contents", "orphaned_acronyms", "a.version_id", "version"),
-    ("orphaned_chunks", "orphaned_chunks", "c.chunk_id", "chunk"),
-    ("orphaned_vectors", "orphaned_vectors", "x.chunk_id", "chunk"),
-    ("orphaned_lexical_rows", "orphaned_lexical_rows", "l.chunk_id", "chunk"),
-    ("orphaned_token_vectors", "orphaned_token_vectors", "t.chunk_id", "chunk"),
-)
+#: What is stored of a chunk beside its text, and the chunks of a version of which it is missing or wrong.
+Part: TypeAlias = Literal["vector", "lexical", "tokens"]
+PARTS: tuple[Part, ...] = ("vector", "lexical", "tokens")
+BrokenParts: TypeAlias = dict[Part, set[int]]
 
-# What has no number of its own that would mean anything to anybody.
-_OF_COLLECTIONS = {"orphaned_statistics", "missing_access_lists", "orphaned_access_lists"}
+# Checks of what belongs to no one collection: what to call an instance by.
+_OUTSIDE: dict[str, tuple[LiteralString, str]] = {
+    "stateless_collections": ("p.collection_id", "collection"),
+    "missing_access_lists": ("u.collection_id", "of collection"),
+    "orphaned_documents": ("d.document_id", "document"),
+}
 
-#: Checks of what stands beside the chunks of a collection; each is a condition in ``verify.sql``.
-BESIDE_CHUNKS = (
-    "missing_vectors",
-    "wrong_vectors",
-    "stale_vector_copies",
-    "missing_lexical_rows",
-    "stale_lexical_copies",
-    "missing_token_vectors",
-)
+# Checks of what stands beside the chunks of a collection, each a condition, and the part that it is about.
+_BESIDE_CHUNKS: dict[str, Part | None] = {
+    "missing_vectors": "vector",
+    "wrong_vectors": "vector",
+    "stale_vector_copies": None,
+    "missing_lexical_rows": "lexical",
+    "stale_lexical_copies": None,
+    "missing_token_vectors": "tokens",
+}
+
+#: What stands in two places and differs, by its check or, where one check has several, a name of its own.
+COPIES: dict[str, LiteralString] = {
+    "version_copies": _SQL["versions_with_documents"] + " AND " + _SQL["other_readers"],
+    "version_copies_of_acronyms": _SQL["wrong_acronym_copies"],
+    "overlapping_versions": _SQL["overlapping_versions"],
+    "stale_vector_copies": _SQL["chunks_with_rows"] + " AND " + _SQL["stale_vector_copies"],
+    "stale_lexical_copies": _SQL["chunks_with_rows"] + " AND " + _SQL["stale_lexical_copies"],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +93,7 @@ class StoredTerms:
     """
 
     chunk_id: int
+    version_id: int
     title: str
     section: tuple[str, ...]
     text: str
@@ -133,15 +131,14 @@ def snapshot(database: Database, scope: Scope) -> Iterator[Connection]:
         yield connection
 
 
-def orphans(database: Database, scope: Scope) -> Findings:
-    """What of a tenant belongs to nothing, and cached embeddings that are no embeddings."""
+def outside(database: Database, scope: Scope) -> Findings:
+    """What collections of a tenant lack, documents without a version, and cached embeddings that are no embeddings."""
     found = Findings()
     params = {"tenant_id": scope.tenant_id}
     with snapshot(database, scope) as connection:
-        for name, condition, number, noun in ORPHANS:
-            query = "SELECT count(*), min(" + number + ") " + _SQL[condition]
-            count, first = rows(connection, query, params)[0]
-            found.add(name, count, f"{'of ' if name in _OF_COLLECTIONS else ''}{noun} {first}")
+        for name, (number, noun) in _OUTSIDE.items():
+            count, first = rows(connection, "SELECT count(*), min(" + number + ") " + _SQL[name], params)[0]
+            found.add(name, count, f"{noun} {first}")
         wrong = rows(connection, "SELECT count(*) " + _SQL["wrong_cached_embeddings"], params)[0][0]
         found.add("embedding_cache", wrong)
     return found
@@ -167,21 +164,24 @@ class CollectionSnapshot:
     def rows_beside(self) -> Findings:
         """What of versions and of the rows beside chunks is missing, wrong or stale."""
         found = Findings()
-        for name, condition in (
-            ("version_copies", "wrong_version_copies"),
-            ("version_copies", "wrong_acronym_copies"),
-            ("overlapping_versions", "overlapping_versions"),
-        ):
-            count, first = self._rows("SELECT count(*), min(v.version_id) " + _SQL[condition])[0]
-            found.add(name, count, f"version {first}")
+        for name in ("version_copies", "version_copies_of_acronyms", "overlapping_versions"):
+            count, first = self._rows("SELECT count(*), min(v.version_id) " + COPIES[name])[0]
+            found.add(name.removesuffix("_of_acronyms"), count, f"version {first}")
         wanted: LiteralString = ", ".join(
             "count(*) FILTER (WHERE " + _SQL[name] + "), min(c.chunk_id) FILTER (WHERE " + _SQL[name] + ")"
-            for name in BESIDE_CHUNKS
+            for name in _BESIDE_CHUNKS
         )
         counts = self._rows("SELECT " + wanted + " " + _SQL["chunks_with_rows"])[0]
-        for at, name in enumerate(BESIDE_CHUNKS):
+        for at, name in enumerate(_BESIDE_CHUNKS):
             found.add(name, counts[2 * at], f"chunk {counts[2 * at + 1]}")
         return found
+
+    def broken(self, findings: Findings) -> Iterator[tuple[int, int, Part]]:
+        """Versions and chunks of which a part is missing or wrong, as `rows_beside` found it."""
+        for name, part in _BESIDE_CHUNKS.items():
+            if part is not None and findings.counts[name]:
+                query = "SELECT v.version_id, c.chunk_id " + _SQL["chunks_with_rows"] + " AND (" + _SQL[name] + ")"
+                yield from ((version_id, chunk_id, part) for version_id, chunk_id in self._rows(query))
 
     def counters(self) -> Findings:
         """Whether the collection's counters and statistics are those of its rows."""
@@ -213,13 +213,13 @@ class CollectionSnapshot:
     def terms(self, *, deep: bool) -> Iterator[list[StoredTerms]]:
         """Lexical rows in lists: all of them, or without ``deep`` some, chosen by hash."""
         for page in self._pages("lexical", deep=deep):
-            weights = sparsevecs([row[6] for row in page])
+            weights = sparsevecs([row[7] for row in page])
             yield [_terms(row, *own) for row, own in zip(page, weights, strict=True)]
 
-    def token_vectors(self, *, deep: bool) -> Iterator[tuple[int, bytes]]:
-        """Chunks with their packed token vectors: all of them, or without ``deep`` some, chosen by hash."""
+    def token_vectors(self, *, deep: bool) -> Iterator[tuple[int, int, bytes]]:
+        """Chunks, their versions and packed token vectors: all of them, or without ``deep`` some, chosen by hash."""
         for page in self._pages("tokens", deep=deep):
-            yield from ((row[0], bytes(row[1])) for row in page)
+            yield from ((row[0], row[1], bytes(row[2])) for row in page)
 
     def _pages(self, name: str, *, deep: bool) -> Iterator[list[TupleRow]]:
         if not deep:
@@ -285,7 +285,7 @@ def _chunk(row: TupleRow) -> StoredChunk:
 
 
 def _terms(row: TupleRow, indices: np.ndarray[Any, Any], weights: np.ndarray[Any, Any]) -> StoredTerms:
-    chunk_id, title, section, text, length, lexemes, _ = row
+    chunk_id, version_id, title, section, text, length, lexemes, _ = row
     own = indices + 1
     consistent = len(lexemes) == len(own) and bool((np.array(lexemes, dtype=np.int64) == own).all())
-    return StoredTerms(chunk_id, title, tuple(section), text, LexicalRow(length, own, weights), consistent)
+    return StoredTerms(chunk_id, version_id, title, tuple(section), text, LexicalRow(length, own, weights), consistent)

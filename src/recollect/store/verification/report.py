@@ -9,23 +9,13 @@ from typing import Literal
 #: Every check, in the order in which they are reported, with what it counts.
 CHECKS = {
     "stateless_collections": "collections without counters",
-    "orphaned_statistics": "counters and statistics of no collection",
-    "orphaned_sources": "sources of no collection",
-    "orphaned_documents": "documents without a version, or of no collection",
-    "sourceless_documents": "documents whose source is gone",
-    "misfiled_documents": "documents in another collection than their source",
+    "orphaned_documents": "documents without a version",
     "missing_access_lists": "access lists that documents or collections have, and that do not exist: after a repair "
     "their documents are for the collection's owners alone, until somebody is granted them anew",
-    "orphaned_access_lists": "access lists of no collection",
-    "orphaned_versions": "versions of no document",
-    "orphaned_contents": "texts and acronyms of no version",
-    "orphaned_chunks": "chunks of no version",
-    "orphaned_vectors": "vectors of no chunk",
-    "orphaned_lexical_rows": "lexical rows of no chunk",
-    "orphaned_token_vectors": "token vectors of no chunk",
     "embedding_cache": "cached embeddings of a wrong dimension, not of unit length, or of texts that no chunk has",
     "orphaned_indexes": "vector indexes of no collection",
-    "version_copies": "versions and acronyms that name another collection, path or access list than their owner",
+    "version_copies": "versions with another access list than their document's, acronyms in another collection than "
+    "their version",
     "overlapping_versions": "versions that were not closed when the next one began",
     "missing_contents": "versions without their text",
     "content_hashes": "versions whose text does not have its hash",
@@ -94,7 +84,7 @@ class VerifyProgress:
 
     Attributes:
         stage: What it is at; each stage may come again, and begins at nothing.
-        done: Chunks compared, or chunks and versions mended.
+        done: Chunks compared, or versions mended.
         total: How many there are of them.
     """
 

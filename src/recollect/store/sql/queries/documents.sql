@@ -127,7 +127,7 @@ WHERE d.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s AND s.
 -- in_order: the end of lock_inner_documents
 ORDER BY d.uri, d.document_id FOR UPDATE OF d
 
--- adopt_documents: documents of the directories inside a directory move to it, under their longer path
+-- adopt_documents: documents of the directories inside a directory move to it, under their longer path, and their versions with them
 UPDATE documents d SET source_id = %(source_id)s, uri = substr(s.name, length(%(name)s) + 2) || '/' || d.uri
 FROM sources s
 WHERE d.tenant_id = %(tenant_id)s AND s.tenant_id = d.tenant_id AND s.source_id = d.source_id
@@ -136,8 +136,3 @@ WHERE d.tenant_id = %(tenant_id)s AND s.tenant_id = d.tenant_id AND s.source_id 
       SELECT FROM documents o WHERE o.tenant_id = d.tenant_id AND o.source_id = %(source_id)s AND o.owner = d.owner
         AND o.uri = substr(s.name, length(%(name)s) + 2) || '/' || d.uri)
 RETURNING d.document_id
-
--- adopt_versions: their versions carry the path too
-UPDATE document_versions v SET uri = d.uri FROM documents d
-WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s)
-  AND d.tenant_id = v.tenant_id AND d.document_id = v.document_id

@@ -8,82 +8,18 @@ SELECT tenant_id FROM tenants ORDER BY tenant_id
 FROM collections p WHERE p.tenant_id = %(tenant_id)s AND NOT EXISTS (
     SELECT FROM collection_state s WHERE s.tenant_id = p.tenant_id AND s.collection_id = p.collection_id)
 
--- orphaned_states: counters of no collection
-FROM collection_state s WHERE s.tenant_id = %(tenant_id)s AND NOT EXISTS (
-    SELECT FROM collections p WHERE p.tenant_id = s.tenant_id AND p.collection_id = s.collection_id)
-
--- orphaned_term_stats: terms of no collection
-FROM term_stats s WHERE s.tenant_id = %(tenant_id)s AND NOT EXISTS (
-    SELECT FROM collections p WHERE p.tenant_id = s.tenant_id AND p.collection_id = s.collection_id)
-
--- orphaned_search_health: measurements of no collection
-FROM search_health s WHERE s.tenant_id = %(tenant_id)s AND NOT EXISTS (
-    SELECT FROM collections p WHERE p.tenant_id = s.tenant_id AND p.collection_id = s.collection_id)
-
 -- missing_access_lists: lists that documents have, or the default of a collection, and that do not exist
 FROM (
     SELECT p.collection_id, 0 AS access_id FROM collections p WHERE p.tenant_id = %(tenant_id)s
     UNION
-    SELECT d.collection_id, d.access_id FROM documents d WHERE d.tenant_id = %(tenant_id)s AND EXISTS (
-        SELECT FROM collections p WHERE p.tenant_id = d.tenant_id AND p.collection_id = d.collection_id)) u
+    SELECT d.collection_id, d.access_id FROM documents d WHERE d.tenant_id = %(tenant_id)s) u
 WHERE NOT EXISTS (
     SELECT FROM access_lists a
     WHERE a.tenant_id = %(tenant_id)s AND a.collection_id = u.collection_id AND a.access_id = u.access_id)
 
--- orphaned_access_lists: lists of no collection
-FROM access_lists a WHERE a.tenant_id = %(tenant_id)s AND NOT EXISTS (
-    SELECT FROM collections p WHERE p.tenant_id = a.tenant_id AND p.collection_id = a.collection_id)
-
--- orphaned_sources: sources of no collection; documents that still name them are looked after first
-FROM sources s WHERE s.tenant_id = %(tenant_id)s AND NOT EXISTS (
-    SELECT FROM collections p WHERE p.tenant_id = s.tenant_id AND p.collection_id = s.collection_id)
-
--- orphaned_documents: documents of no collection, their source's included, or without any version
-FROM documents d WHERE d.tenant_id = %(tenant_id)s AND (
-    NOT EXISTS (
-        SELECT FROM collections p LEFT JOIN sources s ON s.tenant_id = p.tenant_id AND s.source_id = d.source_id
-        WHERE p.tenant_id = d.tenant_id AND p.collection_id IN (d.collection_id, s.collection_id))
-    OR NOT EXISTS (SELECT FROM document_versions v WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id))
-
--- sourceless_documents: documents of a collection whose source is gone, or was left without its own
-FROM documents d WHERE d.tenant_id = %(tenant_id)s
-AND EXISTS (SELECT FROM collections p WHERE p.tenant_id = d.tenant_id AND p.collection_id = d.collection_id)
-AND NOT EXISTS (
-    SELECT FROM sources s JOIN collections p ON p.tenant_id = s.tenant_id AND p.collection_id = s.collection_id
-    WHERE s.tenant_id = d.tenant_id AND s.source_id = d.source_id)
-
--- misfiled_documents: documents in another collection than their source
-FROM documents d WHERE d.tenant_id = %(tenant_id)s AND EXISTS (
-    SELECT FROM sources s JOIN collections p ON p.tenant_id = s.tenant_id AND p.collection_id = s.collection_id
-    WHERE s.tenant_id = d.tenant_id AND s.source_id = d.source_id AND s.collection_id <> d.collection_id)
-
--- orphaned_versions: versions of no document
-FROM document_versions v WHERE v.tenant_id = %(tenant_id)s AND NOT EXISTS (
-    SELECT FROM documents d WHERE d.tenant_id = v.tenant_id AND d.document_id = v.document_id)
-
--- orphaned_contents: texts of no version
-FROM document_contents t WHERE t.tenant_id = %(tenant_id)s AND NOT EXISTS (
-    SELECT FROM document_versions v WHERE v.tenant_id = t.tenant_id AND v.version_id = t.version_id)
-
--- orphaned_acronyms: acronyms of no version
-FROM version_acronyms a WHERE a.tenant_id = %(tenant_id)s AND NOT EXISTS (
-    SELECT FROM document_versions v WHERE v.tenant_id = a.tenant_id AND v.version_id = a.version_id)
-
--- orphaned_chunks: chunks of no version
-FROM chunks c WHERE c.tenant_id = %(tenant_id)s AND NOT EXISTS (
-    SELECT FROM document_versions v WHERE v.tenant_id = c.tenant_id AND v.version_id = c.version_id)
-
--- orphaned_vectors: vectors of no chunk
-FROM chunk_vectors x WHERE x.tenant_id = %(tenant_id)s AND NOT EXISTS (
-    SELECT FROM chunks c WHERE c.tenant_id = x.tenant_id AND c.chunk_id = x.chunk_id)
-
--- orphaned_lexical_rows: lexical rows of no chunk
-FROM chunk_lexical l WHERE l.tenant_id = %(tenant_id)s AND NOT EXISTS (
-    SELECT FROM chunks c WHERE c.tenant_id = l.tenant_id AND c.chunk_id = l.chunk_id)
-
--- orphaned_token_vectors: token vectors of no chunk
-FROM chunk_token_vectors t WHERE t.tenant_id = %(tenant_id)s AND NOT EXISTS (
-    SELECT FROM chunks c WHERE c.tenant_id = t.tenant_id AND c.chunk_id = t.chunk_id)
+-- orphaned_documents: documents without any version
+FROM documents d WHERE d.tenant_id = %(tenant_id)s AND NOT EXISTS (
+    SELECT FROM document_versions v WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id)
 
 -- wrong_cached_embeddings: embeddings that are not of unit length, of another dimension than their model's, or of no chunk
 FROM embedding_cache e WHERE e.tenant_id = %(tenant_id)s AND (
@@ -102,14 +38,14 @@ SELECT substring(c.relname FROM '[0-9]+$')::int, i.indisvalid,
 FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
 WHERE i.indrelid = 'chunk_vectors'::regclass AND c.relname ~ '^chunk_vectors_hnsw_[0-9]{1,9}$'
 
--- wrong_version_copies: versions that name another collection, path or access list than their document; a past one's lies
--- beneath that
+-- versions_with_documents: of a collection
 FROM document_versions v JOIN documents d ON d.tenant_id = v.tenant_id AND d.document_id = v.document_id
-WHERE v.tenant_id = %(tenant_id)s AND d.collection_id = %(collection_id)s
-AND ((v.collection_id, v.uri) IS DISTINCT FROM (d.collection_id, d.uri)
-     OR ((v.known_to <> 'infinity' OR v.access_id <> d.access_id) AND NOT EXISTS (
-         SELECT FROM access_lists p WHERE p.tenant_id = v.tenant_id AND p.collection_id = d.collection_id
-           AND p.access_id = v.access_id AND p.beneath = d.access_id)))
+WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s
+
+-- other_readers: who may read a version is not what its document says; a past one's list lies beneath the document's
+CASE WHEN v.known_to = 'infinity' THEN v.access_id <> d.access_id ELSE NOT EXISTS (
+    SELECT FROM access_lists p WHERE p.tenant_id = v.tenant_id AND p.collection_id = v.collection_id
+      AND p.access_id = v.access_id AND p.beneath = d.access_id) END
 
 -- overlapping_versions: versions that were not closed when the next one began; a document has one current at most
 FROM (
@@ -173,7 +109,7 @@ FROM chunks WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)
 ORDER BY version_id, position
 
 -- lexical_sample: some lexical rows with the text that they were made of, chosen by hash
-SELECT c.chunk_id, v.title, c.section, c.text, l.length, l.lexemes, sparsevec_send(l.weights)
+SELECT c.chunk_id, c.version_id, v.title, c.section, c.text, l.length, l.lexemes, sparsevec_send(l.weights)
 FROM (SELECT s.tenant_id, s.chunk_id FROM chunk_lexical s
       WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s
       ORDER BY hashint8(s.chunk_id), s.chunk_id LIMIT %(limit)s) AS chosen
@@ -182,7 +118,7 @@ JOIN chunks c USING (tenant_id, chunk_id)
 JOIN document_versions v ON v.tenant_id = c.tenant_id AND v.version_id = c.version_id
 
 -- lexical_page: all of them, page by page
-SELECT c.chunk_id, v.title, c.section, c.text, l.length, l.lexemes, sparsevec_send(l.weights)
+SELECT c.chunk_id, c.version_id, v.title, c.section, c.text, l.length, l.lexemes, sparsevec_send(l.weights)
 FROM chunk_lexical l
 JOIN chunks c USING (tenant_id, chunk_id)
 JOIN document_versions v ON v.tenant_id = c.tenant_id AND v.version_id = c.version_id
@@ -190,14 +126,14 @@ WHERE l.tenant_id = %(tenant_id)s AND l.collection_id = %(collection_id)s AND l.
 ORDER BY l.chunk_id LIMIT %(limit)s
 
 -- tokens_sample: some token vectors, chosen by hash
-SELECT t.chunk_id, t.packed FROM (
-    SELECT s.tenant_id, s.chunk_id FROM chunk_vectors s
+SELECT t.chunk_id, chosen.version_id, t.packed FROM (
+    SELECT s.tenant_id, s.chunk_id, s.version_id FROM chunk_vectors s
     WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s
     ORDER BY hashint8(s.chunk_id), s.chunk_id LIMIT %(limit)s) AS chosen
 JOIN chunk_token_vectors t USING (tenant_id, chunk_id)
 
 -- tokens_page: all of them, page by page
-SELECT t.chunk_id, t.packed FROM chunk_token_vectors t JOIN chunk_vectors s USING (tenant_id, chunk_id)
+SELECT t.chunk_id, s.version_id, t.packed FROM chunk_token_vectors t JOIN chunk_vectors s USING (tenant_id, chunk_id)
 WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s AND t.chunk_id > %(after)s
 ORDER BY t.chunk_id LIMIT %(limit)s
 
