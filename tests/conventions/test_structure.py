@@ -7,11 +7,13 @@ import graphlib
 import hashlib
 import importlib
 import inspect
+import os
 import pkgutil
 import re
 import subprocess
 import sys
 import types
+from collections.abc import Iterable
 from pathlib import Path
 
 import grimp
@@ -32,6 +34,14 @@ LONG_FUNCTIONS: dict[str, str] = {}
 
 HEAVY = ("onnx", "onnxruntime", "kreuzberg", "scipy", "ir_measures", "openai", "safetensors", "tokenizers", "psycopg")
 
+COMMANDS = [f"recollect.cli.{path.stem}" for path in (PACKAGE / "cli").glob("[a-z]*.py") if path.stem != "main"]
+UNUSED_BY_VERSION = ("numpy", "pydantic", "rich", "asyncio", "psutil", "filelock")
+#: A query from a cold process takes as long as its imports: what it does not need it must not import.
+UNUSED_BY_QUERIES = (
+    *("recollect.answer", "recollect.chunking", "recollect.context", "recollect.documents", "recollect.evaluation"),
+    *("recollect.ingest", "recollect.memory", "onnxruntime", "tokenizers", "onnx", "rich", "http.client"),
+)
+
 # Writes, and reads that have no tenant: everything else in a repository takes a scope first.
 UNSCOPED: set[str] = set()
 
@@ -40,10 +50,18 @@ def test_the_packages_public_names_are_sorted_and_exactly_what_is_visible():
     visible = {
         name
         for name, value in vars(recollect).items()
-        if not name.startswith("_") and not isinstance(value, types.ModuleType)
+        if not name.startswith("_") and not isinstance(value, types.ModuleType) and name != "TYPE_CHECKING"
     }
-    assert set(recollect.__all__) == visible
-    assert recollect.__all__ == sorted(recollect.__all__)
+    assert recollect.__all__ == sorted(recollect.__all__) == dir(recollect)
+    assert visible <= set(recollect.__all__)
+    # What a type checker is told of where they come from is what happens.
+    (typed,) = (part for part in ast.parse(inspect.getsource(recollect)).body if isinstance(part, ast.If))
+    homes = {alias.name: statement.module for statement in typed.body for alias in statement.names}
+    assert homes.keys() == set(recollect.__all__)
+    for name, home in homes.items():
+        assert getattr(recollect, name) is getattr(importlib.import_module(home), name)
+    with pytest.raises(AttributeError, match="no attribute 'Nobody'"):
+        _ = recollect.Nobody
 
 
 @pytest.mark.parametrize(
@@ -54,7 +72,8 @@ def test_the_packages_public_names_are_sorted_and_exactly_what_is_visible():
 def test_packages_hold_no_logic(path: Path):
     for statement in ast.parse(path.read_text(encoding="utf-8")).body:
         allowed = ast.Import | ast.ImportFrom | ast.Expr | ast.Assign
-        assert isinstance(statement, allowed), f"{path}:{statement.lineno}"
+        for_types = isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING"
+        assert for_types or isinstance(statement, allowed), f"{path}:{statement.lineno}"
 
 
 def test_files_are_short():
@@ -121,6 +140,36 @@ def test_importing_stays_light(module: str):
     code = f"import sys, {module}; print(*[name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def _imported_by(*arguments: str, folder: Path) -> set[str]:
+    """The modules that a run of the command has imported at its end."""
+    code = (
+        "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=open('modules', 'w'))); "
+        f"sys.argv = {['recollect', *arguments]!r}; from recollect_command import main; sys.exit(main())"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT")}
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, cwd=folder, env=environment)
+    return set((folder / "modules").read_text(encoding="utf-8").split())
+
+
+def _of(packages: Iterable[str], modules: Iterable[str]) -> list[str]:
+    return [one for one in sorted(modules) if any(one == name or one.startswith(f"{name}.") for name in packages)]
+
+
+def test_a_bare_version_imports_the_command_line_and_nothing_below_it(tmp_path: Path):
+    modules = _imported_by("--version", folder=tmp_path)
+    assert {one.split(".")[1] for one in _of(["recollect"], modules) if "." in one} == {"cli", "errors", "_names"}
+    assert _of([*COMMANDS, *HEAVY, *UNUSED_BY_VERSION], modules) == []
+
+
+def test_a_query_imports_neither_other_commands_nor_what_reads_and_cuts_documents(dsn: str, tmp_path: Path):
+    with recollect.RAGPipeline(recollect.RAGConfig.load(storage={"dsn": dsn})) as rag:
+        rag.ensure_collection()
+    modules = _imported_by("query", "words", "--mode", "lexical", "--json", "--dsn", dsn, folder=tmp_path)
+    assert "recollect.retrieval.lexical" in modules
+    assert _of([name for name in COMMANDS if name != "recollect.cli.query"], modules) == []
+    assert _of(UNUSED_BY_QUERIES, modules) == []
 
 
 def test_migrations_are_numbered_without_gaps():

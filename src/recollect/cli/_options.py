@@ -7,13 +7,15 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from recollect.cli._session import GlobalOptions, Session
 from recollect.errors import UsageError
-from recollect.model import RetrievalOptions
+
+if TYPE_CHECKING:
+    from recollect.model import RetrievalOptions
 
 #: Whoever read the output has read enough; 128 and the signal's number, as shells report it.
 STATUS_BROKEN_PIPE = 141
@@ -163,6 +165,8 @@ class SearchOptions:
             UsageError: A ``--where`` is not ``KEY=VALUE``, a ``--filter`` is not a JSON object, or an option has no
                 effect beside another.
         """
+        from recollect.model import RetrievalOptions
+
         chosen = Mode(self.mode or mode)
         self._require_effect(chosen, Fusion(self.fusion or fusion))
         return RetrievalOptions(

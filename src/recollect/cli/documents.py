@@ -12,7 +12,7 @@ from recollect.cli._access import AccessOptions, ActorOptions
 from recollect.cli._options import CollectionOption, command
 from recollect.cli._searching import empty_collection
 from recollect.cli._session import Session
-from recollect.cli.history import receipt_as_json, show_receipt, whoever
+from recollect.cli.history import add_history_commands, receipt_as_json, show_receipt, whoever
 from recollect.cli.query import with_warnings
 
 if TYPE_CHECKING:
@@ -198,3 +198,4 @@ command(app, "list")(_list)
 command(app, "show")(_show)
 command(app, "delete")(_delete)
 command(app, "erase")(_erase)
+add_history_commands(app)

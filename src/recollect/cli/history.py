@@ -22,7 +22,7 @@ _OPTIONAL = (("Event", "event_time"), ("until", "event_end"), ("Expires", "expir
 _Document = Annotated[str, typer.Argument(metavar="ID", help="A document, by id or by source.")]
 
 
-def register(app: typer.Typer) -> None:
+def add_history_commands(app: typer.Typer) -> None:
     """Add the commands to those of ``recollect documents``."""
     command(app, "history")(_history)
     command(app, "diff")(_diff)
@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
     command(app, "receipts")(_receipts)
 
 
-def register_history(app: typer.Typer) -> None:
+def register(app: typer.Typer) -> None:
     """Add ``recollect history``, short for ``recollect documents history``."""
     command(app, "history")(_history)
 

@@ -6,41 +6,14 @@ import inspect
 import os
 import signal
 import sys
+from collections import UserDict
+from importlib import import_module
 from types import FrameType
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from recollect.cli import (
-    ask,
-    audit,
-    calibrate,
-    cleanup,
-    collections,
-    consolidate,
-    context,
-    db,
-    demo,
-    diff,
-    documents,
-    evaluate,
-    facts,
-    feedback,
-    grants,
-    history,
-    ingest,
-    models,
-    query,
-    rag_test,
-    recall,
-    remember,
-    sessions,
-    status,
-    tenants,
-    transfer,
-    why_not,
-)
 from recollect.cli._options import STATUS_BROKEN_PIPE, CollectionOption, as_parameters
 from recollect.cli._session import GlobalOptions, RootOptions, write_json
 from recollect.errors import RecollectError, UsageError
@@ -65,68 +38,55 @@ PANELS = {
 }
 
 
-def _panel_of(name: str | None) -> str:
-    return next(panel for panel, names in PANELS.items() if name in names)
+# Of commands that stand in another module than that of their name.
+_MODULES = {"eval": "evaluate", "import": "transfer", "export": "transfer"}
 
 
-class _Summary(TyperGroup):
-    """Lists the commands by panel."""
+class _Commands(UserDict[str, Any]):
+    """The commands by name, by panel; a command's module is imported when the command is looked at."""
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - the context class differs between versions of Typer
-        known = super().list_commands(ctx)
-        ordered = [name for names in PANELS.values() for name in names if name in known]
-        return [*ordered, *(name for name in known if name not in ordered)]
+    def __init__(self) -> None:
+        super().__init__({name: None for names in PANELS.values() for name in names})
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - the command's class differs between versions of Typer
+        command = super().__getitem__(name)
+        if command is None:
+            self[name] = command = _imported(name)
+        return command
+
+
+def _imported(name: str) -> Any:  # noqa: ANN401 - see above
+    module = import_module(f"recollect.cli.{_MODULES.get(name, name.replace('-', '_'))}")
+    own = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False)
+    if hasattr(module, "app"):
+        own.add_typer(module.app, name=name)
+    else:
+        module.register(own)
+    command = typer.main.get_group(own).commands[name]
+    command.rich_help_panel = next(panel for panel, names in PANELS.items() if name in names)  # type: ignore[attr-defined]
+    return command
+
+
+class _Root(TyperGroup):
+    """Lists the commands by panel, and imports those that are asked for."""
+
+    def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - whatever Typer's group takes
+        super().__init__(**attributes)
+        self.commands = _Commands()
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 - see above
+        return list(self.commands)
 
 
 app = typer.Typer(
     name="recollect",
-    cls=_Summary,
+    cls=_Root,
     help="Ingest documents, search them, and get answers that cite exact characters.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for register in (
-    *(
-        demo.register,
-        ingest.register,
-        query.register,
-        why_not.register,
-        ask.register,
-        diff.register,
-        history.register_history,
-        status.register,
-        transfer.register,
-    ),
-    rag_test.register,
-    remember.register,
-    recall.register,
-    consolidate.register,
-    context.register,
-    calibrate.register,
-    cleanup.register,
-):
-    register(app)
-history.register(documents.app)
-for name, group in (
-    ("collections", collections.app),
-    ("documents", documents.app),
-    ("grants", grants.app),
-    ("sessions", sessions.app),
-    ("facts", facts.app),
-    ("feedback", feedback.app),
-    ("tenants", tenants.app),
-    ("audit", audit.app),
-    ("models", models.app),
-    ("db", db.app),
-    ("eval", evaluate.app),
-):
-    app.add_typer(group, name=name)
-for command in app.registered_commands:
-    command.rich_help_panel = _panel_of(command.name)
-for group_info in app.registered_groups:
-    group_info.rich_help_panel = _panel_of(group_info.name)
 
 
 def _version(wanted: bool) -> None:

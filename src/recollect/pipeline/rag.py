@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from recollect.config import DEFAULT_COLLECTION, RAGConfig
-from recollect.documents.walk import require_roots
 from recollect.model import Answer, Document, Principal, RetrievalOptions, RetrievedContext, Scope, SearchReply
 from recollect.model.arguments import checked
 from recollect.model.principal import read_permissions
@@ -183,6 +182,8 @@ class RAGPipeline(Administration, Permitting, Tenancy, Conversations, SemanticMe
             NotFoundError: A path does not exist.
             ProviderError: The embedding model failed.
         """
+        from recollect.documents.walk import require_roots
+
         # Before the collection is made: what is refused leaves nothing behind.
         roots = [Path(path) for path in paths]
         require_roots(roots)
