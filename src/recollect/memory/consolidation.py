@@ -23,11 +23,11 @@ from recollect.store.facts import Owner, PreparedFact, Span, Stored
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
     from recollect.memory.patterns import QueryPatternTracker
-    from recollect.memory.terms import TurnLexicon
     from recollect.memory.writing import FactWriter
     from recollect.model import Scope
     from recollect.model.facts import Fact
     from recollect.model.memory import Episode
+    from recollect.retrieval.turns import TurnTerms
     from recollect.store.facts import FactRepository, FactSource
     from recollect.store.recall import RecallRepository
 
@@ -67,7 +67,7 @@ class Consolidator:
         recalls: RecallRepository,
         *,
         embedder: EmbeddingProvider,
-        lexicon: TurnLexicon,
+        lexicon: TurnTerms,
         language: str = "en",
         writer: FactWriter | None = None,
     ) -> None:

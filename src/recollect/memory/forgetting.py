@@ -12,9 +12,9 @@ from recollect.model.memory import Turn
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
-    from recollect.memory.terms import TurnLexicon
     from recollect.model import Scope
     from recollect.model.memory import Episode, SessionRecord
+    from recollect.retrieval.turns import TurnTerms
     from recollect.store.forgetting import ForgettingRepository
     from recollect.store.memory import MemoryRepository
 
@@ -34,7 +34,7 @@ class Forgetter:
         memory: MemoryRepository,
         repository: ForgettingRepository,
         embedder: EmbeddingProvider,
-        lexicon: TurnLexicon,
+        lexicon: TurnTerms,
     ) -> None:
         self._memory = memory
         self._repository = repository

@@ -12,8 +12,8 @@ from recollect.store.memory import PreparedTurn
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider, Vectors
-    from recollect.memory.terms import TurnLexicon
     from recollect.model.memory import Turn
+    from recollect.retrieval.turns import TurnTerms
 
 # Not the locale's: what is indexed today must be found from any machine.
 _MONTHS = (
@@ -30,7 +30,7 @@ class TurnIndexer:
         lexicon: Counts and weighs words.
     """
 
-    def __init__(self, embedder: EmbeddingProvider, lexicon: TurnLexicon) -> None:
+    def __init__(self, embedder: EmbeddingProvider, lexicon: TurnTerms) -> None:
         self._embedder = embedder
         self._lexicon = lexicon
 

@@ -1,4 +1,4 @@
-"""What a turn owes to its neighbours, and how words and meaning are joined. Pure: no I/O, no clock, no chance.
+"""What a turn owes to its neighbours. Pure: no I/O, no clock, no chance.
 
 Measured on five LoCoMo conversations, see ``docs/how-to/memory.md``; neighbouring values measure alike.
 """
@@ -59,28 +59,15 @@ def mixed(own: npt.NDArray[np.float32], window: npt.NDArray[np.float32]) -> npt.
     return result
 
 
-def fused(arms: Sequence[Mapping[int, float]]) -> dict[int, float]:
-    """The sum of the arms' standardised scores; every arm knows every candidate.
-
-    Args:
-        arms: Scores by episode id; an arm in which all score the same has no say.
-    """
-    candidates = sorted({episode_id for arm in arms for episode_id in arm})
-    total = np.zeros(len(candidates))
-    for arm in arms:
-        values = np.array([arm.get(episode_id, 0.0) for episode_id in candidates])
-        deviation = float(values.std()) if len(values) else 0.0
-        if deviation > 1e-12:
-            total += (values - values.mean()) / deviation
-    return dict(zip(candidates, total.tolist(), strict=True))
-
-
-def followed(scores: Mapping[int, float], places: Mapping[int, tuple[int, int]]) -> dict[int, float]:
+def followed(
+    scores: Mapping[int, float], places: Mapping[int, tuple[int, int]], *, shares: Sequence[float] = FOLLOWING
+) -> dict[int, float]:
     """Scores to which what was said next has added its share: a good answer speaks for the turn that led to it.
 
     Args:
         scores: By episode id.
         places: (session, position) by episode id.
+        shares: Of the score of what was said next, of what was said behind that, …
 
     Returns:
         New scores, the least of the given ones counting as nothing.
@@ -91,23 +78,7 @@ def followed(scores: Mapping[int, float], places: Mapping[int, tuple[int, int]])
         episode_id: score
         + sum(
             share * above.get((places[episode_id][0], places[episode_id][1] + step), 0.0)
-            for step, share in enumerate(FOLLOWING, start=1)
+            for step, share in enumerate(shares, start=1)
         )
         for episode_id, score in scores.items()
     }
-
-
-def rarest(frequencies: Mapping[int, int], *, budget: int) -> list[int]:
-    """The rarest lexemes whose frequencies fit a budget together, the rarest alone in any case.
-
-    Args:
-        frequencies: In how many turns each stands.
-        budget: What they may add up to.
-    """
-    chosen: list[int] = []
-    for frequency, lexeme in sorted((frequency, lexeme) for lexeme, frequency in frequencies.items()):
-        budget -= frequency
-        if chosen and budget < 0:
-            break
-        chosen.append(lexeme)
-    return chosen

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import ConflictError, UsageError
 from recollect.memory.indexing import TurnIndexer
-from recollect.memory.scoring import REACH, followed, fused, rarest
+from recollect.memory.scoring import REACH
+from recollect.memory.search import TURNS, Found, MemorySearcher
 from recollect.memory.validation import (
     checked_metadata,
     checked_name,
@@ -18,22 +18,14 @@ from recollect.memory.validation import (
     own_user,
 )
 from recollect.model.memory import RecallOptions, Recollection, Remembered, SessionRecord, Turn
-from recollect.store.recall import Place, SearchedSessions, TurnWords, Window
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
     from recollect.memory.patterns import QueryPatternTracker
-    from recollect.memory.terms import TurnLexicon
     from recollect.model import Scope
+    from recollect.retrieval.turns import TurnTerms
     from recollect.store.memory import MemoryRepository
     from recollect.store.recall import RecallRepository
-
-#: Turns that each arm contributes, at least.
-CANDIDATES = 200
-
-#: How many turns the words may stand in together that candidates are taken by: in a long memory, who spoke or "day" are
-#: in too many to tell anything. They count in the score all the same.
-CANDIDATE_BUDGET = 2_000
 
 #: Turns that are embedded and stored in one transaction.
 BATCH_TURNS = 500
@@ -55,14 +47,14 @@ class Memory:
         repository: MemoryRepository,
         recalls: RecallRepository,
         embedder: EmbeddingProvider,
-        lexicon: TurnLexicon,
+        lexicon: TurnTerms,
         *,
         tracker: QueryPatternTracker | None = None,
     ) -> None:
         self._repository = repository
         self._recalls = recalls
         self._embedder = embedder
-        self._lexicon = lexicon
+        self._searcher = MemorySearcher(repository, recalls, embedder, lexicon)
         self._indexer = TurnIndexer(embedder, lexicon)
         self._tracker = tracker
 
@@ -163,100 +155,34 @@ class Memory:
         """
         question = checked_question(query)
         wanted = checked_options(options or RecallOptions())
-        searched = self._searched(scope, session, user)
+        searched = self._searcher.sessions(scope, session, user)
         if not searched.turns:
             return []
         if wanted.mode != "lexical" and (others := searched.models - {self._embedder.model_name}):
             raise UsageError(_other_model("A session", min(others), self._embedder.model_name))
-        places: dict[int, Place] = {}
-        similarities, bm25 = self._arms(scope, question, wanted, searched, places)
-        scores = followed(fused([arm for arm in (similarities, bm25) if arm]), places)
-        best = heapq.nsmallest(wanted.top_k, scores.items(), key=lambda item: (-item[1], item[0]))
-        found = self._recollections(scope, wanted, best, similarities, bm25)
+        best = self._searcher.search(scope, TURNS, question, wanted, searched)
+        found = self._recollections(scope, wanted, best)
         if self._tracker is not None and wanted.counted:
             self._tracker.record(scope, [recollection.episode.episode_id for recollection in found])
         return found
 
-    def _searched(self, scope: Scope, session: str | None, user: str | None) -> SearchedSessions:
-        owner = None if user is None else checked_name("The user id", user)
-        named = []
-        if session is not None:
-            name = checked_name("The session id", session)
-            named.append(self._repository.get_session(scope, name, user=owner).session_id)
-        return self._recalls.searched(scope, named=named, user=owner)
-
-    def _arms(
-        self,
-        scope: Scope,
-        question: str,
-        options: RecallOptions,
-        searched: SearchedSessions,
-        places: dict[int, Place],
-    ) -> tuple[dict[int, float], dict[int, float]]:
-        """Similarities and BM25 scores of every candidate, as far as the mode asks for them."""
-        window = Window(
-            session_ids=searched.session_ids,
-            since=options.since,
-            until=options.until,
-            limit=max(CANDIDATES, options.top_k),
-        )
-        vector = None if options.mode == "lexical" else self._embedder.embed_query(question)
-        weights, rare = ({}, []) if options.mode == "dense" else self._weights(scope, question, searched)
-        similarities = {} if vector is None else dict(self._recalls.dense(scope, window, vector, places=places))
-        bm25: dict[int, float] = {}
-        if weights:
-            words = self._recalls.lexical(scope, window, weights, candidates=rare, places=places)
-            bm25 = self._scores(weights, words, searched)
-            if missing := sorted(similarities.keys() - bm25.keys()):
-                bm25 |= self._scores(weights, self._recalls.words(scope, missing, places=places), searched)
-        if vector is not None and (missing := sorted(bm25.keys() - similarities.keys())):
-            similarities |= dict(self._recalls.similarities(scope, vector, missing, places=places))
-        return similarities, bm25
-
-    def _weights(self, scope: Scope, question: str, searched: SearchedSessions) -> tuple[dict[int, float], list[int]]:
-        """What each of a question's lexemes weighs, and the ones that candidates are taken by."""
-        counts = self._lexicon.question(question)
-        if not counts:
-            return {}, []
-        frequencies = self._recalls.document_frequencies(scope, list(counts), session_ids=searched.session_ids)
-        weights = self._lexicon.question_weights(counts, frequencies=frequencies, turns=searched.turns)
-        return weights, rarest({lexeme: frequencies[lexeme] for lexeme in weights}, budget=CANDIDATE_BUDGET)
-
-    def _scores(self, weights: dict[int, float], words: TurnWords, searched: SearchedSessions) -> dict[int, float]:
-        scores = self._lexicon.scores(
-            weights,
-            lengths=words.lengths,
-            counts=words.counts,
-            lexemes=words.lexemes,
-            stored=words.weights,
-            average_length=searched.average_length,
-        )
-        return dict(zip(words.episode_ids, scores.tolist(), strict=True))
-
-    def _recollections(
-        self,
-        scope: Scope,
-        options: RecallOptions,
-        best: Sequence[tuple[int, float]],
-        similarities: Mapping[int, float],
-        bm25: Mapping[int, float],
-    ) -> list[Recollection]:
-        ids = [episode_id for episode_id, _ in best]
+    def _recollections(self, scope: Scope, options: RecallOptions, best: Sequence[Found]) -> list[Recollection]:
+        ids = [one.number for one in best]
         around = self._recalls.surroundings(scope, ids, before=options.before, after=options.after) if ids else {}
-        # What was deleted since the arms ran is not there any more.
-        present = [(episode_id, score) for episode_id, score in best if episode_id in around]
+        # What was deleted since it was found is not there any more.
+        present = [(one, around[one.number]) for one in best if one.number in around]
         return [
             Recollection(
                 rank=rank,
-                score=score,
-                episode=around[episode_id].episode,
-                user=around[episode_id].user,
-                before=around[episode_id].before,
-                after=around[episode_id].after,
-                similarity=similarities.get(episode_id),
-                bm25=bm25.get(episode_id),
+                score=one.score,
+                episode=turn.episode,
+                user=turn.user,
+                before=turn.before,
+                after=turn.after,
+                similarity=one.similarity,
+                bm25=one.bm25,
             )
-            for rank, (episode_id, score) in enumerate(present, start=1)
+            for rank, (one, turn) in enumerate(present, start=1)
         ]
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from recollect.memory.slots import Slot, slot_of
 
 if TYPE_CHECKING:
-    from recollect.memory.terms import TurnLexicon
     from recollect.model.memory import Episode
+    from recollect.retrieval.turns import TurnTerms
 
 #: Of one turn, so many statements are kept at most.
 MAX_STATEMENTS = 3
@@ -74,7 +74,7 @@ def normal(statement: str) -> str:
     return " ".join(_WORD.findall(statement.casefold()))
 
 
-def statements_of(episode: Episode, *, lexicon: TurnLexicon, language: str, made_by: str) -> list[Draft]:
+def statements_of(episode: Episode, *, lexicon: TurnTerms, language: str, made_by: str) -> list[Draft]:
     """The sentences of a turn that state something, in their order, each once.
 
     Questions, fragments, greetings and very long sentences state nothing. Where there are more than `MAX_STATEMENTS`,

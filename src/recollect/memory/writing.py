@@ -19,9 +19,9 @@ from recollect.memory.statements import Draft, Quote
 
 if TYPE_CHECKING:
     from recollect.llm.base import ChatModel
-    from recollect.memory.terms import TurnLexicon
     from recollect.model.facts import Fact
     from recollect.model.memory import Episode
+    from recollect.retrieval.turns import TurnTerms
 
 MAX_STATEMENT_CHARACTERS = 500
 MAX_REPLY_CHARACTERS = 30_000
@@ -61,7 +61,7 @@ class FactWriter:
         timeout_seconds: For one reply.
     """
 
-    def __init__(self, model: ChatModel, lexicon: TurnLexicon, *, timeout_seconds: float) -> None:
+    def __init__(self, model: ChatModel, lexicon: TurnTerms, *, timeout_seconds: float) -> None:
         self._model = model
         self._lexicon = lexicon
         self._timeout_seconds = timeout_seconds

@@ -303,15 +303,12 @@ class Parts:
     def fact_memory(self, scope: Scope) -> FactMemory:
         """Searches the facts of a tenant."""
         from recollect.memory.facts import FactMemory
+        from recollect.memory.search import MemorySearcher
 
-        return FactMemory(
-            self.store.memory,
-            self.store.recalls,
-            self.store.facts,
-            self.store.fact_search,
-            embedder=self._question_embedder(scope),
-            lexicon=self._turn_terms(scope),
+        searcher = MemorySearcher(
+            self.store.memory, self.store.recalls, self._question_embedder(scope), self._turn_terms(scope)
         )
+        return FactMemory(searcher, self.store.facts)
 
     def forgetter(self, scope: Scope) -> Forgetter:
         """Erases single turns of a tenant's conversations."""

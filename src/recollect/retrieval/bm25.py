@@ -204,9 +204,10 @@ def rescore(
     weights: Mapping[int, float],
     found: Matches,
     *,
-    lengths: npt.NDArray[np.int64],
+    lengths: npt.NDArray[Any],
     reference_length: float,
     average_length: float,
+    fractional: bool = False,
 ) -> Floats:
     """Exact BM25 scores of n candidates under today's average length.
 
@@ -216,12 +217,15 @@ def rescore(
         lengths: Shape (n,): the candidates' numbers of terms.
         reference_length: The average length that the stored weights were computed with.
         average_length: Today's average length.
+        fractional: Whether terms may occur a fraction of a time.
 
     Returns:
         One score per candidate, in their order.
     """
     own_lengths = lengths.astype(np.float64)[found.owners]
-    frequencies = _term_frequencies(found.stored, _saturation(own_lengths, reference_length), own_lengths)
+    frequencies = _term_frequencies(
+        found.stored, _saturation(own_lengths, reference_length), None if fractional else own_lengths
+    )
     saturation = _saturation(own_lengths, average_length)
     return found.added_up(found.each(weights) * frequencies * MAX_WEIGHT / (frequencies + saturation))
 
@@ -278,7 +282,7 @@ def _saturation(lengths: Floats, average_length: float) -> Floats:
     return K1 * (1 - B + B * lengths / max(average_length, 1e-9))
 
 
-def _term_frequencies(stored: Floats, saturation: Floats, lengths: Floats) -> Floats:
-    room = np.maximum(MAX_WEIGHT - stored, np.finfo(np.float32).eps)
-    counts: Floats = np.clip(np.rint(stored * saturation / room), 1, np.maximum(lengths, 1))
-    return counts
+def _term_frequencies(stored: Floats, saturation: Floats, lengths: Floats | None) -> Floats:
+    """Occurrences, by weights; whole ones of chunks of these lengths, or where there are none, as they come out."""
+    occurrences: Floats = stored * saturation / np.maximum(MAX_WEIGHT - stored, np.finfo(np.float32).eps)
+    return occurrences if lengths is None else np.clip(np.rint(occurrences), 1, np.maximum(lengths, 1))

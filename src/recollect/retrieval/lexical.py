@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from recollect.retrieval import bm25
 from recollect.retrieval.analysis import term_frequencies
-from recollect.retrieval.candidates import CandidateRequest, analyzer_of
+from recollect.retrieval.candidates import CandidateRequest, Candidates, analyzer_of
 from recollect.retrieval.enhance.plan import expanded_weights, expansion_terms
 from recollect.retrieval.pruning import narrowing_terms, necessary_terms
 from recollect.store.search import LexicalRows
@@ -18,7 +18,7 @@ from recollect.store.search import LexicalRows
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from recollect.model.collection import Collection
+    from recollect.store.search import CandidateRows
 
 #: A query of more distinct terms is searched by its rarest ones: the others could hardly change the order.
 MAX_QUERY_TERMS = 128
@@ -56,33 +56,30 @@ class QueryTerms:
 
 @dataclass(frozen=True, slots=True)
 class LexicalQuery:
-    """A query as the lexical arm asks the store.
+    """A query by words as the store is asked.
 
     Attributes:
-        collection: Where.
-        weights: The weight of each lexeme that the collection has.
+        weights: The weight of each lexeme that anything searched has.
+        reference_length: The average length that stored weights were computed with.
+        average_length: The one that is scored by: of all collections that are searched together.
         remaining: Lexemes that candidates are not taken by.
         conditions: Sets of lexemes: a candidate holds at least one of each. None: every chunk is a candidate.
         whole: Whether every word of the query takes part.
         narrowed: Whether the conditions leave out chunks that hold the rarest term, because too many do.
-        pooled_length: The average length of all collections that are searched together; None: this one alone is.
+        fractional: Whether terms occur a fraction of a time, as those of the turns before a turn do.
         rarity: The inverse document frequency in this collection of each word of the query, those included that it
             lacks: what `covered` goes by, whatever else is searched or added to the query.
     """
 
-    collection: Collection
     weights: Mapping[int, float]
+    reference_length: float = 1.0
+    average_length: float = 1.0
     remaining: tuple[int, ...] = ()
     conditions: tuple[tuple[int, ...], ...] = ()
     whole: bool = True
     narrowed: bool = False
-    pooled_length: float | None = None
+    fractional: bool = False
     rarity: Mapping[int, float] = field(default_factory=dict)
-
-    @property
-    def average_length(self) -> float:
-        """The average length that chunks are scored by."""
-        return self.collection.average_length if self.pooled_length is None else self.pooled_length
 
     def widened(self) -> LexicalQuery:
         """The same query with every chunk that holds a term other than the remaining ones for a candidate."""
@@ -92,7 +89,7 @@ class LexicalQuery:
 
 @dataclass(frozen=True, slots=True)
 class LexicalHits:
-    """What the lexical arm found.
+    """What was found by words.
 
     Attributes:
         scores: (chunk_id, BM25 score), best first.
@@ -137,13 +134,13 @@ def lexical_query(
     collection, pooled = request.collection, request.pooled
     weights, frequencies, rarity = _weighed(request, terms, known, as_of)
     if not weights:
-        return LexicalQuery(collection, {}, rarity=rarity)
+        return LexicalQuery({}, rarity=rarity)
     query = LexicalQuery(
-        collection,
         weights,
+        reference_length=collection.reference_length or 1.0,
+        average_length=collection.average_length if pooled is None else pooled.average_length,
         rarity=rarity,
         whole=len(terms.counts) <= MAX_QUERY_TERMS,
-        pooled_length=None if pooled is None else pooled.average_length,
     )
     everything = request.versions is None and collection.access_ids is None
     if everything and request.past is None and collection.chunk_count <= SCANNED_COLLECTION_CHUNKS:
@@ -234,6 +231,26 @@ def necessary(query: LexicalQuery, found: Scored, *, top_k: int) -> Sequence[Seq
     return necessary_terms(query.remaining, _bounds(query), _kth(found.scores, top_k))
 
 
+def take(found: Candidates, hits: LexicalHits) -> None:
+    """Take what was found by words among the candidates."""
+    found.lexical, found.paths["lexical"] = hits.scores, hits.path
+    found.bm25 = dict(hits.scores)
+    found.coverage = dict(hits.coverage)
+    found.weights = hits.weights
+    found.lexical_exact = hits.exact
+
+
+def complete(found: Candidates, query: LexicalQuery, nearest: CandidateRows) -> None:
+    """Take what was found by meaning among the candidates, with its scores by words."""
+    found.dense = list(nearest.similarities.items())
+    found.similarities |= nearest.similarities
+    found.vectors |= nearest.vectors
+    words = words_in(query, nearest.lexical)
+    if query.weights:
+        found.bm25 |= rescored(query, nearest.lexical, words)
+    found.coverage |= covered(query, nearest.lexical, words)
+
+
 def words_in(query: LexicalQuery, rows: LexicalRows) -> bm25.Matches:
     """Which words each chunk holds, of those that are searched for and those that it is covered by."""
     terms = query.weights.keys() | query.rarity.keys()
@@ -246,8 +263,9 @@ def rescored(query: LexicalQuery, rows: LexicalRows, words: bm25.Matches) -> dic
         query.weights,
         words,
         lengths=rows.lengths,
-        reference_length=query.collection.reference_length or 1.0,
+        reference_length=query.reference_length,
         average_length=query.average_length,
+        fractional=query.fractional,
     )
     return dict(zip(rows.chunk_ids, scores.tolist(), strict=True))
 
@@ -262,7 +280,7 @@ def covered(query: LexicalQuery, rows: LexicalRows, words: bm25.Matches) -> dict
 
 def _cut_off(query: LexicalQuery, words: bm25.Matches) -> float:
     """The most that a chunk could score today which the database, in its order, put behind these."""
-    growth = max(1.0, query.average_length / (query.collection.reference_length or 1.0))
+    growth = max(1.0, query.average_length / (query.reference_length))
     return float(bm25.stored_scores(query.weights, words).min(initial=math.inf)) * growth * _ROUNDING
 
 
@@ -280,7 +298,7 @@ def _bounds(query: LexicalQuery) -> dict[int, float]:
     return {
         term: bm25.upper_bound(
             [weight],
-            reference_length=query.collection.reference_length or 1.0,
+            reference_length=query.reference_length,
             average_length=query.average_length,
         )
         for term, weight in query.weights.items()

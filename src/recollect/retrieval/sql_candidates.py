@@ -15,12 +15,11 @@ from recollect.retrieval.lexical import (
     LexicalQuery,
     QueryTerms,
     Scored,
-    covered,
+    complete,
     judged,
     lexical_query,
     necessary,
-    rescored,
-    words_in,
+    take,
 )
 from recollect.store.search import RowSelection
 
@@ -134,7 +133,7 @@ class SqlCandidates:
     def _by_words(self, scope: Scope, request: CandidateRequest, found: Candidates, watch: Stopwatch) -> None:
         with watch.stage("lexical"):
             hits = self.proven(scope, request)
-        _take(hits, found)
+        take(found, hits)
         if request.embedding is not None and found.bm25:
             with watch.stage("complete"):
                 found.similarities = self.similarities(scope, request.embedding, list(found.bm25))
@@ -177,13 +176,7 @@ class SqlCandidates:
             ):
                 nearest = fetch()
             _take_path(request, indexed, found)
-        found.dense = list(nearest.similarities.items())
-        found.similarities |= nearest.similarities
-        found.vectors |= nearest.vectors
-        words = words_in(query, nearest.lexical)
-        if query.weights:
-            found.bm25 |= rescored(query, nearest.lexical, words)
-        found.coverage |= covered(query, nearest.lexical, words)
+        complete(found, query, nearest)
 
     def _dense_ahead(
         self, scope: Scope, request: CandidateRequest, embedding: Vectors, *, indexed: bool
@@ -200,14 +193,14 @@ class SqlCandidates:
 
     def _words_beside(self, scope: Scope, request: CandidateRequest, query: LexicalQuery, found: Candidates) -> None:
         if not query.weights:
-            _take(LexicalHits([], {}, exact=True), found)
+            take(found, LexicalHits([], {}, exact=True))
             return
         rows = self._rows_of_words(scope, request, query)
         if query.narrowed and len(rows.lexical) < request.limit:
             query = query.widened()
             rows = self._rows_of_words(scope, request, query)
         # Fusion reads far beyond the first ten: what a proof would add hardly moves it, and costs twice.
-        _take(judged(query, rows.lexical, top_k=request.top_k, limit=request.limit), found)
+        take(found, judged(query, rows.lexical, top_k=request.top_k, limit=request.limit))
         found.similarities, found.vectors = rows.similarities, rows.vectors
 
     def _rows_of_words(self, scope: Scope, request: CandidateRequest, query: LexicalQuery) -> CandidateRows:
@@ -261,11 +254,3 @@ def _take_path(request: CandidateRequest, attempt: bool, found: Candidates) -> N
     indexed = attempt and (request.past is None or request.past.indexed)
     found.paths["dense"] = "index" if indexed else "exact"
     found.dense_exact = not indexed
-
-
-def _take(hits: LexicalHits, found: Candidates) -> None:
-    found.lexical, found.paths["lexical"] = hits.scores, hits.path
-    found.bm25 = dict(hits.scores)
-    found.coverage = dict(hits.coverage)
-    found.weights = hits.weights
-    found.lexical_exact = hits.exact

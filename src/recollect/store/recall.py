@@ -1,24 +1,28 @@
-"""The two arms of a search of memory. Vectors and weights in, turns out."""
+"""Searches of memory, of its turns and the facts drawn from them. Vectors and weights in, candidates out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, LiteralString
+from typing import Any, Literal
 
-import numpy as np
 from pgvector import HalfVector
 
 from recollect.model import Scope
 from recollect.model.memory import Episode
 from recollect.store.database import Database, rows
 from recollect.store.memory import episode_of, reader
-from recollect.store.search import Floats, Ints, to_sparse
+from recollect.store.search import CandidateRows, Floats, candidate_rows, to_sparse
 from recollect.store.sql import queries
-from recollect.store.wire import sparsevec_batch
 
 _SQL = queries("memory")
+
+#: What is searched: turns as they were said, or facts.
+MemoryTable = Literal["turns", "facts"]
+
+# Both ways of searching have the same parameters and columns everywhere; turns tell where they stand besides.
+_STATEMENTS = {"turns": _SQL, "facts": queries("facts")}
 
 #: Where an episode stands: (session_id, position).
 Place = tuple[int, int]
@@ -48,7 +52,7 @@ class SearchedSessions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """Which turns an arm may return.
+    """What may be returned.
 
     Attributes:
         session_ids: Of these sessions; None: of any of the tenant's.
@@ -63,25 +67,6 @@ class Window:
     limit: int = 100
 
 
-@dataclass(frozen=True, slots=True)
-class TurnWords:
-    """The words of some turns, laid out for scoring them at once.
-
-    Attributes:
-        episode_ids: Of n turns.
-        lengths: float64 array of shape (n,), in terms.
-        counts: int32 array of shape (n,): how many lexemes each has.
-        lexemes: int32 array of shape (counts.sum(),): the first turn's, then the second's, …
-        weights: float32 array parallel to ``lexemes``.
-    """
-
-    episode_ids: list[int]
-    lengths: np.ndarray[Any, np.dtype[np.float64]]
-    counts: Ints
-    lexemes: Ints
-    weights: Floats
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surrounded:
     """A turn with its neighbours, oldest first."""
@@ -93,7 +78,7 @@ class Surrounded:
 
 
 class RecallRepository:
-    """Searches the turns of conversations."""
+    """Searches conversations."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -121,45 +106,33 @@ class RecallRepository:
             return dict(rows(connection, _SQL[name], params, prepare=False))
 
     def dense(
-        self, scope: Scope, window: Window, embedding: Floats, *, places: dict[int, Place]
-    ) -> list[tuple[int, float]]:
-        """Turns as (episode_id, cosine similarity), the most similar first; their places are added to ``places``."""
-        params = {**_params(scope, window), "embedding": HalfVector(embedding)}
-        return self._similarities(scope, _SQL["dense"], params, places)
+        self, scope: Scope, table: MemoryTable, window: Window, embedding: Floats, *, words: bool
+    ) -> tuple[CandidateRows, dict[int, Place]]:
+        """What is most similar to a vector, with its words where those are wanted; and where turns stand."""
+        return self._found(scope, table, "dense", {**_params(scope, window), "embedding": embedding, "words": words})
 
     def lexical(
         self,
         scope: Scope,
+        table: MemoryTable,
         window: Window,
-        query: dict[int, float],
+        query: Mapping[int, float],
         *,
         candidates: Sequence[int],
-        places: dict[int, Place],
-    ) -> TurnWords:
-        """The turns that score most by their stored weights, of those with one of the candidate lexemes at least.
+        embedding: Floats | None,
+    ) -> tuple[CandidateRows, dict[int, Place]]:
+        """What scores most by its stored weights, of what has one of the candidate lexemes at least.
 
-        Their places are added to ``places``.
+        With its similarities to the ``embedding``, where one is given; and where turns stand.
         """
         lexemes = sorted(query)
-        weights = [query[lexeme] for lexeme in lexemes]
-        params = {**_params(scope, window), "lexemes": list(candidates), "query": to_sparse(lexemes, weights)}
-        return self._words(scope, _SQL["lexical"], params, places)
-
-    def similarities(
-        self, scope: Scope, embedding: Floats, episode_ids: Sequence[int], *, places: dict[int, Place]
-    ) -> list[tuple[int, float]]:
-        """Cosine similarities of given turns, in no order."""
         params = {
-            "tenant_id": scope.tenant_id,
-            "embedding": HalfVector(embedding),
-            "episode_ids": list(episode_ids),
+            **_params(scope, window),
+            "lexemes": list(candidates),
+            "query": to_sparse(lexemes, [query[lexeme] for lexeme in lexemes]),
+            "embedding": embedding,
         }
-        return self._similarities(scope, _SQL["similarities"], params, places)
-
-    def words(self, scope: Scope, episode_ids: Sequence[int], *, places: dict[int, Place]) -> TurnWords:
-        """The words of given turns."""
-        params = {"tenant_id": scope.tenant_id, "episode_ids": list(episode_ids)}
-        return self._words(scope, _SQL["lexical_rows"], params, places)
+        return self._found(scope, table, "lexical", params)
 
     def surroundings(
         self, scope: Scope, episode_ids: Sequence[int], *, before: int, after: int
@@ -179,23 +152,15 @@ class RecallRepository:
             grouped.setdefault(hit, []).append((user, episode_of((episode_id, session, *rest))))
         return {hit: around for hit, members in grouped.items() if (around := _surrounded(hit, members)) is not None}
 
-    def _similarities(
-        self, scope: Scope, statement: LiteralString, params: dict[str, Any], places: dict[int, Place]
-    ) -> list[tuple[int, float]]:
+    def _found(
+        self, scope: Scope, table: MemoryTable, way: str, params: dict[str, Any]
+    ) -> tuple[CandidateRows, dict[int, Place]]:
+        vector = params["embedding"]
+        params["embedding"] = None if vector is None else HalfVector(vector)
         with self._database.single_reads(scope) as connection:
-            found = rows(connection, statement, params, prepare=False)
-        places.update({row[0]: (row[1], row[2]) for row in found})
-        return [(row[0], row[3]) for row in found]
-
-    def _words(
-        self, scope: Scope, statement: LiteralString, params: dict[str, Any], places: dict[int, Place]
-    ) -> TurnWords:
-        with self._database.single_reads(scope) as connection:
-            found = rows(connection, statement, params, prepare=False)
-        places.update({row[0]: (row[1], row[2]) for row in found})
-        counts, indices, weights = sparsevec_batch([row[4] for row in found])
-        lengths = np.array([row[3] for row in found], dtype=np.float64)
-        return TurnWords([row[0] for row in found], lengths, counts, indices + 1, weights)
+            found = rows(connection, _STATEMENTS[table][way], params, prepare=False)
+        places = {row[0]: (row[5], row[6]) for row in found if len(row) > 5}
+        return candidate_rows([(*row[:4], None) for row in found]), places
 
 
 def _surrounded(hit: int, members: Sequence[tuple[str | None, Episode]]) -> Surrounded | None:

@@ -58,14 +58,14 @@ class LexicalRows:
 
     Attributes:
         chunk_ids: Of n chunks.
-        lengths: int array of shape (n,): each chunk's length in terms.
+        lengths: float64 array of shape (n,): each chunk's length in terms.
         counts: int32 array of shape (n,): how many distinct lexemes each chunk has.
         lexemes: int32 array of shape (counts.sum(),): the first chunk's, then the second's, …
         weights: float32 array parallel to ``lexemes``: BM25 document weights.
     """
 
     chunk_ids: list[int]
-    lengths: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.float64]
     counts: Ints
     lexemes: Ints
     weights: Floats
@@ -74,7 +74,7 @@ class LexicalRows:
     def read(cls, found: Sequence[TupleRow]) -> LexicalRows:
         """From rows of (chunk_id, length, weights as sent)."""
         counts, indices, weights = sparsevec_batch([row[2] for row in found])
-        lengths = np.array([row[1] for row in found], dtype=np.int64)
+        lengths = np.array([row[1] for row in found], dtype=np.float64)
         return cls([row[0] for row in found], lengths, counts, indices + 1, weights)
 
     def __len__(self) -> int:
@@ -218,7 +218,7 @@ class SearchRepository:
         """
         params = _dense_params(scope, collection, embedding, limit, rows, indexed=indexed)
         with self._database.read_ahead(scope, _SQL["dense"], params | {"words": True, "vectors": vectors}) as fetch:
-            yield lambda: _candidate_rows(fetch())
+            yield lambda: candidate_rows(fetch())
 
     def lexical(
         self,
@@ -254,7 +254,7 @@ class SearchRepository:
             "vectors": vectors and embedding is not None,
         }
         with self._database.single_reads(scope) as connection:
-            return _candidate_rows(_rows(connection, _SQL["lexical"], params))
+            return candidate_rows(_rows(connection, _SQL["lexical"], params))
 
     def document_frequencies(self, scope: Scope, collection: Collection, lexemes: Sequence[int]) -> dict[int, int]:
         """In how many chunks each lexeme stands, by the last refresh; lexemes never seen are absent."""
@@ -364,7 +364,7 @@ def _dense_params(
     }
 
 
-def _candidate_rows(found: Sequence[TupleRow]) -> CandidateRows:
+def candidate_rows(found: Sequence[TupleRow]) -> CandidateRows:
     """From rows of (chunk_id, length, weights as sent, similarity, vector as sent), the last four of which may be None.
 
     A chunk that lacks its row in the other way's table has no score there.

@@ -21,7 +21,6 @@ from recollect.store.embedded import EmbeddedServer
 from recollect.store.erasure import ErasureRepository
 from recollect.store.expiry import ExpiryRepository
 from recollect.store.export import ExportRepository
-from recollect.store.fact_search import FactSearchRepository
 from recollect.store.facts import FactRepository
 from recollect.store.feedback import FeedbackRepository
 from recollect.store.forgetting import ForgettingRepository
@@ -119,7 +118,6 @@ class Store:
         self.memory = MemoryRepository(self.database)
         self.recalls = RecallRepository(self.database)
         self.facts = FactRepository(self.database)
-        self.fact_search = FactSearchRepository(self.database)
         self.feedback = FeedbackRepository(self.database)
         self.forgetting = ForgettingRepository(self.database)
         self.past = PastRepository(self.database)

@@ -137,15 +137,18 @@ def test_both_arms_keep_to_the_searched_sessions_and_to_the_tenant(store: Store)
         (Scope(tenant_id=3), [], 0),
     ):
         window = Window(session_ids=store.recalls.searched(scope, named=named).session_ids)
-        places: dict[int, tuple[int, int]] = {}
-        dense = store.recalls.dense(scope, window, vector, places=places)
-        words = store.recalls.lexical(scope, window, {7: 1.0}, candidates=[7], places=places)
-        assert len(dense) == len(words.episode_ids) == len(places) == expected
+        dense, places = store.recalls.dense(scope, "turns", window, vector, words=True)
+        words, same = store.recalls.lexical(scope, "turns", window, {7: 1.0}, candidates=[7], embedding=vector)
+        assert len(dense.chunk_ids) == len(words.chunk_ids) == len(places) == expected
+        # Each way gives the other way's scores of what it finds.
+        assert places == same and dense.similarities == words.similarities
+        assert sorted(dense.lexical.chunk_ids) == sorted(words.lexical.chunk_ids) == sorted(dense.chunk_ids)
+        assert store.recalls.dense(scope, "turns", window, vector, words=False)[0].lexical.chunk_ids == []
+        without, _ = store.recalls.lexical(scope, "turns", window, {7: 1.0}, candidates=[7], embedding=None)
+        assert (without.chunk_ids, without.similarities) == (words.chunk_ids, {})
         assert len(store.memory.list_sessions(scope)) == (expected if not named else 2)
     foreign = [episode.episode_id for episode in store.memory.turns(Scope(tenant_id=2), made[2])]
     assert store.recalls.surroundings(SCOPE, foreign, before=1, after=1) == {}
-    assert store.recalls.similarities(SCOPE, vector, foreign, places={}) == []
-    assert store.recalls.words(SCOPE, foreign, places={}).episode_ids == []
 
 
 def test_retrievals_add_up_and_pass_over_what_is_gone(store: Store):

@@ -164,7 +164,9 @@ def test_the_arms_of_a_hybrid_search_are_those_alone_and_score_each_others_chunk
         shelf.store.dense_indexer.build(shelf.scope, "shelf")
     store, scope, place, vector = shelf.store.search, shelf.scope, shelf.now(), EMBEDDER.embed_query("worda wordq")
     hits = shelf.lexical("worda wordc", limit=1000)
-    query = lexical.LexicalQuery(place, hits.weights)
+    query = lexical.LexicalQuery(
+        hits.weights, reference_length=place.reference_length, average_length=place.average_length
+    )
     for conditions in ([], [list(hits.weights)]):
         asked = {"conditions": conditions, "query": hits.weights, "limit": 20}
         by_words = store.lexical(scope, place, **asked, embedding=vector, vectors=True)

@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.memory.scoring import FADING, FOLLOWING, faded, followed, fused, mixed, rarest
+from recollect.memory.scoring import FADING, FOLLOWING, faded, followed, mixed
 from recollect.model.terms import TermCounts
-from recollect.retrieval import bm25
-from recollect.retrieval.turns import TurnTerms
+from recollect.retrieval import bm25, fusion
+from recollect.retrieval.lexical import LexicalQuery, rescored, words_in
+from recollect.retrieval.turns import REFERENCE_LENGTH, TurnTerms
+from recollect.store.search import LexicalRows
 
 
 def counts(**occurrences: int) -> TermCounts:
@@ -56,11 +58,15 @@ def test_a_mixed_vector_lies_between_and_has_unit_length():
     assert mixed(own, own) == pytest.approx(own)
 
 
-def test_arms_weigh_the_same_whatever_their_scale():
+def fused(similar: dict[int, float], worded: dict[int, float]) -> dict[int, float]:
+    return dict(fusion.weighted(list(similar.items()), list(worded.items()), dense_weight=0.5))
+
+
+def test_meaning_and_words_weigh_the_same_whatever_their_scale():
     small, large = {1: 0.1, 2: 0.2, 3: 0.3}, {1: 300.0, 2: 200.0, 3: 100.0}
-    assert fused([small, large]) == pytest.approx(dict.fromkeys(small, 0.0))
-    assert fused([small, {1: 5.0, 2: 5.0, 3: 5.0}]) == pytest.approx(fused([small]))
-    assert fused([]) == {}
+    assert fused(small, large) == pytest.approx(dict.fromkeys(small, 0.0))
+    assert fused(small, {1: 5.0, 2: 5.0, 3: 5.0}) == pytest.approx(fused(small, {}))
+    assert fused({}, {}) == {}
 
 
 scores = st.dictionaries(st.integers(1, 40), st.floats(-5, 5), max_size=20)
@@ -83,43 +89,39 @@ def test_a_turn_gains_from_the_next_two_of_its_own_session():
     assert after[5] == 0.0
 
 
+def scored(question, *, lengths, counts, lexemes, stored, average) -> list[float]:
+    rows = LexicalRows(list(range(len(counts))), np.array(lengths), np.array(counts, np.int32), lexemes, stored)
+    query = LexicalQuery(question, reference_length=REFERENCE_LENGTH, average_length=average, fractional=True)
+    return list(rescored(query, rows, words_in(query, rows)).values())
+
+
 @given(terms, st.floats(5, 60))
 def test_scores_are_those_of_bm25_under_todays_average(turn: TermCounts, average: float):
     words = TurnTerms("en", salt=1)
     lexemes, occurrences, length = faded([turn, turn])
     lexemes, stored = words.turn_weights(lexemes, occurrences, length=length)
     question = dict.fromkeys((*lexemes.tolist()[::2], 99), 1.5)
-    score = words.scores(
-        question,
-        lengths=np.array([length]),
-        counts=np.array([len(lexemes)], np.int32),
-        lexemes=lexemes,
-        stored=stored,
-        average_length=average,
-    )
+    score = scored(question, lengths=[length], counts=[len(lexemes)], lexemes=lexemes, stored=stored, average=average)
     saturation = bm25.K1 * (1 - bm25.B + bm25.B * length / average)
     expected = sum(
         1.5 * count * bm25.MAX_WEIGHT / (count + saturation)
         for lexeme, count in zip(lexemes.tolist(), occurrences.tolist(), strict=True)
         if lexeme in question
     )
-    assert score.tolist() == pytest.approx([expected], rel=1e-4)
+    assert score == pytest.approx([expected], rel=1e-4)
 
 
 def test_a_question_without_known_words_scores_nothing():
     words = TurnTerms("en", salt=1)
     assert words.question("the of and") == {}
     nothing = np.zeros(0, np.int32)
-    scored = words.scores(
-        {}, lengths=np.ones(2), counts=np.zeros(2, np.int32), lexemes=nothing, stored=np.zeros(0, np.float32),
-        average_length=1.0,
-    )  # fmt: skip
-    assert scored.tolist() == [0, 0]
+    none = np.zeros(0, np.float32)
+    assert scored({}, lengths=[1.0, 1.0], counts=[0, 0], lexemes=nothing, stored=none, average=1.0) == [0, 0]
 
 
 def test_the_rarest_words_are_chosen_as_long_as_they_fit():
     frequencies = {1: 500, 2: 3, 3: 90, 4: 10}
-    assert rarest(frequencies, budget=103) == [2, 4, 3]
-    assert rarest(frequencies, budget=102) == [2, 4]
-    assert rarest(frequencies, budget=1) == [2]
-    assert rarest({}, budget=10) == []
+    assert bm25.choose_terms(frequencies, budget=103).chosen == (2, 4, 3)
+    assert bm25.choose_terms(frequencies, budget=102).chosen == (2, 4)
+    assert bm25.choose_terms(frequencies, budget=1).chosen == (2,)
+    assert bm25.choose_terms({}, budget=10).chosen == ()

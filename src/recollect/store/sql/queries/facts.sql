@@ -101,8 +101,8 @@ DELETE FROM facts f USING fact_evidence v
 WHERE f.tenant_id = %(tenant_id)s AND v.tenant_id = f.tenant_id AND v.fact_id = f.fact_id AND v.kind = 'source'
   AND v.episode_id = ANY (%(episode_ids)s)
 
--- dense: current facts by their similarity to a vector
-SELECT i.fact_id, (-(i.embedding <#> %(embedding)s))::real
+-- dense: current facts by their similarity to a vector, with their words
+SELECT i.fact_id, i.length, sparsevec_send(i.weights), (-(i.embedding <#> %(embedding)s))::real
 FROM fact_index i JOIN facts f USING (tenant_id, fact_id)
 WHERE i.tenant_id = %(tenant_id)s AND (%(session_ids)s::bigint[] IS NULL OR i.session_id = ANY (%(session_ids)s))
   AND f.known_from <= coalesce(%(as_of)s::timestamptz, 'infinity')
@@ -114,8 +114,8 @@ WHERE i.tenant_id = %(tenant_id)s AND (%(session_ids)s::bigint[] IS NULL OR i.se
         AND o.known_from <= coalesce(%(as_of)s::timestamptz, 'infinity'))
 ORDER BY i.embedding <#> %(embedding)s, i.fact_id LIMIT %(limit)s
 
--- lexical: current facts by their words; scored again by the caller
-SELECT i.fact_id, i.length, sparsevec_send(i.weights)
+-- lexical: current facts by their words, with their similarities where a vector is given; scored again by the caller
+SELECT i.fact_id, i.length, sparsevec_send(i.weights), (-(i.embedding <#> %(embedding)s::halfvec))::real
 FROM fact_index i JOIN facts f USING (tenant_id, fact_id)
 WHERE i.tenant_id = %(tenant_id)s AND (%(session_ids)s::bigint[] IS NULL OR i.session_id = ANY (%(session_ids)s))
   AND i.lexemes && %(lexemes)s::int[]
@@ -127,7 +127,3 @@ WHERE i.tenant_id = %(tenant_id)s AND (%(session_ids)s::bigint[] IS NULL OR i.se
         AND (o.said_at, o.episode_id, o.fact_id) > (f.said_at, f.episode_id, f.fact_id)
         AND o.known_from <= coalesce(%(as_of)s::timestamptz, 'infinity'))
 ORDER BY i.weights <#> %(query)s, i.fact_id LIMIT %(limit)s
-
--- index_rows: what searches scan of given facts
-SELECT fact_id, (-(embedding <#> %(embedding)s))::real, length, sparsevec_send(weights) FROM fact_index
-WHERE tenant_id = %(tenant_id)s AND fact_id = ANY (%(fact_ids)s)

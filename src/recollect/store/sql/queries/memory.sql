@@ -81,32 +81,32 @@ SELECT lexeme, sum(frequency)::bigint FROM session_terms
 WHERE tenant_id = %(tenant_id)s AND lexeme = ANY (%(lexemes)s)
 GROUP BY lexeme
 
--- dense: turns by their similarity to a vector
-SELECT episode_id, session_id, position, (-(embedding <#> %(embedding)s))::real FROM episode_vectors
-WHERE tenant_id = %(tenant_id)s AND (%(session_ids)s::bigint[] IS NULL OR session_id = ANY (%(session_ids)s))
-  AND known_from <= coalesce(%(as_of)s::timestamptz, 'infinity')
-  AND known_to > coalesce(%(as_of)s::timestamptz, clock_timestamp())
-  AND (%(since)s::timestamptz IS NULL OR event_time >= %(since)s)
-  AND (%(until)s::timestamptz IS NULL OR event_time < %(until)s)
-ORDER BY embedding <#> %(embedding)s, episode_id LIMIT %(limit)s
+-- dense: turns by their similarity to a vector, with their words where those are wanted; looked up one by one, whatever
+-- the planner believes of sessions that have just begun
+SELECT v.episode_id, l.length, sparsevec_send(l.weights), v.similarity, NULL, v.session_id, v.position
+FROM (SELECT episode_id, session_id, position, (-(embedding <#> %(embedding)s))::real AS similarity FROM episode_vectors
+      WHERE tenant_id = %(tenant_id)s AND (%(session_ids)s::bigint[] IS NULL OR session_id = ANY (%(session_ids)s))
+        AND known_from <= coalesce(%(as_of)s::timestamptz, 'infinity')
+        AND known_to > coalesce(%(as_of)s::timestamptz, clock_timestamp())
+        AND (%(since)s::timestamptz IS NULL OR event_time >= %(since)s)
+        AND (%(until)s::timestamptz IS NULL OR event_time < %(until)s)
+      ORDER BY embedding <#> %(embedding)s, episode_id LIMIT %(limit)s) v
+LEFT JOIN LATERAL (SELECT length, weights FROM episode_lexical
+                   WHERE %(words)s AND tenant_id = %(tenant_id)s AND episode_id = v.episode_id LIMIT 1) l ON true
 
--- lexical: turns by their words; scored again by the caller
-SELECT episode_id, session_id, position, length, sparsevec_send(weights) FROM episode_lexical
-WHERE tenant_id = %(tenant_id)s AND (%(session_ids)s::bigint[] IS NULL OR session_id = ANY (%(session_ids)s))
-  AND lexemes && %(lexemes)s::int[]
-  AND known_from <= coalesce(%(as_of)s::timestamptz, 'infinity')
-  AND known_to > coalesce(%(as_of)s::timestamptz, clock_timestamp())
-  AND (%(since)s::timestamptz IS NULL OR event_time >= %(since)s)
-  AND (%(until)s::timestamptz IS NULL OR event_time < %(until)s)
-ORDER BY weights <#> %(query)s, episode_id LIMIT %(limit)s
-
--- similarities: of given turns to a vector
-SELECT episode_id, session_id, position, (-(embedding <#> %(embedding)s))::real FROM episode_vectors
-WHERE tenant_id = %(tenant_id)s AND episode_id = ANY (%(episode_ids)s)
-
--- lexical_rows: the words of given turns
-SELECT episode_id, session_id, position, length, sparsevec_send(weights) FROM episode_lexical
-WHERE tenant_id = %(tenant_id)s AND episode_id = ANY (%(episode_ids)s)
+-- lexical: turns by their words, with their similarities where a vector is given; scored again by the caller
+SELECT l.episode_id, l.length, sparsevec_send(l.weights), v.similarity, NULL, l.session_id, l.position
+FROM (SELECT episode_id, session_id, position, length, weights FROM episode_lexical
+      WHERE tenant_id = %(tenant_id)s AND (%(session_ids)s::bigint[] IS NULL OR session_id = ANY (%(session_ids)s))
+        AND lexemes && %(lexemes)s::int[]
+        AND known_from <= coalesce(%(as_of)s::timestamptz, 'infinity')
+        AND known_to > coalesce(%(as_of)s::timestamptz, clock_timestamp())
+        AND (%(since)s::timestamptz IS NULL OR event_time >= %(since)s)
+        AND (%(until)s::timestamptz IS NULL OR event_time < %(until)s)
+      ORDER BY weights <#> %(query)s, episode_id LIMIT %(limit)s) l
+LEFT JOIN LATERAL (SELECT (-(embedding <#> %(embedding)s::halfvec))::real AS similarity FROM episode_vectors
+                   WHERE %(embedding)s::halfvec IS NOT NULL AND tenant_id = %(tenant_id)s AND episode_id = l.episode_id
+                   LIMIT 1) v ON true
 
 -- surroundings: given turns with so many before and after them, as far as they were known
 SELECT h.episode_id, e.episode_id, s.name, s.user_id, e.position, e.role, e.content, e.event_time, e.external_id,
