@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from recollect.model import Scope
 from recollect.model.memory import Turn
 from recollect.store.memory import PreparedTurn
 from recollect.store.recall import Window
+from recollect.store.sql import queries
 from recollect.store.store import Store
 
 SCOPE = Scope()
@@ -160,3 +162,23 @@ def test_retrievals_add_up_and_pass_over_what_is_gone(store: Store):
     found = store.memory.frequently_retrieved(SCOPE, min_retrievals=2)
     assert [(one.episode.content, one.retrievals) for one in found] == [("a", 4)]
     assert len(store.memory.frequently_retrieved(SCOPE, min_retrievals=1)) == 2
+
+
+def test_neighbours_of_turns_are_looked_up_before_anything_was_analysed(store: Store):
+    sessions, turns = 20, 20
+    for number in range(sessions):
+        session = store.memory.ensure_session(SCOPE, f"s{number}", embedding_model=MODEL)
+        store.memory.append(SCOPE, session, [prepared(f"turn {n}") for n in range(turns)], after=0)
+    with store.database.transaction(SCOPE) as connection:
+        numbers = [number for (number,) in connection.execute("SELECT episode_id FROM episodes").fetchall()]
+        params = {"tenant_id": 1, "episode_ids": numbers, "before": 1, "after": 1, "as_of": None}
+        plan = connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {queries('memory')['surroundings']}", params)
+        ((found,),) = plan.fetchone()
+    assert found["Plan"]["Actual Rows"] == sessions * (3 * turns - 2)
+    # Joined with one another, the turns would be compared a hundred thousand times.
+    assert _compared_in_vain(found["Plan"]) < len(numbers) * (sessions + turns)
+
+
+def _compared_in_vain(node: dict[str, Any]) -> float:
+    own = sum(node.get(f"Rows Removed by {what}", 0) for what in ("Filter", "Join Filter", "Index Recheck"))
+    return own * node["Actual Loops"] + sum(map(_compared_in_vain, node.get("Plans", [])))

@@ -109,12 +109,17 @@ LEFT JOIN LATERAL (SELECT (-(embedding <#> %(embedding)s::halfvec))::real AS sim
                    LIMIT 1) v ON true
 
 -- surroundings: given turns with so many before and after them, as far as they were known
+-- In a store whose tables were never analysed, a join would be planned as one of all turns with all that are given.
 SELECT h.episode_id, e.episode_id, s.name, s.user_id, e.position, e.role, e.content, e.event_time, e.external_id,
        e.known_from, e.metadata
 FROM (SELECT episode_id, session_id, position FROM episodes
       WHERE tenant_id = %(tenant_id)s AND episode_id = ANY (%(episode_ids)s) OFFSET 0) AS h
-JOIN episodes e ON e.tenant_id = %(tenant_id)s AND e.session_id = h.session_id
-    AND e.position BETWEEN h.position - %(before)s AND h.position + %(after)s
+CROSS JOIN LATERAL (
+    SELECT * FROM episodes n
+    WHERE n.tenant_id = %(tenant_id)s AND n.session_id = h.session_id
+      AND n.position BETWEEN h.position - %(before)s AND h.position + %(after)s
+    OFFSET 0
+) AS e
 JOIN sessions s ON s.tenant_id = %(tenant_id)s AND s.session_id = h.session_id
 WHERE e.known_from <= coalesce(%(as_of)s::timestamptz, 'infinity')
   AND e.known_to > coalesce(%(as_of)s::timestamptz, clock_timestamp())
