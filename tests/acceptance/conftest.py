@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from hashlib import sha256
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from program import Recollect
+from recollect.embedding.base import Vectors
+from recollect.embedding.local import LocalEmbedder
 
 
 def _environment(**settings: str) -> dict[str, str]:
@@ -26,9 +30,33 @@ def recollect(dsn: str, tmp_path: Path) -> Recollect:
 
 
 @pytest.fixture
-def recollect_with_model(dsn: str, tmp_path: Path) -> Recollect:
+def recollect_with_model(dsn: str, tmp_path: Path, vectors_computed_once: None) -> Recollect:
     """Commands on an empty store, with the real model."""
     return Recollect(tmp_path, _environment(RECOLLECT_DSN=dsn))
+
+
+@pytest.fixture
+def vectors_computed_once(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model computes a text once in a run of the tests: several of them ingest the same handbook.
+
+    With 8 bits a text's vector depends on nothing but the text. The workers share what they computed.
+    """
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "vectors"
+    folder.mkdir(exist_ok=True)
+    compute = LocalEmbedder.embed_documents
+
+    def embed_documents(self: LocalEmbedder, texts: Sequence[str]) -> Vectors:
+        files = [folder / sha256(f"{self.model_name}\n{text}".encode()).hexdigest() for text in texts]
+        new = {file: text for file, text in zip(files, texts, strict=True) if not file.exists()}
+        if new:
+            for file, vector in zip(new, compute(self, list(new.values())), strict=True):
+                draft = file.with_name(f"{file.name}.{os.getpid()}")
+                draft.write_bytes(vector.tobytes())
+                draft.replace(file)
+        return np.stack([np.fromfile(file, np.float32) for file in files]) if files else compute(self, [])
+
+    monkeypatch.setattr(LocalEmbedder, "embed_documents", embed_documents)
 
 
 @pytest.fixture
