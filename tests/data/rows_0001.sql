@@ -30,7 +30,7 @@ INSERT INTO chunk_vectors (tenant_id, chunk_id, collection_id, version_id, known
 INSERT INTO chunk_lexical (tenant_id, chunk_id, collection_id, version_id, known_from, length, lexemes, weights) VALUES
     (1, 1, 1, 2, '2025-02-01', 1, '{5}', '{5:1}/1000000000');
 INSERT INTO chunk_token_vectors (tenant_id, chunk_id, packed) VALUES (1, 1, 'p');
-INSERT INTO history_segments (tenant_id, collection_id, closed_from, closed_before, chunk_count, begins, ends) VALUES
+INSERT INTO closed_row_segments (tenant_id, collection_id, closed_from, closed_before, chunk_count, begins, ends) VALUES
     (1, 1, '2025-01-01', '2025-03-01', 0, '{0}', '{1}');
 INSERT INTO embedding_cache (tenant_id, model, content_hash, embedding) VALUES (1, 'hashing', 'c', '[1,0,0]');
 
@@ -43,7 +43,7 @@ INSERT INTO episode_lexical (tenant_id, episode_id, session_id, position, known_
 INSERT INTO session_terms (tenant_id, lexeme, session_id, frequency) VALUES (1, 5, 1, 1);
 INSERT INTO episode_retrievals (tenant_id, episode_id, retrievals, first_at, last_at) VALUES (1, 1, 1, now(), now());
 
-INSERT INTO facts (tenant_id, fact_id, thread_id, session_id, episode_id, statement, same_as, role, said_at, known_from, made_by)
+INSERT INTO facts (tenant_id, fact_id, chain_id, session_id, episode_id, statement, same_as, role, said_at, known_from, made_by)
     VALUES (1, 1, 1, 1, 1, 'The user lives in Rome.', 'the user lives in rome', 'user', now(), now(), 'extractive');
 INSERT INTO fact_evidence (tenant_id, fact_id, episode_id, start_offset, end_offset, kind) VALUES (1, 1, 1, 0, 4, 'source');
 INSERT INTO fact_index (tenant_id, fact_id, session_id, embedding, length, lexemes, weights) VALUES

@@ -167,11 +167,11 @@ def test_notes_can_be_switched_off(dsn: str, tmp_path: Path):
 @pytest.mark.parametrize(
     "uri", ["policy-2024.md", "v2/api.html", "Ordner/Bericht 2024.pdf", "..2024..", "2024", "ب-2024.md"]
 )
-def test_names_of_one_family_are_met_by_the_database(pipeline: RAGPipeline, uri: str):
-    """What the program takes for editions of one thing, the column that finds candidates takes for a family."""
+def test_names_of_one_edition_group_are_met_by_the_database(pipeline: RAGPipeline, uri: str):
+    """What the program takes for editions of one thing, the column that finds candidates takes for an edition group."""
     other = uri.replace("2024", "2025").replace("v2", "v3")
     pipeline.ingest(Document(content="one", source=uri))
     pipeline.ingest(Document(content="two", source=other))
     with pipeline.store.database.autocommit() as connection:
-        (count,) = connection.execute("SELECT count(DISTINCT family) FROM documents").fetchone()
+        (count,) = connection.execute("SELECT count(DISTINCT edition_group) FROM documents").fetchone()
     assert count == 1

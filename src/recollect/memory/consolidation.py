@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recollect.errors import UsageError
+from recollect.memory.fact_chains import DEFINITE, placed
 from recollect.memory.indexing import dated, named
 from recollect.memory.statements import Draft, statements_of
-from recollect.memory.threads import DEFINITE, placed
 from recollect.memory.validation import checked_name
 from recollect.model.facts import EXTRACTIVE, ConsolidationReport
 from recollect.model.memory import Turn
@@ -163,22 +163,22 @@ class Consolidator:
 
     def _likened(self, scope: Scope, owner: Owner, drafts: Sequence[Draft]) -> list[Draft]:
         """Drafts that know which stored facts speak of the same attribute in other words."""
-        open_ones = [draft for draft in drafts if draft.slot is not None and draft.slot.subject != DEFINITE]
-        subjects = sorted({draft.slot.subject for draft in open_ones if draft.slot is not None})
+        open_ones = [draft for draft in drafts if draft.parsed is not None and draft.parsed.subject != DEFINITE]
+        subjects = sorted({draft.parsed.subject for draft in open_ones if draft.parsed is not None})
         known = self._facts.attributes(scope, owner, subjects)
         if not known:
             return list(drafts)
         phrases = sorted(
-            {attribute for _, _, attribute in known} | {draft.slot.attribute for draft in open_ones if draft.slot}
+            {attribute for _, _, attribute in known} | {draft.parsed.attribute for draft in open_ones if draft.parsed}
         )
         vectors = dict(zip(phrases, np.asarray(self._embedder.embed_documents(phrases), np.float32), strict=True))
         likened = []
         for draft in drafts:
-            slot = draft.slot
+            parsed = draft.parsed
             near = [
-                (float(vectors[attribute] @ vectors[slot.attribute]), fact_id)
+                (float(vectors[attribute] @ vectors[parsed.attribute]), fact_id)
                 for fact_id, subject, attribute in known
-                if slot is not None and subject == slot.subject and draft in open_ones
+                if parsed is not None and subject == parsed.subject and draft in open_ones
             ]
             best = max(near, default=(0.0, 0))
             likened.append(replace(draft, continues=best[1]) if best[0] >= SAME_ATTRIBUTE else draft)
@@ -196,16 +196,16 @@ class Consolidator:
             lexemes, weights = self._lexicon.turn_weights(
                 counted.lexemes, counted.counts.astype(np.float64), length=length
             )
-            slot = draft.slot
+            parsed = draft.parsed
             prepared.append(
                 (
                     draft,
                     PreparedFact(
                         statement=draft.statement,
                         same_as=draft.key or draft.statement,
-                        subject=None if slot is None else slot.subject,
-                        attribute=None if slot is None else slot.attribute,
-                        value=None if slot is None or slot.ends else slot.value or None,
+                        subject=None if parsed is None else parsed.subject,
+                        attribute=None if parsed is None else parsed.attribute,
+                        value=None if parsed is None or parsed.ends else parsed.value or None,
                         source=sources[draft.episode.episode_id],
                         spans=tuple(
                             Span(quote.episode.episode_id, quote.start_offset, quote.end_offset)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from recollect.memory.slots import Slot, slot_of
+from recollect.memory.statement_parser import ParsedStatement, parse_statement
 
 if TYPE_CHECKING:
     from recollect.model.memory import Episode
@@ -45,15 +45,15 @@ class Draft:
     Attributes:
         statement: What is so, in words.
         quotes: What it is drawn from, at least one; of several turns the latest comes last.
-        slot: What it says, and of what; None: that was not made out.
+        parsed: What it says, and of what; None: that was not made out.
         supersedes: Stored facts that it takes the place of.
-        continues: Facts of the same thread, by their likeness; None: none is that like it.
+        continues: Facts of the same chain, by their likeness; None: none is that like it.
         made_by: ``extractive``, or a language model's name.
     """
 
     statement: str
     quotes: tuple[Quote, ...]
-    slot: Slot | None
+    parsed: ParsedStatement | None
     made_by: str
     supersedes: tuple[int, ...] = ()
     continues: int | None = None
@@ -97,12 +97,12 @@ def statements_of(episode: Episode, *, lexicon: TurnTerms, language: str, made_b
         if len(counted.lexemes) < _MIN_TERMS or normal(sentence) in seen:
             continue
         seen.add(normal(sentence))
-        slot = slot_of(sentence, speaker=episode.role) if language == "en" else None
+        parsed = parse_statement(sentence, speaker=episode.role) if language == "en" else None
         quote = Quote(episode=episode, start_offset=start, end_offset=end)
         ranked.append(
             (
-                (slot is None, -len(counted.lexemes)),
-                Draft(statement=" ".join(sentence.split()), quotes=(quote,), slot=slot, made_by=made_by),
+                (parsed is None, -len(counted.lexemes)),
+                Draft(statement=" ".join(sentence.split()), quotes=(quote,), parsed=parsed, made_by=made_by),
             )
         )
     return _in_order([draft for _, draft in sorted(ranked, key=lambda item: item[0])[:MAX_STATEMENTS]])

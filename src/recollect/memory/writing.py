@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from recollect.errors import ProviderError
 from recollect.llm.base import ChatMessage
 from recollect.llm.completion import complete
-from recollect.memory.slots import Slot
+from recollect.memory.statement_parser import ParsedStatement
 from recollect.memory.statements import Draft, Quote
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class FactWriter:
         return Draft(
             statement=statement,
             quotes=tuple(found),
-            slot=_slot(fact),
+            parsed=_parsed(fact),
             made_by=self.name,
             supersedes=tuple(dict.fromkeys(number for number in fact.supersedes if number in offered)),
         )
@@ -182,11 +182,11 @@ def _quote(evidence: _Evidence, turns: Sequence[Episode]) -> Quote | None:
     return Quote(episode=episode, start_offset=found.start(), end_offset=found.end())
 
 
-def _slot(fact: _Fact) -> Slot | None:
+def _parsed(fact: _Fact) -> ParsedStatement | None:
     subject, attribute = _plain(fact.subject).casefold(), _plain(fact.attribute).casefold()
     if not subject or not attribute:
         return None
-    return Slot(subject, attribute, _plain(fact.value))
+    return ParsedStatement(subject, attribute, _plain(fact.value))
 
 
 def _plain(text: str | None) -> str:

@@ -46,7 +46,7 @@ class Fact:
 
     Attributes:
         fact_id: Unique for its tenant.
-        thread_id: Facts of one thread say the same about the same, one after the other in time.
+        chain_id: Facts of one chain say the same about the same, one after the other in time.
         statement: What is so, in words: the turn's own where no language model wrote it.
         subject: Of whom or what; None: not made out.
         attribute: What of it; None: not made out.
@@ -55,7 +55,7 @@ class Fact:
         user: Whose that is.
         role: Who said it.
         at: When it was said; None: not known.
-        said_at: What facts of one thread are ordered by: ``at``, or when the turn was remembered.
+        said_at: What facts of one chain are ordered by: ``at``, or when the turn was remembered.
         known_from: Since when memory has held it as a fact.
         made_by: ``extractive``, or the language model that wrote it.
         superseded_by: The fact that took its place, of what was known at the moment of the read; None: it is current.
@@ -64,7 +64,7 @@ class Fact:
     """
 
     fact_id: int
-    thread_id: int
+    chain_id: int
     statement: str
     subject: str | None
     attribute: str | None

@@ -26,13 +26,13 @@ class Edition:
     """What a name says of which edition it is.
 
     Attributes:
-        family: The name without it: equal for the editions of one thing.
+        group: The name without it: equal for the editions of one thing.
         dates: Year, month and day, as far as they are named.
         versions: Numbers of the version.
         label: As the name writes them.
     """
 
-    family: str
+    group: str
     dates: tuple[int, ...]
     versions: tuple[int, ...]
     label: str
@@ -52,7 +52,7 @@ class Edition:
 
         A name without an edition stands for the newest: ``policy.md`` beside ``policy-2023.md``.
         """
-        if not self.family or self.family != other.family or not self.named:
+        if not self.group or self.group != other.group or not self.named:
             return None
         if not other.named:
             return True
@@ -87,8 +87,8 @@ def edition_of(name: str, *, path: bool = True) -> Edition:
 
     rest = _VERSION.sub(version, rest)
     rest = _DATE.sub(date, rest)
-    family = "/".join(_GAPS.sub(" ", part).strip() for part in rest.split("/"))
-    return Edition(family, tuple(dates), tuple(versions), ", ".join(labels))
+    group = "/".join(_GAPS.sub(" ", part).strip() for part in rest.split("/"))
+    return Edition(group, tuple(dates), tuple(versions), ", ".join(labels))
 
 
 def covers_the_same(one: str, other: str) -> bool:
@@ -99,7 +99,7 @@ def covers_the_same(one: str, other: str) -> bool:
 
 
 def is_older(one: Edition, one_time: datetime | None, other: Edition, other_time: datetime | None) -> bool:
-    """Whether one document of a family is older than another: by its name, and not against its dates."""
+    """Whether one document of an edition group is older than another: by its name, and not against its dates."""
     by_name = one.older_than(other)
     if by_name is None:
         return False

@@ -121,10 +121,10 @@ class SearchMonitor:
         self._next_probe = 0.0
         self._closing = False
 
-    def replied(self, scope: Scope, place: Collection, *, cached: bool) -> None:
+    def replied(self, scope: Scope, collection: Collection, *, cached: bool) -> None:
         """A search that asked the cache of replies has its reply: from there, or computed."""
         with self._changed:
-            tally = self._tally((scope.tenant_id, place.collection_id))
+            tally = self._tally((scope.tenant_id, collection.collection_id))
             if cached:
                 tally.result_hits += 1
             else:

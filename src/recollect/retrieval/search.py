@@ -222,8 +222,8 @@ class Searcher:
             self._run([replace(one, plan=QueryPlan(query=wording)) for one in requests], search) for wording in wordings
         ]
         origins = [
-            (one, {chunk_id for results in (each, *others) for chunk_id in results[place].known})
-            for place, one in enumerate(search.searched)
+            (one, {chunk_id for results in (each, *others) for chunk_id in results[position].known})
+            for position, one in enumerate(search.searched)
         ]
         reader = ChunkReader(self._store.search, [(one.scope, chunk_ids) for one, chunk_ids in origins])
         limit = requests[0].limit
@@ -326,12 +326,12 @@ class Searcher:
                 request = replace(request, embedding=query_vector(request.plan, self._embedder))
         return self._source.candidates(scope, request, search.watch)
 
-    def _require_same_model(self, place: Collection, options: RetrievalOptions) -> None:
+    def _require_same_model(self, collection: Collection, options: RetrievalOptions) -> None:
         if options.mode == "lexical" and options.similarity_threshold is None:
             return
-        if place.embedding_model != self._embedder.model_name:
+        if collection.embedding_model != self._embedder.model_name:
             raise UsageError(
-                f"The collection {place.name!r} was embedded with {place.embedding_model!r}, but "
+                f"The collection {collection.name!r} was embedded with {collection.embedding_model!r}, but "
                 f"{self._embedder.model_name!r} is configured: their vectors cannot be compared. Configure that model "
                 "([rag.embedding]), search with mode lexical, or ingest into a new collection."
             )

@@ -25,7 +25,7 @@ class StalenessNotes:
     """Adds notes to results. Safe to share between threads.
 
     Args:
-        repository: Looks up what became of versions, and the other documents of a family.
+        repository: Looks up what became of versions, and the other documents of an edition group.
     """
 
     def __init__(self, repository: StalenessRepository) -> None:
@@ -112,13 +112,13 @@ def _newer_result(passage: RetrievedContext, results: Sequence[RetrievedContext]
     """Of the other results, the newest that has the same title, is of a later date and covers the same."""
     if passage.event_time is None:
         return None
-    title = edition_of(passage.title, path=False).family
+    title = edition_of(passage.title, path=False).group
     newest: RetrievedContext | None = None
     for other in results:
         if other.document_id == passage.document_id or other.event_time is None:
             continue
         least = passage.event_time if newest is None or newest.event_time is None else newest.event_time
-        if other.event_time.date() <= least.date() or edition_of(other.title, path=False).family != title:
+        if other.event_time.date() <= least.date() or edition_of(other.title, path=False).group != title:
             continue
         if title and covers_the_same(passage.content, other.content):
             newest = other

@@ -1,4 +1,4 @@
-"""Facts in the store: drawn from turns, ordered by threads."""
+"""Facts in the store: drawn from turns, ordered by chains."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class KnownFact:
     """A stored fact, as far as it tells what a new one has to do with it."""
 
     fact_id: int
-    thread_id: int
+    chain_id: int
     session_id: int
     episode_id: int
     subject: str | None
@@ -101,12 +101,12 @@ class Placement:
     """What becomes of a new fact.
 
     Attributes:
-        thread_id: The thread that it belongs to.
+        chain_id: The chain that it belongs to.
         repeats: The fact that it says again: then it is evidence for that, and no fact of its own.
         supersedes: Whether it takes a fact's place, or a later one has taken its own.
     """
 
-    thread_id: int
+    chain_id: int
     repeats: int | None = None
     supersedes: bool = False
 
@@ -265,7 +265,7 @@ class FactRepository:
             NotFoundError: There is no such fact.
         """
         with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["thread"], {**_moment(scope), "fact_id": fact_id})
+            found = rows(connection, _SQL["chain"], {**_moment(scope), "fact_id": fact_id})
             facts = _with_evidence(connection, scope, found)
         if not facts:
             raise _missing(fact_id)
@@ -290,7 +290,7 @@ def _insert_fact(
     params = {
         "tenant_id": scope.tenant_id,
         "fact_id": fact_id,
-        "thread_id": placement.thread_id,
+        "chain_id": placement.chain_id,
         "session_id": fact.source.session_id,
         "episode_id": episode.episode_id,
         "statement": fact.statement,
@@ -326,10 +326,10 @@ def _moment(scope: Scope) -> dict[str, Any]:
 
 
 def _known(row: TupleRow) -> KnownFact:
-    fact_id, thread_id, session_id, episode_id, subject, attribute, value, same_as, said_at = row
+    fact_id, chain_id, session_id, episode_id, subject, attribute, value, same_as, said_at = row
     return KnownFact(
         fact_id=fact_id,
-        thread_id=thread_id,
+        chain_id=chain_id,
         session_id=session_id,
         episode_id=episode_id,
         subject=subject,
@@ -356,11 +356,11 @@ def _with_evidence(connection: Connection, scope: Scope, found: Sequence[TupleRo
 
 
 def _fact(row: TupleRow) -> Fact:
-    fact_id, thread_id, statement, subject, attribute, value, _, session, user, role, *rest = row
+    fact_id, chain_id, statement, subject, attribute, value, _, session, user, role, *rest = row
     at, said_at, known_from, made_by, superseded_by, superseded_at = rest
     return Fact(
         fact_id=fact_id,
-        thread_id=thread_id,
+        chain_id=chain_id,
         statement=statement,
         subject=subject,
         attribute=attribute,

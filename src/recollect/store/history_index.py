@@ -1,4 +1,4 @@
-"""Indexes of a collection's closed rows, made in segments once enough has been closed.
+"""Indexes of a collection's closed rows, made in closed-row segments once enough has been closed.
 
 A segment covers the rows that were closed in a stretch of time. It is made when that time is over, so that no writer
 has to keep it up; what is closed later waits for the next one and is compared one by one until then. Small segments are
@@ -40,7 +40,7 @@ _SHARES = [number / 64 for number in range(65)]
 
 
 class HistoryIndexer:
-    """Makes the segments of a collection's history.
+    """Makes the closed-row segments of a collection.
 
     Args:
         database: The store's connections.
@@ -67,12 +67,12 @@ class HistoryIndexer:
 
         That is twice what gets an index, and half of what is current.
         """
-        place = self._collections.find(scope, name)
-        if place is None or not place.indexed:
+        collection = self._collections.find(scope, name)
+        if collection is None or not collection.indexed:
             return False
         with self._database.single_reads(scope) as connection:
-            waiting = rows(connection, _SQL["uncovered"], _params(scope, place), prepare=False)[0][0]
-        return bool(waiting >= max(2 * self._threshold, place.chunk_count // 2))
+            waiting = rows(connection, _SQL["uncovered"], _params(scope, collection), prepare=False)[0][0]
+        return bool(waiting >= max(2 * self._threshold, collection.chunk_count // 2))
 
     def build(self, scope: Scope, name: str, *, until: datetime | None = None) -> None:
         """Make a segment of what has been closed since the last one, which it replaces if that one is small.
@@ -87,17 +87,17 @@ class HistoryIndexer:
         Raises:
             NotFoundError: The collection does not exist.
         """
-        place = self._collections.get(scope, name)
-        params = _params(scope, place)
-        with self._database.session() as connection, one_at_a_time(connection, place.collection_id):
+        collection = self._collections.get(scope, name)
+        params = _params(scope, collection)
+        with self._database.session() as connection, one_at_a_time(connection, collection.collection_id):
             drop_leftovers(connection, params)
             last = rows(connection, _SQL["last_segment"], params)
-            swallowed = [row for row in last if row[2] < place.chunk_count]
+            swallowed = [row for row in last if row[2] < collection.chunk_count]
             first = _first(connection, params, swallowed)
             segment_id, past, sound = rows(connection, _SQL["number"], {"first": first, "until": until})[0]
             if not sound:
                 return
-            self._make(connection, scope, place, segment_id, first, past)
+            self._make(connection, scope, collection, segment_id, first, past)
             with self._database.transaction(scope) as writing:
                 if rows(writing, _SQL["hold"], params):
                     # Statements of their own, after the lock: their snapshots hold what it waited for.
@@ -109,35 +109,35 @@ class HistoryIndexer:
             drop_leftovers(connection, params)
 
     def _make(
-        self, connection: Connection, scope: Scope, place: Collection, segment_id: int, first: str, past: str
+        self, connection: Connection, scope: Scope, collection: Collection, segment_id: int, first: str, past: str
     ) -> None:
         where = _WHERE.format(
             tenant_id=sql.Literal(scope.tenant_id),
-            collection_id=sql.Literal(place.collection_id),
+            collection_id=sql.Literal(collection.collection_id),
             first=sql.Literal(first),
             past=sql.Literal(past),
         )
         vectors = _VECTORS.format(
-            name=sql.Identifier(f"chunk_vectors_past_{place.collection_id}_{segment_id}"),
-            dimension=sql.Literal(place.embedding_dimension),
+            name=sql.Identifier(f"chunk_vectors_past_{collection.collection_id}_{segment_id}"),
+            dimension=sql.Literal(collection.embedding_dimension),
             ef_construction=sql.Literal(EF_CONSTRUCTION),
         )
-        lexical = _LEXICAL.format(name=sql.Identifier(f"chunk_lexical_past_{place.collection_id}_{segment_id}"))
-        with settings_of(connection, self._room(place)):
+        lexical = _LEXICAL.format(name=sql.Identifier(f"chunk_lexical_past_{collection.collection_id}_{segment_id}"))
+        with settings_of(connection, self._room(collection)):
             connection.execute(vectors + where)
             connection.execute(lexical + where)
             connection.execute("SELECT forget_content_statistics()")
 
-    def _room(self, place: Collection) -> dict[str, str]:
+    def _room(self, collection: Collection) -> dict[str, str]:
         if self._machine is None:
             return {}
         # A segment and the small one that it replaces.
-        vectors = 2 * max(place.chunk_count, self._threshold)
-        return index_build_settings(self._machine, vectors=vectors, dimension=place.embedding_dimension)
+        vectors = 2 * max(collection.chunk_count, self._threshold)
+        return index_build_settings(self._machine, vectors=vectors, dimension=collection.embedding_dimension)
 
 
-def _params(scope: Scope, place: Collection) -> dict[str, Any]:
-    return {"tenant_id": scope.tenant_id, "collection_id": place.collection_id}
+def _params(scope: Scope, collection: Collection) -> dict[str, Any]:
+    return {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id}
 
 
 def _first(connection: Connection, params: dict[str, Any], swallowed: list[Any]) -> str:

@@ -1,6 +1,6 @@
 """Searches of the past through indexes: which parts of a collection's history a moment is looked for in.
 
-What was known at a moment and is not any more lies in segments by the time when it was closed
+What was known at a moment and is not any more lies in closed-row segments, by the time when it was closed
 (`recollect.store.history_index`). Segments that the moment meets in many rows are searched through their indexes, as
 what is current still; the few rows elsewhere are compared one by one, by their versions.
 """
@@ -37,7 +37,7 @@ class PastParts:
 
     Attributes:
         current: Whether to go through the indexes of current rows.
-        starts: The segments to search through their indexes: their rows were closed at these moments or later …
+        starts: The closed-row segments to search through their indexes: closed at these moments or later …
         ends: … and before these; PostgreSQL's own way of writing them.
         version_ids: Versions beside these parts, whose chunks are compared one by one.
     """
@@ -74,7 +74,7 @@ class PastRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def plan(self, scope: Scope, place: Collection) -> PastParts | None:
+    def plan(self, scope: Scope, collection: Collection) -> PastParts | None:
         """The parts in which everything lies that was known in a collection at the scope's moment.
 
         Returns:
@@ -85,7 +85,7 @@ class PastRepository:
             return None
         params: dict[str, Any] = {
             "tenant_id": scope.tenant_id,
-            "collection_id": place.collection_id,
+            "collection_id": collection.collection_id,
             "as_of": scope.as_of,
         }
         with self._database.single_reads(scope) as connection:
@@ -94,10 +94,10 @@ class PastRepository:
                 return None
             through, beside = _divided(found, scope.as_of.timestamp())
             params |= {
-                "few": _versions(place, FEW_CHUNKS),
+                "few": _versions(collection, FEW_CHUNKS),
                 "starts": [part.start for part in beside],
                 "ends": [part.end for part in beside],
-                "limits": [_versions(place, FEW_CHUNKS if part.segment else MOST_CHUNKS) for part in beside],
+                "limits": [_versions(collection, FEW_CHUNKS if part.segment else MOST_CHUNKS) for part in beside],
             }
             known = rows(connection, _SQL["known_then"], params, prepare=False)
         return _planned(known, through, beside, params["few"], params["limits"])
@@ -139,8 +139,8 @@ def _planned(
     return PastParts(current, [part.start for part in through], [part.end for part in through], sorted(version_ids))
 
 
-def _versions(place: Collection, chunks: int) -> int:
+def _versions(collection: Collection, chunks: int) -> int:
     """How many versions have so many chunks, by the collection's average."""
-    if not place.chunk_count or not place.document_count:
+    if not collection.chunk_count or not collection.document_count:
         return chunks
-    return max(1, chunks * place.document_count // place.chunk_count)
+    return max(1, chunks * collection.document_count // collection.chunk_count)

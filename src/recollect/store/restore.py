@@ -100,8 +100,8 @@ def _replace(connection: Connection, archive: OpenedArchive, source: Path, *, fo
     for table in order:
         _fill(connection, archive, table, archive.manifest.tables[table], source)
     # Its rows describe indexes, which a backup does not hold: they are made anew.
-    if "history_segments" in order:
-        connection.execute("TRUNCATE recollect.history_segments")
+    if "closed_row_segments" in order:
+        connection.execute("TRUNCATE recollect.closed_row_segments")
     _set_sequences(connection, archive.manifest, source)
     for _, definition in indexes:
         connection.execute(definition)

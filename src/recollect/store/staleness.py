@@ -1,4 +1,4 @@
-"""What became of versions, and which other documents of its family a document has."""
+"""What became of versions, and which other documents of its edition group a document has."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from recollect.store.sql import queries
 
 _SQL = queries("staleness")
 
-#: A larger family is a series (minutes, reports, logs), in which no member takes the place of another.
-LARGEST_FAMILY = 6
+#: A larger group is a series (minutes, reports, logs), in which no member takes the place of another.
+LARGEST_GROUP = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class VersionEnd:
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """Another document of a family.
+    """Another document of an edition group.
 
     Attributes:
         source: Its path.
@@ -71,7 +71,7 @@ class StalenessRepository:
         }
 
     def siblings(self, scope: Scope, collection: Collection, passages: Mapping[int, int]) -> dict[int, list[Sibling]]:
-        """Other documents of the same families, as of the scope's moment, that its principal may read.
+        """Other documents of the same edition groups, as of the scope's moment, that its principal may read.
 
         Args:
             scope: Whose, and as of when.
@@ -79,7 +79,7 @@ class StalenessRepository:
             passages: The document id of each passage's chunk id.
 
         Returns:
-            By chunk id; a family of more than `LARGEST_FAMILY` others has none.
+            By chunk id; a group of more than `LARGEST_GROUP` others has none.
         """
         params = {
             "tenant_id": scope.tenant_id,
@@ -87,7 +87,7 @@ class StalenessRepository:
             "access_ids": None if collection.access_ids is None else list(collection.access_ids),
             "chunk_ids": list(passages),
             "document_ids": list(passages.values()),
-            "limit": LARGEST_FAMILY,
+            "limit": LARGEST_GROUP,
         }
         with self._database.single_reads(scope) as connection:
             found = rows(connection, _SQL["siblings"], params)

@@ -122,7 +122,7 @@ def test_routines_of_another_version_are_replaced_and_what_only_it_had_is_droppe
 def test_an_index_that_is_missing_changed_or_not_valid_is_told_and_one_more_is_not(dsn: str):
     execute(
         dsn,
-        "SET search_path = recollect; DROP INDEX documents_by_family; "
+        "SET search_path = recollect; DROP INDEX documents_by_edition_group; "
         "CREATE INDEX more ON documents (tenant_id, owner); "
         "ALTER INDEX episode_lexical_lexemes SET (fastupdate = off); "
         "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'document_versions_current'::regclass",
@@ -131,7 +131,7 @@ def test_an_index_that_is_missing_changed_or_not_valid_is_told_and_one_more_is_n
         told = [one.partition(":")[0] for one in differences(connection)]
     assert told == [
         "index document_versions_current on document_versions",
-        "index documents_by_family on documents",
+        "index documents_by_edition_group on documents",
         "index episode_lexical_lexemes on episode_lexical",
     ]
 

@@ -62,7 +62,7 @@ def _segments(rag: RAGPipeline) -> list[tuple]:
     with rag.store.database.autocommit() as connection:
         return connection.execute(
             "SELECT segment_id, closed_from::text, closed_before::text, chunk_count "
-            "FROM history_segments ORDER BY closed_before"
+            "FROM closed_row_segments ORDER BY closed_before"
         ).fetchall()
 
 

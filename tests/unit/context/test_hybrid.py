@@ -101,7 +101,7 @@ def fact(number: int, statement: str, *, of: int, rank: int = 1, similarity: flo
     )
     known = Fact(
         fact_id=number,
-        thread_id=number,
+        chain_id=number,
         statement=statement,
         subject=None,
         attribute=None,

@@ -35,7 +35,7 @@ def turn(content: str, *, number: int = 1, role: str = "Ada", at: datetime | Non
 TURNS = [turn("I moved to  Porto with my cat.\nIt is sunny."), turn("My locker is 17.", number=2)]
 KNOWN = Fact(
     fact_id=12,
-    thread_id=12,
+    chain_id=12,
     statement="Ada lives in Lisbon.",
     subject="ada",
     attribute="residence",
@@ -75,8 +75,8 @@ def test_a_fact_rests_on_exact_characters():
     # The model's quote differs in its spacing; what is kept is the turn's own.
     assert TURNS[0].content[quote.start_offset : quote.end_offset] == "I moved to  Porto"
     assert (draft.statement, draft.made_by, draft.supersedes) == ("Ada moved to Porto.", "scripted", (12,))
-    assert draft.slot is not None
-    assert (draft.slot.subject, draft.slot.attribute, draft.slot.value) == ("ada", "residence", "Porto")
+    assert draft.parsed is not None
+    assert (draft.parsed.subject, draft.parsed.attribute, draft.parsed.value) == ("ada", "residence", "Porto")
     asked = json.loads(model.calls[0][1].content)
     assert asked["known"] == [{"fact": 12, "statement": "Ada lives in Lisbon."}]
     assert [one["text"] for one in asked["turns"]] == [one.content for one in TURNS]
@@ -123,7 +123,7 @@ def test_what_stands_is_kept_beside_what_does_not():
         }
     )
     assert [draft.statement for draft in drafts] == ["Ada moved to Porto.", "Ada's locker is 17."]
-    assert drafts[1].slot is None
+    assert drafts[1].parsed is None
 
 
 def test_no_facts_is_an_answer_and_fences_are_none():
@@ -154,4 +154,4 @@ def test_other_languages_and_scripts_are_quoted_and_contradict_nothing():
     ):
         lexicon = TurnTerms(language, salt=1)
         drafts = statements_of(turn(content), lexicon=lexicon, language=language, made_by="x")
-        assert [(draft.statement, draft.slot) for draft in drafts] == [(content, None)]
+        assert [(draft.statement, draft.parsed) for draft in drafts] == [(content, None)]

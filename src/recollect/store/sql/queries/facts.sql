@@ -19,10 +19,10 @@ WHERE e.tenant_id = %(tenant_id)s AND e.episode_id = ANY (%(episode_ids)s)
       SELECT FROM consolidated_episodes c WHERE c.tenant_id = e.tenant_id AND c.episode_id = e.episode_id)
 ORDER BY e.episode_id FOR KEY SHARE OF e
 
--- related: every fact of the threads of an owner that new ones may belong to
-SELECT f.fact_id, f.thread_id, f.session_id, f.episode_id, f.subject, f.attribute, f.value, f.same_as, f.said_at
-FROM facts f WHERE f.tenant_id = %(tenant_id)s AND f.thread_id IN (
-    SELECT h.thread_id FROM facts h JOIN sessions s USING (tenant_id, session_id)
+-- related: every fact of the chains of an owner that new ones may belong to
+SELECT f.fact_id, f.chain_id, f.session_id, f.episode_id, f.subject, f.attribute, f.value, f.same_as, f.said_at
+FROM facts f WHERE f.tenant_id = %(tenant_id)s AND f.chain_id IN (
+    SELECT h.chain_id FROM facts h JOIN sessions s USING (tenant_id, session_id)
     WHERE h.tenant_id = %(tenant_id)s AND (s.user_id = %(user_id)s OR s.session_id = %(session_id)s)
       AND (h.fact_id = ANY (%(fact_ids)s) OR h.same_as = ANY (%(same_as)s)
            OR (h.subject = ANY (%(subjects)s) AND h.attribute = ANY (%(attributes)s))))
@@ -38,9 +38,9 @@ ORDER BY f.subject, f.attribute, f.said_at DESC, f.fact_id DESC
 SELECT ARRAY(SELECT nextval('facts_fact_id_seq') FROM generate_series(1, %(count)s))
 
 -- insert_fact: one
-INSERT INTO facts (tenant_id, fact_id, thread_id, session_id, episode_id, statement, same_as, subject, attribute, value,
+INSERT INTO facts (tenant_id, fact_id, chain_id, session_id, episode_id, statement, same_as, subject, attribute, value,
                    role, event_time, said_at, known_from, made_by)
-VALUES (%(tenant_id)s, %(fact_id)s, %(thread_id)s, %(session_id)s, %(episode_id)s, %(statement)s, %(same_as)s,
+VALUES (%(tenant_id)s, %(fact_id)s, %(chain_id)s, %(session_id)s, %(episode_id)s, %(statement)s, %(same_as)s,
         %(subject)s, %(attribute)s, %(value)s, %(role)s, %(event_time)s, %(said_at)s, %(now)s, %(made_by)s)
 
 -- insert_evidence: words that a fact rests on
@@ -68,10 +68,10 @@ ORDER BY f.said_at DESC, f.fact_id DESC LIMIT %(limit)s OFFSET %(offset)s
 SELECT * FROM facts_as_of(%(tenant_id)s, %(as_of)s) AS f
 WHERE f.fact_id = ANY (%(fact_ids)s) AND (NOT %(restricted)s OR f.user_id = %(reader)s)
 
--- thread: every fact of a fact's thread, the one said first before the others
+-- chain: every fact of a fact's chain, the one said first before the others
 SELECT f.* FROM facts_as_of(%(tenant_id)s, %(as_of)s) AS f
 JOIN facts o ON o.tenant_id = %(tenant_id)s AND o.fact_id = f.fact_id
-WHERE f.thread_id = (SELECT thread_id FROM facts WHERE tenant_id = %(tenant_id)s AND fact_id = %(fact_id)s)
+WHERE f.chain_id = (SELECT chain_id FROM facts WHERE tenant_id = %(tenant_id)s AND fact_id = %(fact_id)s)
   AND (NOT %(restricted)s OR f.user_id = %(reader)s)
 ORDER BY o.said_at, o.episode_id, o.fact_id
 
@@ -109,7 +109,7 @@ WHERE i.tenant_id = %(tenant_id)s AND (%(session_ids)s::bigint[] IS NULL OR i.se
   AND (%(since)s::timestamptz IS NULL OR f.event_time >= %(since)s)
   AND (%(until)s::timestamptz IS NULL OR f.event_time < %(until)s)
   AND NOT EXISTS (
-      SELECT FROM facts o WHERE o.tenant_id = f.tenant_id AND o.thread_id = f.thread_id
+      SELECT FROM facts o WHERE o.tenant_id = f.tenant_id AND o.chain_id = f.chain_id
         AND (o.said_at, o.episode_id, o.fact_id) > (f.said_at, f.episode_id, f.fact_id)
         AND o.known_from <= coalesce(%(as_of)s::timestamptz, 'infinity'))
 ORDER BY i.embedding <#> %(embedding)s, i.fact_id LIMIT %(limit)s
@@ -123,7 +123,7 @@ WHERE i.tenant_id = %(tenant_id)s AND (%(session_ids)s::bigint[] IS NULL OR i.se
   AND (%(since)s::timestamptz IS NULL OR f.event_time >= %(since)s)
   AND (%(until)s::timestamptz IS NULL OR f.event_time < %(until)s)
   AND NOT EXISTS (
-      SELECT FROM facts o WHERE o.tenant_id = f.tenant_id AND o.thread_id = f.thread_id
+      SELECT FROM facts o WHERE o.tenant_id = f.tenant_id AND o.chain_id = f.chain_id
         AND (o.said_at, o.episode_id, o.fact_id) > (f.said_at, f.episode_id, f.fact_id)
         AND o.known_from <= coalesce(%(as_of)s::timestamptz, 'infinity'))
 ORDER BY i.weights <#> %(query)s, i.fact_id LIMIT %(limit)s

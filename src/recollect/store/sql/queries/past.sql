@@ -5,7 +5,7 @@ FROM (SELECT EXISTS (
           SELECT FROM document_versions v
           WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s
             AND v.expires_at < v.known_to AND v.expires_at <= %(as_of)s AND v.known_to > %(as_of)s) AS any) lapsed
-LEFT JOIN history_segments s ON s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s
+LEFT JOIN closed_row_segments s ON s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s
 ORDER BY s.closed_before
 
 -- known_then: the versions known at a moment, by the part that they belong to: 0 for what is current still, 1, 2, … for
@@ -27,17 +27,17 @@ CROSS JOIN LATERAL (
 
 -- uncovered: chunks of closed versions that no segment holds
 SELECT coalesce(sum(v.chunk_count), 0)::bigint
-FROM (SELECT coalesce(max(s.closed_before), '-infinity') AS past FROM history_segments s
+FROM (SELECT coalesce(max(s.closed_before), '-infinity') AS past FROM closed_row_segments s
       WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s) last
 LEFT JOIN document_versions v ON v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s
       AND v.known_to >= last.past AND v.known_to < 'infinity'
 
 -- last_segment: the newest segment
-SELECT segment_id, closed_from::text, chunk_count FROM history_segments
+SELECT segment_id, closed_from::text, chunk_count FROM closed_row_segments
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s ORDER BY closed_before DESC LIMIT 1
 
 -- covered_until: where the last segment ends
-SELECT coalesce(max(closed_before), '-infinity')::text FROM history_segments
+SELECT coalesce(max(closed_before), '-infinity')::text FROM closed_row_segments
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
 
 -- hold: keeps a collection from being deleted until the end of the transaction
@@ -48,7 +48,7 @@ WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s FOR KEY SH
 SELECT FROM collection_state WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s FOR UPDATE
 
 -- widen: versions were closed as of a moment that lies in segments, which may begin before all others of theirs
-UPDATE history_segments s SET begins[1] = least(s.begins[1], v.first)
+UPDATE closed_row_segments s SET begins[1] = least(s.begins[1], v.first)
 FROM (SELECT min(extract(epoch FROM known_from))::float8 AS first, min(known_to) AS closed
       FROM document_versions WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s)) v
 WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s
@@ -56,14 +56,14 @@ WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s
 
 -- number: of a new segment, the moment that it ends at, and whether it begins before that: nobody who writes at present
 -- closes a version before it
-SELECT nextval(pg_get_serial_sequence('recollect.history_segments', 'segment_id'))::int, past::text,
+SELECT nextval(pg_get_serial_sequence('recollect.closed_row_segments', 'segment_id'))::int, past::text,
        past > %(first)s::timestamptz
 FROM (SELECT least(clock_timestamp(), %(until)s::timestamptz,
                    (SELECT min(a.xact_start) FROM pg_stat_activity a
                     WHERE a.datname = current_database())) AS past) bound
 
 -- add: a segment whose indexes are made, with what it holds
-INSERT INTO history_segments (tenant_id, collection_id, segment_id, closed_from, closed_before, chunk_count, begins, ends)
+INSERT INTO closed_row_segments (tenant_id, collection_id, segment_id, closed_from, closed_before, chunk_count, begins, ends)
 SELECT %(tenant_id)s, %(collection_id)s, %(segment_id)s, %(first)s::timestamptz, %(past)s::timestamptz,
        coalesce(sum(v.chunk_count), 0),
        coalesce(percentile_disc(%(shares)s::float8[]) WITHIN GROUP (ORDER BY extract(epoch FROM v.known_from)::float8), '{}'),
@@ -73,12 +73,12 @@ WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s
   AND v.known_to >= %(first)s::timestamptz AND v.known_to < %(past)s::timestamptz
 
 -- replace: segments that a larger one took the place of
-DELETE FROM history_segments
+DELETE FROM closed_row_segments
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND segment_id = ANY (%(segment_ids)s)
 
 -- leftovers: indexes of a collection's segments that there are no more, or were never finished
 SELECT c.relname FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
 WHERE c.relnamespace = 'recollect'::regnamespace
   AND c.relname ~ ('^chunk_(vectors|lexical)_past_' || %(collection_id)s || '_[0-9]+$')
-  AND NOT EXISTS (SELECT FROM history_segments s
+  AND NOT EXISTS (SELECT FROM closed_row_segments s
                   WHERE s.collection_id = %(collection_id)s AND s.segment_id::text = substring(c.relname FROM '[0-9]+$'))

@@ -6,7 +6,7 @@ SELECT v.version_id, v.known_to, v.known_to >= v.expires_at,
 FROM document_versions v
 WHERE v.tenant_id = %(tenant_id)s AND v.version_id = ANY (%(version_ids)s) AND v.known_to < 'infinity'
 
--- siblings: other documents of the same family, and of each the chunk nearest to a given one; of families with more
+-- siblings: other documents of the same edition group, and of each the chunk nearest to a given one; of groups with more
 -- members than the limit, none
 SELECT r.chunk_id, d.document_id, d.uri, d.event_from, best.text, d.department
 FROM unnest(%(chunk_ids)s::bigint[], %(document_ids)s::bigint[]) AS r (chunk_id, document_id)
@@ -16,7 +16,7 @@ CROSS JOIN LATERAL (
     SELECT s.*, count(*) OVER () AS members FROM (
         SELECT m.document_id, m.uri, v.version_id, v.event_from, v.department FROM documents m
         JOIN document_versions v ON v.tenant_id = m.tenant_id AND v.document_id = m.document_id
-        WHERE m.tenant_id = %(tenant_id)s AND m.collection_id = o.collection_id AND m.family = o.family
+        WHERE m.tenant_id = %(tenant_id)s AND m.collection_id = o.collection_id AND m.edition_group = o.edition_group
           AND m.document_id <> o.document_id
           AND CASE WHEN %(as_of)s::timestamptz IS NULL THEN v.known_to = 'infinity' AND v.expires_at > now()
                    ELSE v.known_from <= %(as_of)s AND v.known_to > %(as_of)s AND v.expires_at > %(as_of)s END

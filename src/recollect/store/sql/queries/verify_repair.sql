@@ -34,7 +34,7 @@ WITH ended AS (
     WHERE v.tenant_id = %(tenant_id)s AND n.version_id = v.version_id
       AND v.known_to > greatest(n.next_from, v.known_from) AND n.next_from IS NOT NULL
     RETURNING v.tenant_id, v.collection_id)
-DELETE FROM history_segments s USING ended e WHERE s.tenant_id = e.tenant_id AND s.collection_id = e.collection_id
+DELETE FROM closed_row_segments s USING ended e WHERE s.tenant_id = e.tenant_id AND s.collection_id = e.collection_id
 
 -- copy_to_versions: who may read versions is their document's to say; what a past one was granted is known from its vectors,
 -- or else lost, and then owners alone read it

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recollect.memory.chains import placed
 
-from recollect.memory.slots import slot_of
+from recollect.memory.statement_parser import parse_statement
 from recollect.memory.statements import Draft, Quote, normal
-from recollect.memory.threads import placed
 from recollect.model.memory import Episode
 from recollect.store.facts import FactSource, KnownFact, Placement, PreparedFact, Span
 
@@ -31,15 +31,15 @@ def made(statement: str, *, day: int, session: int = 1, supersedes: tuple[int, .
         turn_id=None,
         known_from=START + timedelta(days=1_000),
     )
-    slot = slot_of(statement, speaker="Ada")
+    parsed = parse_statement(statement, speaker="Ada")
     quote = Quote(episode=episode, start_offset=0, end_offset=len(statement))
-    draft = Draft(statement=statement, quotes=(quote,), slot=slot, made_by="extractive", supersedes=supersedes)
+    draft = Draft(statement=statement, quotes=(quote,), parsed=parsed, made_by="extractive", supersedes=supersedes)
     return draft, PreparedFact(
         statement=statement,
         same_as=normal(statement),
-        subject=slot.subject if slot else None,
-        attribute=slot.attribute if slot else None,
-        value=slot.value if slot and not slot.ends else None,
+        subject=parsed.subject if parsed else None,
+        attribute=parsed.attribute if parsed else None,
+        value=parsed.value if parsed and not parsed.ends else None,
         source=FactSource(episode, session, "ada"),
         spans=(Span(day, 0, len(statement)),),
         made_by="extractive",
@@ -68,7 +68,7 @@ class Shelf:
                 self.known.append(
                     KnownFact(
                         fact_id=fact_id,
-                        thread_id=placement.thread_id,
+                        chain_id=placement.chain_id,
                         session_id=fact.source.session_id,
                         episode_id=fact.source.episode.episode_id,
                         subject=fact.subject,
@@ -82,10 +82,10 @@ class Shelf:
 
     @property
     def current(self) -> set[str]:
-        threads: dict[int, KnownFact] = {}
+        chains: dict[int, KnownFact] = {}
         for fact in sorted(self.known, key=lambda one: (one.said_at, one.episode_id, one.fact_id)):
-            threads[fact.thread_id] = fact
-        return {self.statements[fact.fact_id] for fact in threads.values()}
+            chains[fact.chain_id] = fact
+        return {self.statements[fact.fact_id] for fact in chains.values()}
 
 
 @given(st.permutations(list(enumerate(["Lisbon", "Porto", "Oslo", "Porto", "Rome"], start=1))), st.integers(1, 5))
@@ -95,7 +95,7 @@ def test_what_was_said_last_is_current_whatever_was_drawn_first(order: list[tupl
         batch = sorted(order[start : start + together])
         shelf.add(*(made(f"I live in {city}.", day=day) for day, city in batch))
     assert shelf.current == {"I live in Rome."}
-    assert len({fact.thread_id for fact in shelf.known}) == 1
+    assert len({fact.chain_id for fact in shelf.known}) == 1
 
 
 def test_things_that_can_be_so_together_stay_together():
@@ -141,9 +141,9 @@ def test_a_named_fact_is_superseded_and_an_unknown_number_is_not():
     shelf = Shelf()
     shelf.add(made("I like apples.", day=1))
     (unknown,) = shelf.add(made("I eat pears.", day=2, supersedes=(99,)))
-    assert unknown.thread_id == 2
+    assert unknown.chain_id == 2
     (named,) = shelf.add(made("I cannot stand apples.", day=3, supersedes=(1,)))
-    assert (named.thread_id, named.supersedes) == (1, True)
+    assert (named.chain_id, named.supersedes) == (1, True)
     assert shelf.current == {"I eat pears.", "I cannot stand apples."}
 
 
@@ -152,4 +152,4 @@ def test_saying_it_in_other_words_supersedes_nothing(value: str):
     shelf = Shelf()
     shelf.add(made("I live in Rome.", day=1))
     (other,) = shelf.add(made(f"Actually, I live in {value.title()} now.", day=2))
-    assert (other.thread_id, other.supersedes, other.repeats) == (1, False, None)
+    assert (other.chain_id, other.supersedes, other.repeats) == (1, False, None)

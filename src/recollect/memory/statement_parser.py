@@ -79,7 +79,7 @@ _FILLERS = frozenset(["new", "current", "own", "main", "present", "latest", "act
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class ParsedStatement:
     """What a statement says, and of what.
 
     Attributes:
@@ -105,7 +105,7 @@ def comparable(value: str) -> str:
     return " ".join(re.findall(r"[\w@.+-]*\w|[$€£%]", _ARTICLE.sub("", value.strip()).casefold()))
 
 
-def slot_of(statement: str, *, speaker: str) -> Slot | None:
+def parse_statement(statement: str, *, speaker: str) -> ParsedStatement | None:
     """What a statement says of whom, where it is of a kind that has one value at a time; else None.
 
     Args:
@@ -124,7 +124,7 @@ def slot_of(statement: str, *, speaker: str) -> Slot | None:
     if found is None:
         return None
     subject, attribute, value = found
-    return Slot(subject, attribute, value, ends)
+    return ParsedStatement(subject, attribute, value, ends)
 
 
 def _without_negation(text: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.memory.slots import comparable, slot_of
+from recollect.memory.statement_parser import comparable, parse_statement
 
 
 @pytest.mark.parametrize(
@@ -37,9 +37,9 @@ from recollect.memory.slots import comparable, slot_of
     ],
 )
 def test_what_has_one_value_is_read(statement: str, subject: str, attribute: str, value: str):
-    slot = slot_of(statement, speaker="Ada")
-    assert slot is not None
-    assert (slot.subject, slot.attribute, slot.value, slot.ends) == (subject, attribute, value, False)
+    parsed = parse_statement(statement, speaker="Ada")
+    assert parsed is not None
+    assert (parsed.subject, parsed.attribute, parsed.value, parsed.ends) == (subject, attribute, value, False)
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ def test_what_has_one_value_is_read(statement: str, subject: str, attribute: str
     ],
 )
 def test_what_is_so_no_more(statement: str, attribute: str, value: str):
-    slot = slot_of(statement, speaker="Ada")
-    assert slot is not None
-    assert (slot.attribute, slot.value, slot.ends) == (attribute, value, True)
+    parsed = parse_statement(statement, speaker="Ada")
+    assert parsed is not None
+    assert (parsed.attribute, parsed.value, parsed.ends) == (attribute, value, True)
 
 
 @pytest.mark.parametrize(
@@ -87,18 +87,18 @@ def test_what_is_so_no_more(statement: str, attribute: str, value: str):
     ],
 )
 def test_what_is_not_sure_says_nothing(statement: str):
-    assert slot_of(statement, speaker="Ada") is None
+    assert parse_statement(statement, speaker="Ada") is None
 
 
 @given(st.text(max_size=200), st.text(max_size=20))
 def test_any_text_can_be_asked(statement: str, speaker: str):
-    slot = slot_of(statement, speaker=speaker)
-    assert slot is None or (slot.subject and slot.attribute and slot.value)
+    parsed = parse_statement(statement, speaker=speaker)
+    assert parsed is None or (parsed.subject and parsed.attribute and parsed.value)
 
 
 def test_long_hostile_text_takes_no_time():
     for text in ("I " * 50_000, "my " + "a b " * 30_000 + "is 5", "and " * 50_000, "I am " + "now " * 50_000 + "5"):
-        slot_of(text, speaker="x")
+        parse_statement(text, speaker="x")
 
 
 @pytest.mark.parametrize(("one", "other"), [("the Porto", "porto"), (" 400 euros", "400  Euros"), ("about 5", "5")])
