@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recollect.memory.chains import placed
 
+from recollect.memory.fact_chains import placed
 from recollect.memory.statement_parser import parse_statement
 from recollect.memory.statements import Draft, Quote, normal
 from recollect.model.memory import Episode
