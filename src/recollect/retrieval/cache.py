@@ -337,10 +337,10 @@ def _own_copy(reply: SearchReply) -> SearchReply:
 
 
 def _own_passage(passage: RetrievedContext) -> RetrievedContext:
-    return replace(passage, metadata=_own_json(passage.metadata)) if passage.metadata else passage
+    return replace(passage, metadata=_own_json(dict(passage.metadata))) if passage.metadata else passage
 
 
 def _own_json(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return {key: _own_json(item) for key, item in value.items()}
-    return [_own_json(item) for item in value] if isinstance(value, list | tuple) else value
+    return [_own_json(item) for item in value] if isinstance(value, list) else value
