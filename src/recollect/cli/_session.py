@@ -7,15 +7,16 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recollect.errors import UsageError
+from recollect.errors import RecollectError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -155,17 +156,27 @@ class Session:
         return rag.resolve_documents(named, collection=self.named_collection, principal=principal)
 
     @contextmanager
-    def pipeline(self, config: RAGConfig | None = None) -> Iterator[RAGPipeline]:
+    def pipeline(self, config: RAGConfig | None = None, *, embeds: bool = False) -> Iterator[RAGPipeline]:
         """The pipeline, closed at the end. A first download of the model shows its progress.
 
         Args:
             config: Other settings than the command's.
+            embeds: Whether the command is sure to embed something: its model is loaded while the store is opened.
         """
         from recollect.cli._progress import DownloadBar
         from recollect.pipeline import RAGPipeline
 
         with DownloadBar(lambda: self.err) as bar, RAGPipeline(config or self.config, on_download=bar) as rag:
-            yield rag
+            if not embeds:
+                yield rag
+                return
+            loading = Thread(target=_load_model, args=(rag,), name="recollect-model", daemon=True)
+            loading.start()
+            try:
+                yield rag
+            finally:
+                # An interpreter must not end while a library is being loaded in it.
+                loading.join()
 
     @cached_property
     def out(self) -> Console:
@@ -201,6 +212,14 @@ class Session:
             return
         if not typer.confirm(question, err=True):
             raise UsageError("Nothing was changed.")
+
+
+def _load_model(rag: RAGPipeline) -> None:
+    # Whatever is wrong is said where the model is used.
+    with suppress(RecollectError, OSError):
+        load = getattr(rag.embedder, "load_ahead", None)
+        if load is not None:
+            load()
 
 
 def write_json(document: Mapping[str, Any]) -> None:

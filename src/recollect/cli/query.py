@@ -70,7 +70,7 @@ def _query(
     as_of = times.moment()
     question = argument_text(text)
     validate(question, options)
-    with session.pipeline() as rag:
+    with session.pipeline(embeds=options.mode != "lexical") as rag:
         searched = (
             EverywhereSearched(session, rag, principal) if everywhere else where.searched(session, rag, principal)
         )

@@ -144,6 +144,11 @@ class LocalEmbedder:
         """The precision at work, once 8 bits have passed or failed their check on this processor; loads the model."""
         return self._load().graph.precision
 
+    def load_ahead(self) -> None:
+        """Load the model before its first use, where it is on this machine; what is not there is not fetched for it."""
+        if self._cache.find(self._model) is not None:
+            self._load()
+
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Embed texts to be found; see `EmbeddingProvider`.
 

@@ -267,11 +267,11 @@ class Parts:
         """Runs searches against the open store."""
         with self._lock:
             if self._searcher is None:
+                # Its server starts while what searches is imported, and a model that is loaded ahead.
+                store = self.store
                 from recollect.pipeline.searching import make_searcher
 
-                self._searcher = make_searcher(
-                    self.store, self.embedder, self._config, chat_model=lambda: self.chat_model
-                )
+                self._searcher = make_searcher(store, self.embedder, self._config, chat_model=lambda: self.chat_model)
             return self._searcher
 
     @property

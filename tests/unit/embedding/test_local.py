@@ -82,6 +82,15 @@ def test_constructing_needs_no_model(tmp_path):
         embedder.embed_query("a")
 
 
+def test_a_model_is_loaded_ahead_where_it_is_and_never_fetched_for_it(tiny_model, tmp_path, monkeypatch):
+    present = LocalEmbedder(str(tiny_model), cache=ModelCache(tmp_path / "cache"))
+    present.load_ahead()
+    monkeypatch.setattr(ModelCache, "pull", lambda *_, **__: pytest.fail("fetched"))
+    assert present.embed_query("a").shape == (present.dimension,)
+    LocalEmbedder(cache=ModelCache(tmp_path / "empty")).load_ahead()
+    assert not (tmp_path / "empty").exists()
+
+
 def test_first_use_by_many_threads_loads_once(tiny_model, tmp_path):
     embedder = LocalEmbedder(str(tiny_model), cache=ModelCache(tmp_path / "cache"), threads=2)
     with ThreadPoolExecutor(8) as pool:
