@@ -93,7 +93,7 @@ def main() -> None:
         places: dict[Place, int] = {}
         texts: list[list[str]] = []
         with RAGPipeline(config) as pipeline:
-            pipeline.ingest_many(documents)
+            pipeline.ingest(documents)
             for document in documents:
                 complete = completed(document)
                 for chunk in chunker.chunk(complete):

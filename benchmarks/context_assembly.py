@@ -84,16 +84,16 @@ def questions() -> list[str]:
 def build(arguments: argparse.Namespace) -> None:
     with opened(arguments.work) as rag:
         with Clock() as clock:
-            report = rag.import_file(arguments.documents)
+            report = rag.collections.import_file(arguments.documents)
         say(f"{report.chunks:,} chunks in {clock.seconds:,.0f} s")
         with Clock() as clock:
             for name, turns in sessions(arguments.turns):
-                rag.remember(name, turns, user=USER)
+                rag.view(session=name, user=USER).remember(turns)
         say(f"{arguments.turns:,} turns in {clock.seconds:,.0f} s")
         with Clock() as clock:
             for question in questions()[-200:]:
-                rag.recall(question, RecallOptions(top_k=10), user=USER)
-            drawn = rag.consolidate(min_retrievals=1, limit=10_000)
+                rag.view(user=USER).recall(question, RecallOptions(top_k=10))
+            drawn = rag.facts.consolidate(min_retrievals=1, limit=10_000)
         say(f"{drawn.added:,} facts of {drawn.examined:,} turns in {clock.seconds:,.0f} s")
 
 
@@ -104,7 +104,7 @@ def measure(arguments: argparse.Namespace) -> None:
     rows, figures = [], {}
     with opened(arguments.work) as rag:
         counts = _counts(rag)
-        assembler = rag.context_assembler(user=USER)
+        assembler = rag.view(user=USER).memory.assembler()
         for strategy in STRATEGIES:
             for question in warm:
                 assembler.assemble(question, strategy, BUDGET)

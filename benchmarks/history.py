@@ -98,9 +98,9 @@ def build(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownTexts) ->
         return synthetic.documents(sentences, chunks=arguments.chunks, seed=version)
 
     for name in (HISTORY, ALONE):
-        if any(place.name == name for place in rag.list_collections()):
-            rag.delete_collection(name)
-        rag.create_collection(name)
+        if any(place.name == name for place in rag.collections.list()):
+            rag.collections.delete(name)
+        rag.collections.create(name)
     moments, rows = [], []
     for version in range(arguments.versions):
         with Clock() as clock:
@@ -209,11 +209,11 @@ def ask(
     stages: dict[str, list[float]] = {}
     paths: Counter[str] = Counter()
     for question in questions[:50]:
-        rag.search(question, options, collection=name, as_of=as_of)
+        rag.view(collections=name, as_of=as_of).search(question, options)
     for _ in range(rounds):
         for question in questions:
             started = time.perf_counter()
-            reply = rag.search(question, options, collection=name, as_of=as_of)
+            reply = rag.view(collections=name, as_of=as_of).search(question, options)
             times.append((time.perf_counter() - started) * 1000 - reply.timings_ms.get("embed", 0.0))
             paths[" ".join(f"{arm} {path}" for arm, path in reply.paths.items())] += 1
             for stage, milliseconds in reply.timings_ms.items():

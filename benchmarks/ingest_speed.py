@@ -9,7 +9,7 @@ the store is open and empty before the clock starts; the clock stops when everyt
 
 - *embedding alone*: recollect's embedder over the texts that recollect embeds of these documents, in one call, no
   store; once for the stream's texts and once for the folder's (which differ by the titles found);
-- *recollect, stream* and *recollect, folder*: ``ingest_many`` over an iterator, ``ingest_paths`` over a folder of text
+- *recollect, stream* and *recollect, folder*: ``ingest`` of an iterator, and of a folder of text
   files; the embedding cache is on and empty;
 - *recollect, folder again*: the same call, nothing changed; and the command line, whole process, server to be started;
 - *LlamaIndex + Chroma*: IngestionPipeline into a persistent Chroma collection, the original weights through
@@ -150,22 +150,22 @@ def run_recollect(folder: Path, store: Path, kind: str) -> dict:
     config = RAGConfig.model_validate({"storage": {"data_dir": store / "data"}})
     with RAGPipeline(config) as rag:
         rag.embedder.embed_documents(["The model is loaded, and its first call is behind it."] * 8)
-        place = rag.ensure_collection()
+        place = rag.collections.ensure()
         versions = [*installed(), server_version(rag.store.database)]
         with Clock() as clock:
             if kind == "folder":
-                report = rag.ingest_paths([folder / "files"])
+                report = rag.ingest(folder / "files")
                 count, chunks = report.added, report.chunks
             else:
-                results = rag.ingest_many(stream(folder))
+                results = rag.ingest(stream(folder))
                 count, chunks = len(results), sum(one.chunk_count for one in results)
         found = result(count, chunks, clock.seconds, versions)
-        found["database_mb"] = round(rag.status().database_bytes / 1e6, 1)
+        found["database_mb"] = round(rag.maintenance.status().database_bytes / 1e6, 1)
         if rag.store.collections.get(scope(), place.name).chunk_count != chunks:
             raise SystemExit("not everything is stored")
         if kind == "folder":
             with Clock() as clock:
-                again = rag.ingest_paths([folder / "files"])
+                again = rag.ingest(folder / "files")
             found |= {"again_seconds": round(clock.seconds, 3), "again_unchanged": again.unchanged}
     if kind == "folder":
         found["again_command_seconds"] = round(command_line(folder / "files", store / "data"), 3)

@@ -83,9 +83,9 @@ def ingest(folder: Path) -> dict[str, float]:
         Path(store).chmod(0o711)
         config = RAGConfig.load(storage={"data_dir": Path(store) / "data"}, embedding={"provider": "hashing"})
         with RAGPipeline(config, embedder=HashingEmbedder()) as rag:
-            rag.ensure_collection()
+            rag.collections.ensure()
             start = time.perf_counter()
-            report = rag.ingest_paths([folder])
+            report = rag.ingest(folder)
             return {"seconds": round(time.perf_counter() - start, 3), "added": report.added, "failed": report.failed}
 
 

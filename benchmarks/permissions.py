@@ -67,9 +67,9 @@ def main() -> None:
 
 def build(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownTexts) -> None:
     sentences = synthetic.load_sentences(arguments.work, sample=arguments.sources)
-    if any(place.name == NAME for place in rag.list_collections()):
-        rag.delete_collection(NAME)
-    rag.create_collection(NAME)
+    if any(place.name == NAME for place in rag.collections.list()):
+        rag.collections.delete(NAME)
+    rag.collections.create(NAME)
 
     def stream() -> Iterator[Document]:
         for number, made in enumerate(synthetic.documents(sentences, chunks=arguments.chunks)):
@@ -122,12 +122,12 @@ def ask(
     options = RetrievalOptions(mode=mode)
     for principal in ASKERS.values():
         for question in questions[:20]:
-            rag.search(question, options, collection=NAME, principal=principal)
+            rag.view(collections=NAME, principal=principal).search(question, options)
     for _ in range(rounds):
         for question in questions:
             for title, principal in ASKERS.items():
                 started = time.perf_counter()
-                reply = rag.search(question, options, collection=NAME, principal=principal)
+                reply = rag.view(collections=NAME, principal=principal).search(question, options)
                 times, shown, paths = found[title]
                 times.append((time.perf_counter() - started) * 1000 - reply.timings_ms.get("embed", 0.0))
                 shown.append(len(reply.results))
@@ -137,22 +137,25 @@ def ask(
 
 def changes(rag: RAGPipeline) -> Iterator[list[str]]:
     """What it takes to change who may read, and back."""
-    records = rag.list_documents(collection=NAME, limit=1_000)
+    records = rag.view(collections=NAME).documents.list(limit=1_000)
     every = [record.document_id for record in records]
     # Of hardly any list all documents are among them, so they move to other lists, with every row.
     some = random.sample(every, 100)
     steps = [
-        ("one document, to a list of its own", lambda: rag.grant("user:new", documents=every[0])),
-        ("the same again, in its place", lambda: rag.revoke("user:new", documents=every[0])),
-        (f"{len(some)} documents, which leave lists that they share", lambda: rag.grant("user:new", documents=some)),
-        ("the same again, in their place", lambda: rag.revoke("user:new", documents=some)),
-        ("the collection's default", lambda: rag.grant("user:new", collection=NAME)),
+        ("one document, to a list of its own", lambda: rag.grants.add("user:new", documents=every[0])),
+        ("the same again, in its place", lambda: rag.grants.remove("user:new", documents=every[0])),
+        (
+            f"{len(some)} documents, which leave lists that they share",
+            lambda: rag.grants.add("user:new", documents=some),
+        ),
+        ("the same again, in their place", lambda: rag.grants.remove("user:new", documents=some)),
+        ("the collection's default", lambda: rag.view(collections=NAME).grants.add("user:new", default=True)),
     ]
     for title, step in steps:
         with Clock() as clock:
             step()
         yield [title, f"{clock.seconds * 1000:.1f}"]
-    rag.revoke("user:new", collection=NAME)
+    rag.view(collections=NAME).grants.remove("user:new", default=True)
 
 
 if __name__ == "__main__":

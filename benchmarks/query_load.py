@@ -71,7 +71,7 @@ def timed(search: Callable[[str], object], questions: Sequence[str]) -> list[flo
 def filtered(rag: RAGPipeline, questions: Sequence[str]) -> list[list[object]]:
     """Every hundredth, tenth, … document, by its name, so that what is kept lies all over the collection."""
     documents, after = [], 0
-    while page := rag.list_documents(collection=COLLECTION, after=after, limit=1000):
+    while page := rag.view(collections=COLLECTION).documents.list(after=after, limit=1000):
         documents += page
         after = page[-1].document_id
     rows = []
@@ -83,7 +83,7 @@ def filtered(rag: RAGPipeline, questions: Sequence[str]) -> list[list[object]]:
             replies = []
 
             def search(question: str, options=options, replies=replies) -> None:
-                replies.append(rag.search(question, options, collection=COLLECTION))
+                replies.append(rag.view(collections=COLLECTION).search(question, options))
 
             times = timed(search, questions)
             found = np.mean([len(reply.results) for reply in replies])
@@ -96,7 +96,7 @@ def filtered(rag: RAGPipeline, questions: Sequence[str]) -> list[list[object]]:
 def concurrent(rag: RAGPipeline, questions: Sequence[str]) -> list[list[object]]:
     def one(question: str) -> float:
         started = time.perf_counter()
-        rag.search(question, PLAIN, collection=COLLECTION)
+        rag.view(collections=COLLECTION).search(question, PLAIN)
         return (time.perf_counter() - started) * 1000
 
     rows = []
@@ -112,7 +112,9 @@ def concurrent(rag: RAGPipeline, questions: Sequence[str]) -> list[list[object]]
 
 def cached(rag: RAGPipeline, questions: Sequence[str]) -> float:
     options = replace(PLAIN, use_cache=True)
-    return percentile(timed(lambda question: rag.search(question, options, collection=COLLECTION), questions[:30]), 50)
+    return percentile(
+        timed(lambda question: rag.view(collections=COLLECTION).search(question, options), questions[:30]), 50
+    )
 
 
 def fresh(rag: RAGPipeline, known: KnownVectors, *, rounds: int = 20) -> float:
@@ -140,12 +142,12 @@ def fresh(rag: RAGPipeline, known: KnownVectors, *, rounds: int = 20) -> float:
             collection=place,
         )
         for mode in ("dense", "lexical"):
-            reply = rag.search(question, replace(PLAIN, mode=mode), collection=COLLECTION)
+            reply = rag.view(collections=COLLECTION).search(question, replace(PLAIN, mode=mode))
             if reply.results[0].content != text:
                 raise SystemExit(f"mode {mode} does not find the new document")
         times.append((time.perf_counter() - started) * 1000)
-        found = [one.document_id for one in rag.search(question, PLAIN, collection=COLLECTION).results[:1]]
-        rag.erase_documents(found)
+        found = [one.document_id for one in rag.view(collections=COLLECTION).search(question, PLAIN).results[:1]]
+        rag.documents.erase(found).counts["documents"]
     return percentile(times, 50)
 
 

@@ -110,8 +110,8 @@ def build(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownVectors) 
     say(f"{len(sentences.texts):,} sentences with vectors in {clock.seconds:.0f} s")
     rows = []
     for seed, (name, chunks) in enumerate(collections(arguments).items()):
-        if any(place.name == name for place in rag.list_collections()):
-            rag.delete_collection(name)
+        if any(place.name == name for place in rag.collections.list()):
+            rag.collections.delete(name)
         with Clock() as ingest:
             fill(rag, known, name, synthetic.documents(sentences, chunks=chunks, seed=seed))
         with Clock() as index:
@@ -136,7 +136,7 @@ def fill(rag: RAGPipeline, known: KnownVectors, name: str, made: Iterator[synthe
             known.learn(document.paragraphs, document.vectors)
             yield Document(content="\n\n".join(document.paragraphs), source=document.name)
 
-    place = rag.create_collection(name)
+    place = rag.collections.create(name)
     store = rag.store
     preparer = Preparer(ParagraphChunker(), TermIndexer("en", salt=place.collection_id), known, settings={})
     writer = BatchWriter(preparer, store.collections, store.writer, scope=Scope(), collection=place)
@@ -165,9 +165,9 @@ def measure(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownVectors
     for name, rerank in product(collections(arguments), (None, "none")):
         options = RetrievalOptions(rerank=rerank)
         with Clock() as first:
-            rag.search(questions[0], options, collection=name)
+            rag.view(collections=name).search(questions[0], options)
         for question in questions[:50]:
-            rag.search(question, options, collection=name)
+            rag.view(collections=name).search(question, options)
         times, per_stage, paths = ask(rag, name, questions, options, arguments.rounds)
         chunks = rag.store.collections.get(Scope(), name).chunk_count
         p50, p95, p99 = (f"{percentile(times, share):.2f}" for share in (50, 95, 99))
@@ -183,7 +183,7 @@ def measure(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownVectors
     print(table(["collection", "reranking", "stage", "p50, ms", "p95, ms"], stages), "\n")
     print("\n".join(notes))
     peaks = ", ".join(f"{name} {size:.0f} MB" for name, size in memory.peaks.items())
-    database = rag.status().database_bytes / 1e6
+    database = rag.maintenance.status().database_bytes / 1e6
     print(f"\nMemory at its peak: {peaks}. Database {database:.0f} MB, data directory {size_on_disk(folder):.0f} MB.")
     print(f"\nVersions: {', '.join([*versions(), server_version(rag.store.database)])}")
 
@@ -197,7 +197,7 @@ def ask(
     for _ in range(rounds):
         for question in questions:
             started = time.perf_counter()
-            reply = rag.search(question, options, collection=name)
+            reply = rag.view(collections=name).search(question, options)
             elapsed = (time.perf_counter() - started) * 1000
             times.append(elapsed - reply.timings_ms.get("embed", 0.0))
             paths[" + ".join(f"{arm} {path}" for arm, path in sorted(reply.paths.items()))] += 1
@@ -229,7 +229,9 @@ def plans(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownVectors) 
     """EXPLAIN (ANALYZE, BUFFERS) of what the search functions run, for the question whose arms took longest."""
     questions = load_questions(arguments, known)
     for name in collections(arguments):
-        slowest = max(questions[:100], key=lambda question: rag.search(question, collection=name).timings_ms["total"])
+        slowest = max(
+            questions[:100], key=lambda question: rag.view(collections=name).search(question).timings_ms["total"]
+        )
         print(f"## {name}: {slowest}\n")
         place = rag.store.collections.get(Scope(), name)
         with rag.store.database.autocommit() as connection:

@@ -214,22 +214,22 @@ def _holds(passage: RetrievedContext, spans: Sequence[tuple[int, int]]) -> bool:
 
 
 def ingest(rag: RAGPipeline, data: Data) -> None:
-    there = {place.name for place in rag.list_collections() if place.document_count}
+    there = {place.name for place in rag.collections.list() if place.document_count}
     for name, documents in data.collections():
         if name in there:
             continue
         say(f"ingesting {name}")
         if name == "handbook":
-            rag.ingest_paths([ROOT / "examples/handbook"], collection=name)
+            rag.view(collections=name).ingest(ROOT / "examples/handbook")
         else:
-            rag.ingest_many(documents, collection=name)
+            rag.view(collections=name).ingest(documents)
 
 
 def observe(rag: RAGPipeline, asked: Sequence[Asked]) -> dict[str, Seen]:
     found: dict[str, list[tuple[float, float, bool, int]]] = defaultdict(list)
     options = RetrievalOptions(top_k=10, min_relevance=0.0, explain=True, use_cache=False)
     for number, one in enumerate(asked):
-        for passage in rag.search(one.query, options, collection=one.collection).results:
+        for passage in rag.view(collections=one.collection).search(one.query, options).results:
             relevant = one.judge(passage)
             if relevant is not None and passage.similarity is not None and passage.explain is not None:
                 coverage = passage.explain.coverage

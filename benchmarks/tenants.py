@@ -77,12 +77,12 @@ def _fill(rag: MultiTenantRAG, tenants: int, chunks: int) -> None:
     for number in range(tenants):
         name = f"tenant-{number:05}"
         try:
-            tenant = rag.pipeline.get_tenant(name)
+            tenant = rag.pipeline.tenants.get(name)
         except NotFoundError:
             tenant = rag.create_tenant(name)
         if not tenant.documents:
-            rag.pipeline.ingest_many(
-                _documents(number, chunks), tenant.tenant_id, collection=rag.collection_of(tenant.tenant_id)
+            rag.pipeline.view(tenant=tenant.tenant_id, collections=rag.collection_of(tenant.tenant_id)).ingest(
+                _documents(number, chunks)
             )
         if (number + 1) % 100 == 0:
             say(f"{number + 1:,} of {tenants:,} tenants after {time.perf_counter() - started:.0f} s")
@@ -103,7 +103,7 @@ def _report(arguments: argparse.Namespace, alone: MultiTenantRAG, among: MultiTe
             times[name].append(percentile(_timed(rag, tenants, queries), 0.5 * 100))
     # The first round warms caches and plans.
     best = {name: percentile(found[1:], 50) for name, found in times.items()}
-    totals = among.pipeline.list_tenants(limit=100_000)
+    totals = among.pipeline.tenants.list(limit=100_000)
     rows = [(name, f"{value:.2f}", f"{value / best['alone']:.2f}") for name, value in best.items()]
     print(table(("100 chunks of one tenant, hybrid", "p50 (ms)", "× alone"), rows))
     facts = {

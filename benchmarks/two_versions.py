@@ -118,13 +118,13 @@ def ingest(arguments: argparse.Namespace) -> None:
     with pipeline(arguments.store) as rag:
         rag.ingest(Document(content="The model and the server are warm.", source="warm.txt"))
         with Clock() as clock:
-            rag.ingest_paths([arguments.work / "cranfield"])
+            rag.ingest(arguments.work / "cranfield")
     print(json.dumps({"seconds": clock.seconds}))
 
 
 def build(arguments: argparse.Namespace) -> None:
     with pipeline(arguments.store) as rag:
-        rag.ingest_paths([arguments.work / "cranfield", arguments.work / "scifact"])
+        rag.ingest([arguments.work / "cranfield", arguments.work / "scifact"])
     print(json.dumps({}))
 
 

@@ -9,23 +9,16 @@ import os
 from collections.abc import Callable
 from dataclasses import fields
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
 
-from recollect import (
-    Document,
-    Principal,
-    RecallOptions,
-    RecollectError,
-    RetrievalOptions,
-    RetrievalWeights,
-    Scope,
-    SessionConfig,
-    TenantQuota,
-    Turn,
-)
-from recollect.model.tenant import TenantIdentity
+from recollect import Document, Principal, RecallOptions, RecollectError, RetrievalOptions, Turn
+from recollect.context import RetrievalWeights
+from recollect.model import Scope
+from recollect.model.document_session import SessionConfig
+from recollect.model.tenant import TenantIdentity, TenantQuota
 
 #: How many times as many examples as usual: ``FUZZ_EFFORT=100 pytest tests/property``.
 EFFORT = int(os.environ.get("FUZZ_EFFORT", "1"))
@@ -120,7 +113,7 @@ class Refused:
         self.error = error
 
 
-_CLASSES = (
+CLASSES = (
     Document, Principal, RecallOptions, RetrievalOptions, RetrievalWeights, Scope, SessionConfig, TenantIdentity,
     TenantQuota, Turn,
 )  # fmt: skip
@@ -135,7 +128,9 @@ _SIMPLE: dict[str, st.SearchStrategy[Any]] = {
     "Duration": st.one_of(times, numbers, texts),
     "MomentRange": st.tuples(times, times),
     "Mapping": st.one_of(deep, st.dictionaries(texts, junk, max_size=3)),
-    "Path": st.sampled_from(["/nonexistent", "/dev/null/x", "a\0b", "\ud800", "", "."]),
+    "Path": st.sampled_from(["/nonexistent", "/dev/null/x", "a\0b", "\ud800", "", "."]).flatmap(
+        lambda path: st.sampled_from([path, Path(path)])
+    ),
 }
 
 
@@ -166,7 +161,7 @@ def _of(node: ast.expr) -> st.SearchStrategy[Any]:
 
 
 def _named(name: str) -> st.SearchStrategy[Any]:
-    for kind in _CLASSES:
+    for kind in CLASSES:
         if kind.__name__ == name:
             return _fields_of(kind)
     return _SIMPLE.get(name, junk)
@@ -186,6 +181,7 @@ _PLAUSIBLE: dict[str, Any] = {
     "grants": "role:hr",
     "denials": "user:eve",
     "passages": "leave.md",
+    "what": "Yes.",
     "helpful": True,
     "path": "leave.md",
     "collection": "default",

@@ -62,12 +62,12 @@ class System(Base):
         }
 
     def fill(self, data: DataSet) -> None:
-        report = self._rag.import_file(data.documents, collection=COLLECTION)
+        report = self._rag.view(collections=COLLECTION).collections.import_file(data.documents)
         if report.failed:
             raise SystemExit(f"not everything is stored: {report.errors[:3]}")
 
     def open(self) -> None:
-        self._rag.ensure_collection(COLLECTION)
+        self._rag.collections.ensure(COLLECTION)
 
     def search(self, mode: str, query: Query) -> Found:
         self._known.vectors[_key(query.text)] = query.vector
@@ -77,7 +77,7 @@ class System(Base):
         self._known.vectors[b"new"] = rows.vectors[0]
         source = rows.ids[0].partition(":")[0]
         document = Document(content=rows.texts[0], source=source, metadata=rows.metadata[0])
-        self._rag.ingest(document, collection=COLLECTION)
+        self._rag.view(collections=COLLECTION).ingest(document)
 
     def processes(self) -> list[int]:
         return server_processes(self.config.storage.data_dir)
@@ -104,7 +104,7 @@ class System(Base):
         return replace(options, metadata_filters={query.field: query.value})
 
     def _found(self, text: str, options: RetrievalOptions) -> Found:
-        reply = self._rag.search(text, options, collection=COLLECTION)
+        reply = self._rag.view(collections=COLLECTION).search(text, options)
         return [(f"{one.source}:{one.start_offset}", one.content) for one in reply.results]
 
 

@@ -13,7 +13,7 @@ import typer
 
 from recollect.cli.main import app
 from recollect.errors import StoreUnavailableError, UsageError
-from recollect.pipeline.parts import Parts
+from recollect.pipeline.assembly import Assembly
 from recollect.store.store import Store
 
 ARGUMENTS = {"query": ["annual leave"], "ask": ["How much leave?"], "context": ["annual leave"], "ingest": ["docs"]}
@@ -75,10 +75,10 @@ def options_of(name: str) -> dict[str, list[str]]:
 def refusal(monkeypatch, tmp_path):
     """Run a command up to where it would open the store: why it is refused before, None where it is not."""
 
-    def closed(_: Parts) -> Store:
+    def closed(_: Assembly) -> Store:
         raise StoreUnavailableError("closed")
 
-    monkeypatch.setattr(Parts, "store", property(closed))
+    monkeypatch.setattr(Assembly, "store", property(closed))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "docs").mkdir()
     # Built once: the whole command line takes a hundred times as long as one of its commands.

@@ -97,11 +97,11 @@ def template(server_dsn: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
             "dsn": psycopg.conninfo.make_conninfo(server_dsn, dbname=name),
         }
         with RAGPipeline(RAGConfig.load(storage=storage, embedding={"provider": "hashing"})) as rag:
-            rag.create_tenant("other")
+            rag.tenants.create("other")
             for tenant in (1, 2):
-                rag.ingest(Document(content="The zebrafish swims.", source="a.txt"), tenant)
-                rag.ingest(Document(content="To be erased.", source="b.txt"), tenant)
-                rag.erase(["b.txt"], tenant_id=tenant)
+                rag.view(tenant=tenant).ingest(Document(content="The zebrafish swims.", source="a.txt"))
+                rag.view(tenant=tenant).ingest(Document(content="To be erased.", source="b.txt"))
+                rag.view(tenant=tenant).documents.erase(["b.txt"])
         yield name
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 

@@ -77,7 +77,7 @@ def world(request: pytest.FixtureRequest, pipeline: RAGPipeline) -> World:
     store = pipeline.store
     pipeline.ingest(Document(content="An offer that was withdrawn.", source="0"))
     (then,) = _rows(store, "SELECT clock_timestamp()")[0]
-    pipeline.ingest_many([Document(content=text, source=str(number)) for number, text in enumerate(TEXTS)])
+    pipeline.ingest([Document(content=text, source=str(number)) for number, text in enumerate(TEXTS)])
     collection = store.collections.get(Scope(), "default")
     store.collections.refresh_term_stats(Scope(), collection)
     found = _rows(

@@ -28,6 +28,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 60
+MAX_PUBLIC_METHODS = 15
 # Longer ones, each with its reason.
 LONG_FILES: dict[str, str] = {}
 LONG_FUNCTIONS: dict[str, str] = {}
@@ -94,6 +95,30 @@ def test_functions_are_short():
                 if length > MAX_FUNCTION_LINES:
                     long[f"{path.relative_to(PACKAGE)}:{node.name}"] = length
     assert set(long) == set(LONG_FUNCTIONS), long
+
+
+def test_classes_have_few_public_methods():
+    """What a class has is what somebody must read to use it; an attribute or a property is looked up, not learnt."""
+    classes = {
+        node.name: node
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    }
+
+    def methods(node: ast.ClassDef) -> set[str]:
+        own = {
+            inner.name
+            for inner in node.body
+            if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef)
+            and not inner.name.startswith("_")
+            and not any(ast.unparse(decorator).endswith("property") for decorator in inner.decorator_list)
+        }
+        bases = (base.id for base in node.bases if isinstance(base, ast.Name) and base.id != node.name)
+        return own.union(*(methods(classes[base]) for base in bases if base in classes))
+
+    counts = {name: len(methods(node)) for name, node in classes.items()}
+    assert {name: count for name, count in counts.items() if count > MAX_PUBLIC_METHODS} == {}
 
 
 def _length_without_docstring(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -165,7 +190,7 @@ def test_a_bare_version_imports_the_command_line_and_nothing_below_it(tmp_path: 
 
 def test_a_query_imports_neither_other_commands_nor_what_reads_and_cuts_documents(dsn: str, tmp_path: Path):
     with recollect.RAGPipeline(recollect.RAGConfig.load(storage={"dsn": dsn})) as rag:
-        rag.ensure_collection()
+        rag.collections.ensure()
     modules = _imported_by("query", "words", "--mode", "lexical", "--json", "--dsn", dsn, folder=tmp_path)
     assert "recollect.retrieval.lexical" in modules
     assert _of([name for name in COMMANDS if name != "recollect.cli.query"], modules) == []

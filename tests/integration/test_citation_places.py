@@ -14,11 +14,10 @@ from xml.etree import ElementTree
 import pypdf
 import pytest
 
-from recollect import Document, RAGPipeline, RetrievalOptions
+from recollect import Document, RAGPipeline, RetrievalOptions, SessionRAG
 from recollect.answer._units import quotable_units
 from recollect.documents.reader import read_file
 from recollect.llm.scripted import ScriptedChatModel
-from recollect.pipeline.sessions import SessionRAG
 
 HANDBOOK = Path(__file__).parents[2] / "examples/handbook"
 WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -95,7 +94,7 @@ def pages_of(path):
 
 @pytest.fixture
 def handbook(pipeline):
-    pipeline.ingest_paths([HANDBOOK])
+    pipeline.ingest(HANDBOOK)
     return pipeline
 
 
@@ -186,14 +185,14 @@ def with_model(rag, *sentences):
 
 
 def test_a_model_is_cited_with_the_section_of_what_it_says(pipeline, manual):
-    pipeline.ingest_paths([manual])
+    pipeline.ingest(manual)
     for sentence, section in PLACES.items():
         with with_model(pipeline, sentence) as rag:
             assert cited(rag.ask("What about the press?")) == {sentence: section}
 
 
 def test_sentences_of_two_sections_are_not_quoted_as_one(pipeline, manual):
-    pipeline.ingest_paths([manual])
+    pipeline.ingest(manual)
     with with_model(pipeline, "Change the oil in March.", "Call the guard before night work.") as rag:
         (quote,) = cited(rag.ask("What about the press?"))
     assert quote in PLACES
@@ -207,7 +206,7 @@ def test_widened_and_merged_passages_know_their_parts(pipeline, manual, shape):
         }
     )
     with RAGPipeline(cut, embedder=pipeline.embedder) as rag:
-        rag.ingest_paths([manual])
+        rag.ingest(manual)
         found = rag.retrieve("press", RetrievalOptions(outline=True, **shape))
         for passage in found:
             parts = passage.parts
@@ -221,12 +220,12 @@ def test_widened_and_merged_passages_know_their_parts(pipeline, manual, shape):
 
 
 def test_the_past_has_its_own_sections(pipeline, manual):
-    pipeline.ingest_paths([manual])
+    pipeline.ingest(manual)
     then = datetime.now(UTC)
     manual.write_text(MANUAL.replace("## Safety", "## Danger"), encoding="utf-8")
-    pipeline.ingest_paths([manual])
+    pipeline.ingest(manual)
     with with_model(pipeline, "Wear goggles near the press.") as rag:
-        assert cited(rag.ask("goggles", as_of=then)) == {"Wear goggles near the press.": "Press manual > Safety"}
+        assert cited(rag.view(as_of=then).ask("goggles")) == {"Wear goggles near the press.": "Press manual > Safety"}
         assert cited(rag.ask("goggles")) == {"Wear goggles near the press.": "Press manual > Danger"}
 
 

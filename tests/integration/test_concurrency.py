@@ -9,7 +9,7 @@ from recollect import Document, RAGPipeline, RetrievalOptions
 
 
 def test_eight_threads_ingest_and_search_through_one_pipeline(pipeline: RAGPipeline):
-    pipeline.ingest_many([Document(content=f"seed document {n}", source=f"seed{n}") for n in range(20)])
+    pipeline.ingest([Document(content=f"seed document {n}", source=f"seed{n}") for n in range(20)])
     barrier = threading.Barrier(8)
     shared = [Document(content=f"shared text {n}", source=f"shared{n}") for n in range(10)]
 
@@ -18,7 +18,7 @@ def test_eight_threads_ingest_and_search_through_one_pipeline(pipeline: RAGPipel
         added = 0
         for round_number in range(3):
             own = Document(content=f"thread {number} round {round_number}", source=f"own{number}")
-            added += sum(result.status == "added" for result in pipeline.ingest_many([own, *shared]))
+            added += sum(result.status == "added" for result in pipeline.ingest([own, *shared]))
         return added
 
     def search(_: int) -> int:
@@ -37,8 +37,8 @@ def test_eight_threads_ingest_and_search_through_one_pipeline(pipeline: RAGPipel
         searches = [pool.submit(search, number) for number in range(4)]
         assert sum(future.result() for future in ingests) == 4 + len(shared)
         assert [future.result() for future in searches] == [0, 0, 0, 0]
-    assert pipeline.check() == []
-    assert pipeline.status().total_documents == 34
+    assert pipeline.maintenance.check() == []
+    assert pipeline.maintenance.status().total_documents == 34
 
 
 def test_a_document_is_found_whole_or_not_at_all_while_it_changes(pipeline: RAGPipeline):
@@ -71,4 +71,4 @@ def test_first_uses_at_once_make_one_store_and_one_collection(pipeline: RAGPipel
     with ThreadPoolExecutor(6) as pool:
         stores = set(pool.map(first, range(6)))
     assert len(stores) == 1
-    assert [place.document_count for place in pipeline.list_collections()] == [6]
+    assert [place.document_count for place in pipeline.collections.list()] == [6]

@@ -47,16 +47,16 @@ def opened(dsn: str, tmp_path: Path, **access: object) -> RAGPipeline:
 
 def seen(rag: RAGPipeline, who: Principal | None) -> list[str]:
     """What is found, which must be what is listed, counted and exported."""
-    found = sorted({one.source for one in rag.retrieve("handbook says", principal=who)})
-    assert sorted(one.source for one in rag.list_documents(principal=who)) == found
-    assert rag.status(principal=who).total_documents == len(found)
-    assert len(list(rag.export_lines(principal=who))) == len(found)
+    found = sorted({one.source for one in rag.view(principal=who).retrieve("handbook says")})
+    assert sorted(one.source for one in rag.view(principal=who).documents.list()) == found
+    assert rag.view(principal=who).maintenance.status().total_documents == len(found)
+    assert len(list(rag.view(principal=who).collections.export_lines())) == len(found)
     return found
 
 
 def test_departments_and_the_roles_that_read_them(dsn: str, tmp_path: Path, folder: Path):
     with opened(dsn, tmp_path, **lines_of_the_page()) as rag:
-        report = rag.ingest_paths([folder])
+        report = rag.ingest(folder)
         assert (report.added, report.failed) == (3, 0)
         expected = {
             HR: ["hr/pay.txt"],
@@ -66,7 +66,7 @@ def test_departments_and_the_roles_that_read_them(dsn: str, tmp_path: Path, fold
             STRANGER: [],
             None: ["hr/pay.txt", "it/servers.txt", "open.txt"],
         }
-        rights = _Engine(rag, "default", rag.default_options()).rights(None)
+        rights = _Engine(rag, None).rights(None)
         from recollect.evaluation.rights import may_read
 
         for who, sources in expected.items():
@@ -74,13 +74,13 @@ def test_departments_and_the_roles_that_read_them(dsn: str, tmp_path: Path, fold
             if who is not None:
                 assert sorted(one.source for one in rights.documents if may_read(who, one, rights)) == sources
         with pytest.raises(NotFoundError):
-            rag.why_not("handbook", "it/servers.txt", principal=HR)
-        assert "servers" not in rag.context("handbook servers", principal=HR).text
+            rag.view(principal=HR).why_not("handbook", "it/servers.txt")
+        assert "servers" not in rag.view(principal=HR).context("handbook servers").text
         # A role's rule reads; it neither writes nor is denied in the department's name.
-        rag.set_collection_access(writers=["department:hr"])
-        rag.deny("department:hr", documents="hr/pay.txt")
+        rag.grants.set_collection(writers=["department:hr"])
+        rag.grants.deny("department:hr", documents="hr/pay.txt")
         assert (seen(rag, HR), seen(rag, MANAGER)) == ([], ["hr/pay.txt"])
-        rag.deny("user:mia", documents="hr/pay.txt")
+        rag.grants.deny("user:mia", documents="hr/pay.txt")
         assert seen(rag, MANAGER) == []
         # Nobody becomes everybody by his department's name.
         assert seen(rag, Principal(user_id="eve", department="*")) == []
@@ -88,10 +88,10 @@ def test_departments_and_the_roles_that_read_them(dsn: str, tmp_path: Path, fold
 
 def test_another_default_reaches_those_that_had_it_and_no_others(dsn: str, tmp_path: Path, folder: Path):
     with opened(dsn, tmp_path) as rag:
-        rag.ingest_paths([folder])
-        rag.grant("user:sam", documents="it/servers.txt", only=True)
+        rag.ingest(folder)
+        rag.grants.add("user:sam", documents="it/servers.txt", only=True)
         assert seen(rag, STRANGER) == ["hr/pay.txt", "it/servers.txt", "open.txt"]
-        before = {one.source: one.version for one in rag.list_documents()}
+        before = {one.source: one.version for one in rag.documents.list()}
     for default, hanna, sam in (
         ("department", ["hr/pay.txt"], ["it/servers.txt"]),
         (("user:sam", "!user:hanna"), [], ["hr/pay.txt", "it/servers.txt", "open.txt"]),
@@ -99,28 +99,28 @@ def test_another_default_reaches_those_that_had_it_and_no_others(dsn: str, tmp_p
         ("department", ["hr/pay.txt"], ["it/servers.txt"]),
     ):
         with opened(dsn, tmp_path, default_permissions=default) as rag:
-            assert rag.ingest_paths([folder]).unchanged == 3
+            assert rag.ingest(folder).unchanged == 3
             assert (seen(rag, HR), seen(rag, STRANGER)) == (hanna, sam)
-            assert {one.source: one.version for one in rag.list_documents()} == before
-            assert rag.check() == []
+            assert {one.source: one.version for one in rag.documents.list()} == before
+            assert rag.maintenance.check() == []
     with opened(dsn, tmp_path, default_permissions="department") as rag:
         # What was changed by hand is nobody's default any more.
-        rag.grant("user:sam", documents="hr/pay.txt")
+        rag.grants.add("user:sam", documents="hr/pay.txt")
         (folder / "hr" / "pay.txt").write_text("The handbook says something else of pay.")
-        rag.ingest_paths([folder])
+        rag.ingest(folder)
         assert seen(rag, STRANGER) == ["hr/pay.txt", "it/servers.txt"]
     with opened(dsn, tmp_path, default_permissions="everyone") as rag:
-        rag.ingest_paths([folder])
-        assert rag.permissions_of("hr/pay.txt")[0].permissions == Permissions(grants=("department:hr", "user:sam"))
+        rag.ingest(folder)
+        assert rag.grants.of_documents("hr/pay.txt")[0].permissions == Permissions(grants=("department:hr", "user:sam"))
         assert seen(rag, HR) == ["hr/pay.txt", "open.txt"]
 
 
 def test_whoever_stores_reads_it_whatever_the_default(dsn: str, tmp_path: Path, folder: Path):
     with opened(dsn, tmp_path, default_permissions="department") as rag:
-        rag.ensure_collection()
-        rag.set_collection_access(writers=["user:sam"])
+        rag.collections.ensure()
+        rag.grants.set_collection(writers=["user:sam"])
         for expected in ("added", "unchanged"):
-            report = rag.ingest_paths([folder], principal=STRANGER)
+            report = rag.view(principal=STRANGER).ingest(folder)
             assert getattr(report, expected) == 3
         assert len(seen(rag, STRANGER)) == 3 and seen(rag, HR) == ["hr/pay.txt"]
         rag.ingest(Document(content="The handbook says hello.", source="api.md", department="hr"))

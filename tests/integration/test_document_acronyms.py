@@ -29,7 +29,7 @@ def stored(rag: RAGPipeline) -> list[tuple]:
 
 @pytest.fixture
 def rag(pipeline: RAGPipeline) -> RAGPipeline:
-    pipeline.ingest_many([GLOSSARY, SHORT, LONG])
+    pipeline.ingest([GLOSSARY, SHORT, LONG])
     return pipeline
 
 
@@ -56,12 +56,12 @@ def test_without_enhancements_or_by_configuration_they_are_off(rag: RAGPipeline)
 
 
 def test_they_go_with_the_document_that_explains_them(rag: RAGPipeline):
-    rag.delete_documents(["glossary.txt"])
+    rag.documents.delete(["glossary.txt"])
     assert found(rag, "apr") == {"short.txt"}
     assert stored(rag) == [("APR", "annual percentage rate", 1)]  # history keeps them
     rag.ingest(GLOSSARY)
     assert found(rag, "apr") == {"glossary.txt", "short.txt", "long.txt"}
-    rag.erase_documents(["glossary.txt"])
+    rag.documents.erase(["glossary.txt"]).counts["documents"]
     assert stored(rag) == []
     assert found(rag, "apr") == {"short.txt"}
 
@@ -75,8 +75,8 @@ def test_a_new_version_brings_its_own(rag: RAGPipeline):
 
 
 def test_other_collections_do_not_know_them(rag: RAGPipeline):
-    rag.ingest_many([SHORT, LONG], collection="other")
-    assert {one.source for one in rag.search("apr", WORDS, collection="other").results} == {"short.txt"}
+    rag.view(collections="other").ingest([SHORT, LONG])
+    assert {one.source for one in rag.view(collections="other").search("apr", WORDS).results} == {"short.txt"}
 
 
 def test_an_acronym_that_reads_like_a_function_word_breaks_nothing(rag: RAGPipeline):
@@ -92,7 +92,7 @@ def test_they_combine_with_synonyms_from_a_file(dsn: str, tmp_path):
         storage={"data_dir": tmp_path / "unused", "dsn": dsn}, retrieval={"enhance": {"synonyms": {"default": rules}}}
     )
     with RAGPipeline(config, embedder=HashingEmbedder()) as rag:
-        rag.ingest_many([GLOSSARY, SHORT, LONG])
+        rag.ingest([GLOSSARY, SHORT, LONG])
         assert found(rag, "interest") == {"glossary.txt", "long.txt"}
         assert notes(rag, "interest on the apr") == (
             "acronyms: applied (APR → annual percentage rate (×0.8))",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions, SessionConfig, SessionRAG
+from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions, SessionRAG
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import (
     ConflictError,
@@ -21,6 +21,7 @@ from recollect.errors import (
     UsageError,
 )
 from recollect.model import Scope
+from recollect.model.document_session import SessionConfig
 
 NUMBERS = itertools.count(1)
 EVERYTHING = RetrievalOptions(top_k=200, collapse_duplicates=False)
@@ -73,7 +74,9 @@ def test_a_sessions_documents_are_found_in_it_alone_and_are_gone_with_it(pipelin
     assert "Monday" in sessions.session("two").retrieve("offer ends", EVERYTHING)[0].content
     assert sessions.search_session("one", "offer").collection == "session:one"
     assert contents(pipeline.search("offer ends on Friday", EVERYTHING)) == {"The canteen opens at noon."}
-    assert contents(pipeline.augment_context("offer", options=EVERYTHING)) == {"The canteen opens at noon."}
+    assert contents(pipeline.view(collections="*").search("offer", options=EVERYTHING)) == {
+        "The canteen opens at noon."
+    }
 
     assert sessions.end_session("one") == 1
     with pytest.raises(NotFoundError, match="no session 'one'"):
@@ -81,7 +84,7 @@ def test_a_sessions_documents_are_found_in_it_alone_and_are_gone_with_it(pipelin
     assert "Monday" in sessions.search_session("two", "offer").results[0].content
     assert sessions.end_session("two") == 1
     assert rows_of_everything(pipeline) == before
-    assert pipeline.check() == []
+    assert pipeline.maintenance.check() == []
 
 
 def test_what_a_session_holds_exists_nowhere_else(pipeline: RAGPipeline, sessions: SessionRAG):
@@ -90,37 +93,37 @@ def test_what_a_session_holds_exists_nowhere_else(pipeline: RAGPipeline, session
     hidden = sessions.ingest_to_session("mine", document("Private knowledge.", "private.txt")).document_id
     (place,) = [one for one in pipeline.store.collections.list_all(Scope(), hidden=True) if one.hidden]
 
-    status = pipeline.status()
+    status = pipeline.maintenance.status()
     assert (status.total_documents, status.total_chunks, sum(status.departments.values())) == (1, 1, 1)
-    assert [one.name for one in status.collections] == [one.name for one in pipeline.list_collections()] == ["default"]
-    assert [one.source for one in pipeline.list_documents()] == ["public.txt"]
+    assert [one.name for one in status.collections] == [one.name for one in pipeline.collections.list()] == ["default"]
+    assert [one.source for one in pipeline.documents.list()] == ["public.txt"]
     for name in (hidden, "private.txt"):
         for refused in (
-            pipeline.get_document,
-            pipeline.document_history,
-            pipeline.permissions_of,
-            lambda one: pipeline.delete_documents([one]),
-            lambda one: pipeline.erase([one]),
-            lambda one: pipeline.restore_document(one, 1),
-            lambda one: pipeline.set_document_ttl(one, "1d"),
-            lambda one: pipeline.grant("user:eve", documents=one),
+            pipeline.documents.get,
+            pipeline.documents.history,
+            pipeline.grants.of_documents,
+            lambda one: pipeline.documents.delete([one]),
+            lambda one: pipeline.documents.erase([one]),
+            lambda one: pipeline.documents.restore(one, 1),
+            lambda one: pipeline.documents.set_ttl(one, "1d"),
+            lambda one: pipeline.grants.add("user:eve", documents=one),
             lambda one: pipeline.why_not("private", one),
         ):
             with pytest.raises(NotFoundError):
                 refused(name)
     for refused in (
-        lambda: pipeline.search("private", collection=place.name),
-        lambda: list(pipeline.export_lines(collection=place.name)),
-        lambda: pipeline.delete_collection(place.name),
-        lambda: pipeline.set_collection_access(place.name, readers=["*"]),
-        lambda: pipeline.list_documents(collection=place.name),
+        lambda: pipeline.view(collections=place.name).search("private"),
+        lambda: list(pipeline.view(collections=place.name).collections.export_lines()),
+        lambda: pipeline.collections.delete(place.name),
+        lambda: pipeline.view(collections=place.name).grants.set_collection(readers=["*"]),
+        lambda: pipeline.view(collections=place.name).documents.list(),
     ):
         with pytest.raises(NotFoundError):
             refused()
     with pytest.raises(UsageError, match="printable"):
-        pipeline.create_collection(place.name)
+        pipeline.collections.create(place.name)
     with pytest.raises(RecollectError):
-        pipeline.ingest(document("Planted."), collection=place.name)
+        pipeline.view(collections=place.name).ingest(document("Planted."))
     assert [(one.source, one.collection) for one in sessions.session_documents("mine")] == [
         ("private.txt", "session:mine")
     ]
@@ -133,7 +136,7 @@ def test_erasing_a_document_erases_its_copies_in_sessions(pipeline: RAGPipeline,
     sessions.create_session("mine", SessionConfig(max_documents=2))
     copy = sessions.ingest_to_session("mine", document("The person's address is Kiln Lane 9.", "upload")).document_id
     other = sessions.ingest_to_session("mine", document("Nobody asked about these words.", "other")).document_id
-    receipt = pipeline.erase(["person"])
+    receipt = pipeline.documents.erase(["person"])
     assert {one.document_id for one in receipt.documents} == {first, copy}
     assert receipt.probe.found == {}
     assert contents(sessions.search_session("mine", "Kiln Lane address", EVERYTHING)) == {
@@ -141,9 +144,9 @@ def test_erasing_a_document_erases_its_copies_in_sessions(pipeline: RAGPipeline,
     }
     assert sessions.get_session("mine").document_count == 1
     assert [one.document_id for one in sessions.session_documents("mine")] == [other]
-    assert pipeline.get_document(kept).document_id == kept
+    assert pipeline.documents.get(kept).document_id == kept
     sessions.ingest_to_session("mine", document("There is room again."))
-    assert pipeline.check() == []
+    assert pipeline.maintenance.check() == []
 
 
 def test_verification_looks_into_sessions_too(pipeline: RAGPipeline, sessions: SessionRAG):
@@ -151,12 +154,12 @@ def test_verification_looks_into_sessions_too(pipeline: RAGPipeline, sessions: S
     sessions.ingest_to_session("mine", document("Two words. " * 30))
     with pipeline.store.database.transaction(Scope()) as connection:
         connection.execute("DELETE FROM chunk_lexical")
-    assert pipeline.check() != []
-    assert not pipeline.verify().clean
-    assert pipeline.verify(repair=True).clean
+    assert pipeline.maintenance.check() != []
+    assert not pipeline.maintenance.verify().clean
+    assert pipeline.maintenance.verify(repair=True).clean
     assert sessions.search_session("mine", "words", RetrievalOptions(mode="lexical")).results
     run_out(pipeline, "mine")
-    assert pipeline.verify().clean
+    assert pipeline.maintenance.verify().clean
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "dense", "lexical"])
@@ -190,7 +193,7 @@ def test_files_go_into_a_session_as_far_as_there_is_room(pipeline: RAGPipeline, 
     assert "no room for 1 more" in report.errors[0].error
     again = sessions.ingest_paths_to_session("mine", [tmp_path])
     assert (again.added, again.unchanged, again.failed) == (0, 3, 1)
-    with pytest.raises(NotFoundError, match="does not exist"):
+    with pytest.raises(NotFoundError, match="no such file or folder"):
         sessions.ingest_paths_to_session("mine", [tmp_path / "missing"])
 
 
@@ -218,7 +221,7 @@ def test_in_a_full_session_the_oldest_text_goes(pipeline: RAGPipeline, sessions:
     assert contents(sessions.search_session("mine", "text", EVERYTHING)) == {"text 68", "text 69"}
     assert sessions.get_session("mine").document_count == 2
     assert rows_of_everything(pipeline)["documents"] == 2
-    assert pipeline.check() == []
+    assert pipeline.maintenance.check() == []
 
 
 def test_a_document_that_has_expired_leaves_room(sessions: SessionRAG):
@@ -252,7 +255,7 @@ def test_many_writers_never_put_more_into_a_session_than_it_may_hold(
     assert sessions.get_session("mine").document_count == 5
     assert len(sessions.session_documents("mine")) == 5
     assert len(contents(sessions.search_session("mine", "text", EVERYTHING))) == 5
-    assert pipeline.check() == []
+    assert pipeline.maintenance.check() == []
 
 
 @pytest.mark.parametrize("ended", [True, False])
@@ -284,7 +287,7 @@ def indexes(pipeline: RAGPipeline) -> list[str]:
 
 
 def test_a_session_that_is_ended_while_it_is_written_leaves_nothing(pipeline: RAGPipeline, sessions: SessionRAG):
-    pipeline.ensure_collection()
+    pipeline.collections.ensure()
     before = rows_of_everything(pipeline)
     sessions.create_session("mine")
     started = threading.Event()
@@ -326,7 +329,7 @@ def test_of_those_who_begin_one_session_at_once_one_does(sessions: SessionRAG):
 
 
 def test_an_expired_session_is_neither_searched_nor_written_and_goes(pipeline: RAGPipeline, sessions: SessionRAG):
-    pipeline.ensure_collection()
+    pipeline.collections.ensure()
     before = rows_of_everything(pipeline)
     for name, auto_cleanup in (("automatic", True), ("by hand", False)):
         sessions.create_session(name, SessionConfig(auto_cleanup=auto_cleanup))
@@ -372,7 +375,7 @@ def test_expired_sessions_are_removed_in_passing_and_by_the_clean_up(pipeline: R
     sessions.create_session("a")  # the expired one makes way
     assert [one.session_id for one in sessions.list_sessions()] == ["c", "a"]
     run_out(pipeline, "c")
-    assert pipeline.cleanup().sessions_ended == 1
+    assert pipeline.maintenance.cleanup().sessions_ended == 1
     assert [one.session_id for one in sessions.list_sessions()] == ["a"]
 
 
@@ -555,12 +558,12 @@ class Model:
         self.rag.cleanup_expired()
         for one in self.rag.list_sessions():
             self.rag.end_session(one.session_id)
-        pipeline.ensure_collection()
-        for place in pipeline.list_collections():
-            pipeline.delete_collection(place.name)
+        pipeline.collections.ensure()
+        for place in pipeline.collections.list():
+            pipeline.collections.delete(place.name)
         self.common: set[str] = set()
         self.held: dict[str, Held] = {}
-        pipeline.ensure_collection()
+        pipeline.collections.ensure()
 
     def _pass(self) -> None:
         for name in [name for name, held in self.held.items() if held.expired and held.config.auto_cleanup]:
@@ -630,7 +633,7 @@ class Model:
 
     def holds(self) -> None:
         assert contents(self.pipeline.search("common text", EVERYTHING)) == self.common
-        assert self.pipeline.status().total_documents == len(self.common)
+        assert self.pipeline.maintenance.status().total_documents == len(self.common)
         stored = rows_of_everything(self.pipeline)
         assert stored["document_sessions"] == len(self.held)
         assert stored["collections"] == 1 + len(self.held)
@@ -671,4 +674,4 @@ def test_a_random_history_is_what_a_model_says(pipeline: RAGPipeline, steps):
             model.search(arguments[0], "lexical")
     for name in IDS:
         model.search(name, "hybrid")
-    assert pipeline.check() == []
+    assert pipeline.maintenance.check() == []

@@ -28,15 +28,17 @@ def _contents(rag: RAGPipeline) -> str:
 
 
 def _turns(rag: RAGPipeline, session: str) -> list[str]:
-    return [one.content for one in rag.session_turns(session)]
+    return [one.content for one in rag.memory.turns(session)]
 
 
 def test_turns_that_quote_an_erased_document_go_with_it(pipeline: RAGPipeline):
     pipeline.ingest(Document(content=SECRET, source="file-1"))
     pipeline.ingest(Document(content=SHARED, source="hours"))
-    pipeline.remember("ward", ["What happened to her knee?", QUOTE, "Thank you.", f"By the way: {SHARED}"])
-    pipeline.remember("other", ["Mara Lindqvist was treated.", "for a torn ligament in the left knee at the clinic"])
-    receipt = pipeline.erase(["file-1"])
+    pipeline.view(session="ward").remember(["What happened to her knee?", QUOTE, "Thank you.", f"By the way: {SHARED}"])
+    pipeline.view(session="other").remember(
+        ["Mara Lindqvist was treated.", "for a torn ligament in the left knee at the clinic"]
+    )
+    receipt = pipeline.documents.erase(["file-1"])
     assert receipt.complete
     assert receipt.counts["episode_quotes"] == 2
     assert _turns(pipeline, "ward") == ["What happened to her knee?", "Thank you.", f"By the way: {SHARED}"]
@@ -44,7 +46,7 @@ def test_turns_that_quote_an_erased_document_go_with_it(pipeline: RAGPipeline):
     assert _turns(pipeline, "other") == ["Mara Lindqvist was treated."]
     assert "torn ligament" not in _contents(pipeline).lower()
     assert all("torn" not in one.episode.content for one in pipeline.recall("torn ligament of the left knee"))
-    (record,) = pipeline.list_audit(action="erase")
+    (record,) = pipeline.audit.list(action="erase")
     assert record.details["counts"]["episode_quotes"] == 2
     assert "ligament" not in json.dumps(record.details)
 
@@ -52,16 +54,16 @@ def test_turns_that_quote_an_erased_document_go_with_it(pipeline: RAGPipeline):
 def test_what_an_older_version_said_counts_too(pipeline: RAGPipeline):
     pipeline.ingest(Document(content=SECRET, source="file-1"))
     pipeline.ingest(Document(content="Nothing is left of what this file once said about anybody.", source="file-1"))
-    pipeline.remember("ward", [QUOTE])
-    assert pipeline.erase(["file-1"]).counts["episode_quotes"] == 1
+    pipeline.view(session="ward").remember([QUOTE])
+    assert pipeline.documents.erase(["file-1"]).counts["episode_quotes"] == 1
     assert _turns(pipeline, "ward") == []
 
 
 def test_what_another_document_holds_too_is_no_quote_of_the_erased_one(pipeline: RAGPipeline):
     pipeline.ingest(Document(content=f"{SECRET}\n{SHARED}", source="file-1"))
     pipeline.ingest(Document(content=SHARED, source="hours"))
-    pipeline.remember("ward", [SHARED])
-    assert pipeline.erase(["file-1"]).counts["episode_quotes"] == 0
+    pipeline.view(session="ward").remember([SHARED])
+    assert pipeline.documents.erase(["file-1"]).counts["episode_quotes"] == 0
     assert _turns(pipeline, "ward") == [SHARED]
 
 
@@ -70,16 +72,18 @@ def test_a_copy_in_a_session_is_no_other_document(pipeline: RAGPipeline):
     pipeline.ingest(Document(content=SECRET, source="file-1"))
     sessions.create_session("mine")
     sessions.ingest_to_session("mine", Document(content=SECRET, source="upload"))
-    pipeline.remember("ward", [QUOTE])
-    receipt = pipeline.erase(["file-1"])
+    pipeline.view(session="ward").remember([QUOTE])
+    receipt = pipeline.documents.erase(["file-1"])
     assert receipt.counts["episode_quotes"] == 1
     assert receipt.complete
 
 
 def test_a_short_document_counts_where_it_is_repeated_whole(pipeline: RAGPipeline):
     pipeline.ingest(Document(content="The password is swordfish.", source="note"))
-    pipeline.remember("chat", ["Remember that the password is swordfish!", "Which fish?", "the password is trout"])
-    receipt = pipeline.erase(["note"])
+    pipeline.view(session="chat").remember(
+        ["Remember that the password is swordfish!", "Which fish?", "the password is trout"]
+    )
+    receipt = pipeline.documents.erase(["note"])
     assert receipt.complete
     assert receipt.counts["episode_quotes"] == 1
     assert _turns(pipeline, "chat") == ["Which fish?", "the password is trout"]
@@ -89,10 +93,10 @@ def test_conversations_of_other_tenants_are_none_of_its_business(pipeline: RAGPi
     with pipeline.store.database.autocommit() as connection:
         connection.execute("INSERT INTO tenants (tenant_id, name) VALUES (81, 'other')")
     pipeline.ingest(Document(content=SECRET, source="file-1"))
-    pipeline.remember("ward", [QUOTE], tenant_id=81)
-    receipt = pipeline.erase(["file-1"])
+    pipeline.view(session="ward", tenant=81).remember([QUOTE])
+    receipt = pipeline.documents.erase(["file-1"])
     assert (receipt.counts["episode_quotes"], receipt.complete) == (0, True)
-    assert [one.content for one in pipeline.session_turns("ward", tenant_id=81)] == [QUOTE]
+    assert [one.content for one in pipeline.view(tenant=81).memory.turns("ward")] == [QUOTE]
 
 
 WORDS = st.lists(st.sampled_from(["ash", "birch", "cedar", "Dogwood", "elm"]), min_size=1, max_size=30)

@@ -27,21 +27,21 @@ def opened(dsn: str, folder: Path, **memory: object) -> RAGPipeline:
 def adaptive(dsn: str, tmp_path: Path) -> Iterator[RAGPipeline]:
     with opened(dsn, tmp_path, adaptive_weights=True) as rag:
         rag.ingest(Document(content="The locker hall opens at six.", source="lockers.md"))
-        rag.remember("chat", "My locker number is 17.", role="Ada", user="ada")
-        rag.remember("other", "Lockers are grey.", role="Ben", user="ben")
+        rag.view(session="chat", user="ada").remember("My locker number is 17.", role="Ada")
+        rag.view(session="other", user="ben").remember("Lockers are grey.", role="Ben")
         yield rag
 
 
 def used(rag: RAGPipeline, session: str | None = None, **options: object) -> float:
-    return rag.context_assembler(**options).assemble("locker", "hybrid", 500, session).found.weights.memory
+    return rag.memory.assembler(**options).assemble("locker", "hybrid", 500, session).found.weights.memory
 
 
 def test_feedback_moves_a_sessions_weights_and_is_explained(adaptive: RAGPipeline):
-    assembler = adaptive.context_assembler()
+    assembler = adaptive.memory.assembler()
     context = assembler.assemble("locker", "hybrid", 500, "chat")
     assert context.found.weights.memory == pytest.approx(0.6)
     memory = [one for one in context.passages if one.kind == "memory"]
-    told = adaptive.feedback(memory, helpful=True, session="chat")
+    told = adaptive.view(session="chat").feedback.give(memory, helpful=True)
     assert told.session.memory_helpful == len(memory) > 0
     after = assembler.assemble("locker", "hybrid", 500, "chat").found
     assert after.weights == told.weights
@@ -54,22 +54,22 @@ def test_feedback_moves_a_sessions_weights_and_is_explained(adaptive: RAGPipelin
 
 
 def test_feedback_in_general_moves_every_session(adaptive: RAGPipeline):
-    adaptive.feedback(["lockers.md", "lockers.md"], helpful=True)
+    adaptive.feedback.give(["lockers.md", "lockers.md"], helpful=True)
     for session in ("chat", "other", "not begun", None):
         assert used(adaptive, session) < 0.6
-    adaptive.feedback("fact:7", helpful=True, session="chat")
+    adaptive.view(session="chat").feedback.give("fact:7", helpful=True)
     assert used(adaptive, "other") < used(adaptive, "chat") < 0.6
-    assert adaptive.reset_feedback() == 2
+    assert adaptive.feedback.reset() == 2
     assert used(adaptive, "other") == pytest.approx(0.6)
-    assert adaptive.reset_feedback(session="chat") == 1
-    assert adaptive.reset_feedback(session="chat") == 0
+    assert adaptive.view(session="chat").feedback.reset() == 1
+    assert adaptive.view(session="chat").feedback.reset() == 0
     assert used(adaptive, "chat") == pytest.approx(0.6)
 
 
 def test_it_is_off_by_default_and_counts_all_the_same(adaptive: RAGPipeline, dsn: str, tmp_path: Path):
     with opened(dsn, tmp_path) as rag:
-        assert rag.feedback("memory:chat", helpful=False).weights.memory < 0.6
-        context = rag.context_assembler().assemble("locker", "hybrid", 500, "chat").found
+        assert rag.feedback.give("memory:chat", helpful=False).weights.memory < 0.6
+        context = rag.memory.assembler().assemble("locker", "hybrid", 500, "chat").found
         assert (context.weights.memory, context.adaptation) == (0.6, None)
     assert used(adaptive, "chat") < 0.6
 
@@ -80,8 +80,8 @@ def test_all_feedback_at_the_same_time_is_counted(adaptive: RAGPipeline):
     def say() -> None:
         try:
             for _ in range(20):
-                adaptive.feedback("memory:chat", helpful=True, session="chat")
-                adaptive.feedback("lockers.md", helpful=False)
+                adaptive.view(session="chat").feedback.give("memory:chat", helpful=True)
+                adaptive.feedback.give("lockers.md", helpful=False)
         except BaseException as exc:  # noqa: BLE001 - reported below
             failures.append(exc)
 
@@ -91,35 +91,38 @@ def test_all_feedback_at_the_same_time_is_counted(adaptive: RAGPipeline):
     for thread in threads:
         thread.join()
     assert failures == []
-    told = adaptive.adapted_weights(session="chat")
+    told = adaptive.view(session="chat").feedback.weights()
     assert (told.session.memory_helpful, told.tenant.documents_not) == (80, 80)
     assert told.weights.memory == pytest.approx(0.8)
 
 
 def test_it_goes_with_its_session(adaptive: RAGPipeline):
-    adaptive.feedback("memory:chat", helpful=True, session="chat")
-    adaptive.delete_session("chat")
-    adaptive.remember("chat", "Hello again, lockers.", user="ada")
+    adaptive.view(session="chat").feedback.give("memory:chat", helpful=True)
+    adaptive.memory.delete("chat")
+    adaptive.view(session="chat", user="ada").remember("Hello again, lockers.")
     assert used(adaptive, "chat") == pytest.approx(0.6)
 
 
 def test_nobody_moves_anothers_weights(adaptive: RAGPipeline):
     ada, eve = Principal(user_id="ada"), Principal(user_id="eve")
-    assert adaptive.feedback("memory:chat", helpful=True, session="chat", principal=ada).session.memory_helpful == 1
+    assert (
+        adaptive.view(session="chat", principal=ada).feedback.give("memory:chat", helpful=True).session.memory_helpful
+        == 1
+    )
     with pytest.raises(NotFoundError):
-        adaptive.feedback("memory:chat", helpful=True, session="chat", principal=eve)
+        adaptive.view(session="chat", principal=eve).feedback.give("memory:chat", helpful=True)
     for ask in (
-        lambda: adaptive.feedback("lockers.md", helpful=True, principal=eve),
-        lambda: adaptive.reset_feedback(principal=eve),
+        lambda: adaptive.view(principal=eve).feedback.give("lockers.md", helpful=True),
+        lambda: adaptive.view(principal=eve).feedback.reset(),
     ):
         with pytest.raises(PermissionDeniedError):
             ask()
-    assert adaptive.adapted_weights(session="chat", principal=eve).session.total == 0
+    assert adaptive.view(session="chat", principal=eve).feedback.weights().session.total == 0
 
 
 @pytest.mark.parametrize("passages", [[], "", ["lockers.md", " "]])
 def test_feedback_names_passages(adaptive: RAGPipeline, passages: list[str] | str):
     with pytest.raises(UsageError, match="sources"):
-        adaptive.feedback(passages, helpful=True)
+        adaptive.feedback.give(passages, helpful=True)
     with pytest.raises(NotFoundError):
-        adaptive.feedback("lockers.md", helpful=True, session="missing")
+        adaptive.view(session="missing").feedback.give("lockers.md", helpful=True)

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from recollect import RAGConfig, RAGPipeline, RecallOptions, Scope, Turn
+from recollect import RAGConfig, RAGPipeline, RecallOptions, Turn
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError
 from recollect.llm.scripted import ScriptedChatModel
+from recollect.model import Scope
 
 TURNS = [
     Turn(role="Ada", content="Where shall we meet?", at=datetime(2023, 5, 8, tzinfo=UTC)),
@@ -46,25 +47,25 @@ def index_of(rag: RAGPipeline, name: str) -> list[tuple]:
 
 @pytest.mark.parametrize("gone", [[1], [2], [3], [5], [1, 2], [2, 4], [1, 3, 5], [1, 2, 3, 4]])
 def test_memory_is_as_though_it_had_never_been_said(pipeline: RAGPipeline, gone: list[int]):
-    pipeline.remember("all", TURNS)
-    assert pipeline.forget_turns("all", gone) == len(gone)
-    pipeline.remember("kept", [turn for number, turn in enumerate(TURNS, start=1) if number not in gone])
+    pipeline.view(session="all").remember(TURNS)
+    assert pipeline.memory.forget("all", gone) == len(gone)
+    pipeline.view(session="kept").remember([turn for number, turn in enumerate(TURNS, start=1) if number not in gone])
     assert index_of(pipeline, "all") == index_of(pipeline, "kept")
-    assert [turn.position for turn in pipeline.session_turns("all")] == [n for n in range(1, 6) if n not in gone]
+    assert [turn.position for turn in pipeline.memory.turns("all")] == [n for n in range(1, 6) if n not in gone]
 
 
 def test_nothing_finds_it_any_more(pipeline: RAGPipeline):
-    pipeline.remember("chat", TURNS)
+    pipeline.view(session="chat").remember(TURNS)
     for mode in ("hybrid", "lexical", "dense"):
         assert "aquarium" in pipeline.recall("aquarium sharks", RecallOptions(top_k=1, mode=mode))[0].episode.content
-    pipeline.consolidate(min_retrievals=1)
-    pipeline.forget_turns("chat", [2])
+    pipeline.facts.consolidate(min_retrievals=1)
+    pipeline.memory.forget("chat", [2])
     assert pipeline.recall("aquarium sharks", RecallOptions(mode="lexical")) == []
     for hit in pipeline.recall("aquarium sharks"):
         assert all("aquarium" not in turn.content for turn in (*hit.before, hit.episode, *hit.after))
-    assert not any("aquarium" in fact.statement for fact in pipeline.list_facts(superseded=True))
+    assert not any("aquarium" in fact.statement for fact in pipeline.facts.list(superseded=True))
     # The conversation goes on behind its last turn.
-    assert pipeline.remember("chat", "See you!").positions == (6,)
+    assert pipeline.view(session="chat").remember("See you!").positions == (6,)
 
 
 def test_a_fact_of_several_turns_goes_with_any_of_them(dsn: str, tmp_path: Path):
@@ -73,47 +74,47 @@ def test_a_fact_of_several_turns_goes_with_any_of_them(dsn: str, tmp_path: Path)
     config = RAGConfig.load(storage={"data_dir": tmp_path / "x", "dsn": dsn}, embedding={"provider": "hashing"})
     with RAGPipeline(config, embedder=HashingEmbedder(), chat_model=ScriptedChatModel(reply)) as rag:
         for session, forget in (("one", [1]), ("two", [2])):
-            rag.remember(session, TURNS[1:3])
-            rag.recall("aquarium", session=session)
-            assert rag.consolidate(min_retrievals=1).added == 1
-            assert len(rag.list_facts()[0].evidence) == 2
-            rag.forget_turns(session, forget)
-            assert rag.list_facts(superseded=True) == []
+            rag.view(session=session).remember(TURNS[1:3])
+            rag.view(session=session).recall("aquarium")
+            assert rag.facts.consolidate(min_retrievals=1).added == 1
+            assert len(rag.facts.list()[0].evidence) == 2
+            rag.memory.forget(session, forget)
+            assert rag.facts.list(superseded=True) == []
         # Across conversations of one user: whichever is deleted.
         for gone, kept in (("a", "b"), ("c", "d")):
-            rag.remember(gone, [TURNS[1]], user=gone + kept)
-            rag.remember(kept, [TURNS[2]], user=gone + kept)
-            rag.recall("aquarium at noon", user=gone + kept)
-            assert rag.consolidate(min_retrievals=1, user=gone + kept).added == 1
-            rag.delete_session(gone)
-            assert rag.list_facts(user=gone + kept) == []
+            rag.view(session=gone, user=gone + kept).remember([TURNS[1]])
+            rag.view(session=kept, user=gone + kept).remember([TURNS[2]])
+            rag.view(user=gone + kept).recall("aquarium at noon")
+            assert rag.view(user=gone + kept).facts.consolidate(min_retrievals=1).added == 1
+            rag.memory.delete(gone)
+            assert rag.view(user=gone + kept).facts.list() == []
 
 
 def test_what_is_not_there_is_not_forgotten(pipeline: RAGPipeline):
-    pipeline.remember("chat", TURNS)
+    pipeline.view(session="chat").remember(TURNS)
     for positions in ([6], [1, 99], [0]):
         with pytest.raises(NotFoundError, match="has no turn"):
-            pipeline.forget_turns("chat", positions)
-    assert pipeline.get_session("chat").turn_count == 5
+            pipeline.memory.forget("chat", positions)
+    assert pipeline.memory.get("chat").turn_count == 5
     with pytest.raises(NotFoundError):
-        pipeline.forget_turns("missing", [1])
+        pipeline.memory.forget("missing", [1])
 
 
 def test_forgetting_beside_appends_loses_nothing(pipeline: RAGPipeline):
-    pipeline.remember("chat", [f"turn {number} of many" for number in range(20)])
+    pipeline.view(session="chat").remember([f"turn {number} of many" for number in range(20)])
     failures: list[BaseException] = []
 
     def append() -> None:
         try:
             for number in range(10):
-                pipeline.remember("chat", f"later turn {number}")
+                pipeline.view(session="chat").remember(f"later turn {number}")
         except BaseException as exc:  # noqa: BLE001 - reported below
             failures.append(exc)
 
     def forget(positions: list[int]) -> None:
         try:
             for position in positions:
-                pipeline.forget_turns("chat", [position])
+                pipeline.memory.forget("chat", [position])
         except BaseException as exc:  # noqa: BLE001 - reported below
             failures.append(exc)
 
@@ -127,24 +128,24 @@ def test_forgetting_beside_appends_loses_nothing(pipeline: RAGPipeline):
     for thread in threads:
         thread.join()
     assert failures == []
-    kept = pipeline.session_turns("chat")
-    assert len(kept) == 22 == pipeline.get_session("chat").turn_count
-    pipeline.remember("again", [turn.content for turn in kept])
+    kept = pipeline.memory.turns("chat")
+    assert len(kept) == 22 == pipeline.memory.get("chat").turn_count
+    pipeline.view(session="again").remember([turn.content for turn in kept])
     assert index_of(pipeline, "chat") == index_of(pipeline, "again")
 
 
 def test_a_receipt_stays_that_says_nothing_of_what_was_said(pipeline: RAGPipeline):
-    pipeline.remember("the secret chat", TURNS)
+    pipeline.view(session="the secret chat").remember(TURNS)
     pipeline.recall("locker", RecallOptions(top_k=10))
-    drawn = pipeline.consolidate(min_retrievals=1).added
-    pipeline.forget_turns("the secret chat", [5], actor="ada")
-    pipeline.delete_session("the secret chat", actor="eve")
-    whole, turn = pipeline.list_audit(action="forget")
+    drawn = pipeline.facts.consolidate(min_retrievals=1).added
+    pipeline.memory.forget("the secret chat", [5], actor="ada")
+    pipeline.memory.delete("the secret chat", actor="eve")
+    whole, turn = pipeline.audit.list(action="forget")
     assert (turn.actor, turn.details["turns"], turn.details["facts"]) == ("ada", 1, 1)
     assert (whole.actor, whole.details["turns"], whole.details["facts"]) == ("eve", 4, drawn - 1)
     told = hashlib.sha256(bytes.fromhex(whole.details["salt"]) + hashlib.sha256(b"the secret chat").digest())
     assert whole.details["session"] == told.hexdigest()
     assert not any(word in json.dumps([dict(one.details) for one in (whole, turn)]) for word in ("secret", "locker"))
     with pytest.raises(NotFoundError):
-        pipeline.delete_session("the secret chat")
-    assert len(pipeline.list_audit(action="forget")) == 2
+        pipeline.memory.delete("the secret chat")
+    assert len(pipeline.audit.list(action="forget")) == 2

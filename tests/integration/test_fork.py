@@ -114,11 +114,11 @@ def test_what_a_child_stores_the_parent_finds(filled: RAGPipeline):
     sources(filled)
 
     def store() -> int:
-        filled.remember("chat", "I like zebrafish.", user="ann")
+        filled.view(session="chat", user="ann").remember("I like zebrafish.")
         return filled.ingest(Document(content="The zebrafish of a child swims.", source="child.txt")).document_id
 
     written = in_child(store)()
-    assert filled.get_document("child.txt").document_id == written
+    assert filled.documents.get("child.txt").document_id == written
     assert "child.txt" in sources(filled, "zebrafish child")
 
 
@@ -169,7 +169,7 @@ def test_a_lock_that_another_thread_held_keeps_nobody_waiting_in_the_child(fille
     held, done = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with getattr(filled._parts, name):
+        with getattr(filled.standpoint.assembly, name):
             held.set()
             done.wait()
 
@@ -197,9 +197,9 @@ def test_a_pipeline_that_was_closed_or_never_opened_works_in_the_child(filled: R
 
 
 def test_counts_of_the_parent_are_written_once(filled: RAGPipeline):
-    filled.remember("chat", "I like zebrafish.", user="ann")
-    filled.recall("zebrafish", user="ann")
-    in_child(lambda: filled._parts.query_patterns.flush())()
+    filled.view(session="chat", user="ann").remember("I like zebrafish.")
+    filled.view(user="ann").recall("zebrafish")
+    in_child(lambda: filled.standpoint.assembly.query_patterns.flush())()
     with filled.store.database.autocommit() as connection:
         assert connection.execute("SELECT count(*) FROM episode_retrievals").fetchone() == (0,)
 
@@ -212,7 +212,7 @@ from recollect import RAGConfig, RAGPipeline, Document
 data_dir, provider = sys.argv[1:]
 config = RAGConfig.load(storage={"data_dir": data_dir}, embedding={"provider": provider})
 rag = RAGPipeline(config)
-rag.ingest_many([Document(content=f"The zebrafish number {n} swims.", source=f"{n}.txt") for n in range(8)])
+rag.ingest([Document(content=f"The zebrafish number {n} swims.", source=f"{n}.txt") for n in range(8)])
 
 def search(text):
     found = len(rag.search("zebrafish " + text).results)

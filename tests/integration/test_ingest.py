@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions, Scope
+from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.documents.walk import SkippedFile
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, ProviderError, StoreError, UsageError
 from recollect.ingest import folder as folder_module
 from recollect.ingest.report import IngestProgress, IngestReport
+from recollect.model import Scope
 from unit.documents.made_bombs import document, pdf_stream
 
 
@@ -67,46 +68,46 @@ def tally(report: IngestReport) -> tuple[int, int, int, int, int]:
 
 
 def current(rag: RAGPipeline) -> dict[str, str | None]:
-    return {one.source: one.department for one in rag.list_documents(limit=10_000)}
+    return {one.source: one.department for one in rag.documents.list(limit=10_000)}
 
 
 def test_the_first_folder_is_the_department_and_unchanged_files_cost_nothing(rag, embedder, docs):
-    assert tally(rag.ingest_paths([docs])) == (3, 0, 0, 0, 0)
+    assert tally(rag.ingest(docs)) == (3, 0, 0, 0, 0)
     assert current(rag) == {"a.txt": None, "hr/b.md": "hr", "it/deep/c.txt": "it"}
     embedded = embedder.texts
-    assert tally(rag.ingest_paths([docs])) == (0, 0, 3, 0, 0)
+    assert tally(rag.ingest(docs)) == (0, 0, 3, 0, 0)
     (docs / "a.txt").touch()
-    assert tally(rag.ingest_paths([str(docs)])) == (0, 0, 3, 0, 0)
+    assert tally(rag.ingest(Path(str(docs)))) == (0, 0, 3, 0, 0)
     assert embedder.texts == embedded
     (docs / "a.txt").write_text("other words")
-    assert tally(rag.ingest_paths([docs])) == (0, 1, 2, 0, 0)
+    assert tally(rag.ingest(docs)) == (0, 1, 2, 0, 0)
     # Forced: stored anew, yet from the cache of embeddings.
     embedded = embedder.texts
-    assert tally(rag.ingest_paths([docs], force=True)) == (0, 3, 0, 0, 0)
+    assert tally(rag.ingest(docs, force=True)) == (0, 3, 0, 0, 0)
     assert embedder.texts == embedded
-    assert rag.check() == []
+    assert rag.maintenance.check() == []
 
 
 def test_sync_closes_what_disappeared_and_nothing_else(rag, docs):
     rag.ingest("given by hand")
-    rag.ingest_paths([docs])
+    rag.ingest(docs)
     (docs / "hr/b.md").rename(docs / "hr/renamed.md")
     (docs / "it/deep/c.txt").unlink()
-    assert tally(rag.ingest_paths([docs])) == (1, 0, 1, 0, 0)
-    assert tally(rag.ingest_paths([docs / "it"], sync=True)) == (0, 0, 0, 1, 0)
-    assert tally(rag.ingest_paths([docs], sync=True)) == (0, 0, 2, 1, 0)
+    assert tally(rag.ingest(docs)) == (1, 0, 1, 0, 0)
+    assert tally(rag.ingest(docs / "it", sync=True)) == (0, 0, 0, 1, 0)
+    assert tally(rag.ingest(docs, sync=True)) == (0, 0, 2, 1, 0)
     assert {"a.txt", "hr/renamed.md"} < set(current(rag))
     for file in docs.rglob("*.*"):
         file.unlink()
-    assert tally(rag.ingest_paths([docs], sync=True)) == (0, 0, 0, 2, 0)
+    assert tally(rag.ingest(docs, sync=True)) == (0, 0, 0, 2, 0)
     assert len(current(rag)) == 1
     fill(docs, {"a.txt": "alpha words"})
-    assert tally(rag.ingest_paths([docs], sync=True)) == (1, 0, 0, 0, 0)
-    assert rag.check() == []
+    assert tally(rag.ingest(docs, sync=True)) == (1, 0, 0, 0, 0)
+    assert rag.maintenance.check() == []
 
 
 def test_what_cannot_be_looked_into_is_not_gone(rag, docs, monkeypatch):
-    rag.ingest_paths([docs])
+    rag.ingest(docs)
     walk = folder_module.walk
 
     def closed_to_us(roots, **options):
@@ -119,13 +120,13 @@ def test_what_cannot_be_looked_into_is_not_gone(rag, docs, monkeypatch):
                 yield file
 
     monkeypatch.setattr(folder_module, "walk", closed_to_us)
-    report = rag.ingest_paths([docs], sync=True)
+    report = rag.ingest(docs, sync=True)
     assert tally(report) == (0, 0, 1, 0, 2)
     assert len(current(rag)) == 3
     monkeypatch.setattr(
         folder_module, "walk", lambda roots, **_: iter([SkippedFile(docs, ".", "unreadable", "cannot be opened")])
     )
-    assert tally(rag.ingest_paths([docs], sync=True)) == (0, 0, 0, 0, 1)
+    assert tally(rag.ingest(docs, sync=True)) == (0, 0, 0, 0, 1)
     assert len(current(rag)) == 3
 
 
@@ -133,16 +134,16 @@ def test_links_are_not_followed_unless_asked_and_what_came_through_them_stays(ra
     outside = fill(tmp_path / "outside", {"secret.txt": "passwords of others", "more/notes.txt": "their notes"})
     (docs / "theirs").symlink_to(outside, target_is_directory=True)
     (docs / "hr" / "secret.txt").symlink_to(outside / "secret.txt")
-    report = rag.ingest_paths([docs])
+    report = rag.ingest(docs)
     assert tally(report) == (3, 0, 0, 0, 0)
     assert report.skip_reasons == {"link": 2}
-    report = rag.ingest_paths([docs], follow_links=True)
+    report = rag.ingest(docs, follow_links=True)
     assert tally(report) == (3, 0, 3, 0, 0)
     assert {"theirs/secret.txt", "theirs/more/notes.txt", "hr/secret.txt"} < set(current(rag))
     # What is behind a link is not known, so it is not gone; without the link it is.
-    assert tally(rag.ingest_paths([docs], sync=True)) == (0, 0, 3, 0, 0)
+    assert tally(rag.ingest(docs, sync=True)) == (0, 0, 3, 0, 0)
     (docs / "theirs").unlink()
-    assert tally(rag.ingest_paths([docs], sync=True)) == (0, 0, 3, 2, 0)
+    assert tally(rag.ingest(docs, sync=True)) == (0, 0, 3, 2, 0)
     assert "hr/secret.txt" in current(rag)
 
 
@@ -153,7 +154,7 @@ def test_files_that_explode_cost_an_error_each_and_stop_nothing(dsn, docs, tmp_p
     limits = {"parse_memory_bytes": 64 << 20, "max_characters": 20_000}
     config = RAGConfig.load(storage={"data_dir": tmp_path / "unused", "dsn": dsn}, ingest=limits)
     with RAGPipeline(config, embedder=HashingEmbedder()) as rag:
-        report = rag.ingest_paths([docs])
+        report = rag.ingest(docs)
     assert tally(report) == (3, 0, 0, 0, 3)
     said = {Path(error.path).name: error.error for error in report.errors}
     assert said["a.docx"].endswith("MiB of memory to parse (rag.ingest.parse_memory_bytes)")
@@ -162,18 +163,18 @@ def test_files_that_explode_cost_an_error_each_and_stop_nothing(dsn, docs, tmp_p
 
 
 def test_a_root_that_is_missing_changes_nothing(rag, docs):
-    rag.ingest_paths([docs])
+    rag.ingest(docs)
     with pytest.raises(NotFoundError, match="nowhere"):
-        rag.ingest_paths([docs, docs / "nowhere"], sync=True)
+        rag.ingest([docs, docs / "nowhere"], sync=True)
     assert len(current(rag)) == 3
 
 
 def test_the_same_file_by_any_path_is_the_same_document(rag, docs, tmp_path, monkeypatch):
-    assert tally(rag.ingest_paths([docs / "hr" / "b.md"])) == (1, 0, 0, 0, 0)
-    first = rag.get_document("b.md").document_id
+    assert tally(rag.ingest(docs / "hr" / "b.md")) == (1, 0, 0, 0, 0)
+    first = rag.documents.get("b.md").document_id
     # The folder around it takes it over, and it has a department from then on.
-    assert tally(rag.ingest_paths([docs])) == (2, 1, 0, 0, 0)
-    assert rag.get_document("hr/b.md").document_id == first
+    assert tally(rag.ingest(docs)) == (2, 1, 0, 0, 0)
+    assert rag.documents.get("hr/b.md").document_id == first
     assert current(rag) == {"a.txt": None, "hr/b.md": "hr", "it/deep/c.txt": "it"}
     (tmp_path / "link").symlink_to(docs)
     monkeypatch.chdir(docs)
@@ -181,42 +182,42 @@ def test_the_same_file_by_any_path_is_the_same_document(rag, docs, tmp_path, mon
         [docs / "hr"], [docs / "hr" / "b.md"], ["hr"], ["."], [tmp_path / "link"], [tmp_path / "link" / "hr" / "b.md"],
         [docs, docs / "hr", "hr/b.md", docs],
     ):  # fmt: skip
-        report = rag.ingest_paths(paths, sync=True)
+        report = rag.ingest([Path(path) for path in paths], sync=True)
         assert (report.added, report.updated, report.removed, report.failed) == (0, 0, 0, 0), paths
     assert len(current(rag)) == 3
     # Inside a larger folder still, it is taken over once more.
-    assert tally(rag.ingest_paths([tmp_path])) == (0, 3, 0, 0, 0)
-    assert tally(rag.ingest_paths([tmp_path], sync=True)) == (0, 0, 3, 0, 0)
-    assert rag.check() == []
+    assert tally(rag.ingest(tmp_path)) == (0, 3, 0, 0, 0)
+    assert tally(rag.ingest(tmp_path, sync=True)) == (0, 0, 3, 0, 0)
+    assert rag.maintenance.check() == []
 
 
 def test_a_document_under_two_sources_is_held_once_after_the_next_run(rag, docs):
     """As two processes leave it that begin at once, one on a folder, the other on a folder inside it."""
-    rag.ingest_paths([docs])
+    rag.ingest(docs)
     rename = "UPDATE sources SET name = %s WHERE name = %s"
     with rag.store.database.transaction(Scope()) as connection:
         connection.execute(rename, ("/elsewhere", str(docs)))
-    rag.ingest_paths([docs / "hr"])
+    rag.ingest(docs / "hr")
     with rag.store.database.transaction(Scope()) as connection:
         connection.execute(rename, (str(docs), "/elsewhere"))
     assert set(current(rag)) == {"a.txt", "b.md", "hr/b.md", "it/deep/c.txt"}
-    assert tally(rag.ingest_paths([docs])) == (0, 0, 3, 1, 0)
+    assert tally(rag.ingest(docs)) == (0, 0, 3, 1, 0)
     assert set(current(rag)) == {"a.txt", "hr/b.md", "it/deep/c.txt"}
-    assert rag.check() == []
+    assert rag.maintenance.check() == []
 
 
 def test_names_that_are_no_text(rag, docs):
     (docs / "hr" / os.fsdecode(b"caf\xe9.txt")).write_bytes(b"latin words")
-    report = rag.ingest_paths([docs])
+    report = rag.ingest(docs)
     assert tally(report) == (4, 0, 0, 0, 0)
     assert "hr/caf\\xe9.txt" in current(rag)
-    assert tally(rag.ingest_paths([docs], sync=True)) == (0, 0, 4, 0, 0)
+    assert tally(rag.ingest(docs, sync=True)) == (0, 0, 4, 0, 0)
 
 
 def test_a_file_that_fails_is_reported_and_stops_nothing(rag, docs):
     (docs / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
     (docs / "empty.txt").write_bytes(b"")
-    report = rag.ingest_paths([docs])
+    report = rag.ingest(docs)
     assert (report.added, report.failed) == (3, 2)
     assert {Path(error.path).name for error in report.errors} == {"broken.pdf", "empty.txt"}
     assert all(error.error for error in report.errors)
@@ -224,7 +225,7 @@ def test_a_file_that_fails_is_reported_and_stops_nothing(rag, docs):
 
 def test_progress_comes_to_the_total_in_order(rag, docs):
     told: list[IngestProgress] = []
-    rag.ingest_paths([docs], on_progress=told.append)
+    rag.ingest(docs, on_progress=told.append)
     files = [one for one in told if one.stage == "files"]
     assert [one.done for one in files] == sorted(one.done for one in files)
     assert files[-1].done == files[-1].total == 3
@@ -239,12 +240,12 @@ def test_an_embedder_that_fails_in_the_middle_loses_nothing_that_was_stored(rag,
     root = many(tmp_path / "many", 200)
     embedder.fail_at = 100
     with pytest.raises(ProviderError, match="out of order"):
-        rag.ingest_paths([root])
+        rag.ingest(root)
     stored = len(current(rag))
     assert 0 < stored < 200
-    assert rag.check() == []
+    assert rag.maintenance.check() == []
     embedder.fail_at = None
-    assert tally(rag.ingest_paths([root])) == (200 - stored, 0, stored, 0, 0)
+    assert tally(rag.ingest(root)) == (200 - stored, 0, stored, 0, 0)
 
 
 def test_a_callback_that_interrupts_leaves_whole_documents(rag, tmp_path):
@@ -255,9 +256,9 @@ def test_a_callback_that_interrupts_leaves_whole_documents(rag, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        rag.ingest_paths([root], on_progress=stop)
-    assert rag.check() == []
-    assert rag.ingest_paths([root]).failed == 0
+        rag.ingest(root, on_progress=stop)
+    assert rag.maintenance.check() == []
+    assert rag.ingest(root).failed == 0
     assert len(current(rag)) == 200
 
 
@@ -265,11 +266,11 @@ def test_a_collection_deleted_in_the_middle_is_said(rag, tmp_path):
     root = many(tmp_path / "many", 300)
 
     def delete(progress: IngestProgress) -> None:
-        if progress.done and any(place.name == "doomed" for place in rag.list_collections()):
-            rag.delete_collection("doomed")
+        if progress.done and any(place.name == "doomed" for place in rag.collections.list()):
+            rag.collections.delete("doomed")
 
     with pytest.raises((NotFoundError, StoreError), match="doomed"):
-        rag.ingest_paths([root], collection="doomed", on_progress=delete)
+        rag.view(collections="doomed").ingest(root, on_progress=delete)
 
 
 CHILD = """
@@ -281,7 +282,7 @@ config = RAGConfig.load(storage={"dsn": sys.argv[1], "data_dir": "/nonexistent"}
 with RAGPipeline(config, embedder=HashingEmbedder()) as rag:
     print("ready", flush=True)
     sys.stdin.readline()
-    report = rag.ingest_paths([Path(sys.argv[2])], on_progress=lambda p: print(p.done, flush=True))
+    report = rag.ingest(Path(sys.argv[2]), on_progress=lambda p: print(p.done, flush=True))
     print("added", report.added, "failed", report.failed)
 """
 
@@ -302,8 +303,8 @@ def test_two_processes_on_one_folder_leave_no_doubles(rag, dsn, tmp_path):
     outputs = [process.communicate()[0].splitlines()[-1].split() for process in running]
     assert sum(int(words[1]) for words in outputs) == 150
     assert [words[3] for words in outputs] == ["0", "0"]
-    assert len(rag.list_documents(limit=1000)) == len(current(rag)) == 150
-    assert rag.check() == []
+    assert len(rag.documents.list(limit=1000)) == len(current(rag)) == 150
+    assert rag.maintenance.check() == []
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGKILL, signal.SIGINT])
@@ -318,12 +319,12 @@ def test_killed_at_any_moment_the_next_run_completes(rag, dsn, tmp_path, how):
     assert process.returncode != 0
     # The server notices a killed client at its next statement.
     deadline = time.monotonic() + 10
-    while rag.check() and time.monotonic() < deadline:
+    while rag.maintenance.check() and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert rag.check() == []
-    report = rag.ingest_paths([root])
+    assert rag.maintenance.check() == []
+    report = rag.ingest(root)
     assert report.added + report.unchanged == 900
-    assert rag.check() == []
+    assert rag.maintenance.check() == []
 
 
 MEMORY = """
@@ -338,8 +339,8 @@ with RAGPipeline(config, embedder=HashingEmbedder()) as rag:
     if size:
         rag.ingest(Document(content="some words of a long text. " * (size // 27), source="huge"))
     else:
-        rag.ingest_many(Document(content=f"document {n} " * 40, source=f"{n}") for n in range(5000))
-    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024, len(rag.check()))
+        rag.ingest(Document(content=f"document {n} " * 40, source=f"{n}") for n in range(5000))
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024, len(rag.maintenance.check()))
 """
 
 
@@ -352,7 +353,7 @@ def test_memory_does_not_grow_with_the_number_of_documents(dsn: str):
 
 
 def test_statistics_are_fresh_after_an_ingest(rag, docs):
-    rag.ingest_paths([docs])
+    rag.ingest(docs)
     place = rag.store.collections.get(Scope(), "default")
     assert (place.stats_pending, place.stats_chunks) == (0, place.chunk_count)
 
@@ -374,7 +375,7 @@ BAD = [
 def test_documents_that_cannot_be_stored_are_refused_with_a_reason(rag, fields, words):
     with pytest.raises(UsageError, match=words):
         rag.ingest(Document(**{"content": "text", **fields}))
-    assert rag.check() == []
+    assert rag.maintenance.check() == []
 
 
 def test_characters_that_cannot_be_stored_are_replaced_everywhere(rag):
@@ -391,7 +392,7 @@ def test_characters_that_cannot_be_stored_are_replaced_everywhere(rag):
         )
     )
     good = "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}c"
-    record = rag.get_document(good)
+    record = rag.documents.get(good)
     assert (record.content, record.title, record.tags, record.department) == (good, good, (good,), good)
     assert record.metadata == {good: [good, {"k": good}]}
     assert rag.retrieve("abc", RetrievalOptions(department=(good,)))[0].source == good

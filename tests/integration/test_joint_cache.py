@@ -23,16 +23,17 @@ def rag(dsn: str):
     config = RAGConfig.load(storage={"dsn": dsn}, access={"mode": "enforce"})
     with RAGPipeline(config, embedder=HashingEmbedder()) as rag:
         for name in ("one", "two"):
-            rag.ingest(Document(content=f"An offer of {name}.", source="offer"), collection=name)
-            rag.ingest(
-                Document(content=f"An offer for Ann of {name}.", source="ann", permissions=("user:ann",)),
-                collection=name,
+            rag.view(collections=name).ingest(Document(content=f"An offer of {name}.", source="offer"))
+            rag.view(collections=name).ingest(
+                Document(content=f"An offer for Ann of {name}.", source="ann", permissions=("user:ann",))
             )
         yield rag
 
 
 def search(rag: RAGPipeline, target: Target = BOTH, principal: Principal | None = None, **scope) -> SearchReply:
-    return rag._parts.searcher.search(Scope(principal=principal, **scope), "offer", RetrievalOptions(top_k=50), target)
+    return rag.standpoint.assembly.searcher.search(
+        Scope(principal=principal, **scope), "offer", RetrievalOptions(top_k=50), target
+    )
 
 
 def texts(reply: SearchReply) -> set[tuple[str | None, str]]:
@@ -56,16 +57,16 @@ def test_what_is_asked_of_other_collections_is_another_search(rag: RAGPipeline):
 
 
 CHANGES = {
-    "ingest": lambda rag, name: rag.ingest(f"Another offer of {name}.", collection=name),
-    "delete": lambda rag, name: rag.delete_documents([document(rag, name)]),
-    "erase": lambda rag, name: rag.erase_documents([document(rag, name)]),
-    "grant": lambda rag, name: rag.grant("user:bob", documents=document(rag, name, "ann")),
-    "revoke": lambda rag, name: rag.revoke("user:ann", documents=document(rag, name, "ann")),
+    "ingest": lambda rag, name: rag.view(collections=name).ingest(f"Another offer of {name}."),
+    "delete": lambda rag, name: rag.documents.delete([document(rag, name)]),
+    "erase": lambda rag, name: rag.documents.erase([document(rag, name)]).counts["documents"],
+    "grant": lambda rag, name: rag.grants.add("user:bob", documents=document(rag, name, "ann")),
+    "revoke": lambda rag, name: rag.grants.remove("user:ann", documents=document(rag, name, "ann")),
 }
 
 
 def document(rag: RAGPipeline, name: str, source: str = "offer") -> int:
-    return next(one.document_id for one in rag.list_documents(collection=name) if one.source == source)
+    return next(one.document_id for one in rag.view(collections=name).documents.list() if one.source == source)
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -87,9 +88,9 @@ def test_a_change_of_any_of_them_makes_it_another_search(rag: RAGPipeline, chang
 
 def test_a_collection_more_makes_every_collection_another_search(rag: RAGPipeline):
     search(rag, EVERYTHING)
-    rag.ingest("A third offer.", collection="three")
+    rag.view(collections="three").ingest("A third offer.")
     assert {name for name, _ in texts(search(rag, EVERYTHING))} == {"one", "two", "three"}
-    rag.delete_collection("one")
+    rag.collections.delete("one")
     assert {name for name, _ in texts(search(rag, EVERYTHING))} == {"two", "three"}
 
 
@@ -101,7 +102,7 @@ def test_whoever_may_read_other_things_shares_no_reply(rag: RAGPipeline):
     equal = Principal(user_id="carl")
     assert search(rag, BOTH, equal).cached
     # The same in one of them is not the same in both.
-    rag.grant("user:carl", documents=document(rag, "two", "ann"))
+    rag.grants.add("user:carl", documents=document(rag, "two", "ann"))
     assert [search(rag, BOTH, one).cached for one in (BOB, equal)] == [False, False]
     assert {len(search(rag, BOTH, one).results) for one in (BOB, equal)} == {2, 3}
 
@@ -114,7 +115,7 @@ def test_rights_that_change_during_a_joint_search_leave_nothing_behind(rag: RAGP
     def revoke_first(self, scope, place):
         if not revoked:
             revoked.append(place)
-            rag.revoke("user:ann", documents=document(rag, "two", "ann"))
+            rag.grants.remove("user:ann", documents=document(rag, "two", "ann"))
         return changed_rights(self, scope, place)
 
     monkeypatch.setattr(CollectionRepository, "changed_rights", revoke_first)
@@ -130,7 +131,7 @@ def test_rights_that_change_all_the_time_end_in_an_error(rag: RAGPipeline, monke
     changed_rights = CollectionRepository.changed_rights
 
     def change_first(self, scope, place):
-        rag.ingest("Another offer.", collection=place.name)
+        rag.view(collections=place.name).ingest("Another offer.")
         changed_rights(self, scope, place)
         return place
 
@@ -140,7 +141,7 @@ def test_rights_that_change_all_the_time_end_in_an_error(rag: RAGPipeline, monke
 
 
 def test_what_has_expired_in_one_of_them_is_found_no_more(rag: RAGPipeline):
-    rag.set_document_ttl(document(rag, "two"), timedelta(hours=1))
+    rag.documents.set_ttl(document(rag, "two"), timedelta(hours=1))
     search(rag)
     assert search(rag).cached
     with rag.store.database.autocommit() as connection:
@@ -167,7 +168,7 @@ def test_what_tenants_share_is_searched_as_if_it_were_one_and_kept_while_it_is_s
             tenants.create_tenant(name)
             for content in contents:
                 tenants.ingest(name, Document(content=content, source=content))
-        tenants.pipeline.share_collection("globex", "globex", "acme")
+        tenants.pipeline.view(tenant="globex").collections.share("globex", "acme")
         for mode in ("hybrid", "lexical", "dense"):
             options = RetrievalOptions(mode=mode, top_k=20, neighbours=1, merge_adjacent=True, outline=True)
             expected = tenants.search("whole", "invoice server", options)
@@ -179,8 +180,8 @@ def test_what_tenants_share_is_searched_as_if_it_were_one_and_kept_while_it_is_s
             assert {one.collection for one in found.results if one.content in own} == {"acme"}
             assert {one.collection for one in found.results if one.content in foreign} <= {"globex/globex"}
         assert tenants.search("acme", "invoice server", options).cached
-        tenants.pipeline.suspend_tenant("globex")
+        tenants.pipeline.tenants.suspend("globex")
         assert {one.content for one in tenants.search("acme", "server", options).results} <= set(own)
-        tenants.pipeline.resume_tenant("globex")
-        tenants.pipeline.unshare_collection("globex", "globex", "acme")
+        tenants.pipeline.tenants.resume("globex")
+        tenants.pipeline.view(tenant="globex").collections.unshare("globex", "acme")
         assert {one.collection for one in tenants.search("acme", "invoice server", options).results} == {None}

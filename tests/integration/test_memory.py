@@ -26,14 +26,14 @@ def contents(found) -> list[str]:
 
 @pytest.fixture
 def chat(pipeline: RAGPipeline) -> RAGPipeline:
-    pipeline.remember("chat", CHAT, user="ada")
-    pipeline.remember("other", "I moved to Oslo with my brother.", role="Cleo", user="cleo")
+    pipeline.view(session="chat", user="ada").remember(CHAT)
+    pipeline.view(session="other", user="cleo").remember("I moved to Oslo with my brother.", role="Cleo")
     return pipeline
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "dense", "lexical"])
 def test_what_was_said_is_found(chat: RAGPipeline, mode: str):
-    found = chat.recall("Who moved to Lisbon?", RecallOptions(mode=mode), session="chat")
+    found = chat.view(session="chat").recall("Who moved to Lisbon?", RecallOptions(mode=mode))
     assert found[0].episode.content == CHAT[0].content
     assert [recollection.rank for recollection in found] == list(range(1, len(found) + 1))
     assert (found[0].episode.role, found[0].user, found[0].episode.at) == ("Ada", "ada", CHAT[0].at)
@@ -42,44 +42,44 @@ def test_what_was_said_is_found(chat: RAGPipeline, mode: str):
 
 
 def test_an_answer_is_found_by_the_words_of_the_turn_before_it(chat: RAGPipeline):
-    found = chat.recall("Which neighbourhood?", RecallOptions(mode="lexical"), session="chat")
+    found = chat.view(session="chat").recall("Which neighbourhood?", RecallOptions(mode="lexical"))
     assert contents(found)[:2] == [CHAT[1].content, CHAT[2].content]
 
 
 def test_a_hit_comes_with_its_neighbours(chat: RAGPipeline):
     options = RecallOptions(top_k=1, before=2, after=1)
-    hit = chat.recall("Alfama castle", options, session="chat")[0]
+    hit = chat.view(session="chat").recall("Alfama castle", options)[0]
     assert hit.episode.content == CHAT[2].content
     assert [turn.content for turn in hit.before] == [CHAT[0].content, CHAT[1].content]
     assert [turn.content for turn in hit.after] == [CHAT[3].content]
-    alone = chat.recall("Alfama castle", RecallOptions(top_k=1, before=0, after=0), session="chat")[0]
+    alone = chat.view(session="chat").recall("Alfama castle", RecallOptions(top_k=1, before=0, after=0))[0]
     assert alone.before == alone.after == ()
 
 
 def test_the_day_is_part_of_what_is_searched(chat: RAGPipeline):
-    found = chat.recall("What was said in June 2023?", RecallOptions(mode="lexical", top_k=2), session="chat")
+    found = chat.view(session="chat").recall("What was said in June 2023?", RecallOptions(mode="lexical", top_k=2))
     assert set(contents(found)) == {CHAT[3].content, CHAT[4].content}
 
 
 def test_sessions_users_and_everybody(chat: RAGPipeline):
     question = "Who moved where?"
-    assert CHAT[0].content not in contents(chat.recall(question, session="other"))
-    assert {found.user for found in chat.recall(question, user="ada")} == {"ada"}
+    assert CHAT[0].content not in contents(chat.view(session="other").recall(question))
+    assert {found.user for found in chat.view(user="ada").recall(question)} == {"ada"}
     assert {found.user for found in chat.recall(question)} == {"ada", "cleo"}
-    both = chat.recall(question, session="other", user="ada")
+    both = chat.view(session="other", user="ada").recall(question)
     assert {found.episode.session for found in both} == {"chat", "other"}
-    assert chat.recall(question, user="nobody") == []
+    assert chat.view(user="nobody").recall(question) == []
     with pytest.raises(NotFoundError, match="sessions list"):
-        chat.recall(question, session="missing")
+        chat.view(session="missing").recall(question)
 
 
 def test_another_tenants_memory_does_not_exist(chat: RAGPipeline):
     with chat.store.database.autocommit() as connection:
         connection.execute("INSERT INTO tenants (tenant_id, name) VALUES (2, 'other')")
-    chat.remember("chat", "Lisbon is theirs.", tenant_id=2)
-    assert contents(chat.recall("Lisbon", tenant_id=2)) == ["Lisbon is theirs."]
+    chat.view(session="chat", tenant=2).remember("Lisbon is theirs.")
+    assert contents(chat.view(tenant=2).recall("Lisbon")) == ["Lisbon is theirs."]
     assert "Lisbon is theirs." not in contents(chat.recall("Lisbon"))
-    assert [session.turn_count for session in chat.list_sessions(tenant_id=2)] == [1]
+    assert [session.turn_count for session in chat.view(tenant=2).memory.list()] == [1]
 
 
 def test_turns_between_two_times(chat: RAGPipeline):
@@ -91,37 +91,39 @@ def test_turns_between_two_times(chat: RAGPipeline):
 
 
 def test_what_was_not_known_yet_does_not_exist(chat: RAGPipeline):
-    moment = chat.session_turns("chat")[-1].known_from
-    chat.remember("chat", "The castle was closed for repairs.", role="Ada")
-    now = chat.recall("castle repairs", session="chat")
+    moment = chat.memory.turns("chat")[-1].known_from
+    chat.view(session="chat").remember("The castle was closed for repairs.", role="Ada")
+    now = chat.view(session="chat").recall("castle repairs")
     assert now[0].episode.content == "The castle was closed for repairs."
-    then = chat.recall("castle repairs", session="chat", as_of=moment)
+    then = chat.view(session="chat", as_of=moment).recall("castle repairs")
     assert "The castle was closed for repairs." not in contents(then)
     assert all(turn.known_from <= moment for hit in then for turn in (*hit.before, hit.episode, *hit.after))
-    assert chat.recall("castle", session="chat", as_of=moment - timedelta(days=1)) == []
-    assert len(chat.session_turns("chat", as_of=moment)) == len(CHAT)
+    assert chat.view(session="chat", as_of=moment - timedelta(days=1)).recall("castle") == []
+    assert len(chat.view(as_of=moment).memory.turns("chat")) == len(CHAT)
 
 
 def test_a_turn_with_an_id_is_stored_once(pipeline: RAGPipeline):
-    first = pipeline.remember("s", [Turn(content="a", turn_id="1"), Turn(content="b", turn_id="2")])
+    first = pipeline.view(session="s").remember([Turn(content="a", turn_id="1"), Turn(content="b", turn_id="2")])
     assert (first.positions, first.added) == ((1, 2), 2)
-    again = pipeline.remember("s", [Turn(content="b", turn_id="2"), Turn(content="c", turn_id="3"), Turn(content="b")])
+    again = pipeline.view(session="s").remember(
+        [Turn(content="b", turn_id="2"), Turn(content="c", turn_id="3"), Turn(content="b")]
+    )
     assert (again.positions, again.added) == ((2, 3, 4), 2)
-    twice = pipeline.remember("s", [Turn(content="d", turn_id="4"), Turn(content="d", turn_id="4")])
+    twice = pipeline.view(session="s").remember([Turn(content="d", turn_id="4"), Turn(content="d", turn_id="4")])
     assert (twice.positions, twice.added) == ((5, 5), 1)
     with pytest.raises(ConflictError, match="'2'"):
-        pipeline.remember("s", [Turn(content="not b", turn_id="2")])
-    assert [turn.content for turn in pipeline.session_turns("s")] == ["a", "b", "c", "b", "d"]
+        pipeline.view(session="s").remember([Turn(content="not b", turn_id="2")])
+    assert [turn.content for turn in pipeline.memory.turns("s")] == ["a", "b", "c", "b", "d"]
 
 
 def test_appends_at_the_same_time_get_places_of_their_own(pipeline: RAGPipeline):
-    pipeline.remember("s", "begin")
+    pipeline.view(session="s").remember("begin")
     failures: list[BaseException] = []
 
     def append(worker: int) -> None:
         try:
             for number in range(5):
-                pipeline.remember("s", [f"{worker}-{number}-a", f"{worker}-{number}-b"])
+                pipeline.view(session="s").remember([f"{worker}-{number}-a", f"{worker}-{number}-b"])
         except BaseException as exc:  # noqa: BLE001 - reported below
             failures.append(exc)
 
@@ -131,7 +133,7 @@ def test_appends_at_the_same_time_get_places_of_their_own(pipeline: RAGPipeline)
     for thread in threads:
         thread.join()
     assert failures == []
-    turns = pipeline.session_turns("s")
+    turns = pipeline.memory.turns("s")
     assert [turn.position for turn in turns] == list(range(1, 62))
     said = [turn.content for turn in turns]
     for worker in range(6):
@@ -141,16 +143,16 @@ def test_appends_at_the_same_time_get_places_of_their_own(pipeline: RAGPipeline)
     assert all(said[at + 1] == said[at][:-1] + "b" for at in range(1, 61, 2))
     known = [turn.known_from for turn in turns]
     assert known == sorted(known)
-    assert pipeline.get_session("s").turn_count == 61
+    assert pipeline.memory.get("s").turn_count == 61
 
 
 def test_words_are_counted_by_what_was_said_in_the_end(pipeline: RAGPipeline):
     """However turns came, one by one or together, memory is the same."""
-    pipeline.remember("together", CHAT)
+    pipeline.view(session="together").remember(CHAT)
     for turn in CHAT:
-        pipeline.remember("singly", [turn])
-    together = pipeline.recall("Which neighbourhood of Lisbon?", session="together")
-    singly = pipeline.recall("Which neighbourhood of Lisbon?", session="singly")
+        pipeline.view(session="singly").remember([turn])
+    together = pipeline.view(session="together").recall("Which neighbourhood of Lisbon?")
+    singly = pipeline.view(session="singly").recall("Which neighbourhood of Lisbon?")
     assert contents(together) == contents(singly)
     assert [hit.bm25 for hit in together] == pytest.approx([hit.bm25 for hit in singly])
     assert [hit.similarity for hit in together] == pytest.approx([hit.similarity for hit in singly], abs=1e-3)
@@ -172,26 +174,26 @@ def test_what_cannot_be_remembered_is_refused_before_anything_is_stored(
     pipeline: RAGPipeline, turn: Turn, message: str
 ):
     with pytest.raises(UsageError, match=message):
-        pipeline.remember("s", [Turn(content="fine"), turn])
-    assert pipeline.list_sessions() == []
+        pipeline.view(session="s").remember([Turn(content="fine"), turn])
+    assert pipeline.memory.list() == []
 
 
 @pytest.mark.parametrize("session", ["", " ", "\0", "s" * 201])
 def test_names_of_sessions_are_checked(pipeline: RAGPipeline, session: str):
     with pytest.raises(UsageError, match="session"):
-        pipeline.remember(session, "hello")
+        pipeline.view(session=session).remember("hello")
     with pytest.raises(UsageError, match="user"):
-        pipeline.remember("s", "hello", user=session)
+        pipeline.view(session="s", user=session).remember("hello")
 
 
 @pytest.mark.parametrize(
     "content", ["a\0b", "half \ud83d of a pair", "مرحبا، كيف حالك؟", "🙂", "的 是", "!!!", "x" * 5_000, "a\u202eb"]
 )
 def test_any_text_can_be_said_and_recalled(pipeline: RAGPipeline, content: str):
-    pipeline.remember("s", content)
-    kept = pipeline.session_turns("s")[0].content
+    pipeline.view(session="s").remember(content)
+    kept = pipeline.memory.turns("s")[0].content
     assert kept == content.replace("\0", "\ufffd").replace("\ud83d", "\ufffd")
-    assert contents(pipeline.recall(content, session="s")) == [kept]
+    assert contents(pipeline.view(session="s").recall(content)) == [kept]
 
 
 @pytest.mark.parametrize(
@@ -212,27 +214,27 @@ def test_an_empty_question_is_refused_and_an_empty_memory_is_empty(pipeline: RAG
     with pytest.raises(UsageError, match="empty"):
         pipeline.recall("  ")
     assert pipeline.recall("anything") == []
-    assert pipeline.list_sessions() == []
+    assert pipeline.memory.list() == []
 
 
 def test_a_deleted_session_is_gone(chat: RAGPipeline):
-    assert chat.delete_session("chat") == len(CHAT)
+    assert chat.memory.delete("chat") == len(CHAT)
     assert contents(chat.recall("Lisbon")) == ["I moved to Oslo with my brother."]
     with pytest.raises(NotFoundError):
-        chat.get_session("chat")
+        chat.memory.get("chat")
 
 
 def test_what_is_recalled_again_and_again_is_known_after_a_restart(chat: RAGPipeline):
     for _ in range(3):
-        chat.recall("Who moved to Lisbon?", RecallOptions(top_k=1), session="chat")
-    chat.recall("marathon", RecallOptions(top_k=1), session="chat")
+        chat.view(session="chat").recall("Who moved to Lisbon?", RecallOptions(top_k=1))
+    chat.view(session="chat").recall("marathon", RecallOptions(top_k=1))
     chat.close()  # the next call opens it again
-    candidates = chat.query_patterns.get_consolidation_candidates(3)
+    candidates = chat.memory.patterns.get_consolidation_candidates(3)
     assert [(one.episode.content, one.retrievals) for one in candidates] == [(CHAT[0].content, 3)]
-    chat.recall("Who moved to Lisbon?", RecallOptions(top_k=1), session="chat")
-    assert chat.query_patterns.get_consolidation_candidates(4)[0].retrievals == 4
+    chat.view(session="chat").recall("Who moved to Lisbon?", RecallOptions(top_k=1))
+    assert chat.memory.patterns.get_consolidation_candidates(4)[0].retrievals == 4
     with pytest.raises(UsageError):
-        chat.query_patterns.get_consolidation_candidates(0)
+        chat.memory.patterns.get_consolidation_candidates(0)
 
 
 def _scope():

@@ -31,22 +31,22 @@ def unowned(rag: RAGPipeline) -> int:
 
 
 def test_what_a_quota_refuses_leaves_no_embedding(pipeline: RAGPipeline):
-    tenant = pipeline.create_tenant("acme", quota=TenantQuota(max_documents=1)).tenant_id
-    pipeline.ingest(Document(content=TEXTS[0], source="a"), tenant)
+    tenant = pipeline.tenants.create("acme", quota=TenantQuota(max_documents=1)).tenant_id
+    pipeline.view(tenant=tenant).ingest(Document(content=TEXTS[0], source="a"))
     before = cached(pipeline)
     assert before
     with pytest.raises(QuotaExceededError):
-        pipeline.ingest(Document(content=TEXTS[1], source="b"), tenant)
+        pipeline.view(tenant=tenant).ingest(Document(content=TEXTS[1], source="b"))
     assert cached(pipeline) == before
 
 
 def test_a_deleted_collection_takes_its_embeddings_along_and_no_others(pipeline: RAGPipeline):
-    pipeline.ingest_many([Document(content=TEXTS[n], source=str(n)) for n in (0, 1)], collection="gone")
-    pipeline.ingest_many([Document(content=TEXTS[n], source=str(n)) for n in (1, 2)], collection="kept")
+    pipeline.view(collections="gone").ingest([Document(content=TEXTS[n], source=str(n)) for n in (0, 1)])
+    pipeline.view(collections="kept").ingest([Document(content=TEXTS[n], source=str(n)) for n in (1, 2)])
     assert cached(pipeline) == 3
-    pipeline.delete_collection("gone")
+    pipeline.collections.delete("gone")
     assert (cached(pipeline), unowned(pipeline)) == (2, 0)
-    assert pipeline.verify().clean
+    assert pipeline.maintenance.verify().clean
 
 
 def test_texts_that_are_known_are_not_embedded_again(pipeline: RAGPipeline):
@@ -84,10 +84,12 @@ def test_what_was_left_without_a_chunk_is_found_mended_and_cleaned_up(pipeline: 
     pipeline.ingest(Document(content=TEXTS[0], source="a"))
     stray = EmbeddingCacheRepository(pipeline.store.database, Scope())
     stray.put_many(pipeline.embedder.model_name, {bytes(32): pipeline.embedder.embed_documents(["x"])[0]})
-    assert {check.name: check.found for check in pipeline.verify().checks if check.found} == {"embedding_cache": 1}
-    assert pipeline.verify(repair=True).clean and cached(pipeline) == 1
+    assert {check.name: check.found for check in pipeline.maintenance.verify().checks if check.found} == {
+        "embedding_cache": 1
+    }
+    assert pipeline.maintenance.verify(repair=True).clean and cached(pipeline) == 1
     stray.put_many(pipeline.embedder.model_name, {bytes(32): pipeline.embedder.embed_documents(["x"])[0]})
-    pipeline.cleanup()
+    pipeline.maintenance.cleanup()
     assert (cached(pipeline), unowned(pipeline)) == (1, 0)
 
 
@@ -100,19 +102,19 @@ ACTIONS = st.tuples(
 @given(st.lists(ACTIONS, max_size=8))
 def test_no_embedding_is_ever_without_a_chunk(pipeline: RAGPipeline, actions):
     for action, collection, number in actions:
-        pipeline.ensure_collection(collection)
-        there = [one.document_id for one in pipeline.list_documents(collection=collection)]
+        pipeline.collections.ensure(collection)
+        there = [one.document_id for one in pipeline.view(collections=collection).documents.list()]
         if action == "ingest":
-            pipeline.ingest(Document(content=TEXTS[number], source=str(number % 2)), collection=collection)
+            pipeline.view(collections=collection).ingest(Document(content=TEXTS[number], source=str(number % 2)))
         elif action == "refused":
-            pipeline.set_tenant_quota(1, TenantQuota(max_chunks=0))
+            pipeline.tenants.set_quota(1, TenantQuota(max_chunks=0))
             with pytest.raises(QuotaExceededError):
-                pipeline.ingest(Document(content=f"refused {number}", source="refused"), collection=collection)
-            pipeline.set_tenant_quota(1, TenantQuota())
+                pipeline.view(collections=collection).ingest(Document(content=f"refused {number}", source="refused"))
+            pipeline.tenants.set_quota(1, TenantQuota())
         elif action == "drop":
-            pipeline.delete_collection(collection)
+            pipeline.collections.delete(collection)
         elif there and action == "delete":
-            pipeline.delete_documents(there[:1])
+            pipeline.documents.delete(there[:1])
         elif there:
-            pipeline.erase(there[:1])
+            pipeline.documents.erase(there[:1])
         assert unowned(pipeline) == 0

@@ -30,18 +30,18 @@ def rag(request: pytest.FixtureRequest, dsn: str, tmp_path: Path) -> Iterator[RA
         embedding={"provider": "hashing"},
     )
     with RAGPipeline(config, embedder=HashingEmbedder(16)) as opened:
-        opened.ensure_collection()
-        opened.set_collection_access(writers=["user:ann", "user:bob"])
+        opened.collections.ensure()
+        opened.grants.set_collection(writers=["user:ann", "user:bob"])
         yield opened
 
 
 def found(rag: RAGPipeline, principal: Principal | None, as_of: datetime | None = None) -> set[str]:
-    return {one.content for one in rag.retrieve("word", EVERYTHING, principal=principal, as_of=as_of)}
+    return {one.content for one in rag.view(principal=principal, as_of=as_of).retrieve("word", EVERYTHING)}
 
 
 def versions(rag: RAGPipeline, number: int, principal: Principal | None) -> list[int]:
     try:
-        return [one.version for one in rag.document_history(number, principal=principal).versions]
+        return [one.version for one in rag.view(principal=principal).documents.history(number).versions]
     except NotFoundError:
         return []
 
@@ -55,62 +55,70 @@ def test_the_past_is_read_by_whom_it_was_granted_and_nobody_else(rag: RAGPipelin
     assert found(rag, BOB, first) == set() and found(rag, ANN, first) == {"word salaries"}
     assert (versions(rag, number, BOB), versions(rag, number, ANN)) == ([2], [1, 2])
     with pytest.raises(NotFoundError, match="has no version 1; it has 2"):
-        rag.document_diff(number, from_version=1, to_version=2, principal=BOB)
-    assert "salaries" in "\n".join(rag.document_diff(number, principal=ANN).lines)
-    rag.grant("user:bob", documents=number)
+        rag.view(principal=BOB).documents.diff(number, from_version=1, to_version=2)
+    assert "salaries" in "\n".join(rag.view(principal=ANN).documents.diff(number).lines)
+    rag.grants.add("user:bob", documents=number)
     assert found(rag, BOB, first) == set()
     # Nor does asking for the past undo a withdrawal, in whatever way it came about.
     for withdraw, give_back in (
-        (lambda: rag.deny("user:ann", documents=number), lambda: rag.revoke("!user:ann", documents=number)),
-        (lambda: rag.grant("user:bob", documents=number, only=True), lambda: rag.grant("*", documents=number)),
+        (
+            lambda: rag.grants.deny("user:ann", documents=number),
+            lambda: rag.grants.remove("!user:ann", documents=number),
+        ),
+        (
+            lambda: rag.grants.add("user:bob", documents=number, only=True),
+            lambda: rag.grants.add("*", documents=number),
+        ),
     ):
         withdraw()
         assert found(rag, ANN, first) == found(rag, ANN) == set()
         assert versions(rag, number, ANN) == []
         give_back()
         assert found(rag, ANN, first) == {"word salaries"}
-    assert rag.check() == [] and rag.verify().clean
+    assert rag.maintenance.check() == [] and rag.maintenance.verify().clean
 
 
 def test_the_past_of_what_has_the_default(rag: RAGPipeline):
-    rag.grant("department:hr", collection="default", only=True)
+    rag.view(collections="default").grants.add("department:hr", only=True, default=True)
     rag.ingest(Document(content="word of hr", source="d"))
     first = datetime.now(UTC)
     rag.ingest(Document(content="word for all", source="d"))
-    rag.grant("*", collection="default", only=True)
+    rag.view(collections="default").grants.add("*", only=True, default=True)
     assert found(rag, BOB) == {"word for all"}
     assert found(rag, BOB, first) == set() and found(rag, ANN, first) == {"word of hr"}
-    rag.delete_documents(["d"])
+    rag.documents.delete(["d"])
     assert found(rag, BOB, first) == set() and found(rag, ANN, first) == {"word of hr"}
-    assert rag.check() == [] and rag.verify().clean
+    assert rag.maintenance.check() == [] and rag.maintenance.verify().clean
 
 
 def test_a_document_of_which_no_version_may_be_read_does_not_exist(rag: RAGPipeline):
     number = rag.ingest(Document(content="word", source="gone", permissions=("user:ann",))).document_id
-    rag.delete_documents([number])
-    rag.grant("*", documents=number)
+    rag.documents.delete([number])
+    rag.grants.add("*", documents=number)
     for name, absent in (("gone", "never"), (str(number), str(number + 1))):
         told = []
         for one in (name, absent):
             with pytest.raises(NotFoundError) as error:
-                rag.get_document(one, principal=BOB)
+                rag.view(principal=BOB).documents.get(one)
             told.append(str(error.value).replace(one, "X"))
         assert told[0] == told[1]
     assert versions(rag, number, BOB) == [] and versions(rag, number, ANN) == [1]
 
 
 def test_a_version_is_restored_by_who_may_read_it_under_the_grants_of_today(rag: RAGPipeline):
-    number = rag.ingest(Document(content="word one", source="d", permissions=("user:ann",)), principal=ANN).document_id
-    rag.grant("user:bob", documents=number, only=True)
+    number = (
+        rag.view(principal=ANN).ingest(Document(content="word one", source="d", permissions=("user:ann",))).document_id
+    )
+    rag.grants.add("user:bob", documents=number, only=True)
     rag.store.writer.close(Scope(), [number])  # a version that Bob alone may read, of Ann's document
-    rag.grant("user:ann", documents=number, only=True)
+    rag.grants.add("user:ann", documents=number, only=True)
     with pytest.raises(NotFoundError):
-        rag.restore_document(number, 1, principal=ANN)
+        rag.view(principal=ANN).documents.restore(number, 1)
     with pytest.raises(NotFoundError):
-        rag.restore_document(number, 1, principal=BOB)
-    rag.restore_document(number, 1)
+        rag.view(principal=BOB).documents.restore(number, 1)
+    rag.documents.restore(number, 1)
     assert (found(rag, ANN), found(rag, BOB)) == ({"word one"}, set())
-    assert rag.check() == [] and rag.verify().clean
+    assert rag.maintenance.check() == [] and rag.maintenance.verify().clean
 
 
 # An oracle: the rule in a few lines of Python, beside the store.
@@ -206,9 +214,9 @@ class ModelDocument:
 @given(steps=st.lists(STEPS, min_size=4, max_size=10))
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_writes_and_reads_of_now_and_then_against_an_oracle(rag: RAGPipeline, steps: list[Step]):
-    rag.delete_collection("default")
-    rag.ensure_collection()
-    rag.set_collection_access(writers=["user:ann", "user:bob"])
+    rag.collections.delete("default")
+    rag.collections.ensure()
+    rag.grants.set_collection(writers=["user:ann", "user:bob"])
     model = Model()
     moments: list[tuple[datetime, list[tuple[ModelDocument, ModelVersion]]]] = []
     for text, step in enumerate(steps):
@@ -218,7 +226,7 @@ def test_writes_and_reads_of_now_and_then_against_an_oracle(rag: RAGPipeline, st
         for who in PEOPLE:
             readable = {v.text for d, v in known if model.may_read(who, d)}
             assert found(rag, who) == readable
-            assert {one.document_id for one in rag.list_documents(principal=who)} == {
+            assert {one.document_id for one in rag.view(principal=who).documents.list()} == {
                 d.number for d, _ in known if model.may_read(who, d)
             }
     for moment, known in moments:
@@ -228,7 +236,7 @@ def test_writes_and_reads_of_now_and_then_against_an_oracle(rag: RAGPipeline, st
         for who in PEOPLE:
             seen = [v.number for v in document.versions if model.sees(who, document, v)]
             assert versions(rag, document.number, who) == seen
-    assert rag.check() == []
+    assert rag.maintenance.check() == []
 
 
 def _take(rag: RAGPipeline, model: Model, step: Step, text: str) -> None:
@@ -236,12 +244,12 @@ def _take(rag: RAGPipeline, model: Model, step: Step, text: str) -> None:
         case "store":
             _store(rag, model, step.who, step.name, text, step.given)
         case "default":
-            rag.grant(step.tokens, collection="default", only=True)
+            rag.view(collections="default").grants.add(step.tokens, only=True, default=True)
             model.default = (frozenset(step.tokens), frozenset())
         case "place":
             model.owners = [set(), {"role:boss"}][step.number % 2]
             model.writers = [set(), {"user:ann"}, {"user:ann", "user:bob"}][step.number % 3]
-            rag.set_collection_access(owners=sorted(model.owners), writers=sorted(model.writers))
+            rag.grants.set_collection(owners=sorted(model.owners), writers=sorted(model.writers))
         case change if model.documents:
             _change(rag, model, step, model.documents[step.number % len(model.documents)], change)
 
@@ -253,7 +261,7 @@ def _store(
     owns = who is None or bool(tokens & model.owners)
     if not owns and not tokens & model.writers:
         with pytest.raises(PermissionDeniedError):
-            rag.ingest(Document(content=text, source=name, permissions=given), principal=who)
+            rag.view(principal=who).ingest(Document(content=text, source=name, permissions=given))
         return
     document = model.met(who, name)
     before = model.access_of(document) if document else model.default
@@ -264,11 +272,11 @@ def _store(
         told = access or before
         if tokens & told[1]:
             with pytest.raises(PermissionDeniedError):
-                rag.ingest(Document(content=text, source=name, permissions=given), principal=who)
+                rag.view(principal=who).ingest(Document(content=text, source=name, permissions=given))
             return
         if not tokens & told[0]:
             access = (told[0] | {f"user:{who.user_id}"}, told[1])
-    written = rag.ingest(Document(content=text, source=name, permissions=given), principal=who)
+    written = rag.view(principal=who).ingest(Document(content=text, source=name, permissions=given))
     fresh = document is None
     if document is None:
         document = ModelDocument(name, model.line(who))
@@ -287,10 +295,10 @@ def _change(rag: RAGPipeline, model: Model, step: Step, document: ModelDocument,
     who, some, number = step.who, step.tokens, document.number
     version = document.versions[step.number // 7 % len(document.versions)]
     actions = {
-        "grant": lambda: rag.grant(some, documents=number, only=True, principal=who),
-        "deny": lambda: rag.deny(some[0], documents=number, principal=who),
-        "delete": lambda: rag.delete_documents([number], principal=who),
-        "restore": lambda: rag.restore_document(number, version.number, principal=who),
+        "grant": lambda: rag.view(principal=who).grants.add(some, documents=number, only=True),
+        "deny": lambda: rag.view(principal=who).grants.deny(some[0], documents=number),
+        "delete": lambda: rag.view(principal=who).documents.delete([number]),
+        "restore": lambda: rag.view(principal=who).documents.restore(number, version.number),
     }
     visible = any(model.sees(who, document, one) for one in document.versions)
     allowed = visible and model.may_change(who, document)

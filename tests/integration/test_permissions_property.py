@@ -97,12 +97,14 @@ class World:
 
     def __init__(self, rag: RAGPipeline) -> None:
         self.rag, self.name, self.oracle = rag, f"c{next(NUMBERS)}", Oracle()
-        rag.ensure_collection(self.name)
+        rag.collections.ensure(self.name)
 
     def store(self, source: str, paragraphs: list[str], permissions: tuple[str, ...] | None) -> None:
         text = "\n\n".join(paragraphs)
         given = permissions or None
-        self.rag.ingest(Document(content=text, source=source, permissions=given), collection=self.name, force=True)
+        self.rag.view(collections=self.name).ingest(
+            Document(content=text, source=source, permissions=given), force=True
+        )
         old = self.oracle.own.get(source)
         if given is not None:
             grants, denials = old or self.oracle.default
@@ -113,7 +115,7 @@ class World:
             self.oracle.own.setdefault(source, None)
 
     def id_of(self, source: str) -> int:
-        found = self.rag.list_documents(collection=self.name)
+        found = self.rag.view(collections=self.name).documents.list()
         return next(one.document_id for one in found if one.source == source)
 
     def index(self) -> None:
@@ -131,12 +133,12 @@ class World:
 
     def check(self, principal: Principal, query: str, *, use_cache: bool) -> None:
         readable = self.oracle.readable(principal)
-        seen = [place for place in self.rag.list_collections(principal=principal) if place.name == self.name]
+        seen = [place for place in self.rag.view(principal=principal).collections.list() if place.name == self.name]
         if not self.oracle.exists_for(principal):
             with pytest.raises(NotFoundError) as hidden:
-                self.rag.search(query, collection=self.name, principal=principal)
+                self.rag.view(collections=self.name, principal=principal).search(query)
             with pytest.raises(NotFoundError) as missing:
-                self.rag.search(query, collection="absent", principal=principal)
+                self.rag.view(collections="absent", principal=principal).search(query)
             assert str(hidden.value).replace(self.name, "absent") == str(missing.value)
             assert seen == []
             return
@@ -144,11 +146,8 @@ class World:
         vector = EMBEDDER.embed_query(query)
         similar = {chunk_id: float(embedding @ vector) for chunk_id, (_, embedding) in chunks.items()}
         replies = {
-            mode: self.rag.search(
-                query,
-                RetrievalOptions(mode=mode, explain=True, use_cache=use_cache, **EVERYTHING),
-                collection=self.name,
-                principal=principal,
+            mode: self.rag.view(collections=self.name, principal=principal).search(
+                query, RetrievalOptions(mode=mode, explain=True, use_cache=use_cache, **EVERYTHING)
             )
             for mode in ("dense", "lexical", "hybrid")
         }
@@ -157,8 +156,8 @@ class World:
         assert [one.score for one in replies["dense"].results] == pytest.approx(
             sorted(similar.values(), reverse=True), abs=2e-3
         )
-        everything = self.rag.search(
-            query, RetrievalOptions(mode="lexical", use_cache=False, **EVERYTHING), collection=self.name
+        everything = self.rag.view(collections=self.name).search(
+            query, RetrievalOptions(mode="lexical", use_cache=False, **EVERYTHING)
         )
         allowed = [(one.chunk_id, one.score) for one in everything.results if one.source in readable]
         assert [(one.chunk_id, one.score) for one in replies["lexical"].results] == [
@@ -166,7 +165,9 @@ class World:
         ]
         assert set(found["hybrid"]) == set(chunks)
         assert seen[0].document_count == len(readable) and seen[0].chunk_count == len(chunks)
-        assert {one.source for one in self.rag.list_documents(collection=self.name, principal=principal)} == readable
+        assert {
+            one.source for one in self.rag.view(collections=self.name, principal=principal).documents.list()
+        } == readable
         assert all(weight <= np.log(1 + len(chunks) + 0.5) + 1 for _, weight in replies["lexical"].explain.terms)
 
 
@@ -197,25 +198,25 @@ def _change(world: World, data: st.DataObject) -> None:
     some = data.draw(LISTS.filter(bool), label="tokens")
     match data.draw(st.sampled_from(["grant", "deny", "revoke", "only", "default", "place", "store"]), label="change"):
         case "grant":
-            rag.grant(some, documents=world.id_of(source))
+            rag.grants.add(some, documents=world.id_of(source))
             oracle.change(source, add=some)
         case "deny":
-            rag.deny(some, documents=world.id_of(source))
+            rag.grants.deny(some, documents=world.id_of(source))
             oracle.change(source, deny=some)
         case "revoke":
-            rag.revoke(some, documents=world.id_of(source))
+            rag.grants.remove(some, documents=world.id_of(source))
             oracle.change(source, remove=some)
         case "only":
             several = sorted({source, *data.draw(st.lists(st.sampled_from(sorted(oracle.own)), max_size=3))})
-            rag.grant(some, documents=[world.id_of(one) for one in several], only=True)
+            rag.grants.add(some, documents=[world.id_of(one) for one in several], only=True)
             for one in several:
                 oracle.change(one, add=some, only=True)
         case "default":
-            rag.grant(some, collection=world.name, only=True)
+            rag.view(collections=world.name).grants.add(some, only=True, default=True)
             oracle.change(None, add=some, only=True)
         case "place":
             oracle.owners, oracle.readers = data.draw(LISTS, label="owners"), data.draw(LISTS, label="readers")
-            rag.set_collection_access(world.name, owners=oracle.owners, readers=oracle.readers)
+            rag.view(collections=world.name).grants.set_collection(owners=oracle.owners, readers=oracle.readers)
         case "store":
             given = data.draw(st.none() | LISTS, label="given")
             world.store(data.draw(st.sampled_from([source, "new"])), data.draw(TEXTS), given)

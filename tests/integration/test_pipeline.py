@@ -32,13 +32,13 @@ def test_what_is_ingested_is_found_with_its_place(pipeline: RAGPipeline):
         written.document_id, "hr/leave.md", "hr", ("policy",),
     )  # fmt: skip
     assert best.content == LEAVE.content[best.start_offset : best.end_offset]
-    assert pipeline.get_document("hr/leave.md").content == LEAVE.content
+    assert pipeline.documents.get("hr/leave.md").content == LEAVE.content
 
 
 def test_many_documents_from_an_iterator_in_order(pipeline: RAGPipeline):
-    results = pipeline.ingest_many(f"text number {n % 150}" for n in range(200))
+    results = pipeline.ingest(f"text number {n % 150}" for n in range(200))
     assert [result.status for result in results] == ["added"] * 150 + ["unchanged"] * 50
-    again = [result.document_id for result in pipeline.ingest_many(f"text number {n}" for n in range(150))]
+    again = [result.document_id for result in pipeline.ingest(f"text number {n}" for n in range(150))]
     assert again == [result.document_id for result in results[:150]]
 
 
@@ -49,7 +49,7 @@ def test_it_can_be_closed_and_used_again(pipeline: RAGPipeline):
     assert pipeline.retrieve("annual leave")[0].source == "hr/leave.md"
     with pipeline as same:
         assert same is pipeline
-    assert pipeline.status().total_documents == 1
+    assert pipeline.maintenance.status().total_documents == 1
 
 
 def test_another_embedding_model_is_refused_where_vectors_would_meet(pipeline: RAGPipeline):
@@ -61,8 +61,8 @@ def test_another_embedding_model_is_refused_where_vectors_would_meet(pipeline: R
             other.retrieve("annual leave")
         assert other.retrieve("annual leave", RetrievalOptions(mode="lexical"))[0].source == "hr/leave.md"
         # Another collection may have another dimension, in the same tables.
-        other.ingest(LEAVE, collection="other")
-        assert other.retrieve("annual leave", collection="other")[0].source == "hr/leave.md"
+        other.view(collections="other").ingest(LEAVE)
+        assert other.view(collections="other").retrieve("annual leave")[0].source == "hr/leave.md"
 
 
 def test_the_cache_serves_every_collection(pipeline: RAGPipeline):
@@ -70,15 +70,15 @@ def test_the_cache_serves_every_collection(pipeline: RAGPipeline):
     with RAGPipeline(pipeline.config, embedder=embedder) as rag:
         rag.ingest(LEAVE)
         assert embedder.texts == 1
-        rag.ingest(LEAVE, collection="other")
-        rag.delete_collection("default")
+        rag.view(collections="other").ingest(LEAVE)
+        rag.collections.delete("default")
         rag.ingest(LEAVE)
         assert embedder.texts == 1
         # Erased is erased: it must be computed anew.
-        rag.erase_documents(["hr/leave.md"]) if len(rag.list_collections()) == 1 else None
-        for place in rag.list_collections():
-            for record in rag.list_documents(collection=place.name):
-                rag.erase_documents([record.document_id])
+        rag.documents.erase(["hr/leave.md"]).counts["documents"] if len(rag.collections.list()) == 1 else None
+        for place in rag.collections.list():
+            for record in rag.view(collections=place.name).documents.list():
+                rag.documents.erase([record.document_id]).counts["documents"]
         rag.ingest(LEAVE)
         assert embedder.texts == 2
 
@@ -86,45 +86,45 @@ def test_the_cache_serves_every_collection(pipeline: RAGPipeline):
 def test_erasing_forgets_the_words_too(pipeline: RAGPipeline):
     written = pipeline.ingest("zebrafish password")
     pipeline.ingest("harmless words")
-    pipeline.delete_documents([written.document_id])
-    assert pipeline.erase_documents([written.document_id]) == 1
+    pipeline.documents.delete([written.document_id])
+    assert pipeline.documents.erase([written.document_id]).counts["documents"] == 1
     with pipeline.store.database.autocommit() as connection:
         terms = connection.execute("SELECT count(*) FROM term_stats").fetchone()[0]
         left = connection.execute("SELECT count(DISTINCT l) FROM chunk_lexical, unnest(lexemes) AS l").fetchone()[0]
     assert terms == left
     with pytest.raises(NotFoundError):
-        pipeline.erase_documents([written.document_id])
+        pipeline.documents.erase([written.document_id]).counts["documents"]
 
 
 def test_all_or_none_are_deleted(pipeline: RAGPipeline):
     pipeline.ingest(LEAVE)
     with pytest.raises(NotFoundError):
-        pipeline.delete_documents(["hr/leave.md", "missing"])
+        pipeline.documents.delete(["hr/leave.md", "missing"])
     with pytest.raises(NotFoundError):
-        pipeline.delete_documents(["hr/leave.md", 4711])
-    assert pipeline.status().total_documents == 1
-    assert pipeline.delete_documents(["hr/leave.md"]) == 1
+        pipeline.documents.delete(["hr/leave.md", 4711])
+    assert pipeline.maintenance.status().total_documents == 1
+    assert pipeline.documents.delete(["hr/leave.md"]) == 1
     assert pipeline.retrieve("annual leave") == []
 
 
 def test_status_says_what_there_is(pipeline: RAGPipeline):
-    empty = pipeline.status()
+    empty = pipeline.maintenance.status()
     assert (empty.total_documents, empty.collections, empty.embedding_model) == (0, (), "hashing:64")
     pipeline.ingest(LEAVE)
-    status = pipeline.status()
+    status = pipeline.maintenance.status()
     assert (status.total_documents, status.departments, status.embedding_dimension) == (1, {"hr": 1}, 64)
     assert [place.name for place in status.collections] == ["default"]
 
 
 def test_collections_are_made_once_and_checked(pipeline: RAGPipeline):
-    pipeline.create_collection("notes", language="de", chunking={"strategy": "fixed_size", "size": 100, "overlap": 0})
+    pipeline.collections.create("notes", language="de", chunking={"strategy": "fixed_size", "size": 100, "overlap": 0})
     with pytest.raises(ConflictError):
-        pipeline.create_collection("notes")
+        pipeline.collections.create("notes")
     with pytest.raises(UsageError):
-        pipeline.create_collection("bad", chunking={"strategy": "fixed_size", "size": 10, "overlap": 10})
-    assert [place.name for place in pipeline.list_collections()] == ["notes"]
+        pipeline.collections.create("bad", chunking={"strategy": "fixed_size", "size": 10, "overlap": 10})
+    assert [place.name for place in pipeline.collections.list()] == ["notes"]
     with pytest.raises(NotFoundError):
-        pipeline.retrieve("x", collection="missing")
+        pipeline.view(collections="missing").retrieve("x")
 
 
 def test_a_language_model_answers_from_the_passages(pipeline: RAGPipeline):

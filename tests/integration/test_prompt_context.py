@@ -36,7 +36,7 @@ def test_a_context_is_numbered_and_says_where_it_comes_from(office):
     for number, block in enumerate(context.blocks, start=1):
         assert block.text.startswith(f"[Source {number}: hr/")
         assert "Date: 2026-01-31]" in block.text
-        document = office.get_document(block.passage.document_id)
+        document = office.documents.get(block.passage.document_id)
         assert document.content[block.passage.start_offset : block.passage.end_offset] == block.passage.content
 
 
@@ -94,7 +94,7 @@ def test_nothing_relevant_is_an_empty_context(office, pipeline):
 def test_an_empty_store_has_an_empty_context_and_another_collection_is_missing(pipeline):
     assert pipeline.context("anything").text == ""
     with pytest.raises(NotFoundError):
-        pipeline.context("anything", collection="nowhere")
+        pipeline.view(collections="nowhere").context("anything")
 
 
 @pytest.mark.parametrize("limits", [{"token_budget": 0}, {"max_context_length": -1}])
@@ -108,13 +108,13 @@ def test_the_past_is_searched_as_it_was_known(pipeline):
     then = datetime.now(UTC)
     pipeline.ingest(Document(content="Leave is twenty days.", source="leave.md"))
     assert "twenty" in pipeline.context("leave").text
-    assert "thirty" in pipeline.context("leave", as_of=then).text
-    assert "thirty" in pipeline.search("leave", as_of=then).results[0].content
+    assert "thirty" in pipeline.view(as_of=then).context("leave").text
+    assert "thirty" in pipeline.view(as_of=then).search("leave").results[0].content
     # A time without a zone is UTC.
-    assert "thirty" in pipeline.retrieve("leave", as_of=then.replace(tzinfo=None))[0].content
+    assert "thirty" in pipeline.view(as_of=then.replace(tzinfo=None)).retrieve("leave")[0].content
     model = ScriptedChatModel("Thirty days [1].")
     with RAGPipeline(pipeline.config, embedder=HashingEmbedder(), chat_model=model) as rag:
-        rag.ask("How long is leave?", as_of=then)
+        rag.view(as_of=then).ask("How long is leave?")
     assert "thirty" in model.calls[0][1].content
     assert "twenty" not in model.calls[0][1].content
-    assert pipeline.search("leave", as_of=datetime(2000, 1, 1, tzinfo=UTC)).results == ()
+    assert pipeline.view(as_of=datetime(2000, 1, 1, tzinfo=UTC)).search("leave").results == ()

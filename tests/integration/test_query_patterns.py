@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from recollect import QueryPatternTracker, RAGConfig, RAGPipeline, RecallOptions, Scope, Turn
+from recollect import QueryPatternTracker, RAGConfig, RAGPipeline, RecallOptions, Turn
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import StoreError, UsageError
 from recollect.memory.patterns import FLUSH_EPISODES, FLUSH_SECONDS
+from recollect.model import Scope
 from recollect.store.memory import MemoryRepository
 from recollect.store.store import Store
 
@@ -21,8 +22,8 @@ SCOPE = Scope()
 @pytest.fixture
 def episodes(pipeline: RAGPipeline) -> list[int]:
     """The ids of ten turns."""
-    pipeline.remember("chat", [f"fact number {number}" for number in range(10)], user="ada")
-    return [turn.episode_id for turn in pipeline.session_turns("chat")]
+    pipeline.view(session="chat", user="ada").remember([f"fact number {number}" for number in range(10)])
+    return [turn.episode_id for turn in pipeline.memory.turns("chat")]
 
 
 def counted(tracker: QueryPatternTracker, least: int = 1) -> dict[int, int]:
@@ -51,28 +52,28 @@ class Unwilling(MemoryRepository):
 
 
 def test_what_is_recalled_is_counted_and_survives_a_restart(pipeline: RAGPipeline, dsn: str, tmp_path: Path):
-    pipeline.remember("chat", ["The boiler is in the cellar.", "My bicycle is blue."])
+    pipeline.view(session="chat").remember(["The boiler is in the cellar.", "My bicycle is blue."])
     for _ in range(2):
         pipeline.recall("boiler", RecallOptions(top_k=1))
     pipeline.close()
     with reopened(dsn, tmp_path) as again:
         again.recall("boiler", RecallOptions(top_k=1))
-        (found,) = again.query_patterns.get_consolidation_candidates(3)
+        (found,) = again.memory.patterns.get_consolidation_candidates(3)
         assert (found.episode.content, found.retrievals) == ("The boiler is in the cellar.", 3)
         assert found.first_at <= found.last_at
-        assert again.query_patterns.get_consolidation_candidates(4) == []
+        assert again.memory.patterns.get_consolidation_candidates(4) == []
 
 
 def test_evaluations_and_candidates_are_not_counted(pipeline: RAGPipeline, episodes: list[int]):
     pipeline.recall("fact", RecallOptions(top_k=10, counted=False))
-    assert counted(pipeline.query_patterns) == {}
+    assert counted(pipeline.memory.patterns) == {}
 
 
 def test_of_a_context_what_is_shown_is_counted(pipeline: RAGPipeline, episodes: list[int]):
-    found = pipeline.hybrid_retriever(user="ada").retrieve_hybrid("fact number 3", "chat", 120)
+    found = pipeline.view(user="ada").memory.retriever().retrieve_hybrid("fact number 3", "chat", 120)
     shown = {item.recollection.episode.episode_id for item in found.passages if item.recollection}
     assert 0 < len(shown) < len(episodes)
-    assert counted(pipeline.query_patterns) == dict.fromkeys(shown, 1)
+    assert counted(pipeline.memory.patterns) == dict.fromkeys(shown, 1)
 
 
 def test_many_threads_and_processes_count_every_retrieval(
@@ -80,7 +81,7 @@ def test_many_threads_and_processes_count_every_retrieval(
 ):
     rounds, failures = 60, []
     with reopened(dsn, tmp_path) as other:
-        trackers = [pipeline.query_patterns, other.query_patterns]
+        trackers = [pipeline.memory.patterns, other.memory.patterns]
 
         def ask(worker: int) -> None:
             try:
@@ -99,8 +100,8 @@ def test_many_threads_and_processes_count_every_retrieval(
         for thread in threads:
             thread.join()
         assert failures == []
-        other.query_patterns.flush()
-        assert counted(pipeline.query_patterns) == dict.fromkeys(episodes, 8 * rounds)
+        other.memory.patterns.flush()
+        assert counted(pipeline.memory.patterns) == dict.fromkeys(episodes, 8 * rounds)
 
 
 def test_recording_writes_nothing_before_it_is_time(store: Store):
@@ -124,18 +125,18 @@ def test_counts_wait_for_a_store_that_cannot_be_written(store: Store, pipeline: 
     tracker.record(SCOPE, episodes[:2])
     tracker.flush()
     tracker.record(SCOPE, episodes[:1])
-    assert counted(pipeline.query_patterns) == {}
+    assert counted(pipeline.memory.patterns) == {}
     repository.willing = True
     tracker.close()
-    assert counted(pipeline.query_patterns) == {episodes[0]: 2, episodes[1]: 1}
+    assert counted(pipeline.memory.patterns) == {episodes[0]: 2, episodes[1]: 1}
 
 
 def test_counts_go_with_their_session_and_belong_to_their_tenant(pipeline: RAGPipeline, episodes: list[int]):
-    tracker = pipeline.query_patterns
+    tracker = pipeline.memory.patterns
     with pipeline.store.database.autocommit() as connection:
         connection.execute("INSERT INTO tenants (tenant_id, name) VALUES (2, 'other')")
-    pipeline.remember("chat", [Turn(content="theirs")], tenant_id=2)
-    theirs = pipeline.session_turns("chat", tenant_id=2)[0].episode_id
+    pipeline.view(session="chat", tenant=2).remember([Turn(content="theirs")])
+    theirs = pipeline.view(tenant=2).memory.turns("chat")[0].episode_id
     # Whoever names another tenant's turn has named none.
     tracker.record(SCOPE, [episodes[0], theirs])
     tracker.record(Scope(tenant_id=2), [theirs])
@@ -143,11 +144,11 @@ def test_counts_go_with_their_session_and_belong_to_their_tenant(pipeline: RAGPi
     (found,) = tracker.get_consolidation_candidates(1, scope=Scope(tenant_id=2))
     assert (found.episode.content, found.retrievals) == ("theirs", 1)
     tracker.record(SCOPE, [episodes[0]])
-    pipeline.delete_session("chat")
+    pipeline.memory.delete("chat")
     assert counted(tracker) == {}
 
 
 @pytest.mark.parametrize(("least", "limit"), [(0, 10), (1, 0)])
 def test_counts_below_one_are_refused(pipeline: RAGPipeline, least: int, limit: int):
     with pytest.raises(UsageError, match="at least 1"):
-        pipeline.query_patterns.get_consolidation_candidates(least, limit=limit)
+        pipeline.memory.patterns.get_consolidation_candidates(least, limit=limit)

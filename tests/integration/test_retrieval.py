@@ -11,7 +11,7 @@ from recollect.errors import UsageError
 @pytest.fixture
 def filled(pipeline: RAGPipeline) -> RAGPipeline:
     for department in ("hr", "it"):
-        pipeline.ingest_many(
+        pipeline.ingest(
             Document(
                 content=f"{department} rule {n}: topic{n} error ERR-{4000 + n} applies",
                 source=f"{department}/{n}.md",
@@ -98,6 +98,6 @@ def test_bad_questions_and_options_are_refused_with_a_reason(pipeline: RAGPipeli
 
 def test_an_empty_store_and_an_empty_collection_find_nothing(pipeline: RAGPipeline):
     assert pipeline.retrieve("anything") == []
-    pipeline.ensure_collection("empty")
+    pipeline.collections.ensure("empty")
     for mode in ("hybrid", "dense", "lexical"):
-        assert pipeline.search("anything", RetrievalOptions(mode=mode), collection="empty").results == ()
+        assert pipeline.view(collections="empty").search("anything", RetrievalOptions(mode=mode)).results == ()

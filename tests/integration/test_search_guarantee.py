@@ -136,8 +136,8 @@ def configured(dsn: str, **retrieval: Any) -> RAGConfig:
 @pytest.fixture(scope="module")
 def filled(module_dsn: str) -> Iterator[Shelf]:
     with RAGPipeline(configured(module_dsn), embedder=EMBEDDER) as rag:
-        rag.ingest_many(documents())
-        (place,) = rag.list_collections()
+        rag.ingest(documents())
+        (place,) = rag.collections.list()
         assert (place.chunk_count, place.indexed) == (DOCUMENTS * PER_DOCUMENT + 1, True)
         with rag.store.database.single_reads(Scope()) as connection:
             rows = connection.execute(
@@ -183,7 +183,7 @@ def test_the_dense_arm_is_exact_or_says_so_and_is_always_full(filled: Shelf, kep
 
 @pytest.mark.parametrize("kept", list(FILTERS))
 def test_searching_by_words_returns_as_many_as_there_are(filled: Shelf, kept: str):
-    (place,) = filled.rag.list_collections()
+    (place,) = filled.rag.collections.list()
     for question in QUESTIONS[:5]:
         wanted = {lexeme(term, place.collection_id) for term in analyzer_of("en").query_terms(question)}
         holds = np.array([bool(wanted & own) for own in filled.lexemes])
@@ -213,7 +213,7 @@ def test_an_index_that_gives_up_has_not_the_last_word(filled: Shelf, module_dsn:
     allowed = np.isin(filled.sources, far)
     hasty = make_conninfo(module_dsn, options="-c hnsw.max_scan_tuples=1 -c enable_sort=off")
     with RAGPipeline(configured(hasty), embedder=EMBEDDER) as rag:
-        (place,) = rag.list_collections()
+        (place,) = rag.collections.list()
         options = RetrievalOptions(top_k=TOP_K, mode="dense", use_cache=False, source=tuple(far))
         versions = matching_versions(rag.store.database, Scope(), place.collection_id, document_filter_of(options))
         assert versions.chunk_count == allowed.sum() > 10
@@ -237,7 +237,7 @@ def test_words_that_too_many_chunks_hold_are_narrowed_and_never_to_too_few(
     monkeypatch.setattr("recollect.retrieval.lexical.SMALL_COLLECTION_CHUNKS", 0)
     monkeypatch.setattr("recollect.retrieval.lexical.SCANNED_COLLECTION_CHUNKS", 0)
     store = filled.rag.store
-    (place,) = filled.rag.list_collections()
+    (place,) = filled.rag.collections.list()
     source, every = (SqlCandidates(store.search, lexical_budget=budget) for budget in (6, sys.maxsize))
     stayed = 0
     for question in QUESTIONS:
@@ -268,7 +268,7 @@ def asked(place: Collection, question: str, *, embedder=EMBEDDER, **changes) -> 
 def sampled(shelf: Shelf, question: str, *, kept: str = "everything", lexical_budget: int = 1) -> Sample:
     """What a hybrid search through the index and by the rarest word alone leaves behind."""
     store = shelf.rag.store
-    (place,) = shelf.rag.list_collections()
+    (place,) = shelf.rag.collections.list()
     options = RetrievalOptions(**FILTERS[kept])
     versions: MatchingVersions | None = None
     if FILTERS[kept]:
@@ -376,7 +376,7 @@ def test_a_probe_can_be_cancelled_while_it_waits(filled: Shelf, module_dsn: str)
 def test_the_watch_measures_searches_and_the_status_of_another_process_shows_it(filled: Shelf, module_dsn: str):
     # What the other tests' searches left behind is written now, and taken off below.
     filled.rag.close()
-    before = filled.rag.status().search
+    before = filled.rag.maintenance.status().search
     store = filled.rag.store
     embedder = CachedEmbedder(EMBEDDER, None)
     probed = threading.Event()
@@ -394,7 +394,7 @@ def test_the_watch_measures_searches_and_the_status_of_another_process_shows_it(
         take_query_counts=embedder.take_query_counts,
         flush_seconds=1_000,
     )
-    (place,) = filled.rag.list_collections()
+    (place,) = filled.rag.collections.list()
     source = SqlCandidates(store.search, lexical_budget=2_000)
     for cached in (False, False, True):
         if not cached:
@@ -404,7 +404,7 @@ def test_the_watch_measures_searches_and_the_status_of_another_process_shows_it(
     assert probed.wait(30)
     watch.close()
     with RAGPipeline(configured(module_dsn), embedder=EMBEDDER) as other:
-        status = other.status()
+        status = other.maintenance.status()
     assert set(status.search_by_collection) == {place.name}
     assert status.search == status.search_by_collection[place.name]
     assert status.search.result_cache == before.result_cache + HitCounts(hits=1, misses=2)

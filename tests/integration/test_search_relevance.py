@@ -23,7 +23,9 @@ QUESTION = "How many days of annual leave?"
 def office(pipeline):
     for name, text in TEXTS.items():
         pipeline.ingest(Document(content=text, source=name))
-        pipeline.ingest(Document(content=f"{text} It was said in the other room.", source=name), collection="other")
+        pipeline.view(collections="other").ingest(
+            Document(content=f"{text} It was said in the other room.", source=name)
+        )
     return pipeline
 
 
@@ -48,9 +50,9 @@ def test_rerankers_and_the_number_wanted_do_not_change_it(office):
 
 def test_it_is_the_same_whichever_other_collections_are_searched(office):
     options = RetrievalOptions(collapse_duplicates=False)
-    together = office.augment_context(QUESTION, None, options).results
+    together = office.view(collections="*").search(QUESTION, options).results
     for name in ("default", "other"):
-        alone = by_source(office.retrieve(QUESTION, options, collection=name))
+        alone = by_source(office.view(collections=name).retrieve(QUESTION, options))
         assert by_source(together, name) == pytest.approx(alone)
 
 
@@ -58,7 +60,8 @@ def test_the_past_has_its_own(office):
     then = datetime.now(UTC)
     office.ingest(Document(content="Nothing of that kind is kept here any more.", source="leave.md"))
     assert (
-        by_source(office.retrieve(QUESTION, as_of=then))["leave.md"] > by_source(office.retrieve(QUESTION))["leave.md"]
+        by_source(office.view(as_of=then).retrieve(QUESTION))["leave.md"]
+        > by_source(office.retrieve(QUESTION))["leave.md"]
     )
 
 
@@ -93,13 +96,13 @@ class Known(HashingEmbedder):
 
 def test_gibberish_finds_nothing_and_its_refusal_says_so(office, dsn, tmp_path):
     with RAGPipeline(office.config, embedder=Known()) as rag:
-        rag.ingest_many([Document(content=text, source=name) for name, text in TEXTS.items()], collection="known")
+        rag.view(collections="known").ingest([Document(content=text, source=name) for name, text in TEXTS.items()])
         for mode in ("hybrid", "dense"):
             options = RetrievalOptions(mode=mode, explain=True)
-            reply = rag.search("xqzv blorp fnarg", options, collection="known")
+            reply = rag.view(collections="known").search("xqzv blorp fnarg", options)
             assert (reply.results, sum(reply.explain.dropped.values())) == ((), 3)
-            assert len(rag.retrieve("xqzv blorp", replace(options, min_relevance=0.0), collection="known")) == 3
-            assert rag.retrieve(QUESTION, options, collection="known")
-        assert rag.ask("xqzv blorp fnarg?", collection="known").refused
-        told = rag.why_not("xqzv blorp fnarg", "leave.md", collection="known")
+            assert len(rag.view(collections="known").retrieve("xqzv blorp", replace(options, min_relevance=0.0))) == 3
+            assert rag.view(collections="known").retrieve(QUESTION, options)
+        assert rag.view(collections="known").ask("xqzv blorp fnarg?").refused
+        told = rag.view(collections="known").why_not("xqzv blorp fnarg", "leave.md")
         assert "min_relevance" in told.verdict

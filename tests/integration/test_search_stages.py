@@ -23,8 +23,8 @@ PARAGRAPHS = [
 
 @pytest.fixture
 def filled(pipeline: RAGPipeline) -> RAGPipeline:
-    pipeline.create_collection("default", chunking={"strategy": "paragraph", "min_size": 10, "max_size": 100})
-    pipeline.ingest_many(
+    pipeline.collections.create("default", chunking={"strategy": "paragraph", "min_size": 10, "max_size": 100})
+    pipeline.ingest(
         [
             Document(content="\n\n".join(PARAGRAPHS), source="turbines.txt"),
             Document(content=LEAVE, source="hr/leave.txt", department="hr"),
@@ -45,7 +45,7 @@ def test_copies_of_other_documents_are_collapsed_and_named(filled: RAGPipeline):
 
 
 def test_neighbours_and_merged_passages_have_exact_offsets(filled: RAGPipeline):
-    content = filled.get_document("turbines.txt").content
+    content = filled.documents.get("turbines.txt").content
     for options in (
         RetrievalOptions(top_k=3, neighbours=1),
         RetrievalOptions(top_k=6, merge_adjacent=True),
@@ -135,13 +135,13 @@ def test_an_equal_search_is_answered_from_the_cache_until_something_changes(fill
     filled.ingest(Document(content="Annual leave of trainees is twenty-five days.", source="trainees.txt"))
     fresh = filled.search("annual leave", options)
     assert not fresh.cached and "trainees.txt" in {result.source for result in fresh.results}
-    filled.delete_documents(["trainees.txt"])
+    filled.documents.delete(["trainees.txt"])
     assert "trainees.txt" not in {result.source for result in filled.search("annual leave", options).results}
 
 
 def test_erasing_empties_the_cache(filled: RAGPipeline):
     filled.search("annual leave")
-    filled.erase_documents(["hr/leave.txt"])
+    filled.documents.erase(["hr/leave.txt"]).counts["documents"]
     reply = filled.search("annual leave")
     assert not reply.cached and "hr/leave.txt" not in {result.source for result in reply.results}
 

@@ -29,13 +29,13 @@ def fill(pipeline: RAGPipeline, collections: list[list[str]]) -> tuple[list[str]
     ]
     whole = f"whole {number}"
     for name, texts in zip([*names, whole], [*numbered, list(itertools.chain(*numbered))], strict=True):
-        pipeline.create_collection(name)
-        pipeline.ingest_many([Document(content=text, source=source) for source, text in texts], collection=name)
+        pipeline.collections.create(name)
+        pipeline.view(collections=name).ingest([Document(content=text, source=source) for source, text in texts])
     return names, whole
 
 
 def together(pipeline: RAGPipeline, names, query, options, scope=None):
-    return pipeline._parts.searcher.search(scope or Scope(), query, options, Target.of(*names))
+    return pipeline.standpoint.assembly.searcher.search(scope or Scope(), query, options, Target.of(*names))
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -51,7 +51,7 @@ def test_parts_are_searched_as_the_whole(pipeline: RAGPipeline, collections, que
     options = RetrievalOptions(
         mode=mode, top_k=3, candidates=candidates, rerank=rerank, collapse_duplicates=False, explain=True
     )
-    expected = pipeline.search(query, options, collection=whole)
+    expected = pipeline.view(collections=whole).search(query, options)
     found = together(pipeline, names, query, options)
     # Equal texts may change places: of equal scores the smaller number comes first.
     assert [one.content for one in found.results] == [one.content for one in expected.results]
@@ -83,18 +83,18 @@ def test_a_word_that_is_rare_overall_counts_although_its_collection_is_full_of_i
 
 
 def test_everything_is_searched_as_one(pipeline: RAGPipeline):
-    assert pipeline.augment_context("offer").results == ()
+    assert pipeline.view(collections="*").search("offer").results == ()
     fill(pipeline, [["offer pump", "offer leave"]])
-    pipeline.delete_collection(next(one.name for one in pipeline.list_collections() if one.name.startswith("whole")))
-    found = pipeline.augment_context("offer")
-    assert {one.collection for one in found.results} == {one.name for one in pipeline.list_collections()}
+    pipeline.collections.delete(next(one.name for one in pipeline.collections.list() if one.name.startswith("whole")))
+    found = pipeline.view(collections="*").search("offer")
+    assert {one.collection for one in found.results} == {one.name for one in pipeline.collections.list()}
     names, whole = fill(pipeline, [["invoice server"], ["server badge", "server leave"], ["pump"]])
-    for place in pipeline.list_collections():
+    for place in pipeline.collections.list():
         if place.name not in names and place.name != whole:
-            pipeline.delete_collection(place.name)
-    expected = pipeline.search("invoice server", collection=whole)
-    pipeline.delete_collection(whole)
-    found = pipeline.augment_context("invoice server")
+            pipeline.collections.delete(place.name)
+    expected = pipeline.view(collections=whole).search("invoice server")
+    pipeline.collections.delete(whole)
+    found = pipeline.view(collections="*").search("invoice server")
     assert found.collection == "*"
     assert [one.content for one in found.results] == [one.content for one in expected.results]
     assert [one.score for one in found.results] == pytest.approx([one.score for one in expected.results], abs=1e-4)
@@ -115,10 +115,10 @@ def test_filters_thresholds_and_duplicates_hold_over_all(pipeline: RAGPipeline):
 
 
 def test_collections_in_different_languages(pipeline: RAGPipeline):
-    pipeline.create_collection("de", language="de")
-    pipeline.create_collection("en", language="en")
-    pipeline.ingest("Die Häuser der Verwaltung", collection="de")
-    pipeline.ingest("The houses of the administration", collection="en")
+    pipeline.collections.create("de", language="de")
+    pipeline.collections.create("en", language="en")
+    pipeline.view(collections="de").ingest("Die Häuser der Verwaltung")
+    pipeline.view(collections="en").ingest("The houses of the administration")
     options = RetrievalOptions(mode="lexical", top_k=5)
     assert [one.collection for one in together(pipeline, ["de", "en"], "Haus", options).results] == ["de"]
     assert [one.collection for one in together(pipeline, ["de", "en"], "house", options).results] == ["en"]
@@ -139,8 +139,8 @@ def test_what_cannot_be_searched_together(pipeline: RAGPipeline):
 
 def test_a_session_is_searched_with_collections(pipeline: RAGPipeline):
     sessions = SessionRAG(pipeline)
-    pipeline.ingest(Document(content="Annual leave is 30 days.", source="leave"), collection="handbook")
-    pipeline.ingest(Document(content="The pump stands in hall C.", source="pump"), collection="machines")
+    pipeline.view(collections="handbook").ingest(Document(content="Annual leave is 30 days.", source="leave"))
+    pipeline.view(collections="machines").ingest(Document(content="The pump stands in hall C.", source="pump"))
     for name, text in (("mine", "My leave begins on Friday."), ("other", "Her leave begins on Monday.")):
         sessions.create_session(name)
         sessions.ingest_to_session(name, Document(content=text, source="note"))
@@ -171,7 +171,7 @@ def test_nothing_of_a_session_is_kept_for_equal_searches(pipeline: RAGPipeline):
     pipeline.ingest("Another offer.")
     for collections in ((), ["default"]):
         sessions.search_session("mine", "offer", collections=collections)
-    assert pipeline._parts.searcher.cache_counts.entries == 0
+    assert pipeline.standpoint.assembly.searcher.cache_counts.entries == 0
 
 
 class CountingEmbedder(HashingEmbedder):
@@ -188,10 +188,10 @@ def test_what_is_remembered_of_one_tenants_question_serves_no_other(dsn: str, tm
     config = RAGConfig.load(storage={"data_dir": tmp_path / "unused", "dsn": dsn}, embedding={"provider": "hashing"})
     embedder = CountingEmbedder()
     with RAGPipeline(config, embedder=embedder) as rag:
-        tenants = [1, rag.create_tenant("other").tenant_id]
+        tenants = [1, rag.tenants.create("other").tenant_id]
         for tenant in tenants:
             for name in ("a", "b"):
-                rag.ingest("An offer.", tenant, collection=name)
+                rag.view(tenant=tenant, collections=name).ingest("An offer.")
         # The first search of a model that is not known measures its scale of similarities.
         together(rag, ["a", "b"], "another", RetrievalOptions(), Scope(tenant_id=tenants[0]))
         before, asked = embedder.questions, []
@@ -211,8 +211,8 @@ def test_a_person_finds_what_may_be_read_in_each(dsn: str, tmp_path):
     with RAGPipeline(config, embedder=HashingEmbedder()) as rag:
         for source, permissions in (("open", None), ("hers", ("user:ann",)), ("his", ("user:bob",))):
             rag.ingest(Document(content=f"offer {source}", source=source, permissions=permissions))
-        rag.ingest(Document(content="offer closed", source="closed"), collection="closed")
-        rag.set_collection_access("closed", readers=["user:bob"])
+        rag.view(collections="closed").ingest(Document(content="offer closed", source="closed"))
+        rag.view(collections="closed").grants.set_collection(readers=["user:bob"])
         sessions = SessionRAG(rag, principal=ann)
         sessions.create_session("mine")
         sessions.ingest_to_session("mine", "offer of mine")
@@ -220,6 +220,6 @@ def test_a_person_finds_what_may_be_read_in_each(dsn: str, tmp_path):
         assert {one.content for one in found.results} == {"offer open", "offer hers", "offer of mine"}
         with pytest.raises(NotFoundError):
             sessions.search_session("mine", "offer", collections=["closed"])
-        rag.revoke("user:ann", documents="hers")
+        rag.grants.remove("user:ann", documents="hers")
         found = sessions.search_session("mine", "offer", RetrievalOptions(top_k=20), collections="*")
         assert {one.content for one in found.results} == {"offer open", "offer of mine"}

@@ -18,7 +18,7 @@ OTHER = "The fire drill takes place each spring; gather at the meeting point beh
 
 def _notes(rag: RAGPipeline, query: str = "annual leave days", **arguments) -> dict[str, list[PassageNote]]:
     options = RetrievalOptions(collapse_duplicates=False)
-    reply = rag.search(query, options, **arguments)
+    reply = rag.view(**arguments).search(query, options)
     return {one.source: list(one.notes) for one in reply.results}
 
 
@@ -35,10 +35,10 @@ def test_what_was_replaced_deleted_or_expired_since_is_said_of_the_past(pipeline
         pipeline.ingest(Document(content=f"{LEAVE.format(days=28)} {source}", source=source))
     then = _now(pipeline)
     pipeline.ingest(Document(content=LEAVE.format(days=30) + " replaced", source="replaced"))
-    pipeline.delete_documents(["deleted"])
-    pipeline.set_document_ttl("expired", 0.001)
+    pipeline.documents.delete(["deleted"])
+    pipeline.documents.set_ttl("expired", 0.001)
     time.sleep(0.01)
-    pipeline.cleanup_expired()
+    pipeline.maintenance.close_expired()
     today = datetime.now(UTC).date().isoformat()
     found = _notes(pipeline, as_of=then)
     assert {source: [note.text for note in notes] for source, notes in found.items()} == {
@@ -55,7 +55,7 @@ def test_what_was_replaced_deleted_or_expired_since_is_said_of_the_past(pipeline
 
 
 def test_a_newer_edition_is_named_whether_it_was_found_or_not(pipeline: RAGPipeline):
-    pipeline.ingest_many(
+    pipeline.ingest(
         [
             Document(content=LEAVE.format(days=26), source="hr/leave-2023.md"),
             Document(content=LEAVE.format(days=28), source="hr/leave-2024.md"),
@@ -86,7 +86,7 @@ def test_a_newer_edition_is_named_whether_it_was_found_or_not(pipeline: RAGPipel
     assert [one.text for one in drill["safety/drill-2023.md"]] == [
         "there is a newer edition of this document: safety/drill.md"
     ]
-    pipeline.delete_documents(["hr/leave-2025.pdf"])
+    pipeline.documents.delete(["hr/leave-2025.pdf"])
     assert "leave-2024.md" in _notes(pipeline)["hr/leave-2023.md"][0].text
 
 
@@ -110,7 +110,7 @@ def test_of_results_with_one_title_the_later_is_named(pipeline: RAGPipeline):
         event = None if year is None else datetime(year, 1, 1, tzinfo=UTC)
         return Document(content=LEAVE.format(days=days), source=source, title=title, event_time=event)
 
-    pipeline.ingest_many(
+    pipeline.ingest(
         [
             document("a.md", 2021, 25),
             document("b.md", 2024, 30),

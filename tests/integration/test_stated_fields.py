@@ -34,13 +34,13 @@ Take the train.
 
 
 def check(rag):
-    (record,) = rag.list_documents()
+    (record,) = rag.documents.list()
     assert (record.title, record.department, sorted(record.tags)) == ("Travel rules", "finance", ["money", "travel"])
-    (version,) = rag.document_history(record.document_id).versions
+    (version,) = rag.documents.history(record.document_id).versions
     assert timedelta(days=29) < version.expires_at - version.known_from <= timedelta(days=30)
     assert version.event_time == datetime(2026, 2, 3, tzinfo=UTC)
     assert version.event_end == datetime(2026, 2, 5, tzinfo=UTC)
-    (readers,) = rag.permissions_of(record.document_id)
+    (readers,) = rag.grants.of_documents(record.document_id)
     assert readers.permissions.grants == ("role:hr",)
     (found,) = rag.retrieve("train", RetrievalOptions(tags=("travel",), department=("finance",), outline=True))
     assert found.parts[-1].section == "Trains"
@@ -53,18 +53,18 @@ def test_metadata_counts_as_given(pipeline):
 
 def test_front_matter_counts_as_given(pipeline, tmp_path):
     (tmp_path / "travel.md").write_text(MATTER, encoding="utf-8")
-    report = pipeline.ingest_paths([tmp_path / "travel.md"])
+    report = pipeline.ingest(tmp_path / "travel.md")
     assert not report.errors
     check(pipeline)
 
 
 def test_what_is_given_wins_and_tags_of_the_run_are_added(pipeline, tmp_path):
     pipeline.ingest(Document(content="Text.", source="a", title="Own", tags=("own",), ttl="1d", metadata=FACTS))
-    (own,) = pipeline.list_documents()
+    (own,) = pipeline.documents.list()
     assert (own.title, own.tags) == ("Own", ("own",))
     (tmp_path / "travel.md").write_text(MATTER, encoding="utf-8")
-    pipeline.ingest_paths([tmp_path / "travel.md"], tags=["run"])
-    assert set(pipeline.list_documents()[1].tags) == {"run", "travel", "money"}
+    pipeline.ingest(tmp_path / "travel.md", tags=["run"])
+    assert set(pipeline.documents.list()[1].tags) == {"run", "travel", "money"}
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_what_cannot_be_meant_is_an_error_that_names_the_file(pipeline, tmp_path
         pipeline.ingest(Document(content="Text.", source="sheet", metadata={name: value}))
     written = str(value).replace("'", "")
     (tmp_path / "sheet.md").write_text(f"---\n{name}: {written}\n---\nText.\n", encoding="utf-8")
-    report = pipeline.ingest_paths([tmp_path / "sheet.md"])
+    report = pipeline.ingest(tmp_path / "sheet.md")
     (error,) = report.errors
     assert "sheet.md" in str(error) and words in str(error)
 
@@ -92,7 +92,7 @@ def test_what_cannot_be_meant_is_an_error_that_names_the_file(pipeline, tmp_path
 def test_a_date_that_is_none_says_something_else(pipeline):
     pipeline.ingest(Document(content="Text.", source="a", metadata={"date": "third quarter"}))
     pipeline.ingest(Document(content="Text two.", source="b", metadata={"date": "2026-03-01"}))
-    times = [pipeline.document_history(one.document_id).versions[0].event_time for one in pipeline.list_documents()]
+    times = [pipeline.documents.history(one.document_id).versions[0].event_time for one in pipeline.documents.list()]
     assert times == [None, datetime(2026, 3, 1, tzinfo=UTC)]
 
 
@@ -103,12 +103,12 @@ def test_headings_are_found_in_texts_without_a_file(pipeline):
     assert [part.section for part in found.parts] == ["Leave", "Leave > Sick leave"]
     assert found.title == "Leave"
     pipeline.ingest(Document(content="# Not\nmarked", source="data", mime_type="application/json"))
-    assert pipeline.list_documents()[1].title == "data"
+    assert pipeline.documents.list()[1].title == "data"
 
 
 def test_documents_are_named_with_their_departments(pipeline):
     pipeline.ingest(Document(content="Take the train.", source="a", department="finance"))
-    (record,) = pipeline.list_documents()
-    history = pipeline.document_history(record.document_id)
+    (record,) = pipeline.documents.list()
+    history = pipeline.documents.history(record.document_id)
     assert (history.department, history.versions[0].department) == ("finance", "finance")
     assert pipeline.why_not("bus", "a").document.department == "finance"

@@ -53,8 +53,8 @@ def words() -> Words:
 def rag(dsn: str, tmp_path, words: Words):
     config = RAGConfig.load(storage={"data_dir": tmp_path / "unused", "dsn": dsn})
     with RAGPipeline(config, embedder=words) as opened:
-        opened.create_collection("stored", token_vectors=True)
-        opened.create_collection("plain")
+        opened.collections.create("stored", token_vectors=True)
+        opened.collections.create("plain")
         yield opened
 
 
@@ -68,13 +68,13 @@ def chunk_count(rag: RAGPipeline, name: str) -> int:
 
 
 def ranking(rag: RAGPipeline, question: str, collection: str) -> list[tuple[str, int, float]]:
-    results = rag.search(question, OPTIONS, collection=collection).results
+    results = rag.view(collections=collection).search(question, OPTIONS).results
     return [(one.source, one.start_offset, one.explain.rerank_score) for one in results]
 
 
 def test_they_rank_as_computed_ones_do_and_nothing_is_computed_again(rag: RAGPipeline, words: Words):
     for name in ("stored", "plain"):
-        rag.ingest_many(DOCUMENTS, collection=name)
+        rag.view(collections=name).ingest(DOCUMENTS)
     words.passages.clear()
     stored = [ranking(rag, question, "stored") for question in QUESTIONS]
     assert words.passages == []
@@ -83,10 +83,10 @@ def test_they_rank_as_computed_ones_do_and_nothing_is_computed_again(rag: RAGPip
 
 
 def test_quantised_they_order_as_the_vectors_themselves(rag: RAGPipeline, words: Words):
-    rag.ingest_many(DOCUMENTS, collection="stored")
+    rag.view(collections="stored").ingest(DOCUMENTS)
     exact, quantised = [], []
     for question in QUESTIONS:
-        results = rag.search(question, OPTIONS, collection="stored").results
+        results = rag.view(collections="stored").search(question, OPTIONS).results
         query = words.token_vectors([question], as_query=True)[0]
         exact += [
             (query @ words.token_vectors([f"{one.title}\n{one.content}"])[0].T).max(axis=1).mean() for one in results
@@ -97,42 +97,42 @@ def test_quantised_they_order_as_the_vectors_themselves(rag: RAGPipeline, words:
 
 
 def test_a_chunk_of_many_tokens_takes_4_kb_at_most(rag: RAGPipeline):
-    rag.create_collection("long", token_vectors=True, chunking={"strategy": "fixed_size", "size": 20_000})
-    rag.ingest(Document(content="many different words stand here " * 3_000, source="long"), collection="long")
+    rag.collections.create("long", token_vectors=True, chunking={"strategy": "fixed_size", "size": 20_000})
+    rag.view(collections="long").ingest(Document(content="many different words stand here " * 3_000, source="long"))
     assert len(packed(rag)) == chunk_count(rag, "long") > 1
     assert all(0 < len(one) <= MAX_BYTES for one in packed(rag).values())
     assert all(unpack(one).shape[1] == 384 for one in packed(rag).values())
 
 
 def test_only_a_collection_that_asks_stores_them(rag: RAGPipeline):
-    rag.ingest_many(DOCUMENTS, collection="plain")
+    rag.view(collections="plain").ingest(DOCUMENTS)
     assert packed(rag) == {}
-    rag.ingest_many(DOCUMENTS, collection="stored")
+    rag.view(collections="stored").ingest(DOCUMENTS)
     assert len(packed(rag)) == chunk_count(rag, "stored")
 
 
 def test_they_stay_with_closed_versions_and_go_with_erased_documents(rag: RAGPipeline):
-    rag.ingest_many(DOCUMENTS[:3], collection="stored")
+    rag.view(collections="stored").ingest(DOCUMENTS[:3])
     before = packed(rag)
-    rag.ingest(Document(content="Something else entirely.", source=DOCUMENTS[0].source), collection="stored")
+    rag.view(collections="stored").ingest(Document(content="Something else entirely.", source=DOCUMENTS[0].source))
     assert before.items() < packed(rag).items()
-    assert [rag.erase_documents([document.source]) for document in DOCUMENTS[:3]] == [1, 1, 1]
+    assert [rag.documents.erase([document.source]).counts["documents"] for document in DOCUMENTS[:3]] == [1, 1, 1]
     assert packed(rag) == {}
 
 
 def test_a_change_of_one_document_leaves_those_of_others(rag: RAGPipeline):
-    rag.ingest_many(DOCUMENTS[:3], collection="stored")
+    rag.view(collections="stored").ingest(DOCUMENTS[:3])
     before = packed(rag)
-    rag.delete_documents([DOCUMENTS[1].source])
+    rag.documents.delete([DOCUMENTS[1].source])
     assert packed(rag) == before
     assert all(source != DOCUMENTS[1].source for source, *_ in ranking(rag, QUESTIONS[0], "stored"))
 
 
 def test_an_imported_collection_has_them_too(rag: RAGPipeline, tmp_path):
-    rag.ingest_many(DOCUMENTS, collection="plain")
+    rag.view(collections="plain").ingest(DOCUMENTS)
     file = tmp_path / "plain.jsonl"
-    file.write_text("".join(rag.export_lines(collection="plain")), encoding="utf-8")
-    report = rag.import_file(file, collection="stored")
+    file.write_text("".join(rag.view(collections="plain").collections.export_lines()), encoding="utf-8")
+    report = rag.view(collections="stored").collections.import_file(file)
     assert report.added == len(DOCUMENTS)
     assert len(packed(rag)) == chunk_count(rag, "stored")
     assert ranking(rag, QUESTIONS[0], "stored") == ranking(rag, QUESTIONS[0], "plain")
@@ -141,8 +141,8 @@ def test_an_imported_collection_has_them_too(rag: RAGPipeline, tmp_path):
 def test_chunks_with_a_parent_are_scored_by_it(rag: RAGPipeline, words: Words):
     chunking = {"strategy": "hierarchical"}
     for name, asked in (("tree", True), ("bare-tree", False)):
-        rag.create_collection(name, token_vectors=asked, chunking=chunking)
-        rag.ingest_many(DOCUMENTS, collection=name)
+        rag.collections.create(name, token_vectors=asked, chunking=chunking)
+        rag.view(collections=name).ingest(DOCUMENTS)
     words.passages.clear()
     stored = ranking(rag, QUESTIONS[1], "tree")
     assert words.passages == []
@@ -151,14 +151,14 @@ def test_chunks_with_a_parent_are_scored_by_it(rag: RAGPipeline, words: Words):
 
 def test_a_model_without_token_vectors_is_refused_where_the_collection_is_made(pipeline: RAGPipeline):
     with pytest.raises(UsageError, match="local embedding model"):
-        pipeline.create_collection("stored", token_vectors=True)
-    assert pipeline.list_collections() == []
+        pipeline.collections.create("stored", token_vectors=True)
+    assert pipeline.collections.list() == []
 
 
 def test_new_collections_follow_the_configuration(dsn: str, tmp_path, words: Words):
     config = RAGConfig.load(storage={"data_dir": tmp_path / "unused", "dsn": dsn}, embedding={"token_vectors": True})
     with RAGPipeline(config, embedder=words) as rag:
         rag.ingest(DOCUMENTS[0])
-        assert [place.token_vectors for place in rag.list_collections()] == [True]
-        assert not rag.create_collection("none", token_vectors=False).token_vectors
+        assert [place.token_vectors for place in rag.collections.list()] == [True]
+        assert not rag.collections.create("none", token_vectors=False).token_vectors
         assert packed(rag)

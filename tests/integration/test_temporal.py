@@ -57,9 +57,8 @@ class Model:
     def write(self, source: str, year: int | None, length: int, lifetime) -> None:
         text = f"leave says {source} {next(NUMBERS)}"
         end = year + length if year is not None and length else None
-        written = self.rag.ingest(
-            Document(content=text, source=source, event_time=_year(year), event_end=_year(end), ttl=lifetime),
-            collection=self.collection,
+        written = self.rag.view(collections=self.collection).ingest(
+            Document(content=text, source=source, event_time=_year(year), event_end=_year(end), ttl=lifetime)
         )
         self.ids[source] = written.document_id
         self.known[source] = Known(text, year, end)
@@ -68,20 +67,20 @@ class Model:
 
     def close(self, source: str) -> None:
         if source in self.ids:
-            self.rag.delete_documents([self.ids[source]])
+            self.rag.documents.delete([self.ids[source]])
             self.known.pop(source, None)
 
     def expire(self, source: str) -> None:
         if source in self.known:
-            self.rag.set_document_ttl(self.ids[source], 0.001)
+            self.rag.documents.set_ttl(self.ids[source], 0.001)
             del self.known[source]
 
     def clean(self, _: str) -> None:
-        self.rag.cleanup_expired(collection=self.collection)
+        self.rag.view(collections=self.collection).maintenance.close_expired()
 
     def found(self, as_of: datetime | None, **options) -> set[str]:
-        reply = self.rag.search(
-            "what says leave", RetrievalOptions(top_k=50, **options), collection=self.collection, as_of=as_of
+        reply = self.rag.view(collections=self.collection, as_of=as_of).search(
+            "what says leave", RetrievalOptions(top_k=50, **options)
         )
         assert [one.rank for one in reply.results] == list(range(1, len(reply.results) + 1))
         return {one.content for one in reply.results}
@@ -104,7 +103,7 @@ OTHERS = st.tuples(st.sampled_from(["close", "expire", "clean"]), SOURCES)
 )
 def test_every_moment_is_searched_as_it_was(pipeline: RAGPipeline, changes, first, past, mode):
     model = Model(pipeline, f"history {next(NUMBERS)}")
-    pipeline.create_collection(model.collection)
+    pipeline.collections.create(model.collection)
     model.look()
     for name, *arguments in changes:
         getattr(model, name)(*arguments)
@@ -117,7 +116,7 @@ def test_every_moment_is_searched_as_it_was(pipeline: RAGPipeline, changes, firs
             assert model.found(moment, mode=mode, event_time_range=(str(first), str(past))) == expected
     # Afterwards nothing has expired that is still current, and no counter is wrong.
     model.clean("")
-    assert pipeline.check() == []
+    assert pipeline.maintenance.check() == []
     assert len(model.known) == pipeline.store.collections.get(Scope(), model.collection).document_count
     for moment, known in model.moments:
         assert model.found(moment, mode=mode) == {one.text for one in known.values()}
@@ -182,7 +181,7 @@ def test_an_answer_as_of_then_and_what_changed_since(temporal: TemporalRAG):
 def test_it_closes_only_what_it_opened(pipeline: RAGPipeline):
     with TemporalRAG(pipeline) as borrowed:
         borrowed.ingest("text")
-    assert pipeline.status().total_documents == 1
+    assert pipeline.maintenance.status().total_documents == 1
     with TemporalRAG(pipeline.config) as own:
         assert own.search("text").results
 
@@ -190,7 +189,7 @@ def test_it_closes_only_what_it_opened(pipeline: RAGPipeline):
 def test_a_time_without_a_zone_is_utc_everywhere(temporal: TemporalRAG, pipeline: RAGPipeline):
     naive = datetime(2026, 3, 10, 12)
     temporal.ingest(Document(content="Rain fell.", source="rain", event_time=naive))
-    (record,) = pipeline.list_documents(collection="events")
+    (record,) = pipeline.view(collections="events").documents.list()
     assert record.event_time == naive.replace(tzinfo=UTC)
     exact = RetrievalOptions(event_time_range=(naive, naive + timedelta(microseconds=1)))
     assert temporal.search("rain", exact).results

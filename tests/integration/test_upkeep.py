@@ -23,7 +23,7 @@ def _open_documents(rag: RAGPipeline) -> int:
 
 
 def _expired(rag: RAGPipeline, count: int) -> None:
-    rag.ingest_many([Document(content=f"note {number}", source=str(number), ttl=0.001) for number in range(count)])
+    rag.ingest([Document(content=f"note {number}", source=str(number), ttl=0.001) for number in range(count)])
     rag.ingest("this one stays")
     time.sleep(0.01)
 
@@ -43,7 +43,7 @@ def test_what_has_expired_is_closed_by_the_clock(pipeline: RAGPipeline):
         assert _until(lambda: _open_documents(pipeline) == 1)
     finally:
         upkeep.close()
-    assert pipeline.check() == []
+    assert pipeline.maintenance.check() == []
 
 
 def test_an_interval_is_kept_however_many_look(pipeline: RAGPipeline):
@@ -63,7 +63,7 @@ def test_every_tenant_is_looked_after(pipeline: RAGPipeline):
     with pipeline.store.database.autocommit() as connection:
         connection.execute("INSERT INTO tenants (tenant_id, name) VALUES (71, 'other')")
     for tenant in (1, 71):
-        pipeline.ingest(Document(content="soon over", source="note", ttl=0.001), tenant)
+        pipeline.view(tenant=tenant).ingest(Document(content="soon over", source="note", ttl=0.001))
     time.sleep(0.01)
     assert Upkeep(pipeline.store, TemporalConfig()).look() == 2
 
@@ -97,7 +97,7 @@ def test_a_pipeline_looks_while_its_store_is_open(dsn: str, tmp_path, hours: flo
     before = running()
     with RAGPipeline(config, embedder=HashingEmbedder()) as rag:
         assert running() == before
-        rag.list_collections()
+        rag.collections.list()
         assert running() == before + threads
     assert running() == before
 

@@ -17,9 +17,10 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions, Scope
+from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, ProviderError
+from recollect.model import Scope
 from recollect.store.verification.report import CHECKS, VerifyProgress, VerifyReport
 
 SUBJECTS = ("parking", "invoices", "visitors", "salaries")
@@ -70,21 +71,20 @@ def opened(dsn: str, folder: Path, words: Words | None = None) -> Iterator[RAGPi
 
 def fill(rag: RAGPipeline) -> None:
     """Two collections, one of them with token vectors, with closed and superseded versions."""
-    rag.create_collection("stored", token_vectors=True)
+    rag.collections.create("stored", token_vectors=True)
     for collection in ("default", "stored"):
         for rules in (4, 9):
-            rag.ingest_many(
-                [Document(content=text_about(subject, rules), source=f"{subject}.md") for subject in SUBJECTS],
-                collection=collection,
+            rag.view(collections=collection).ingest(
+                [Document(content=text_about(subject, rules), source=f"{subject}.md") for subject in SUBJECTS]
             )
     rag.ingest(Document(content="Fireworks are on Friday.", source="friday.md", ttl="30d"))
     gone = rag.ingest(Document(content="Parking on Sundays is free: it is Free Parking Day (FPD).", source="sunday.md"))
     rag.store.writer.close(Scope(), [gone.document_id])
-    rag.grant("role:payroll", documents="friday.md", only=True)
-    for document in rag.list_documents(collection="stored"):
+    rag.grants.add("role:payroll", documents="friday.md", only=True)
+    for document in rag.view(collections="stored").documents.list():
         if document.source == "salaries.md":
-            rag.deny("role:intern", documents=document.document_id)
-    for place in rag.list_collections():
+            rag.grants.deny("role:intern", documents=document.document_id)
+    for place in rag.collections.list():
         rag.store.collections.refresh_term_stats(Scope(), place)
 
 
@@ -102,7 +102,7 @@ def template(clone: Clone, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with clone() as made:
         with opened(made, tmp_path_factory.mktemp("template")) as rag:
             fill(rag)
-            sound = rag.verify(deep=True)
+            sound = rag.maintenance.verify(deep=True)
             assert (found(sound), sound.clean) == ({}, True)
             answers = searched(rag)
         yield Template(conninfo_to_dict(made)["dbname"], dumped(made), answers)
@@ -173,7 +173,7 @@ def searched(rag: RAGPipeline) -> list[tuple[str, float]]:
         (result.content, round(result.score, 5))
         for collection in ("default", "stored")
         for query in QUERIES
-        for result in rag.retrieve(query, options, collection=collection)
+        for result in rag.view(collections=collection).retrieve(query, options)
     ]
 
 
@@ -311,10 +311,10 @@ DAMAGES = {
 def test_damage_is_found_and_mended_to_what_was_before(filled: RAGPipeline, dsn: str, template: Template, name: str):
     statements, expected = DAMAGES[name]
     assert damage(dsn, *statements.split("; ")) > 0
-    mended = filled.verify(repair=True)
+    mended = filled.maintenance.verify(repair=True)
     assert (left(mended), mended.clean) == ({}, True)
     assert expected <= set(found(mended))
-    assert found(filled.verify(deep=True)) == {}
+    assert found(filled.maintenance.verify(deep=True)) == {}
     assert dumped(dsn) == template.rows
 
 
@@ -354,51 +354,51 @@ def test_what_a_constraint_says_is_not_looked_for(filled: RAGPipeline, dsn: str)
         except psycopg.errors.IntegrityError:
             continue
         pytest.fail(name)
-    assert found(filled.verify(deep=True)) == {}
+    assert found(filled.maintenance.verify(deep=True)) == {}
 
 
 def test_what_is_removed_takes_along_what_belongs_to_it(filled: RAGPipeline, dsn: str):
     damage(dsn, "DELETE FROM sources WHERE collection_id = 1", "DELETE FROM documents WHERE uri = 'friday.md'")
     # What was counted is all that is wrong then.
-    assert set(found(filled.verify(deep=True))) == {"counters", "term_statistics", "embedding_cache"}
-    assert filled.verify(repair=True).clean
-    assert found(filled.verify(deep=True)) == {} and filled.check() == []
+    assert set(found(filled.maintenance.verify(deep=True))) == {"counters", "term_statistics", "embedding_cache"}
+    assert filled.maintenance.verify(repair=True).clean
+    assert found(filled.maintenance.verify(deep=True)) == {} and filled.maintenance.check() == []
 
 
 def test_looking_changes_nothing_and_mending_brings_the_answers_back(filled: RAGPipeline, dsn: str, template: Template):
     damage(dsn, *DAMAGES["everything at once"][0].split("; "))
     before = dumped(dsn)
-    assert not filled.verify(deep=True).clean
+    assert not filled.maintenance.verify(deep=True).clean
     assert dumped(dsn) == before
-    assert filled.verify(repair=True).clean
-    assert searched(filled) == template.answers and filled.check() == []
+    assert filled.maintenance.verify(repair=True).clean
+    assert searched(filled) == template.answers and filled.maintenance.check() == []
 
 
 def test_checks_are_all_listed_in_order(filled: RAGPipeline):
-    assert [check.name for check in filled.verify().checks] == list(CHECKS)
-    alone = [check.name for check in filled.verify(collection="stored").checks]
+    assert [check.name for check in filled.maintenance.verify().checks] == list(CHECKS)
+    alone = [check.name for check in filled.view(collections="stored").maintenance.verify().checks]
     assert alone == [name for name in CHECKS if name in alone]
     assert "missing_vectors" in alone and "orphaned_documents" not in alone
     with pytest.raises(NotFoundError):
-        filled.verify(collection="missing")
+        filled.view(collections="missing").maintenance.verify()
 
 
 def test_one_collection_is_mended_and_the_other_left(filled: RAGPipeline, dsn: str):
     damage(dsn, "DELETE FROM chunk_vectors WHERE chunk_id % 3 = 0")
-    assert filled.verify(collection="stored", repair=True).clean
-    assert found(filled.verify(collection="stored")) == {}
-    assert set(found(filled.verify())) == {"missing_vectors"}
+    assert filled.view(collections="stored").maintenance.verify(repair=True).clean
+    assert found(filled.view(collections="stored").maintenance.verify()) == {}
+    assert set(found(filled.maintenance.verify())) == {"missing_vectors"}
 
 
 def test_every_tenant_is_looked_at(filled: RAGPipeline, dsn: str):
     damage(dsn, "INSERT INTO tenants (tenant_id, name) VALUES (2, 'second')")
-    filled.ingest(Document(content=text_about("boats"), source="boats.md"), tenant_id=2)
+    filled.view(tenant=2).ingest(Document(content=text_about("boats"), source="boats.md"))
     damage(dsn, "DELETE FROM chunk_lexical WHERE tenant_id = 2")
-    assert found(filled.verify(tenant_id=1)) == {}
-    assert "missing_lexical_rows" in found(filled.verify(tenant_id=2))
-    assert filled.verify(repair=True).clean
-    assert found(filled.verify()) == {}
-    assert filled.retrieve("boats", tenant_id=2)
+    assert found(filled.view(tenant=1).maintenance.verify()) == {}
+    assert "missing_lexical_rows" in found(filled.view(tenant=2).maintenance.verify())
+    assert filled.maintenance.verify(repair=True).clean
+    assert found(filled.maintenance.verify()) == {}
+    assert filled.view(tenant=2).retrieve("boats")
 
 
 def test_two_current_versions_become_one(filled: RAGPipeline, dsn: str, template: Template):
@@ -408,8 +408,8 @@ def test_two_current_versions_become_one(filled: RAGPipeline, dsn: str, template
         "UPDATE document_versions SET known_to = 'infinity' WHERE version = 1 "
         "AND uri NOT IN ('sunday.md', 'friday.md')",
     )
-    assert {"overlapping_versions", "counters"} <= set(found(filled.verify()))
-    assert filled.verify(repair=True).clean
+    assert {"overlapping_versions", "counters"} <= set(found(filled.maintenance.verify()))
+    assert filled.maintenance.verify(repair=True).clean
     damage(
         dsn,
         "CREATE UNIQUE INDEX document_versions_current ON document_versions (tenant_id, document_id) "
@@ -421,7 +421,7 @@ def test_two_current_versions_become_one(filled: RAGPipeline, dsn: str, template
 
 def test_documents_whose_access_list_is_lost_are_for_owners_alone(filled: RAGPipeline, dsn: str):
     clerk, owner = Principal(roles=("payroll",)), Principal(user_id="ann")
-    filled.set_collection_access(owners=["user:ann"])
+    filled.grants.set_collection(owners=["user:ann"])
     damage(
         dsn,
         "DELETE FROM access_lists WHERE access_id <> 0 "
@@ -429,32 +429,36 @@ def test_documents_whose_access_list_is_lost_are_for_owners_alone(filled: RAGPip
     )
     # Neither before the repair nor after it is what is lost taken for everybody's.
     for repair in (False, True):
-        report = filled.verify(repair=repair)
+        report = filled.maintenance.verify(repair=repair)
         assert found(report) == {"missing_access_lists": 3, "version_copies": 9}
         assert report.clean == repair
         for collection, sources in (("default", {f"{subject}.md" for subject in SUBJECTS}), ("stored", set())):
             options = RetrievalOptions(top_k=100, use_cache=repair)
-            told = filled.retrieve("who reads fireworks and rules", options, collection=collection, principal=clerk)
+            told = filled.view(collections=collection, principal=clerk).retrieve(
+                "who reads fireworks and rules", options
+            )
             assert {one.source for one in told} == sources
-            assert {one.source for one in filled.list_documents(collection=collection, principal=clerk)} == sources
-        assert filled.get_document("friday.md", principal=owner).source == "friday.md"
-    filled.grant("role:payroll", documents="friday.md")
-    assert filled.get_document("friday.md", principal=clerk).source == "friday.md"
-    assert filled.check() == []
+            assert {
+                one.source for one in filled.view(collections=collection, principal=clerk).documents.list()
+            } == sources
+        assert filled.view(principal=owner).documents.get("friday.md").source == "friday.md"
+    filled.grants.add("role:payroll", documents="friday.md")
+    assert filled.view(principal=clerk).documents.get("friday.md").source == "friday.md"
+    assert filled.maintenance.check() == []
 
 
 def test_a_lost_text_is_put_together_from_its_chunks_where_the_hash_proves_it(
     filled: RAGPipeline, dsn: str, template: Template
 ):
     damage(dsn, "DELETE FROM document_contents")
-    assert set(found(filled.verify())) == {"missing_contents"}
-    report = filled.verify(repair=True)
+    assert set(found(filled.maintenance.verify())) == {"missing_contents"}
+    report = filled.maintenance.verify(repair=True)
     assert (left(report), report.clean) == ({}, True)
     assert dumped(dsn) == template.rows
 
 
 def test_what_is_lost_is_named_with_what_to_do(filled: RAGPipeline, dsn: str):
-    victim = filled.list_documents(collection="stored")[0]
+    victim = filled.view(collections="stored").documents.list()[0]
     damage(
         dsn,
         f"UPDATE document_contents SET content = 'other' WHERE version_id IN (SELECT version_id FROM document_versions "
@@ -462,13 +466,13 @@ def test_what_is_lost_is_named_with_what_to_do(filled: RAGPipeline, dsn: str):
         r"UPDATE chunks SET text = reverse(text), content_hash = '\x00' WHERE version_id IN (SELECT version_id FROM "
         f"document_versions WHERE document_id = {victim.document_id})",
     )
-    report = filled.verify(repair=True)
+    report = filled.maintenance.verify(repair=True)
     assert set(left(report)) == {"content_hashes", "chunk_texts"}
     detail = next(check.detail for check in report.checks if check.name == "content_hashes")
     assert f"documents erase {victim.document_id}" in detail and victim.source in detail
-    filled.erase_documents([victim.document_id])
-    filled.ingest(Document(content=text_about("parking"), source=victim.source), collection="stored")
-    assert filled.verify().clean
+    filled.documents.erase([victim.document_id]).counts["documents"]
+    filled.view(collections="stored").ingest(Document(content=text_about("parking"), source=victim.source))
+    assert filled.maintenance.verify().clean
 
 
 def test_without_the_model_what_needs_none_is_mended(filled: RAGPipeline, dsn: str, words: Words, template: Template):
@@ -479,18 +483,18 @@ def test_without_the_model_what_needs_none_is_mended(filled: RAGPipeline, dsn: s
         "DELETE FROM embedding_cache",
     )
     words.out_of_order = True
-    report = filled.verify(repair=True)
+    report = filled.maintenance.verify(repair=True)
     assert set(left(report)) == {"missing_vectors"}
     assert "out of order" in next(check.detail for check in report.checks if check.name == "missing_vectors")
     words.out_of_order = False
-    assert filled.verify(repair=True).clean
+    assert filled.maintenance.verify(repair=True).clean
     assert dumped(dsn) == template.rows
 
 
 def test_another_model_is_refused_by_name(filled: RAGPipeline, dsn: str):
     damage(dsn, "DELETE FROM chunk_vectors WHERE chunk_id % 3 = 0")
     with RAGPipeline(filled.config, embedder=HashingEmbedder(16)) as other:
-        report = other.verify(repair=True)
+        report = other.maintenance.verify(repair=True)
     assert set(left(report)) == {"missing_vectors"}
     assert "hashing:16" in next(check.detail for check in report.checks if check.name == "missing_vectors")
 
@@ -500,14 +504,16 @@ def test_a_sample_is_compared_and_all_with_deep(rag: RAGPipeline, dsn: str):
     rag.ingest(Document(content=lines, source="lines.txt"))
     unseen = "SELECT chunk_id FROM chunk_lexical ORDER BY hashint8(chunk_id) DESC LIMIT 1"
     damage(dsn, f"UPDATE chunk_lexical SET length = 1 WHERE chunk_id = ({unseen})")
-    assert "1,000 rows" in next(check.detail for check in rag.verify().checks if check.name == "lexical_rows")
-    assert "lexical_rows" not in found(rag.verify())
-    assert found(rag.verify(deep=True))["lexical_rows"] == 1
+    assert "1,000 rows" in next(
+        check.detail for check in rag.maintenance.verify().checks if check.name == "lexical_rows"
+    )
+    assert "lexical_rows" not in found(rag.maintenance.verify())
+    assert found(rag.maintenance.verify(deep=True))["lexical_rows"] == 1
     damage(dsn, "UPDATE chunk_lexical SET length = 1 WHERE chunk_id % 100 = 0")
-    in_sample = found(rag.verify())["lexical_rows"]
-    mended = found(rag.verify(repair=True))["lexical_rows"]
+    in_sample = found(rag.maintenance.verify())["lexical_rows"]
+    mended = found(rag.maintenance.verify(repair=True))["lexical_rows"]
     assert mended > in_sample
-    assert found(rag.verify(deep=True)) == {}
+    assert found(rag.maintenance.verify(deep=True)) == {}
 
 
 @pytest.fixture
@@ -516,43 +522,43 @@ def indexed(dsn: str, tmp_path: Path) -> Iterator[RAGPipeline]:
     with RAGPipeline(config, embedder=Words()) as opened:
         for subject in SUBJECTS:
             opened.ingest(Document(content=text_about(subject, 40), source=f"{subject}.md"))
-        assert opened.list_collections()[0].indexed
+        assert opened.collections.list()[0].indexed
         yield opened
 
 
 def test_a_vector_index_that_is_missing_or_broken_is_built_again(indexed: RAGPipeline, dsn: str):
-    number = indexed.list_collections()[0].collection_id
+    number = indexed.collections.list()[0].collection_id
     name = f"recollect.chunk_vectors_hnsw_{number}"
-    assert found(indexed.verify()) == {}
+    assert found(indexed.maintenance.verify()) == {}
     for statement in (
         f"DROP INDEX {name}",
         f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{name}'::regclass",
     ):
         damage(dsn, statement)
-        assert found(indexed.verify()) == {"dense_index": 1}
-        assert indexed.verify(repair=True).clean
-        assert indexed.list_collections()[0].indexed
-        assert found(indexed.verify()) == {}
+        assert found(indexed.maintenance.verify()) == {"dense_index": 1}
+        assert indexed.maintenance.verify(repair=True).clean
+        assert indexed.collections.list()[0].indexed
+        assert found(indexed.maintenance.verify()) == {}
 
 
 def test_an_index_of_no_collection_is_dropped(indexed: RAGPipeline, dsn: str):
     damage(dsn, "CREATE INDEX chunk_vectors_hnsw_4711 ON chunk_vectors (chunk_id)")
-    assert found(indexed.verify()) == {"orphaned_indexes": 1}
-    assert indexed.verify(repair=True).clean
-    assert found(indexed.verify()) == {}
+    assert found(indexed.maintenance.verify()) == {"orphaned_indexes": 1}
+    assert indexed.maintenance.verify(repair=True).clean
+    assert found(indexed.maintenance.verify()) == {}
 
 
 def test_every_way_of_cutting_and_of_coming_in_is_sound(rag: RAGPipeline, tmp_path: Path):
     for strategy in ("fixed_size", "hierarchical", "markdown", "paragraph", "recursive", "semantic", "sliding_window"):
-        rag.create_collection(strategy, chunking={"strategy": strategy})
+        rag.collections.create(strategy, chunking={"strategy": strategy})
         for subject in SUBJECTS[:2]:
-            rag.ingest(
-                Document(content=text_about(subject) + "\n\nMülltonne 🗑️ ‏مرحبا", source=subject), collection=strategy
+            rag.view(collections=strategy).ingest(
+                Document(content=text_about(subject) + "\n\nMülltonne 🗑️ ‏مرحبا", source=subject)
             )
     lines = tmp_path / "lines.jsonl"
-    lines.write_text("".join(rag.export_lines(collection="hierarchical")), encoding="utf-8")
-    rag.import_file(lines, collection="imported")
-    assert found(rag.verify(deep=True)) == {}
+    lines.write_text("".join(rag.view(collections="hierarchical").collections.export_lines()), encoding="utf-8")
+    rag.view(collections="imported").collections.import_file(lines)
+    assert found(rag.maintenance.verify(deep=True)) == {}
 
 
 def test_no_false_alarms_while_others_write(filled: RAGPipeline):
@@ -566,9 +572,9 @@ def test_no_false_alarms_while_others_write(filled: RAGPipeline):
                 made = filled.ingest(Document(content=text_about(subject, 2 + number % 9), source=f"{subject}.md"))
                 filled.ingest(Document(content=text_about(f"{subject} {number}", 3), source=f"new{number % 5}"))
             if number % 2:
-                filled.delete_documents([made.document_id])
+                filled.documents.delete([made.document_id])
             if number % 5 == 0:
-                filled.erase_documents([made.document_id])
+                filled.documents.erase([made.document_id]).counts["documents"]
             rounds.append(number)
 
     reports = []
@@ -576,25 +582,25 @@ def test_no_false_alarms_while_others_write(filled: RAGPipeline):
         writing = pool.submit(write)
         try:
             while len(reports) < 12 or (len(rounds) < 8 and not writing.done()):
-                reports.append(filled.verify(deep=len(reports) % 2 == 0, repair=len(reports) % 3 == 2))
+                reports.append(filled.maintenance.verify(deep=len(reports) % 2 == 0, repair=len(reports) % 3 == 2))
         finally:
             stop.set()
         writing.result()
     assert [found(report) for report in reports] == [{}] * len(reports)
-    assert found(filled.verify(deep=True)) == {}
+    assert found(filled.maintenance.verify(deep=True)) == {}
 
 
 def test_an_index_that_is_still_to_come_is_no_false_alarm(dsn: str, tmp_path: Path):
     config = RAGConfig.load(storage={"data_dir": tmp_path / "unused", "dsn": dsn, "index_threshold": 20})
     reports = []
     with RAGPipeline(config, embedder=Words()) as rag, ThreadPoolExecutor(1) as pool:
-        rag.create_collection("default")
+        rag.collections.create("default")
         texts = (Document(content=text_about(f"rule {n}", 8), source=str(n)) for n in range(150))
-        writing = pool.submit(rag.ingest_many, texts)
+        writing = pool.submit(rag.ingest, texts)
         while not writing.done():
-            reports.append(rag.verify())
+            reports.append(rag.maintenance.verify())
         assert len(writing.result()) == 150
-        assert rag.list_collections()[0].indexed
+        assert rag.collections.list()[0].indexed
     assert [found(report) for report in reports] == [{}] * len(reports)
 
 
@@ -616,15 +622,15 @@ def test_mending_while_others_write(filled: RAGPipeline, dsn: str):
                     "DELETE FROM chunk_vectors WHERE chunk_id % 3 = 0",
                     "DELETE FROM chunk_lexical WHERE chunk_id % 4 = 0",
                 )
-                filled.verify(repair=True)
+                filled.maintenance.verify(repair=True)
                 while len(rounds) < wanted and not writing.done():
                     time.sleep(0.01)
         finally:
             stop.set()
         writing.result()
-    assert filled.verify(repair=True).clean
-    assert found(filled.verify(deep=True)) == {}
-    assert filled.check() == []
+    assert filled.maintenance.verify(repair=True).clean
+    assert found(filled.maintenance.verify(deep=True)) == {}
+    assert filled.maintenance.check() == []
 
 
 @pytest.mark.parametrize("repair", [False, True])
@@ -632,33 +638,33 @@ def test_a_collection_that_is_deleted_meanwhile_is_no_finding(filled: RAGPipelin
     damage(dsn, "DELETE FROM chunk_vectors WHERE collection_id = 1")  # the first one made: "stored"
 
     def delete(state: VerifyProgress) -> None:
-        if any(place.name == "stored" for place in filled.list_collections()):
-            filled.delete_collection("stored")
+        if any(place.name == "stored" for place in filled.collections.list()):
+            filled.collections.delete("stored")
 
-    assert found(filled.verify(repair=repair, on_progress=delete)) == {}
+    assert found(filled.maintenance.verify(repair=repair, on_progress=delete)) == {}
 
 
 def test_a_collection_that_is_deleted_while_it_is_mended(filled: RAGPipeline, dsn: str):
     damage(dsn, "DELETE FROM chunk_vectors WHERE collection_id = 1")  # the first one made: "stored"
 
     def delete(state: VerifyProgress) -> None:
-        if state.stage == "mending" and any(place.name == "stored" for place in filled.list_collections()):
-            filled.delete_collection("stored")
+        if state.stage == "mending" and any(place.name == "stored" for place in filled.collections.list()):
+            filled.collections.delete("stored")
 
-    assert filled.verify(repair=True, on_progress=delete).clean
-    assert found(filled.verify()) == {}
+    assert filled.maintenance.verify(repair=True, on_progress=delete).clean
+    assert found(filled.maintenance.verify()) == {}
 
 
 def test_progress_ends_with_all(filled: RAGPipeline, dsn: str):
     told: list[VerifyProgress] = []
-    filled.verify(on_progress=told.append)
+    filled.maintenance.verify(on_progress=told.append)
     assert told[-1] == VerifyProgress("checking", told[-1].total, told[-1].total)
-    assert told[-1].total == sum(place.chunk_count for place in filled.list_collections())
+    assert told[-1].total == sum(place.chunk_count for place in filled.collections.list())
     assert [state.done for state in told] == sorted(state.done for state in told)
 
     told.clear()
     damage(dsn, "DELETE FROM chunk_lexical WHERE collection_id = 1")
-    filled.verify(repair=True, on_progress=told.append)
+    filled.maintenance.verify(repair=True, on_progress=told.append)
     mending = [state for state in told if state.stage == "mending"]
     versions = 2 * len(SUBJECTS)
     assert mending[-1] == VerifyProgress("mending", versions, versions)

@@ -18,8 +18,8 @@ LEAVE = "Annual leave is thirty days a year. It is requested two weeks ahead fro
 
 @pytest.fixture
 def filled(pipeline: RAGPipeline) -> RAGPipeline:
-    pipeline.create_collection("default", chunking={"strategy": "paragraph", "min_size": 10, "max_size": 200})
-    pipeline.ingest_many(
+    pipeline.collections.create("default", chunking={"strategy": "paragraph", "min_size": 10, "max_size": 200})
+    pipeline.ingest(
         [
             Document(
                 content=f"The {topic} number {number} of the plant is inspected every {number + 2} months.\n\n"
@@ -185,27 +185,27 @@ def test_a_copy_is_named_by_what_stands_for_it(filled: RAGPipeline):
 
 
 def test_what_cannot_be_found_at_all_is_said_at_once(filled: RAGPipeline):
-    filled.create_collection("other")
-    elsewhere = filled.why_not("annual leave", "hr/leave.txt", collection="other")
+    filled.collections.create("other")
+    elsewhere = filled.view(collections="other").why_not("annual leave", "hr/leave.txt")
     assert names(elsewhere) == ["document"] and not elsewhere.found
     assert "in the collection 'default', and 'other' was searched" in elsewhere.verdict
-    filled.delete_documents(["hr/leave.txt"])
+    filled.documents.delete(["hr/leave.txt"])
     closed = filled.why_not("annual leave", "hr/leave.txt")
     assert names(closed) == ["document"]
     assert "was closed on" in closed.verdict and stage(closed, "document").numbers["known_to"]
-    filled.erase_documents(["hr/leave.txt"])
+    filled.documents.erase(["hr/leave.txt"]).counts["documents"]
     with pytest.raises(NotFoundError, match="never ingested, or it has been erased"):
         filled.why_not("annual leave", "hr/leave.txt")
 
 
 def test_documents_are_meant_by_id_source_title_and_path(filled: RAGPipeline):
-    wanted = filled.get_document("hr/leave.txt").document_id
+    wanted = filled.documents.get("hr/leave.txt").document_id
     for name in (wanted, str(wanted), "hr/leave.txt", "./hr/leave.txt", "leave RULES", "/srv/docs/hr/leave.txt"):
         assert filled.why_not("annual leave", name).document.document_id == wanted
     with pytest.raises(UsageError, match="say which by id"):
         filled.why_not("annual leave", "leave.txt")
     # One that can be found comes before one that was closed.
-    filled.delete_documents(["archive/leave.txt"])
+    filled.documents.delete(["archive/leave.txt"])
     assert filled.why_not("annual leave", "leave.txt").document.document_id == wanted
     for hostile in ("'; DROP TABLE documents; --", "%", "", str(2**70), "\u05d0"):
         with pytest.raises(NotFoundError):
@@ -220,7 +220,7 @@ def test_a_bad_query_is_refused_before_anything_runs(filled: RAGPipeline):
     with pytest.raises(UsageError, match="Did you mean 'department'"):
         filled.why_not("leave", "hr/leave.txt", RetrievalOptions(filters={"departement": "hr"}))
     with pytest.raises(NotFoundError, match="nowhere"):
-        filled.why_not("leave", "hr/leave.txt", collection="nowhere")
+        filled.view(collections="nowhere").why_not("leave", "hr/leave.txt")
 
 
 def test_permissions_and_expiry_are_told_as_searches_treat_them(filled: RAGPipeline):
@@ -229,7 +229,7 @@ def test_permissions_and_expiry_are_told_as_searches_treat_them(filled: RAGPipel
     assert stage(told, "expiry").numbers == {"expires_at": None}
     with filled.store.database.autocommit() as connection:
         connection.execute("UPDATE document_versions SET expires_at = '2020-01-01'")
-    filled.grant("role:board", documents="hr/leave.txt", only=True)
+    filled.grants.add("role:board", documents="hr/leave.txt", only=True)
     told = filled.why_not("annual leave", "hr/leave.txt", RetrievalOptions(collapse_duplicates=False))
     assert "expired on 2020-01-01" in stage(told, "expiry").detail
     assert "board" in stage(told, "permissions").detail
@@ -240,9 +240,9 @@ def test_permissions_and_expiry_are_told_as_searches_treat_them(filled: RAGPipel
 def test_another_tenants_documents_do_not_exist(filled: RAGPipeline):
     with filled.store.database.autocommit() as connection:
         connection.execute("INSERT INTO tenants (tenant_id, name) VALUES (2, 'two')")
-    filled.create_collection("default", tenant_id=2)
+    filled.view(tenant=2).collections.create("default")
     with pytest.raises(NotFoundError):
-        filled.why_not("annual leave", "hr/leave.txt", tenant_id=2)
+        filled.view(tenant=2).why_not("annual leave", "hr/leave.txt")
 
 
 def test_beyond_what_a_search_lists_the_rank_by_words_is_counted(filled: RAGPipeline, monkeypatch: pytest.MonkeyPatch):
@@ -265,7 +265,7 @@ def test_the_conditions_that_stay_are_those_that_the_document_meets(filled: RAGP
     )
     assert stage(told, "filter").detail.count("excludes it") == 2
     # The department and the first tag still hold.
-    left = sum(record.chunk_count for record in filled.list_documents(department="plant"))
+    left = sum(record.chunk_count for record in filled.documents.list(department="plant"))
     assert stage(told, "dense").detail.endswith(f"of {left} chunks")
     by_origin = filled.why_not("turbine number 3", "turbine-3.txt", RetrievalOptions(source=("manual",)))
     assert stage(by_origin, "filter").passed

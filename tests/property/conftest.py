@@ -29,8 +29,8 @@ def peopled(clone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RAGPipe
         config = RAGConfig.load(storage={"data_dir": folder / "unused", "dsn": dsn}, embedding={"provider": "hashing"})
         with RAGPipeline(config, embedder=HashingEmbedder()) as rag:
             rag.ingest(_LEAVE)
-            rag.remember("chat", ["My locker is 17.", "Noted."], user="ada")
-            rag.create_tenant("acme")
+            rag.view(session="chat", user="ada").remember(["My locker is 17.", "Noted."])
+            rag.tenants.create("acme")
             SessionRAG(rag).create_session("desk")
             yield rag
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections import deque
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import hostile
 import recollect
@@ -15,38 +17,60 @@ from recollect import (
     HybridRetriever,
     MultiTenantRAG,
     QueryPatternTracker,
-    RAGPipeline,
     RecollectError,
     SessionRAG,
     TemporalRAG,
-    TenantQuota,
+    View,
 )
-from recollect.pipeline.sessions import SessionSearch
+from recollect.model.tenant import TenantQuota
+from recollect.pipeline.audit import Audit
+from recollect.pipeline.collections import Collections
+from recollect.pipeline.documents import Documents
+from recollect.pipeline.facts import Facts
+from recollect.pipeline.feedback import Feedback
+from recollect.pipeline.grants import Grants
+from recollect.pipeline.maintenance import Maintenance
+from recollect.pipeline.memory import ConversationMemory
+from recollect.pipeline.sessions import Sessions
+from recollect.pipeline.tenants import Tenants
 
+#: What there is to call on a view, whose own arguments are tried with those of each method.
+VIEWS = {
+    View: lambda view: view,
+    Audit: lambda view: view.audit,
+    Collections: lambda view: view.collections,
+    ConversationMemory: lambda view: view.memory,
+    Documents: lambda view: view.documents,
+    Facts: lambda view: view.facts,
+    Feedback: lambda view: view.feedback,
+    Grants: lambda view: view.grants,
+    Maintenance: lambda view: view.maintenance,
+    Sessions: lambda view: view.sessions,
+    Tenants: lambda view: view.tenants,
+}
 OBJECTS = {
-    RAGPipeline: lambda rag: rag,
+    **VIEWS,
     SessionRAG: SessionRAG,
     TemporalRAG: TemporalRAG,
     MultiTenantRAG: MultiTenantRAG,
-    SessionSearch: lambda rag: SessionRAG(rag).session("desk"),
-    ContextAssembler: lambda rag: rag.context_assembler(),
-    HybridRetriever: lambda rag: rag.hybrid_retriever(),
-    QueryPatternTracker: lambda rag: rag.query_patterns,
+    ContextAssembler: lambda rag: rag.memory.assembler(),
+    HybridRetriever: lambda rag: rag.memory.retriever(),
+    QueryPatternTracker: lambda rag: rag.memory.patterns,
 }
 METHODS = [
     pytest.param(kind, name, id=f"{kind.__name__}.{name}")
     for kind in OBJECTS
     for name, function in inspect.getmembers(kind, inspect.isfunction)
     # A closed pipeline is the next call's to open again.
-    if not name.startswith("_") and name != "close" and len(inspect.signature(function).parameters) > 1
+    if not name.startswith("_")
+    and name != "close"
+    and (kind in VIEWS or len(inspect.signature(function).parameters) > 1)
 ]
-VALUES = [
-    getattr(recollect, name)
-    for name in recollect.__all__
-    if isinstance(getattr(recollect, name), type)
-    and not issubclass(getattr(recollect, name), RecollectError)
-    and hasattr(getattr(recollect, name), "__dataclass_fields__")
-]
+VALUES = {
+    value
+    for value in (*(getattr(recollect, name) for name in recollect.__all__), *hostile.CLASSES)
+    if hasattr(value, "__dataclass_fields__")
+}
 
 
 def fuzzed(examples: int):
@@ -56,16 +80,17 @@ def fuzzed(examples: int):
 
 @pytest.mark.parametrize(("kind", "name"), METHODS)
 def test_a_method_answers_or_refuses(peopled, stored, kind: type, name: str):
-    method = getattr(OBJECTS[kind](peopled), name)
+    # Of a view, every other one is of somebody and something that the method has not met.
+    views = st.one_of(st.just({}), hostile.calls(peopled.view)) if kind in VIEWS else st.just({})
 
-    @fuzzed(12)
-    @given(arguments=hostile.calls(method))
-    def call(arguments):
-        if any(isinstance(value, hostile.Refused) for value in arguments.values()):
+    @fuzzed(16)
+    @given(view=views, arguments=hostile.calls(getattr(OBJECTS[kind](peopled), name)))
+    def call(view, arguments):
+        if any(isinstance(value, hostile.Refused) for value in (*view.values(), *arguments.values())):
             return
         before = stored.rows()
         try:
-            found = method(**arguments)
+            found = getattr(OBJECTS[kind](peopled.view(**view) if view else peopled), name)(**arguments)
             if inspect.isgenerator(found):
                 deque(found, maxlen=0)
         except RecollectError as error:
@@ -74,14 +99,23 @@ def test_a_method_answers_or_refuses(peopled, stored, kind: type, name: str):
 
     call()
     # The next method finds the tenant as it was.
-    peopled.resume_tenant(1)
-    peopled.set_tenant_quota(1, TenantQuota())
+    peopled.tenants.resume(1)
+    peopled.tenants.set_quota(1, TenantQuota())
+
+
+def test_the_limits_of_a_context_are_refused_before_anything_is_searched(peopled, monkeypatch):
+    searched = []
+    monkeypatch.setattr(type(peopled.standpoint.assembly.searcher), "search", lambda *args: searched.append(args))
+    for limits in ({"token_budget": 0}, {"max_context_length": -1}):
+        with pytest.raises(RecollectError, match="must be at least 1"):
+            peopled.context("How long is leave?", **limits)
+    assert searched == []
 
 
 def test_a_suspended_tenants_counts_do_not_keep_a_pipeline_from_being_closed(pipeline):
-    pipeline.remember("chat", "My locker is 17.")
+    pipeline.view(session="chat").remember("My locker is 17.")
     pipeline.recall("Which locker?")
-    pipeline.suspend_tenant(1)
+    pipeline.tenants.suspend(1)
     pipeline.close()
 
 
@@ -89,15 +123,15 @@ def test_a_path_that_is_not_there_leaves_no_collection_behind(peopled, stored):
     before = stored.rows()
     for path in ("nowhere.md", "a" * 3_000):
         with pytest.raises(RecollectError):
-            peopled.ingest_paths([path], collection="new")
+            peopled.view(collections="new").ingest(Path(path))
         with pytest.raises(RecollectError):
-            peopled.import_file(path, collection="new")
+            peopled.view(collections="new").collections.import_file(path)
     with pytest.raises(RecollectError):
-        peopled.ingest_paths(["leave.md"], collection="new", permissions=["nobody"])
+        peopled.view(collections="new").ingest(Path("leave.md"), permissions=["nobody"])
     assert stored.rows() == before
 
 
-@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize("kind", sorted(VALUES, key=lambda kind: kind.__name__))
 def test_a_value_is_made_or_refused(kind: type):
     @fuzzed(25)
     @given(arguments=hostile.calls(kind))

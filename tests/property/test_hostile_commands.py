@@ -82,4 +82,4 @@ def test_a_command_answers_or_says_what_is_wrong(peopled, stored, name: str, tmp
             assert stored.rows() == before, outcome
 
     run()
-    peopled.resume_tenant(1)
+    peopled.tenants.resume(1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recollect.cli._session import argument_text
+from recollect.cli._command_context import argument_text
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from recollect.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from recollect.cli._session import Session
+    from recollect.cli._command_context import CommandContext
     from recollect.evaluation.cases import Case, Suite
     from recollect.evaluation.persona_audit import AsEachResult
     from recollect.evaluation.persona_files import PersonaFile
     from recollect.model import RetrievalOptions
-    from recollect.pipeline import RAGPipeline
+    from recollect.pipeline import View
 
 _LEAKS_SHOWN = 20
 
@@ -48,13 +48,12 @@ def wanted_personas(file: Path | None, *, runs: int, ingested: bool) -> PersonaF
 
 
 def run_as_each(
-    session: Session,
-    rag: RAGPipeline,
+    ctx: CommandContext,
+    view: View,
     suite: Suite,
     personas: PersonaFile,
     *,
     cases: Sequence[Case],
-    collection: str,
     options: RetrievalOptions,
     file: Path,
 ) -> int:
@@ -63,25 +62,24 @@ def run_as_each(
     from recollect.pipeline.as_each import evaluate_as_each, give_permissions
 
     if personas.grants:
-        give_permissions(rag, personas.permissions(), collection=collection)
-    with WorkBar(session.err, "Testing", unit="cases") as bar:
+        give_permissions(view, personas.permissions())
+    with WorkBar(ctx.err, "Testing", unit="cases") as bar:
         result = evaluate_as_each(
-            rag,
+            view,
             suite,
             personas.principals(),
-            collection=collection,
             options=options,
             cases=cases,
             progress=bar.update,
         )
-    if session.json:
-        session.emit({"file": str(file), "collection": collection, **result.as_json()})
+    if ctx.json:
+        ctx.emit({"file": str(file), "collection": view.standpoint.collection, **result.as_json()})
     else:
-        _show(session, result)
+        _show(ctx, result)
     return 0 if result.passed else 1
 
 
-def _show(session: Session, result: AsEachResult) -> None:
+def _show(ctx: CommandContext, result: AsEachResult) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -101,14 +99,14 @@ def _show(session: Session, result: AsEachResult) -> None:
             f"{one.withheld:,}",
             Text(f"{len(one.leaks):,}", "bold red" if one.leaks else "green"),
         )
-    session.out.print(table)
-    session.out.print()
+    ctx.out.print(table)
+    ctx.out.print()
     for leak in result.leaks[:_LEAKS_SHOWN]:
         told = (
             f"{one_line(leak.persona)} was shown {one_line(leak.source)} by the {leak.place} of {one_line(leak.case)}"
         )
-        session.out.print(Text.assemble(("✗ ", "bold red"), told), soft_wrap=True)
+        ctx.out.print(Text.assemble(("✗ ", "bold red"), told), soft_wrap=True)
     if len(result.leaks) > _LEAKS_SHOWN:
-        session.note(f"… and {len(result.leaks) - _LEAKS_SHOWN:,} more; --json lists all of them")
+        ctx.note(f"… and {len(result.leaks) - _LEAKS_SHOWN:,} more; --json lists all of them")
     if result.passed:
-        session.out.print("nobody was shown what he may not read", style="green")
+        ctx.out.print("nobody was shown what he may not read", style="green")

@@ -14,7 +14,7 @@ from recollect.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from recollect.cli._session import Session
+    from recollect.cli._command_context import CommandContext
     from recollect.context import AssembledContext, ContextBlock
 
 _PANEL = "Context"
@@ -49,24 +49,24 @@ class ContextOptions:
 
 
 def show_context(
-    session: Session, question: str, context: AssembledContext, *, collection: str, warnings: Sequence[str] = ()
+    ctx: CommandContext, question: str, context: AssembledContext, *, collection: str, warnings: Sequence[str] = ()
 ) -> None:
     """Print a context: its text alone on standard output, what is to be known about it beside it."""
     from recollect.cli._terminal import plain
 
-    if session.json:
+    if ctx.json:
         told = {"warnings": list(warnings)} if warnings else {}
-        session.emit({**context_as_json(question, context, collection=collection), **told})
+        ctx.emit({**context_as_json(question, context, collection=collection), **told})
         return
     if context.text:
         # A terminal would obey what a document holds; a file or a pipe gets the text as it is.
-        shown = plain(context.text) if session.out.is_terminal else context.text
-        session.out.out(shown, highlight=False)
+        shown = plain(context.text) if ctx.out.is_terminal else context.text
+        ctx.out.out(shown, highlight=False)
     count = len(context.blocks)
     omitted = f", {context.omitted:,} more found no room" if context.omitted else ""
     for warning in warnings:
-        session.note(warning)
-    session.note(f"{count:,} passage{'' if count == 1 else 's'}, {context.token_count:,} tokens{omitted}")
+        ctx.note(warning)
+    ctx.note(f"{count:,} passage{'' if count == 1 else 's'}, {context.token_count:,} tokens{omitted}")
 
 
 def context_as_json(question: str, context: AssembledContext, *, collection: str) -> dict[str, Any]:

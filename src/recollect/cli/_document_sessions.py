@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli._access import ActorOptions
+from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
-from recollect.cli._session import Session, argument_text
 from recollect.cli._turns import moment_json, moment_words
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _create(
-    session: Session,
+    ctx: CommandContext,
     actor: ActorOptions,
     *,
     name: _Name,
@@ -59,64 +59,56 @@ def _create(
 
     What is not given is as configured ([rag.session]).
     """
-    from recollect.pipeline.sessions import SessionRAG
-
-    with session.pipeline() as rag:
-        sessions = SessionRAG(rag, principal=actor.actor())
+    with ctx.view(principal=actor.actor()) as view:
         given: dict[str, Any] = {
             "max_documents": max_documents,
             "when_full": when_full.value if when_full else None,
             "auto_cleanup": auto_cleanup,
         }
         config = replace(
-            sessions.default_config(), **{field: value for field, value in given.items() if value is not None}
+            view.sessions.default_config(), **{field: value for field, value in given.items() if value is not None}
         )
         if ttl is not None:
             config = replace(config, ttl=None if ttl == _WITHOUT_END else ttl)
-        made = sessions.create_session(argument_text(name), config)
-    if session.json:
-        session.emit({"session": session_json(made)})
+        made = view.sessions.create(argument_text(name), config)
+    if ctx.json:
+        ctx.emit({"session": session_json(made)})
     else:
         until = f"until {moment_words(made.expires_at)} UTC" if made.expires_at else "until it is ended"
         room = f"room for {made.max_documents:,} document{'' if made.max_documents == 1 else 's'}"
-        session.out.print(f"Began the session {made.session_id!r}, {until}, with {room}.")
+        ctx.out.print(f"Began the session {made.session_id!r}, {until}, with {room}.")
     return 0
 
 
-def _renew(session: Session, actor: ActorOptions, *, name: _Name) -> int:
+def _renew(ctx: CommandContext, actor: ActorOptions, *, name: _Name) -> int:
     """Begin the time of a session anew, before it is over."""
-    from recollect.pipeline.sessions import SessionRAG
-
-    with session.pipeline() as rag:
-        renewed = SessionRAG(rag, principal=actor.actor()).renew_session(argument_text(name))
-    if session.json:
-        session.emit({"session": session_json(renewed)})
+    with ctx.view(principal=actor.actor()) as view:
+        renewed = view.sessions.renew(argument_text(name))
+    if ctx.json:
+        ctx.emit({"session": session_json(renewed)})
     else:
         until = f"{moment_words(renewed.expires_at)} UTC" if renewed.expires_at else "it is ended"
-        session.out.print(f"The session {renewed.session_id!r} lives until {until}.")
+        ctx.out.print(f"The session {renewed.session_id!r} lives until {until}.")
     return 0
 
 
 def _end(
-    session: Session,
+    ctx: CommandContext,
     actor: ActorOptions,
     *,
     name: _Name,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> int:
     """End a session and remove its documents, for good."""
-    from recollect.pipeline.sessions import SessionRAG
-
-    with session.pipeline() as rag:
-        sessions = SessionRAG(rag, principal=actor.actor())
-        found = sessions.get_session(argument_text(name))
+    with ctx.view(principal=actor.actor()) as view:
+        found = view.sessions.get(argument_text(name))
         count = f"{found.document_count:,} document{'' if found.document_count == 1 else 's'}"
-        session.confirm(f"Remove the session {found.session_id!r} with its {count} for good?", yes=yes)
-        documents = sessions.end_session(found.session_id)
-    if session.json:
-        session.emit({"ended": found.session_id, "documents": documents})
+        ctx.confirm(f"Remove the session {found.session_id!r} with its {count} for good?", yes=yes)
+        documents = view.sessions.end(found.session_id)
+    if ctx.json:
+        ctx.emit({"ended": found.session_id, "documents": documents})
     else:
-        session.out.print(f"Ended the session {found.session_id!r} and removed its {count}.")
+        ctx.out.print(f"Ended the session {found.session_id!r} and removed its {count}.")
     return 0
 
 
@@ -152,7 +144,7 @@ def document_json(record: DocumentRecord) -> dict[str, Any]:
     }
 
 
-def show_sessions(session: Session, found: list[DocumentSession]) -> None:
+def show_sessions(ctx: CommandContext, found: list[DocumentSession]) -> None:
     """The sessions as a table."""
     from rich.table import Table
 
@@ -160,7 +152,7 @@ def show_sessions(session: Session, found: list[DocumentSession]) -> None:
 
     table = Table(box=None, pad_edge=False)
     # Names are folded, not cut: the next command is given them whole.
-    table.add_column("Session", style="bold cyan", overflow="fold")
+    table.add_column("CommandContext", style="bold cyan", overflow="fold")
     table.add_column("Owner", overflow="fold")
     table.add_column("Documents", justify="right", no_wrap=True)
     table.add_column("Expires", no_wrap=True)
@@ -171,21 +163,21 @@ def show_sessions(session: Session, found: list[DocumentSession]) -> None:
             f"{one.document_count:,} of {one.max_documents:,}",
             _expiry(one),
         )
-    session.out.print(table)
+    ctx.out.print(table)
 
 
-def show_documents(session: Session, one: DocumentSession, documents: list[DocumentRecord]) -> None:
+def show_documents(ctx: CommandContext, one: DocumentSession, documents: list[DocumentRecord]) -> None:
     """A session and what it holds."""
     from rich.text import Text
 
     from recollect.cli._terminal import one_line
 
-    session.out.print(
+    ctx.out.print(
         f"{one.document_count:,} of at most {one.max_documents:,} documents; expires: {_expiry(one)}", style="dim"
     )
     for record in documents:
         line = Text(f"{record.document_id:>4} ", style="dim")
-        session.out.print(line.append(one_line(record.source), "cyan not dim"), soft_wrap=True)
+        ctx.out.print(line.append(one_line(record.source), "cyan not dim"), soft_wrap=True)
 
 
 def _expiry(one: DocumentSession) -> str:

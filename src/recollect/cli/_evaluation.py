@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from recollect.evaluation.outcomes import Hit
     from recollect.evaluation.runner import ShownPassage
     from recollect.model import RetrievalOptions, RetrievedContext
-    from recollect.pipeline import RAGPipeline
+    from recollect.pipeline import View
 
 MAX_TOP_K = 1_000
 # R@100 needs a hundred distinct documents, of which some give several passages.
@@ -30,15 +30,13 @@ class Engine:
     """The pipeline, as the evaluation wants to talk to it.
 
     Args:
-        rag: The pipeline.
-        collection: Where the data set goes.
+        view: Of the collection where the data set goes.
         options: How to search.
         depth: Passages asked for; None: as many as the measure needs.
     """
 
-    def __init__(self, rag: RAGPipeline, collection: str, options: RetrievalOptions, *, depth: int | None) -> None:
-        self._rag = rag
-        self._collection = collection
+    def __init__(self, view: View, options: RetrievalOptions, *, depth: int | None) -> None:
+        self._view = view
         # What is measured is the order: a measure of a hundred documents needs them all.
         self._options = options if options.min_relevance is not None else replace(options, min_relevance=0.0)
         self._depth = depth
@@ -46,7 +44,7 @@ class Engine:
 
     def ingest_corpus(self, documents: Iterable[BeirDocument], bar: WorkBar) -> int:
         """Store a corpus; returns how many documents hold text."""
-        results = self._rag.ingest_many(_counted(_texts(documents), bar), collection=self._collection)
+        results = self._view.ingest(_counted(_texts(documents), bar))
         chunks = sum(result.chunk_count for result in results)
         if results:
             # As deep as a hundred documents usually take.
@@ -57,12 +55,12 @@ class Engine:
     def ingest_texts(self, texts: Mapping[str, str]) -> None:
         """Store texts unchanged, by name."""
         documents = (Document(content=text, source=name) for name, text in texts.items() if text.strip())
-        self._rag.ingest_many(documents, collection=self._collection)
+        self._view.ingest(documents)
 
     def ranked_documents(self, query: str) -> list[str]:
         """The documents of the passages found, best first."""
         options = replace(self._options, top_k=self._depth or self._default_depth)
-        return [passage.source for passage in self._rag.search(query, options, collection=self._collection).results]
+        return [passage.source for passage in self._view.search(query, options).results]
 
     def shown_passages(self, question: str, *, budget: int | None, least: int | None) -> Sequence[ShownPassage]:
         """Passages, best first: more than fill ``budget`` characters, and at least ``least``, as far as there are."""
@@ -85,7 +83,7 @@ class Engine:
     def _filling(self, question: str, *, budget: int | None, least: int | None) -> Sequence[RetrievedContext]:
         depth = self._depth or max(_RANKED_DOCUMENTS, least or 0)
         while True:
-            reply = self._rag.search(question, replace(self._options, top_k=depth), collection=self._collection)
+            reply = self._view.search(question, replace(self._options, top_k=depth))
             found = reply.results
             length = sum(hit.end_offset - hit.start_offset for hit in found)
             enough = budget is None or length > budget or len(found) < depth
@@ -116,29 +114,29 @@ def hit_of(passage: RetrievedContext) -> Hit:
 
 @contextmanager
 def fresh_collection(
-    rag: RAGPipeline,
+    view: View,
     name: str | None = None,
     *,
     chunking: Mapping[str, Any] | None = None,
     keep: bool = False,
     language: str | None = None,
-) -> Iterator[str]:
-    """A collection for one run, removed afterwards unless it is to be kept.
+) -> Iterator[View]:
+    """The view of a collection for one run, removed afterwards unless it is to be kept.
 
     Args:
-        rag: Where to make it.
+        view: Where to make it.
         name: None: one that no collection has.
         chunking: ``strategy`` and its parameters; None: the configured ones.
         keep: Leave it there.
         language: Of its texts; None: the configured one.
     """
     fresh = name or f"eval-{uuid.uuid4().hex[:12]}"
-    rag.create_collection(fresh, description="Made by recollect eval.", language=language, chunking=chunking)
+    view.collections.create(fresh, description="Made by recollect eval.", language=language, chunking=chunking)
     try:
-        yield fresh
+        yield view.view(collections=fresh)
     finally:
         if not keep:
-            rag.delete_collection(fresh)
+            view.collections.delete(fresh)
 
 
 def _texts(documents: Iterable[BeirDocument]) -> Iterator[Document]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from recollect.cli._session import Session
+    from recollect.cli._command_context import CommandContext
     from recollect.model import PassageNote
 
 
@@ -25,13 +25,11 @@ def notes_as_json(notes: Sequence[PassageNote]) -> list[dict[str, Any]]:
     ]
 
 
-def show_notes(session: Session, notes: Sequence[PassageNote]) -> None:
+def show_notes(ctx: CommandContext, notes: Sequence[PassageNote]) -> None:
     """Print them for people, each a line."""
     from rich.text import Text
 
     from recollect.cli._terminal import one_line, print_indented
 
     for note in notes:
-        print_indented(
-            session.out, Text("! ", style="bold yellow").append(one_line(note.text), "yellow not bold"), by=4
-        )
+        print_indented(ctx.out, Text("! ", style="bold yellow").append(one_line(note.text), "yellow not bold"), by=4)

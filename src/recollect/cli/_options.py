@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from recollect.cli._session import GlobalOptions, Session
+from recollect.cli._command_context import CommandContext, GlobalOptions
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
@@ -320,7 +320,7 @@ def _not_a_value(name: str) -> None:
 def command(app: typer.Typer, name: str) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
     """Register a function as a command; a parameter whose type is a group of options becomes those options.
 
-    The function takes a `Session` first, and returns the exit status (None: 0). Every command takes the global
+    The function takes a `CommandContext` first, and returns the exit status (None: 0). Every command takes the global
     options, so that they may stand before or behind its name.
 
     Args:
@@ -348,14 +348,14 @@ def _expanded(function: Callable[..., int | None]) -> Callable[..., int | None]:
     def run(*, ctx: typer.Context, **values: Any) -> int | None:  # noqa: ANN401 - each option has its own type
         own = {name: _picked(group, values) for name, group in groups.items()}
         collection = next((group.collection for group in own.values() if isinstance(group, CollectionOption)), None)
-        session = Session.of(
+        context = CommandContext.of(
             ctx.obj,
             _picked(GlobalOptions, values),
             collection=collection,
             takes_collection=CollectionOption in groups.values(),
         )
         try:
-            return function(session, **own, **{name: values[name] for name in plain})
+            return function(context, **own, **{name: values[name] for name in plain})
         except BrokenPipeError:
             # Typer would make this an error like any other.
             return STATUS_BROKEN_PIPE

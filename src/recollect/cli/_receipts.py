@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from recollect.cli._session import Session
+    from recollect.cli._command_context import CommandContext
     from recollect.model.audit import AuditRecord
 
 ReceiptLimit = Annotated[int, typer.Option(min=1, max=10_000, help="Receipts at most.")]
@@ -16,7 +16,7 @@ BeforeReceipt = Annotated[int | None, typer.Option(min=1, help="Only receipts be
 
 
 def show_receipts(
-    session: Session,
+    ctx: CommandContext,
     action: str,
     *,
     limit: int,
@@ -27,24 +27,24 @@ def show_receipts(
     """Print the receipts of one kind of removal, newest first.
 
     Args:
-        session: Where, and in which form.
+        ctx: Where, and in which form.
         action: As the audit names it.
         limit: Receipts at most.
         before: Only receipts before this one; None: from the newest.
         describe: What was removed, in a few words.
         nothing: What to say where there are none.
     """
-    with session.pipeline() as rag:
-        records = rag.list_audit(action=action, limit=limit, before=before)
-    if session.json:
+    with ctx.view() as view:
+        records = view.audit.list(action=action, limit=limit, before=before)
+    if ctx.json:
         receipts = [
             {"receipt_id": one.audit_id, "erased_at": one.at.isoformat(), "erased_by": one.actor, **one.details}
             for one in records
         ]
-        session.emit({"receipts": receipts})
+        ctx.emit({"receipts": receipts})
         return 0
     for one in records:
-        session.out.print(f"{one.audit_id}  {one.at:%Y-%m-%d %H:%M:%S}  {one.actor}  {describe(one)}", highlight=False)
+        ctx.out.print(f"{one.audit_id}  {one.at:%Y-%m-%d %H:%M:%S}  {one.actor}  {describe(one)}", highlight=False)
     if not records:
-        session.out.print(nothing)
+        ctx.out.print(nothing)
     return 0

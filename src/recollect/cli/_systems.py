@@ -14,14 +14,14 @@ from recollect.errors import NotFoundError, UsageError
 from recollect.evaluation.case_options import options_of
 
 if TYPE_CHECKING:
-    from recollect.cli._session import Session
+    from recollect.cli._command_context import CommandContext
     from recollect.config import RAGConfig
     from recollect.evaluation.cases import CaseSearch, Suite
     from recollect.evaluation.compare import SystemRun
     from recollect.evaluation.datasets import BeirDataset, SpanDataset
     from recollect.evaluation.outcomes import Hit, QueryOutcome
     from recollect.model import RetrievalOptions
-    from recollect.pipeline import RAGPipeline
+    from recollect.pipeline import RAGPipeline, View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +67,13 @@ def load_data(path: Path) -> BeirDataset | SpanDataset | Suite:
     )
 
 
-def run_systems(session: Session, systems: Sequence[tuple[str, RAGConfig]], task: Task) -> list[SystemRun]:
+def run_systems(ctx: CommandContext, systems: Sequence[tuple[str, RAGConfig]], task: Task) -> list[SystemRun]:
     """Run every system on the task, in collections of their own that are removed afterwards.
 
     Systems with the same chunking, embedding model and language share a collection.
 
     Args:
-        session: The running command.
+        ctx: The running command.
         systems: Names and settings; all use the command's store.
         task: Data and limits.
     """
@@ -84,10 +84,10 @@ def run_systems(session: Session, systems: Sequence[tuple[str, RAGConfig]], task
         groups.setdefault(_shared(config), []).append(index)
     outcomes: dict[int, list[QueryOutcome]] = {}
     for members in groups.values():
-        with session.pipeline(systems[members[0]][1]) as first, _filled_collection(session, first, task) as place:
+        with ctx.pipeline(systems[members[0]][1]) as first, _filled_collection(ctx, first, task) as place:
             for index in members:
                 name, config = systems[index]
-                outcomes[index] = _measure(session, first, config, place, task, name)
+                outcomes[index] = _measure(ctx, first, config, place, task, name)
     return [SystemRun(name=name, outcomes=tuple(outcomes[index])) for index, (name, _) in enumerate(systems)]
 
 
@@ -104,7 +104,7 @@ def _shared(config: RAGConfig) -> str:
 
 
 @contextmanager
-def _filled_collection(session: Session, rag: RAGPipeline, task: Task) -> Iterator[_Place]:
+def _filled_collection(ctx: CommandContext, view: View, task: Task) -> Iterator[_Place]:
     from recollect.cli._progress import WorkBar
     from recollect.cli.rag_test import under_test
     from recollect.evaluation.cases import Suite
@@ -112,22 +112,23 @@ def _filled_collection(session: Session, rag: RAGPipeline, task: Task) -> Iterat
 
     data = task.data
     if isinstance(data, Suite):
-        with under_test(session, rag, task.documents, None) as name:
-            yield _Place(name)
+        with under_test(ctx, view, task.documents, None) as cases:
+            yield _Place(cases.standpoint.collection)
         return
-    with fresh_collection(rag, language=task.language) as name:
-        engine = Engine(rag, name, rag.default_options(), depth=None)
+    with fresh_collection(view, language=task.language) as fresh:
+        name = fresh.standpoint.collection
+        engine = Engine(fresh, fresh.default_options(), depth=None)
         if isinstance(data, SpanDataset):
             engine.ingest_texts(data.documents)
             yield _Place(name)
         else:
-            with WorkBar(session.err, "Ingesting", unit="documents") as bar:
+            with WorkBar(ctx.err, "Ingesting", unit="documents") as bar:
                 engine.ingest_corpus(data.documents(), bar)
             yield _Place(name, engine.depth)
 
 
 def _measure(
-    session: Session, first: RAGPipeline, config: RAGConfig, place: _Place, task: Task, name: str
+    ctx: CommandContext, first: RAGPipeline, config: RAGConfig, place: _Place, task: Task, name: str
 ) -> list[QueryOutcome]:
     from recollect.cli._progress import WorkBar
     from recollect.pipeline import RAGPipeline
@@ -135,22 +136,22 @@ def _measure(
     # The model is loaded once: systems of a group differ in how they search only.
     with (
         RAGPipeline(measured(config), embedder=first.embedder) as rag,
-        WorkBar(session.err, f"Searching ({name})", unit="queries") as bar,
+        WorkBar(ctx.err, f"Searching ({name})", unit="queries") as bar,
     ):
-        return _outcomes(rag, place, task, bar.update)
+        return _outcomes(rag.view(collections=place.collection), place.depth, task, bar.update)
 
 
-def _outcomes(rag: RAGPipeline, place: _Place, task: Task, progress: Callable[[int, int], None]) -> list[QueryOutcome]:
+def _outcomes(view: View, depth: int | None, task: Task, progress: Callable[[int, int], None]) -> list[QueryOutcome]:
     from recollect.evaluation.cases import Suite
     from recollect.evaluation.datasets import SpanDataset
     from recollect.evaluation.outcomes import BUDGETS, check_cases, cover_spans, rank_documents
 
-    data, options = task.data, rag.default_options()
-    engine = Engine(rag, place.collection, options, depth=place.depth)
+    data, options = task.data, view.default_options()
+    engine = Engine(view, options, depth=depth)
     # What the first search loads is no part of any query's time.
-    rag.search("warm up", options, collection=place.collection)
+    view.search("warm up", options)
     if isinstance(data, Suite):
-        search = partial(_case_hits, rag, place.collection, options)
+        search = partial(_case_hits, view, options)
         return check_cases(data, search, progress=progress)
     if isinstance(data, SpanDataset):
         budget = max(task.budget_chars, *BUDGETS)
@@ -164,12 +165,7 @@ def _outcomes(rag: RAGPipeline, place: _Place, task: Task, progress: Callable[[i
     return rank_documents(data, engine.hits, progress=progress)
 
 
-def _case_hits(rag: RAGPipeline, collection: str, options: RetrievalOptions, asked: CaseSearch) -> list[Hit]:
-    reply = rag.search(
-        asked.query,
-        options_of(asked, options),
-        collection=collection,
-        tenant_id=asked.tenant_id,
-        as_of=asked.as_of,
-    )
+def _case_hits(view: View, options: RetrievalOptions, asked: CaseSearch) -> list[Hit]:
+    seen = view.view(tenant=asked.tenant_id, as_of=asked.as_of)
+    reply = seen.search(asked.query, options_of(asked, options))
     return [hit_of(passage) for passage in reply.results]

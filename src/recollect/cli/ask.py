@@ -8,23 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli._access import AccessOptions
+from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._notes import notes_as_json, show_notes
 from recollect.cli._options import CollectionOption, Explain, SearchOptions, command
 from recollect.cli._searching import SessionOptions, vain
-from recollect.cli._session import Session, argument_text
 from recollect.cli._time import TimeOptions
 from recollect.cli.query import place, rounded, with_warnings
 from recollect.model import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
 
     from rich.text import Text
 
-    from recollect.cli._searching import Searched
     from recollect.model import RetrievalOptions
     from recollect.model.answer import Nearest
+    from recollect.pipeline import View
 
 _QUOTE_CHARACTERS = 300
 _MARKER = re.compile(r"\[\d+\]")
@@ -36,8 +35,8 @@ def register(app: typer.Typer) -> None:
 
 
 def _ask(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     search: SearchOptions,
     times: TimeOptions,
     access: AccessOptions,
@@ -50,25 +49,24 @@ def _ask(
     from recollect.retrieval.validation import validate
 
     principal, search = access.asker(search)
-    settings, passages = session.config.retrieval, session.config.answer.passages
+    settings, passages = ctx.config.retrieval, ctx.config.answer.passages
     given = search.retrieval(mode=settings.mode, top_k=passages, fusion=settings.fusion, explain=explain)
     options, as_of = times.confine(given), times.moment()
     question = argument_text(text)
     validate(question, options)
-    with session.pipeline() as rag:
-        searched = where.searched(session, rag, principal)
-        if session.json:
-            answer = _whole(searched.ask_stream(question, options, as_of=as_of))
-            warnings = vain(searched, options, as_of=as_of) if answer.refused else []
-            session.emit(with_warnings(as_json(answer, explain=explain), warnings))
+    with ctx.view(principal=principal, as_of=as_of, **where.where(ctx)) as view:
+        if ctx.json:
+            answer = _whole(view.ask_stream(question, options))
+            warnings = vain(view, options) if answer.refused else []
+            ctx.emit(with_warnings(as_json(answer, explain=explain), warnings))
         else:
-            answer = _streamed(session, searched, question, options, as_of=as_of)
-            show_answer(session, answer)
-            for warning in vain(searched, options, as_of=as_of) if answer.refused else []:
-                session.note(warning)
+            answer = _streamed(ctx, view, question, options)
+            show_answer(ctx, answer)
+            for warning in vain(view, options) if answer.refused else []:
+                ctx.note(warning)
             if explain:
                 timings = ", ".join(f"{stage} {ms:,.0f} ms" for stage, ms in answer.timings_ms.items())
-                session.out.print(timings, style="dim")
+                ctx.out.print(timings, style="dim")
     return 0
 
 
@@ -102,20 +100,18 @@ def as_json(answer: Answer, *, explain: bool = False) -> dict[str, Any]:
     return document
 
 
-def _streamed(
-    session: Session, searched: Searched, question: str, options: RetrievalOptions, *, as_of: datetime | None
-) -> Answer:
+def _streamed(ctx: CommandContext, view: View, question: str, options: RetrievalOptions) -> Answer:
     """The answer; a language model's words are shown as they come, until the citations are checked."""
     from rich.live import Live
     from rich.text import Text
 
     from recollect.cli._terminal import plain
 
-    pieces = searched.ask_stream(question, options, as_of=as_of)
-    if session.config.answer.provider == "extractive" or not session.out.is_terminal:
+    pieces = view.ask_stream(question, options)
+    if ctx.config.answer.provider == "extractive" or not ctx.out.is_terminal:
         return _whole(pieces)
     shown = Text()
-    with Live(shown, console=session.out, transient=True, vertical_overflow="ellipsis") as live:
+    with Live(shown, console=ctx.out, transient=True, vertical_overflow="ellipsis") as live:
         for piece in pieces:
             if isinstance(piece, Answer):
                 return piece
@@ -130,27 +126,27 @@ def _whole(pieces: Iterator[str | Answer]) -> Answer:
     return answer
 
 
-def show_answer(session: Session, answer: Answer) -> None:
+def show_answer(ctx: CommandContext, answer: Answer) -> None:
     """The answer, then what it rests on."""
     from rich.text import Text
 
     from recollect.cli._terminal import inline_markup, print_indented, shortened
 
-    session.out.print(_marked(answer.text, refused=answer.refused))
+    ctx.out.print(_marked(answer.text, refused=answer.refused))
     if answer.nearest is not None:
-        _show_nearest(session, answer.nearest)
+        _show_nearest(ctx, answer.nearest)
     for citation in answer.citations:
-        session.out.print()
+        ctx.out.print()
         head = Text(f"[{citation.marker}] ", style="bold green")
         head.append_text(place(citation.source, citation.section, citation.page, citation.last_page))
-        session.out.print(head, soft_wrap=not session.out.is_terminal)
+        ctx.out.print(head, soft_wrap=not ctx.out.is_terminal)
         quote = inline_markup(f"“{shortened(citation.quote, _QUOTE_CHARACTERS)}”")
         quote.stylize_before("dim")
-        print_indented(session.out, quote, by=4)
-        show_notes(session, citation.notes)
+        print_indented(ctx.out, quote, by=4)
+        show_notes(ctx, citation.notes)
 
 
-def _show_nearest(session: Session, nearest: Nearest) -> None:
+def _show_nearest(ctx: CommandContext, nearest: Nearest) -> None:
     from rich.text import Text
 
     from recollect.cli._terminal import inline_markup, print_indented, shortened
@@ -161,11 +157,11 @@ def _show_nearest(session: Session, nearest: Nearest) -> None:
     why = f"{nearest.probability:.0%} likely to answer it, {nearest.threshold:.0%} needed"
     if nearest.missing_identifier:
         why = "a name or number of the question stands nowhere"
-    session.out.print()
-    session.out.print(head.append(f"  ({why})", "dim not bold"))
+    ctx.out.print()
+    ctx.out.print(head.append(f"  ({why})", "dim not bold"))
     quote = inline_markup(f"“{shortened(evidence.quote, _QUOTE_CHARACTERS)}”")
     quote.stylize_before("dim")
-    print_indented(session.out, quote, by=4)
+    print_indented(ctx.out, quote, by=4)
 
 
 def _marked(text: str, *, refused: bool) -> Text:

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
-from recollect.cli._session import Session, argument_text
 from recollect.cli._terminal import one_line, plain
 from recollect.cli.transfer import STANDARD_OUTPUT, writing
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
     from recollect.model.audit import AuditChain, AuditRecord
-    from recollect.pipeline import RAGPipeline
 
 app = typer.Typer(help="List, verify and export the audit: what was done, by whom and when.", no_args_is_help=True)
 
@@ -25,7 +24,7 @@ _Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only before th
 
 
 def _list(
-    session: Session,
+    ctx: CommandContext,
     *,
     action: _Action = None,
     since: _Since = None,
@@ -34,28 +33,21 @@ def _list(
     before: Annotated[int | None, typer.Option(min=1, help="Only entries before this id: the next page.")] = None,
 ) -> int:
     """List what was done, newest first."""
-    with session.pipeline() as rag:
-        found = rag.list_audit(
-            action=_text(action),
-            since=since,
-            until=until,
-            before=before,
-            limit=limit + 1,
-            tenant_id=_tenant_id(session, rag),
-        )
+    with ctx.view(tenant=_tenant(ctx)) as view:
+        found = view.audit.list(action=_text(action), since=since, until=until, before=before, limit=limit + 1)
     page, more = found[:limit], len(found) > limit
-    if session.json:
+    if ctx.json:
         next_before = page[-1].audit_id if more else None
-        session.emit({"entries": [_as_json(one) for one in page], "next_before": next_before})
+        ctx.emit({"entries": [_as_json(one) for one in page], "next_before": next_before})
         return 0
     for one in page:
         told = ", ".join(f"{name} {value}" for name, value in one.details.items() if isinstance(value, str | int))
         line = f"{one.audit_id}  {one.at:%Y-%m-%d %H:%M:%S}  {one.actor}  {one.action}  {told}"
-        session.out.print(one_line(line), soft_wrap=True)
+        ctx.out.print(one_line(line), soft_wrap=True)
     if not page:
-        session.out.print("Nothing is recorded.")
+        ctx.out.print("Nothing is recorded.")
     if more:
-        session.note(f"There are more: recollect audit list --before {page[-1].audit_id}")
+        ctx.note(f"There are more: recollect audit list --before {page[-1].audit_id}")
     return 0
 
 
@@ -71,22 +63,22 @@ def _as_json(record: AuditRecord) -> dict[str, Any]:
     }
 
 
-def _verify(session: Session) -> int:
+def _verify(ctx: CommandContext) -> int:
     """Follow the audit's chain of every tenant, or of --tenant. Exit status 1 if an entry was changed or removed."""
-    with session.pipeline() as rag:
-        chains = rag.verify_audit(tenant_id=_tenant_id(session, rag))
+    with ctx.view(tenant=_tenant(ctx)) as view:
+        chains = view.audit.verify()
     broken = [chain for chain in chains if chain.broken]
-    if session.json:
-        session.emit({"intact": not broken, "chains": [_chain_as_json(chain) for chain in chains]})
+    if ctx.json:
+        ctx.emit({"intact": not broken, "chains": [_chain_as_json(chain) for chain in chains]})
         return 1 if broken else 0
     for chain in broken:
-        session.out.print(plain(f"✗ tenant {chain.tenant_id}: {chain.broken}."), soft_wrap=True)
+        ctx.out.print(plain(f"✗ tenant {chain.tenant_id}: {chain.broken}."), soft_wrap=True)
     for chain in chains:
         if chain.intact:
             dropped = f", {chain.dropped:,} of them dropped" if chain.dropped else ""
-            session.out.print(f"✓ tenant {chain.tenant_id}: {chain.number:,} entries{dropped}, head {chain.hash}")
+            ctx.out.print(f"✓ tenant {chain.tenant_id}: {chain.number:,} entries{dropped}, head {chain.hash}")
     if not chains:
-        session.out.print("Nothing is recorded.")
+        ctx.out.print("Nothing is recorded.")
     return 1 if broken else 0
 
 
@@ -109,7 +101,7 @@ def _chain_as_json(chain: AuditChain) -> dict[str, Any]:
 
 
 def _export(
-    session: Session,
+    ctx: CommandContext,
     *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write; - for standard output.")],
     action: _Action = None,
@@ -118,28 +110,24 @@ def _export(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> int:
     """Write the audit as JSON Lines with its hashes, oldest first, so that others can verify it without the store."""
-    if session.json and file == STANDARD_OUTPUT:
+    if ctx.json and file == STANDARD_OUTPUT:
         raise UsageError("With --json the report stands on standard output: name a file to export to.")
     entries = 0
-    with session.pipeline() as rag, writing(file, overwrite=overwrite) as target:
-        for line in rag.export_audit(
-            action=_text(action), since=since, until=until, tenant_id=_tenant_id(session, rag)
-        ):
+    with ctx.view(tenant=_tenant(ctx)) as view, writing(file, overwrite=overwrite) as target:
+        for line in view.audit.export(action=_text(action), since=since, until=until):
             target.write(line)
             entries += 1
-    if session.json:
-        session.emit({"entries": entries, "file": str(file)})
+    if ctx.json:
+        ctx.emit({"entries": entries, "file": str(file)})
     elif file != STANDARD_OUTPUT:
-        session.out.print(f"{entries:,} entries in {file}", soft_wrap=True)
+        ctx.out.print(f"{entries:,} entries in {file}", soft_wrap=True)
     return 0
 
 
-def _tenant_id(session: Session, rag: RAGPipeline) -> int | None:
+def _tenant(ctx: CommandContext) -> int | str | None:
     """The tenant that is named, if any. One that was erased has no name any more, but its number and its audit."""
-    named = session.config.tenant
-    if named is None:
-        return None
-    return int(named) if named.isdecimal() else rag.get_tenant(named).tenant_id
+    named = ctx.config.tenant
+    return named if named is None or not named.isdecimal() else int(named)
 
 
 def _text(action: str | None) -> str | None:

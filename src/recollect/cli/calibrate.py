@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import CollectionOption, SearchOptions, command
-from recollect.cli._session import Session
 from recollect.errors import UsageError
-from recollect.model import Scope
 
 if TYPE_CHECKING:
     from recollect.answer.refusal import RefusalRule
     from recollect.evaluation.calibrate import Calibration, Errors, ScoredCase
     from recollect.evaluation.cases import Case, Suite
     from recollect.model import RetrievalOptions
-    from recollect.pipeline import RAGPipeline
+    from recollect.pipeline import View
     from recollect.store.collections import Collection
 
 
@@ -28,8 +27,8 @@ def register(app: typer.Typer) -> None:
 
 
 def _calibrate(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     search: SearchOptions,
     *,
     cases: Annotated[
@@ -54,29 +53,29 @@ def _calibrate(
     if (cases is None) == (not reset):
         raise UsageError("Give --cases FILE to calibrate, or --reset to go back to the built-in rule.")
     suite = None if cases is None else load_suite(cases)
-    with session.pipeline() as rag:
-        place = rag.store.collections.get(Scope(), session.collection)
+    with ctx.view() as view:
+        place = view.store.collections.get(view.scope, ctx.collection)
         if suite is None:
-            rag.store.collections.set_refusal(Scope(), place.name, None)
-            return _show_reset(session, place)
+            view.store.collections.set_refusal(view.scope, place.name, None)
+            return _show_reset(ctx, place)
         # What a collection keeps from before is its threshold; the weights are this version's.
         before = RefusalRule.from_mapping(place.refusal) if place.refusal else RefusalRule()
         rule = replace(RefusalRule(), threshold=before.threshold)
-        options = search.retrieval(mode=session.config.retrieval.mode, top_k=session.config.answer.passages)
-        scored = _scored(session, rag, suite, place, options, rule)
+        options = search.retrieval(mode=ctx.config.retrieval.mode, top_k=ctx.config.answer.passages)
+        scored = _scored(ctx, view, suite, place, options, rule)
         found = calibrate(scored, target=target, before=before.threshold, seed=seed)
         if not dry_run:
             kept = stored_rule(rule, found, embedding_model=place.embedding_model)
-            rag.store.collections.set_refusal(Scope(), place.name, kept)
-    if session.json:
-        session.emit(_as_json(place, found, stored=not dry_run))
+            view.store.collections.set_refusal(view.scope, place.name, kept)
+    if ctx.json:
+        ctx.emit(_as_json(place, found, stored=not dry_run))
     else:
-        _show(session, place, found, stored=not dry_run)
+        _show(ctx, place, found, stored=not dry_run)
     return 0
 
 
 def _scored(
-    session: Session, rag: RAGPipeline, suite: Suite, place: Collection, options: RetrievalOptions, rule: RefusalRule
+    ctx: CommandContext, view: View, suite: Suite, place: Collection, options: RetrievalOptions, rule: RefusalRule
 ) -> list[ScoredCase]:
     from recollect.cli._progress import WorkBar
     from recollect.evaluation.calibrate import ScoredCase
@@ -84,16 +83,16 @@ def _scored(
     # A case that only says what must not be found tells nothing about answers.
     cases = [case for case in suite.cases if case.answerable is not None or case.must_have]
     scored = []
-    with WorkBar(session.err, "Reading", unit="cases") as bar:
+    with WorkBar(ctx.err, "Reading", unit="cases") as bar:
         for done, case in enumerate(cases, start=1):
-            score = _score(rag, suite, case, place, options, rule)
+            score = _score(view, suite, case, place, options, rule)
             scored.append(ScoredCase(case.name, case.answerable is not False, score))
             bar.update(done, len(cases))
     return scored
 
 
 def _score(
-    rag: RAGPipeline, suite: Suite, case: Case, place: Collection, options: RetrievalOptions, rule: RefusalRule
+    view: View, suite: Suite, case: Case, place: Collection, options: RetrievalOptions, rule: RefusalRule
 ) -> float:
     from recollect.answer.extractive import ExtractionOptions, read
     from recollect.evaluation.calibrate import ALWAYS_REFUSED
@@ -102,10 +101,10 @@ def _score(
     asked = suite.search(case)
     # Passages for an answer, as many as `ask` reads: a case's own number is about the search.
     narrowed = replace(options_of(asked, options), top_k=options.top_k)
-    reply = rag.search(case.query, narrowed, collection=place.name, tenant_id=asked.tenant_id, as_of=asked.as_of)
+    reply = view.view(tenant=asked.tenant_id, as_of=asked.as_of).search(case.query, narrowed)
     passages = [passage for passage in reply.results if passage.content.strip()]
     reading = read(
-        case.query, passages, embedder=rag.embedder, language=place.language, options=ExtractionOptions(rule=rule)
+        case.query, passages, embedder=view.embedder, language=place.language, options=ExtractionOptions(rule=rule)
     )
     support = reading.support
     if support is None or not reading.chosen or (rule.require_identifiers and support.missing_identifier):
@@ -133,15 +132,15 @@ def _as_json(place: Collection, found: Calibration, *, stored: bool) -> dict[str
     }
 
 
-def _show_reset(session: Session, place: Collection) -> int:
-    if session.json:
-        session.emit({"collection": place.name, "threshold": None, "stored": True})
+def _show_reset(ctx: CommandContext, place: Collection) -> int:
+    if ctx.json:
+        ctx.emit({"collection": place.name, "threshold": None, "stored": True})
     else:
-        session.out.print(f"Answers from {place.name} are refused by the built-in rule again.", soft_wrap=True)
+        ctx.out.print(f"Answers from {place.name} are refused by the built-in rule again.", soft_wrap=True)
     return 0
 
 
-def _show(session: Session, place: Collection, found: Calibration, *, stored: bool) -> None:
+def _show(ctx: CommandContext, place: Collection, found: Calibration, *, stored: bool) -> None:
     from rich.table import Table
 
     table = Table(box=None, header_style="bold", pad_edge=False)
@@ -156,22 +155,22 @@ def _show(session: Session, place: Collection, found: Calibration, *, stored: bo
     for name, errors in rows:
         if errors is not None:
             table.add_row(name, f"{errors.false_answers:.1%}", f"{errors.false_refusals:.1%}")
-    session.out.print(table)
-    session.out.print(
+    ctx.out.print(table)
+    ctx.out.print(
         f"{found.answerable:,} cases with an answer, {found.unanswerable:,} without; at most {found.target:.1%} false "
         "answers wanted",
         style="dim",
     )
     verb = "are" if stored else "would be"
-    session.out.print(f"Answers from {place.name} {verb} refused below a probability of {found.threshold:.3f}.")
+    ctx.out.print(f"Answers from {place.name} {verb} refused below a probability of {found.threshold:.3f}.")
     if not found.enough and found.target:
         needed = round(1 / found.target) - 1
-        session.note(
+        ctx.note(
             f"Too few cases without an answer to promise {found.target:.1%}: {needed:,} are needed. All there are get "
             "refused."
         )
     if found.fitted.false_refusals > 0.5:
-        session.note(
+        ctx.note(
             "This refuses most questions that have an answer: the cases without one are too much like them. Choose a "
             "higher --target, or use a language model for answers."
         )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
-from recollect.cli._session import Session
 
 
 def register(app: typer.Typer) -> None:
@@ -13,15 +13,15 @@ def register(app: typer.Typer) -> None:
     command(app, "cleanup")(_cleanup)
 
 
-def _cleanup(session: Session) -> int:
+def _cleanup(ctx: CommandContext) -> int:
     """Close the documents whose time to live is over, remove expired sessions, and drop what the audit need not keep.
 
     Searches leave out what has expired without it. Closed documents keep their history; `documents erase` removes it.
     """
-    with session.pipeline() as rag:
-        report = rag.cleanup()
-    if session.json:
-        session.emit(
+    with ctx.view() as view:
+        report = view.maintenance.cleanup()
+    if ctx.json:
+        ctx.emit(
             {
                 "expired": report.expired,
                 "sessions_ended": report.sessions_ended,
@@ -29,11 +29,11 @@ def _cleanup(session: Session) -> int:
             }
         )
         return 0
-    session.out.print(f"{report.expired:,} document{'' if report.expired == 1 else 's'} expired.")
+    ctx.out.print(f"{report.expired:,} document{'' if report.expired == 1 else 's'} expired.")
     if report.sessions_ended:
         count = report.sessions_ended
-        session.out.print(f"{count:,} expired session{'' if count == 1 else 's'} removed, with all documents.")
+        ctx.out.print(f"{count:,} expired session{'' if count == 1 else 's'} removed, with all documents.")
     if report.partitions_dropped:
         count = len(report.partitions_dropped)
-        session.out.print(f"{count:,} partition{'' if count == 1 else 's'} of the audit dropped.")
+        ctx.out.print(f"{count:,} partition{'' if count == 1 else 's'} of the audit dropped.")
     return 0

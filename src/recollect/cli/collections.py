@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import ChunkingOptions, command
-from recollect.cli._session import Session, argument_text
 from recollect.cli.ingest import chunking_of
 from recollect.cli.status import collection_json, show_collections
 from recollect.errors import NotFoundError
@@ -17,21 +17,21 @@ app = typer.Typer(help="List, create and delete collections.", no_args_is_help=T
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="The collection.")]
 
 
-def _list(session: Session) -> int:
+def _list(ctx: CommandContext) -> int:
     """List the collections."""
-    with session.pipeline() as rag:
-        found = rag.list_collections()
-    if session.json:
-        session.emit({"collections": [collection_json(collection) for collection in found]})
+    with ctx.view() as view:
+        found = view.collections.list()
+    if ctx.json:
+        ctx.emit({"collections": [collection_json(collection) for collection in found]})
     elif found:
-        show_collections(session, found)
+        show_collections(ctx, found)
     else:
-        session.out.print("There is no collection yet. Try: recollect ingest FOLDER")
+        ctx.out.print("There is no collection yet. Try: recollect ingest FOLDER")
     return 0
 
 
 def _create(
-    session: Session,
+    ctx: CommandContext,
     chunking: ChunkingOptions,
     *,
     name: _Name,
@@ -49,36 +49,36 @@ def _create(
     ] = None,
 ) -> int:
     """Make an empty collection, with its own chunking and language."""
-    with session.pipeline() as rag:
-        made = rag.create_collection(
+    with ctx.view() as view:
+        made = view.collections.create(
             argument_text(name),
             description=description,
             language=language,
-            chunking=chunking_of(rag, chunking) if chunking.given else None,
+            chunking=chunking_of(view.config, chunking) if chunking.given else None,
             token_vectors=token_vectors,
         )
-    if session.json:
-        session.emit({"collection": collection_json(made)})
+    if ctx.json:
+        ctx.emit({"collection": collection_json(made)})
     else:
-        session.out.print(f"Made the collection {made.name!r}.")
+        ctx.out.print(f"Made the collection {made.name!r}.")
     return 0
 
 
 def _delete(
-    session: Session, *, name: _Name, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
+    ctx: CommandContext, *, name: _Name, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
 ) -> int:
     """Remove a collection with everything in it, for good."""
     wanted = argument_text(name)
-    with session.pipeline() as rag:
-        found = next((place for place in rag.list_collections() if place.name == wanted), None)
+    with ctx.view() as view:
+        found = next((place for place in view.collections.list() if place.name == wanted), None)
         if found is None:
             raise NotFoundError(f"There is no collection {wanted!r}. `recollect collections list` shows them.")
-        session.confirm(f"Remove {wanted!r} with its {found.document_count:,} documents for good?", yes=yes)
-        rag.delete_collection(wanted)
-    if session.json:
-        session.emit({"deleted": wanted, "documents": found.document_count})
+        ctx.confirm(f"Remove {wanted!r} with its {found.document_count:,} documents for good?", yes=yes)
+        view.collections.delete(wanted)
+    if ctx.json:
+        ctx.emit({"deleted": wanted, "documents": found.document_count})
     else:
-        session.out.print(f"Removed the collection {wanted!r} and its {found.document_count:,} documents.")
+        ctx.out.print(f"Removed the collection {wanted!r} and its {found.document_count:,} documents.")
     return 0
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import CollectionOption, command
-from recollect.cli._session import Session
 from recollect.cli._systems import Task, load_data, run_systems
 from recollect.errors import UsageError
 
@@ -36,8 +36,8 @@ def register(app: typer.Typer) -> None:
 
 
 def _compare(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     *,
     configurations: Annotated[
         list[Path], typer.Argument(metavar="A.toml B.toml …", help="Two or more files of settings.")
@@ -59,17 +59,17 @@ def _compare(
 
     if len(configurations) < 2:
         raise UsageError("Give two or more files of settings to compare.")
-    systems = named_systems(session, configurations)
+    systems = named_systems(ctx, configurations)
     task = Task(data=load_data(data), documents=ingest, budget_chars=budget, passages=passages, language=language)
-    comparison = compare(run_systems(session, systems, task), samples=samples, seed=seed)
-    if session.json:
-        session.emit(comparison.as_json())
+    comparison = compare(run_systems(ctx, systems, task), samples=samples, seed=seed)
+    if ctx.json:
+        ctx.emit(comparison.as_json())
     else:
-        _show(session, comparison)
+        _show(ctx, comparison)
     return 0
 
 
-def named_systems(session: Session, paths: list[Path]) -> list[tuple[str, RAGConfig]]:
+def named_systems(ctx: CommandContext, paths: list[Path]) -> list[tuple[str, RAGConfig]]:
     """Settings from files, each with the shortest name that tells it from the others.
 
     Raises:
@@ -82,11 +82,11 @@ def named_systems(session: Session, paths: list[Path]) -> list[tuple[str, RAGCon
     names = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
     if len(set(names)) < len(names):
         raise UsageError("A file is given twice: a configuration does not differ from itself.")
-    here = {"storage": session.config.storage, "collection": session.collection}
+    here = {"storage": ctx.config.storage, "collection": ctx.collection}
     return [(name, RAGConfig.load(path).model_copy(update=here)) for name, path in zip(names, paths, strict=True)]
 
 
-def _show(session: Session, comparison: Comparison) -> None:
+def _show(ctx: CommandContext, comparison: Comparison) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -100,8 +100,8 @@ def _show(session: Session, comparison: Comparison) -> None:
         means = run.means()
         times = f"{run.milliseconds(50):,.1f} / {run.milliseconds(95):,.1f}"
         table.add_row(Text(run.name, "bold"), *(f"{means[metric]:.4f}" for metric in metrics), times)
-    session.out.print(table)
-    session.out.print()
+    ctx.out.print(table)
+    ctx.out.print()
     pairs = Table(box=None, header_style="bold", pad_edge=False)
     pairs.add_column("Metric", overflow="fold")
     for title in ("Difference", f"{comparison.confidence:.0%} interval", "p"):
@@ -116,9 +116,9 @@ def _show(session: Session, comparison: Comparison) -> None:
             "< 0.001" if verdict.corrected_p < 0.001 else f"{verdict.corrected_p:.3f}",
             Text(verdict.winner or "unclear", "green" if verdict.winner else "dim"),
         )
-    session.out.print(pairs)
+    ctx.out.print(pairs)
     queries = len(comparison.runs[0].outcomes)
-    session.out.print(
+    ctx.out.print(
         f"{queries:,} queries; p of a randomisation test, corrected for the number of pairs; bootstrap interval",
         style="dim",
         soft_wrap=True,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
-from recollect.cli._session import Session, argument_text
 
 if TYPE_CHECKING:
     from recollect.model.facts import ConsolidationReport
@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _consolidate(
-    session: Session,
+    ctx: CommandContext,
     *,
     min_retrievals: Annotated[
         int | None,
@@ -32,13 +32,11 @@ def _consolidate(
 
     Without a language model, sentences that state something become facts as they are.
     """
-    with session.pipeline() as rag:
-        report = rag.consolidate(
-            min_retrievals=min_retrievals, user=None if user is None else argument_text(user), limit=limit
-        )
-        least = rag.config.memory.min_retrievals if min_retrievals is None else min_retrievals
-    if session.json:
-        session.emit(
+    with ctx.view(user=user) as view:
+        report = view.facts.consolidate(min_retrievals=min_retrievals, limit=limit)
+        least = view.config.memory.min_retrievals if min_retrievals is None else min_retrievals
+    if ctx.json:
+        ctx.emit(
             {
                 "examined": report.examined,
                 "added": report.added,
@@ -50,9 +48,9 @@ def _consolidate(
             }
         )
     else:
-        session.out.print(_words(report, least), soft_wrap=True)
+        ctx.out.print(_words(report, least), soft_wrap=True)
     for failure in report.failures:
-        session.note(f"Sentences were taken as they are, because the language model failed: {failure}")
+        ctx.note(f"Sentences were taken as they are, because the language model failed: {failure}")
     return 0
 
 

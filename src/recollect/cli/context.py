@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import CollectionOption, command
 from recollect.cli._passages import where_as_json
 from recollect.cli._searching import empty_collection
-from recollect.cli._session import Session, argument_text
 from recollect.cli.query import with_warnings
 from recollect.errors import UsageError
 
@@ -50,8 +50,8 @@ def register(app: typer.Typer) -> None:
 
 
 def _context(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     *,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What is asked, in plain words.")],
     conversation: Annotated[
@@ -88,26 +88,21 @@ def _context(
     _require_effect(strategy, {"--focus": focus, "--session": conversation, "--user": user})
     question = argument_text(text)
     moment = None if as_of is None else read_time(as_of, name="--as-of")
-    with session.pipeline() as rag:
-        assembler = rag.context_assembler(
-            weights=_weights(focus),
-            user=None if user is None else argument_text(user),
-            min_relevance=min_relevance,
-        )
+    with ctx.view(user=user, as_of=moment) as view:
+        assembler = view.memory.assembler(weights=_weights(focus), min_relevance=min_relevance)
         found = assembler.assemble(
             question,
             strategy.value,
             token_budget,
             None if conversation is None else argument_text(conversation),
-            as_of=moment,
         )
-        empty = None if found.passages else empty_collection(session, rag)
-    if session.json:
-        session.emit(with_warnings(_as_json(question, found, explain=explain), [empty] if empty else []))
+        empty = None if found.passages else empty_collection(view)
+    if ctx.json:
+        ctx.emit(with_warnings(_as_json(question, found, explain=explain), [empty] if empty else []))
     else:
-        _show(session, found, explain=explain)
+        _show(ctx, found, explain=explain)
         if empty:
-            session.note(empty)
+            ctx.note(empty)
     return 0
 
 
@@ -169,17 +164,17 @@ def _passage(number: int, one: HybridPassage) -> dict[str, Any]:
     return shown if one.kind == "document" else shown | nothing
 
 
-def _show(session: Session, found: ContextAssembly, *, explain: bool) -> None:
+def _show(ctx: CommandContext, found: ContextAssembly, *, explain: bool) -> None:
     from recollect.cli._terminal import plain
 
     if found.text:
         # A terminal would obey what a document holds; a file or a pipe gets the text as it is.
-        session.out.out(plain(found.text) if session.out.is_terminal else found.text, highlight=False)
+        ctx.out.out(plain(found.text) if ctx.out.is_terminal else found.text, highlight=False)
     kinds = {"document": "from documents", "memory": "from conversations", "fact": "from facts"}
     counts = {kind: sum(one.kind == kind for one in found.passages) for kind in kinds}
     parts = ", ".join(f"{count:,} {kinds[kind]}" for kind, count in counts.items() if count) or "nothing found"
-    session.note(f"{found.token_count:,} tokens: {parts}")
+    ctx.note(f"{found.token_count:,} tokens: {parts}")
     if explain:
         told = _explanation(found)
         used = told["weights"]
-        session.note(f"weights: documents {used['rag']:.2f}, memory {used['memory']:.2f} ({told['feedback']})")
+        ctx.note(f"weights: documents {used['rag']:.2f}, memory {used['memory']:.2f} ({told['feedback']})")

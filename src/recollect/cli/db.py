@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
-from recollect.cli._session import Session, argument_text
 from recollect.cli._terminal import plain
 from recollect.cli.status import size
 from recollect.errors import UsageError
@@ -23,9 +23,9 @@ app = typer.Typer(help="Migrate, check, mend, back up and restore the store.", n
 
 
 @contextmanager
-def _server(session: Session) -> Iterator[str]:
+def _server(ctx: CommandContext) -> Iterator[str]:
     """The store's connection string; an embedded server runs meanwhile."""
-    storage = session.config.storage
+    storage = ctx.config.storage
     if storage.dsn is not None:
         yield storage.dsn.get_secret_value()
         return
@@ -35,36 +35,36 @@ def _server(session: Session) -> Iterator[str]:
         yield dsn
 
 
-def _migrate(session: Session) -> int:
+def _migrate(ctx: CommandContext) -> int:
     """Bring the store's schema up to date. Every command does so when it opens the store."""
     from recollect.store.migrate import migrate
 
-    with _server(session) as dsn:
-        report = migrate(dsn, own_server=session.config.storage.dsn is None)
-    if session.json:
-        session.emit({"schema_version": report.schema_version, "applied": list(report.applied)})
+    with _server(ctx) as dsn:
+        report = migrate(dsn, own_server=ctx.config.storage.dsn is None)
+    if ctx.json:
+        ctx.emit({"schema_version": report.schema_version, "applied": list(report.applied)})
     else:
         done = f"applied {', '.join(report.applied)}" if report.applied else "nothing to do"
-        session.out.print(f"Schema version {report.schema_version}: {done}.")
+        ctx.out.print(f"Schema version {report.schema_version}: {done}.")
     return 0
 
 
-def _check(session: Session) -> int:
+def _check(ctx: CommandContext) -> int:
     """Look for anything in the store that contradicts itself. Exit status 1 if there is."""
-    with session.pipeline() as rag:
-        findings, isolation = rag.check(), rag.isolation()
-    if session.json:
+    with ctx.view() as view:
+        findings, isolation = view.maintenance.check(), view.tenants.isolation()
+    if ctx.json:
         found = [{"problem": finding.problem, "count": finding.count} for finding in findings]
-        session.emit({"ok": not findings, "findings": found, "isolation": _isolation_json(isolation)})
+        ctx.emit({"ok": not findings, "findings": found, "isolation": _isolation_json(isolation)})
     elif findings:
         for finding in findings:
-            session.out.print(f"✗ {finding.problem}: {finding.count:,}")
+            ctx.out.print(f"✗ {finding.problem}: {finding.count:,}")
         remedies = dict.fromkeys(finding.remedy for finding in findings)
-        session.note("\n".join(["The store is inconsistent.", *remedies]))
+        ctx.note("\n".join(["The store is inconsistent.", *remedies]))
     else:
-        session.out.print("The store is sound.")
-    if not session.json:
-        _show_isolation(session, isolation)
+        ctx.out.print("The store is sound.")
+    if not ctx.json:
+        _show_isolation(ctx, isolation)
     return 1 if findings else 0
 
 
@@ -78,19 +78,19 @@ def _isolation_json(isolation: Isolation) -> dict[str, object]:
     }
 
 
-def _show_isolation(session: Session, isolation: Isolation) -> None:
+def _show_isolation(ctx: CommandContext, isolation: Isolation) -> None:
     if isolation.in_force:
-        session.out.print(plain(f"Row-level security keeps tenants apart (role {isolation.role})."))
+        ctx.out.print(plain(f"Row-level security keeps tenants apart (role {isolation.role})."))
     else:
         from recollect.store.isolation import remedy_text
 
-        session.note(
+        ctx.note(
             f"Row-level security does not bind the role {isolation.role!r} ({len(isolation.unguarded)} tables). With "
             f"one tenant that is no matter; a second one is refused. {remedy_text(isolation)}"
         )
 
 
-def _attack(session: Session) -> int:
+def _attack(ctx: CommandContext) -> int:
     """Try to break the store's isolation of tenants, and roll everything back. Exit status 1 if something is open.
 
     Works as the program's own role: reads and writes across tenants in every table, functions that run as the owner,
@@ -99,26 +99,26 @@ def _attack(session: Session) -> int:
     from recollect.store.attacks import attack
     from recollect.store.dsn import application_dsn
 
-    storage = session.config.storage
+    storage = ctx.config.storage
     own = storage.application_dsn.get_secret_value() if storage.application_dsn else None
-    with _server(session) as dsn:
+    with _server(ctx) as dsn:
         attacks = attack(dsn, application_dsn=application_dsn(dsn) if storage.dsn is None else own)
     through = [one for one in attacks if one.outcome == "open"]
-    if session.json:
+    if ctx.json:
         told = [{"name": one.name, "outcome": one.outcome, "detail": one.detail} for one in attacks]
-        session.emit({"clean": not through, "attacks": told})
+        ctx.emit({"clean": not through, "attacks": told})
         return 1 if through else 0
     for one in attacks:
         if one.outcome != "held":
             sign = "✗ open" if one.outcome == "open" else "- not tried"
-            session.out.print(plain(f"{sign}: {one.name}: {one.detail}"), soft_wrap=True)
+            ctx.out.print(plain(f"{sign}: {one.name}: {one.detail}"), soft_wrap=True)
     held = sum(one.outcome == "held" for one in attacks)
-    session.out.print(f"{held:,} of {len(attacks):,} attacks held, {len(through):,} went through.")
+    ctx.out.print(f"{held:,} of {len(attacks):,} attacks held, {len(through):,} went through.")
     return 1 if through else 0
 
 
 def _verify(
-    session: Session,
+    ctx: CommandContext,
     *,
     repair: Annotated[bool, typer.Option("--repair", help="Mend what can be mended, and check again.")] = False,
     deep: Annotated[
@@ -133,21 +133,21 @@ def _verify(
 ) -> int:
     """Compare everything in the store with what it belongs to. Exit status 1 if something wrong is left."""
     name = None if collection is None else argument_text(collection)
-    with session.pipeline() as rag, ExitStack() as bars:
-        show = None if session.json else _progress(session, bars)
-        report = rag.verify(repair=repair, deep=deep, collection=name, on_progress=show)
-    if session.json:
+    with ctx.view(collections=name) as view, ExitStack() as bars:
+        show = None if ctx.json else _progress(ctx, bars)
+        report = view.maintenance.verify(repair=repair, deep=deep, on_progress=show)
+    if ctx.json:
         checks = [
             {"name": check.name, "found": check.found, "repaired": check.repaired, "detail": check.detail}
             for check in report.checks
         ]
-        session.emit({"checks": checks, "clean": report.clean})
+        ctx.emit({"checks": checks, "clean": report.clean})
     else:
-        _show_verified(session, report, repair=repair)
+        _show_verified(ctx, report, repair=repair)
     return 0 if report.clean else 1
 
 
-def _progress(session: Session, bars: ExitStack) -> Callable[[VerifyProgress], None]:
+def _progress(ctx: CommandContext, bars: ExitStack) -> Callable[[VerifyProgress], None]:
     from recollect.cli._progress import WorkBar
 
     titles = {"checking": ("Verifying", "chunks"), "mending": ("Mending", "versions")}
@@ -159,26 +159,26 @@ def _progress(session: Session, bars: ExitStack) -> Callable[[VerifyProgress], N
             bars.close()
             shown.clear()
             title, unit = titles[state.stage]
-            shown[state.stage] = bars.enter_context(WorkBar(session.err, title, unit=unit))
+            shown[state.stage] = bars.enter_context(WorkBar(ctx.err, title, unit=unit))
         shown[state.stage].update(state.done, state.total)
 
     return show
 
 
-def _show_verified(session: Session, report: VerifyReport, *, repair: bool) -> None:
+def _show_verified(ctx: CommandContext, report: VerifyReport, *, repair: bool) -> None:
     found = [check for check in report.checks if check.found]
     for check in found:
         sign = "✓" if check.found == check.repaired else "✗"
-        session.out.print(plain(f"{sign} {_counted(check, repair=repair)}: {check.detail}"), soft_wrap=True)
+        ctx.out.print(plain(f"{sign} {_counted(check, repair=repair)}: {check.detail}"), soft_wrap=True)
     looked = f"{len(report.checks)} checks of {report.chunks:,} chunks in {_collections(report.collections)}"
     if not found:
-        session.out.print(f"The store is sound: {looked}.")
+        ctx.out.print(f"The store is sound: {looked}.")
     elif report.clean:
-        session.out.print(f"The store is sound again: {looked}.")
+        ctx.out.print(f"The store is sound again: {looked}.")
     elif repair:
-        session.note("Something could not be mended: what to do stands beside it.")
+        ctx.note("Something could not be mended: what to do stands beside it.")
     else:
-        session.note("Mend what can be mended: recollect db verify --repair")
+        ctx.note("Mend what can be mended: recollect db verify --repair")
 
 
 def _counted(check: VerifyCheck, *, repair: bool) -> str:
@@ -194,7 +194,7 @@ def _collections(count: int) -> str:
 
 
 def _scrub(
-    session: Session,
+    ctx: CommandContext,
     *,
     after: Annotated[
         int,
@@ -215,18 +215,18 @@ def _scrub(
     from recollect.cli.history import scrub_as_json, show_scrub, whoever
 
     strings = [] if look_for is None else _lines(look_for)
-    with session.pipeline() as rag:
-        due = rag.store.scrubber.due()
-        report = rag.scrub(look_for=strings, actor=whoever()) if due >= after else None
-    if session.json:
-        session.emit({"scrub": report and scrub_as_json(report), "remains": list(report.remains) if report else []})
+    with ctx.view() as view:
+        due = view.store.scrubber.due()
+        report = view.maintenance.scrub(look_for=strings, actor=whoever()) if due >= after else None
+    if ctx.json:
+        ctx.emit({"scrub": report and scrub_as_json(report), "remains": list(report.remains) if report else []})
     elif report is None:
-        session.out.print(f"Nothing to do: {due:,} erased since the last time.")
+        ctx.out.print(f"Nothing to do: {due:,} erased since the last time.")
     else:
-        show_scrub(session, report)
-        session.out.print("What remains, and until when:", style="bold")
+        show_scrub(ctx, report)
+        ctx.out.print("What remains, and until when:", style="bold")
         for line in report.remains:
-            session.out.print(f"  {line}", highlight=False)
+            ctx.out.print(f"  {line}", highlight=False)
     return 0 if report is None or report.complete else 1
 
 
@@ -238,7 +238,7 @@ def _lines(file: Path) -> list[str]:
 
 
 def _backup(
-    session: Session,
+    ctx: CommandContext,
     *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write the backup.")],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
@@ -247,18 +247,18 @@ def _backup(
     from recollect.store.backup import backup
     from recollect.store.migrate import migrate
 
-    with _server(session) as dsn:
+    with _server(ctx) as dsn:
         migrate(dsn)
         report = backup(dsn, file, overwrite=overwrite)
-    if session.json:
-        session.emit({"file": str(report.file), "bytes": report.bytes_written})
+    if ctx.json:
+        ctx.emit({"file": str(report.file), "bytes": report.bytes_written})
     else:
-        session.out.print(f"Wrote {report.file} ({size(report.bytes_written)}).", soft_wrap=True)
+        ctx.out.print(f"Wrote {report.file} ({size(report.bytes_written)}).", soft_wrap=True)
     return 0
 
 
 def _restore(
-    session: Session,
+    ctx: CommandContext,
     *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A backup.")],
     force: Annotated[bool, typer.Option("--force", help="Replace a store that has documents: they are lost.")] = False,
@@ -266,15 +266,15 @@ def _restore(
     """Put a backup in place of an empty store."""
     from recollect.store.restore import build_indexes, restore
 
-    with _server(session) as dsn:
+    with _server(ctx) as dsn:
         restore(dsn, file, force=force)
-        with session.pipeline() as rag:
-            build_indexes(rag.store)
-            version = rag.store.schema_version
-    if session.json:
-        session.emit({"file": str(file), "schema_version": version})
+        with ctx.view() as view:
+            build_indexes(view.store)
+            version = view.store.schema_version
+    if ctx.json:
+        ctx.emit({"file": str(file), "schema_version": version})
     else:
-        session.out.print(f"Restored {file}; the schema version is {version}.", soft_wrap=True)
+        ctx.out.print(f"Restored {file}; the schema version is {version}.", soft_wrap=True)
     return 0
 
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from recollect.cli import ask, ingest
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
-from recollect.cli._session import Session
 from recollect.errors import NotFoundError
 
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport
     from recollect.model import Answer
-    from recollect.pipeline import RAGPipeline
+    from recollect.pipeline import View
 
 COLLECTION = "demo"
 QUESTIONS = (
@@ -47,39 +47,39 @@ def handbook() -> Path:
     raise NotFoundError("The example handbook is not part of this installation: install recollect from its wheel.")
 
 
-def _demo(session: Session) -> int:
+def _demo(ctx: CommandContext) -> int:
     """Ingest an example handbook, ask it three questions, and say what to try next."""
     from recollect.cli._progress import WorkBar
 
     folder = handbook()
-    config = session.config.model_copy(update={"collection": COLLECTION})
-    if not session.json:
-        session.out.print("The employee handbook of a company that does not exist: 38 documents,")
-        session.out.print("five departments, Markdown, text, HTML, PDF and Word.\n")
-    with session.pipeline(config) as rag:
-        _forget_other_copies(rag, folder)
-        with WorkBar(session.err, "Ingesting", unit="files") as bar:
-            report = rag.ingest_paths([folder], sync=True, on_progress=bar.ingest)
-        if not session.json:
-            _show_ingest(session, report)
+    config = ctx.config.model_copy(update={"collection": COLLECTION})
+    if not ctx.json:
+        ctx.out.print("The employee handbook of a company that does not exist: 38 documents,")
+        ctx.out.print("five departments, Markdown, text, HTML, PDF and Word.\n")
+    with ctx.view(config) as view:
+        _forget_other_copies(view, folder)
+        with WorkBar(ctx.err, "Ingesting", unit="files") as bar:
+            report = view.ingest(folder, sync=True, on_progress=bar.ingest)
+        if not ctx.json:
+            _show_ingest(ctx, report)
         answers = []
         for question in QUESTIONS:
-            answers.append(rag.ask(question))
-            if not session.json:
-                _show(session, answers[-1])
-    if session.json:
-        session.emit(_as_json(report, answers))
+            answers.append(view.ask(question))
+            if not ctx.json:
+                _show(ctx, answers[-1])
+    if ctx.json:
+        ctx.emit(_as_json(report, answers))
     else:
-        _show_next(session, refused=answers[-1].refused)
+        _show_next(ctx, refused=answers[-1].refused)
     return 1 if report.failed else 0
 
 
-def _forget_other_copies(rag: RAGPipeline, folder: Path) -> None:
+def _forget_other_copies(view: View, folder: Path) -> None:
     """Another installation's copy of the handbook would answer every question twice."""
-    if all(place.name != COLLECTION for place in rag.list_collections()):
+    if all(place.name != COLLECTION for place in view.collections.list()):
         return
     after = 0
-    while page := rag.list_documents(after=after, limit=500):
+    while page := view.documents.list(after=after, limit=500):
         after = page[-1].document_id
         copies = [
             record.document_id
@@ -87,7 +87,7 @@ def _forget_other_copies(rag: RAGPipeline, folder: Path) -> None:
             if record.origin != folder.as_posix() and Path(record.origin).name in {"_handbook", "handbook"}
         ]
         if copies:
-            rag.erase_documents(copies)
+            view.documents.erase(copies)
 
 
 def _as_json(report: IngestReport, answers: list[Answer]) -> dict[str, Any]:
@@ -98,38 +98,38 @@ def _as_json(report: IngestReport, answers: list[Answer]) -> dict[str, Any]:
     }
 
 
-def _show_ingest(session: Session, report: IngestReport) -> None:
+def _show_ingest(ctx: CommandContext, report: IngestReport) -> None:
     if report.added or report.updated:
         count = report.added + report.updated
-        session.out.print(f"✓ {count:,} documents, {report.chunks:,} chunks in {report.seconds:,.1f} s", style="green")
+        ctx.out.print(f"✓ {count:,} documents, {report.chunks:,} chunks in {report.seconds:,.1f} s", style="green")
     else:
-        session.out.print(f"✓ {report.unchanged:,} documents, unchanged since the last time", style="green")
+        ctx.out.print(f"✓ {report.unchanged:,} documents, unchanged since the last time", style="green")
     for error in report.errors:
-        session.note(f"✗ {error.path}: {error.error}")
+        ctx.note(f"✗ {error.path}: {error.error}")
 
 
-def _show(session: Session, answer: Answer) -> None:
+def _show(ctx: CommandContext, answer: Answer) -> None:
     from rich.text import Text
 
-    session.out.print()
-    session.out.rule(style="dim")
-    session.out.print(Text.assemble(("? ", "bold magenta"), (answer.question, "bold")))
-    session.out.print()
-    ask.show_answer(session, answer)
+    ctx.out.print()
+    ctx.out.rule(style="dim")
+    ctx.out.print(Text.assemble(("? ", "bold magenta"), (answer.question, "bold")))
+    ctx.out.print()
+    ask.show_answer(ctx, answer)
 
 
-def _show_next(session: Session, *, refused: bool) -> None:
+def _show_next(ctx: CommandContext, *, refused: bool) -> None:
     from rich.text import Text
 
     found = shutil.which("recollect")
     program = "recollect" if found == sys.argv[0] else shlex.quote(sys.argv[0])
-    options = session.options
+    options = ctx.options
     place = f" --data-dir {shlex.quote(str(options.data_dir))}" if options.data_dir else ""
-    session.out.print()
-    session.out.rule(style="dim")
+    ctx.out.print()
+    ctx.out.rule(style="dim")
     if refused:
-        session.out.print("The last one is refused: no document answers it, and nothing is made up.")
-    session.out.print("Try next:\n")
+        ctx.out.print("The last one is refused: no document answers it, and nothing is made up.")
+    ctx.out.print("Try next:\n")
     for line in (
         f'ask -c {COLLECTION} "Who approves a purchase of 3,000 euros?"',
         f'query -c {COLLECTION} "working from abroad" --explain',
@@ -137,4 +137,4 @@ def _show_next(session: Session, *, refused: bool) -> None:
         'ask "…"',
         "--help",
     ):
-        session.out.print(Text.assemble("  ", (f"{program}{place} {line}", "bold")), soft_wrap=True)
+        ctx.out.print(Text.assemble("  ", (f"{program}{place} {line}", "bold")), soft_wrap=True)

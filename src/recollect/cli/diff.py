@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import CollectionOption, SearchOptions, command
 from recollect.cli._passages import where_as_json
-from recollect.cli._session import Session, argument_text
 from recollect.cli.history import moment_text
 from recollect.cli.query import place
 
@@ -25,8 +25,8 @@ def register(app: typer.Typer) -> None:
 
 
 def _diff(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     search: SearchOptions,
     *,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="A question, in plain words.")],
@@ -38,17 +38,17 @@ def _diff(
     """Show how the evidence for a question changed from one moment to another: what came, went, changed and stayed."""
     from recollect.retrieval.validation import validate
 
-    options = search.retrieval(mode=session.config.retrieval.mode, top_k=session.config.answer.passages)
+    options = search.retrieval(mode=ctx.config.retrieval.mode, top_k=ctx.config.answer.passages)
     question = argument_text(text)
     validate(question, options)
-    with session.pipeline() as rag:
-        diff = rag.diff_evidence(
+    with ctx.view() as view:
+        diff = view.documents.diff_evidence(
             question, from_time=from_, to_time=None if to.strip().lower() == "now" else to, options=options
         )
-    if session.json:
-        session.emit(_as_json(diff))
+    if ctx.json:
+        ctx.emit(_as_json(diff))
     else:
-        _show(session, diff)
+        _show(ctx, diff)
     return 0
 
 
@@ -73,20 +73,20 @@ def _passage(passage: RetrievedContext) -> dict[str, Any]:
     return {**{name: getattr(passage, name) for name in names}, **where_as_json(passage)}
 
 
-def _show(session: Session, diff: EvidenceDiff) -> None:
+def _show(ctx: CommandContext, diff: EvidenceDiff) -> None:
     from rich.text import Text
 
-    out = session.out
+    out = ctx.out
     out.print(f"{moment_text(diff.from_time)} → {moment_text(diff.to_time)} UTC", style="dim", highlight=False)
     for one in diff.came:
         why = "known before, but others were better" if one.outranked else ""
-        _show_passage(session, "+", one.passage, "green", why)
+        _show_passage(ctx, "+", one.passage, "green", why)
     for old, new in diff.changed:
-        _show_passage(session, "~", new, "yellow", "")
-        _show_words(session, old.content, new.content)
+        _show_passage(ctx, "~", new, "yellow", "")
+        _show_words(ctx, old.content, new.content)
     for one in diff.went:
         why = "still known, but others are better" if one.outranked else ""
-        _show_passage(session, "-", one.passage, "red", why)
+        _show_passage(ctx, "-", one.passage, "red", why)
     for stayed in diff.stayed:
         out.print(Text("= ", style="dim").append_text(_where(stayed)))
     if not (diff.came or diff.changed or diff.went):
@@ -97,18 +97,18 @@ def _where(passage: RetrievedContext) -> Any:  # noqa: ANN401 - rich's Text, whi
     return place(passage.source, passage.section, passage.page)
 
 
-def _show_passage(session: Session, sign: str, passage: RetrievedContext, style: str, note: str) -> None:
+def _show_passage(ctx: CommandContext, sign: str, passage: RetrievedContext, style: str, note: str) -> None:
     from rich.text import Text
 
     from recollect.cli._terminal import print_indented, shortened
 
     head = Text(f"{sign} ", style=f"bold {style}").append_text(_where(passage))
-    session.out.print(head.append(f"  ({note})" if note else "", "dim"))
+    ctx.out.print(head.append(f"  ({note})" if note else "", "dim"))
     if sign != "~":
-        print_indented(session.out, Text(shortened(passage.content, _SHOWN_CHARACTERS), style=style), by=4)
+        print_indented(ctx.out, Text(shortened(passage.content, _SHOWN_CHARACTERS), style=style), by=4)
 
 
-def _show_words(session: Session, before: str, after: str) -> None:
+def _show_words(ctx: CommandContext, before: str, after: str) -> None:
     """The lines that differ between two forms of a passage."""
     import difflib
 
@@ -119,4 +119,4 @@ def _show_words(session: Session, before: str, after: str) -> None:
     for line in difflib.ndiff(before.splitlines(), after.splitlines()):
         if line[:2] in {"- ", "+ "} and line[2:].strip():
             style = "red" if line[0] == "-" else "green"
-            print_indented(session.out, Text(shortened(line, _SHOWN_CHARACTERS), style=style), by=4)
+            print_indented(ctx.out, Text(shortened(line, _SHOWN_CHARACTERS), style=style), by=4)

@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli._access import AccessOptions, ActorOptions
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import CollectionOption, command
-from recollect.cli._searching import empty_collection
-from recollect.cli._session import Session
-from recollect.cli.history import add_history_commands, receipt_as_json, show_receipt, whoever
+from recollect.cli._searching import vain
+from recollect.cli.history import (
+    add_history_commands,
+    named_documents,
+    receipt_as_json,
+    show_receipt,
+    whoever,
+)
 from recollect.cli.query import with_warnings
 
 if TYPE_CHECKING:
-    from recollect.pipeline import RAGPipeline
+    from recollect.pipeline import View
     from recollect.store.documents import DocumentRecord
 
 app = typer.Typer(help="List, show, delete and erase documents.", no_args_is_help=True)
@@ -26,8 +32,8 @@ _Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 def _list(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     access: AccessOptions,
     *,
     department: Annotated[str | None, typer.Option(help="Only this department; with --as, his.")] = None,
@@ -35,31 +41,30 @@ def _list(
     after: Annotated[int, typer.Option(min=0, help="Only documents behind this id: the next page.")] = 0,
 ) -> int:
     """List the documents of a collection."""
-    with session.pipeline() as rag:
-        principal = access.principal(department)
+    principal = access.principal(department)
+    with ctx.view(principal=principal) as view:
         wanted = department if principal is None else None
-        found = rag.list_documents(department=wanted, after=after, limit=limit + 1, principal=principal)
-        warnings = [] if found or after or principal else _why_none(session, rag, department)
+        found = view.documents.list(department=wanted, after=after, limit=limit + 1)
+        warnings = [] if found or after or principal else _why_none(view, department)
     page, more = found[:limit], len(found) > limit
-    if session.json:
+    if ctx.json:
         next_after = page[-1].document_id if more else None
         documents = [_as_json(record, with_content=False) for record in page]
-        listed = {"collection": session.collection, "documents": documents, "next_after": next_after}
-        session.emit(with_warnings(listed, warnings))
+        listed = {"collection": ctx.collection, "documents": documents, "next_after": next_after}
+        ctx.emit(with_warnings(listed, warnings))
         return 0
-    _show_list(session, page, nothing="\n".join(warnings) or "No documents.")
+    _show_list(ctx, page, nothing="\n".join(warnings) or "No documents.")
     if more:
-        same = f" -c {shlex.quote(session.collection)}" if session.names_collection else ""
+        same = f" -c {shlex.quote(ctx.collection)}" if ctx.names_collection else ""
         same += f" --department {shlex.quote(department)}" if department else ""
-        session.note(f"There are more: recollect documents list{same} --after {page[-1].document_id}")
+        ctx.note(f"There are more: recollect documents list{same} --after {page[-1].document_id}")
     return 0
 
 
-def _why_none(session: Session, rag: RAGPipeline, department: str | None) -> list[str]:
+def _why_none(view: View, department: str | None) -> list[str]:
     from recollect.model import RetrievalOptions
 
-    empty = empty_collection(session, rag)
-    return [empty] if empty else rag.filter_hints(RetrievalOptions(department=(department,) if department else ()))
+    return vain(view, RetrievalOptions(department=(department,) if department else ()))
 
 
 def _as_json(record: DocumentRecord, *, with_content: bool) -> dict[str, Any]:
@@ -83,14 +88,14 @@ def _as_json(record: DocumentRecord, *, with_content: bool) -> dict[str, Any]:
     return {**values, "content": record.content} if with_content else values
 
 
-def _show_list(session: Session, records: list[DocumentRecord], *, nothing: str) -> None:
+def _show_list(ctx: CommandContext, records: list[DocumentRecord], *, nothing: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
     from recollect.cli._terminal import one_line, plain
 
     if not records:
-        session.out.print(plain(nothing), soft_wrap=True)
+        ctx.out.print(plain(nothing), soft_wrap=True)
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("Id", justify="right", no_wrap=True)
@@ -101,7 +106,7 @@ def _show_list(session: Session, records: list[DocumentRecord], *, nothing: str)
     for record in records:
         title = Text(one_line(record.title))
         # A column that may not wrap takes the room of all others.
-        title.truncate(max(12, session.out.width // 3), overflow="ellipsis")
+        title.truncate(max(12, ctx.out.width // 3), overflow="ellipsis")
         table.add_row(
             str(record.document_id),
             Text(one_line(record.source), style="cyan"),
@@ -109,21 +114,21 @@ def _show_list(session: Session, records: list[DocumentRecord], *, nothing: str)
             str(record.version),
             f"{record.chunk_count:,}",
         )
-    session.out.print(table)
+    ctx.out.print(table)
 
 
 def _show(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     document: Annotated[str, typer.Argument(metavar="ID", help="A document, by id or by source.")],
 ) -> int:
     """Show a document with its text."""
-    with session.pipeline() as rag:
-        record = rag.get_document(*session.document_ids(rag, [document], actor.actor()), principal=actor.actor())
-    if session.json:
-        session.emit(_as_json(record, with_content=True))
+    with ctx.view(principal=actor.actor()) as view:
+        record = view.documents.get(*named_documents(view, [document]))
+    if ctx.json:
+        ctx.emit(_as_json(record, with_content=True))
         return 0
     from rich.table import Table
     from rich.text import Text
@@ -137,33 +142,32 @@ def _show(
         if value not in (None, [], {}):
             shown = ", ".join(value) if name == "tags" else json.dumps(value, ensure_ascii=False, default=str)
             facts.add_row(name.replace("_", " "), Text(one_line(shown if name in {"tags", "metadata"} else str(value))))
-    session.out.print(facts)
-    session.out.print()
-    session.out.print(plain(record.content or ""), soft_wrap=True)
+    ctx.out.print(facts)
+    ctx.out.print()
+    ctx.out.print(plain(record.content or ""), soft_wrap=True)
     return 0
 
 
 def _delete(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     documents: _Documents,
 ) -> int:
     """Close documents: they are no longer found, but their history is kept."""
-    with session.pipeline() as rag:
-        principal = actor.actor()
-        count = rag.delete_documents(session.document_ids(rag, documents, principal), principal=principal)
-    if session.json:
-        session.emit({"deleted": count})
+    with ctx.view(principal=actor.actor()) as view:
+        count = view.documents.delete(named_documents(view, documents))
+    if ctx.json:
+        ctx.emit({"deleted": count})
     else:
-        session.out.print(f"{count:,} closed. Their history is kept; `recollect documents erase` removes it.")
+        ctx.out.print(f"{count:,} closed. Their history is kept; `recollect documents erase` removes it.")
     return 0
 
 
 def _erase(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     documents: _Documents,
@@ -177,20 +181,14 @@ def _erase(
 
     Afterwards the store is searched for what they said. The receipt holds none of it. Exit status 1 if some is left.
     """
-    session.confirm(f"Remove {len(documents):,} document(s) with their history for good?", yes=yes)
-    with session.pipeline() as rag:
-        principal = actor.actor()
-        receipt = rag.erase(
-            session.document_ids(rag, documents, principal),
-            actor=whoever(),
-            reason=reason,
-            scrub=scrub,
-            principal=principal,
-        )
-    if session.json:
-        session.emit(receipt_as_json(receipt))
+    ctx.confirm(f"Remove {len(documents):,} document(s) with their history for good?", yes=yes)
+    with ctx.view(principal=actor.actor()) as view:
+        named = named_documents(view, documents)
+        receipt = view.documents.erase(named, actor=whoever(), reason=reason, scrub=scrub)
+    if ctx.json:
+        ctx.emit(receipt_as_json(receipt))
     else:
-        show_receipt(session, receipt)
+        show_receipt(ctx, receipt)
     return 0 if receipt.complete else 1
 
 

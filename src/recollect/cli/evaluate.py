@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli import compare, evaluate_memory, make, report
+from recollect.cli._command_context import CommandContext
 from recollect.cli._evaluation import MAX_TOP_K, Engine, fresh_collection
 from recollect.cli._options import ChunkingOptions, CollectionOption, SearchOptions, command
-from recollect.cli._session import Session
 from recollect.cli.ingest import chunking_of
 
 if TYPE_CHECKING:
     from recollect.model import RetrievalOptions
-    from recollect.pipeline import RAGPipeline
+    from recollect.pipeline import View
 
 app = typer.Typer(help="Measure retrieval quality on data sets with judgements.", no_args_is_help=True)
 
@@ -26,7 +26,7 @@ _Language = Annotated[str | None, typer.Option(metavar="CODE", help="Of the text
 
 
 def _beir(
-    session: Session,
+    ctx: CommandContext,
     collection: CollectionOption,
     search: SearchOptions,
     chunking: ChunkingOptions,
@@ -44,35 +44,35 @@ def _beir(
     from recollect.evaluation.datasets import load_beir
     from recollect.evaluation.runner import run_beir
 
-    options = measured_options(session, search)
+    options = measured_options(ctx, search)
     dataset = load_beir(folder)
     with (
-        session.pipeline() as rag,
+        ctx.view() as view,
         fresh_collection(
-            rag, collection.collection, chunking=_parameters(rag, chunking), keep=keep, language=language
-        ) as name,
-        WorkBar(session.err, "Ingesting", unit="documents") as corpus_bar,
-        WorkBar(session.err, "Searching", unit="queries") as query_bar,
+            view, collection.collection, chunking=_parameters(view, chunking), keep=keep, language=language
+        ) as fresh,
+        WorkBar(ctx.err, "Ingesting", unit="documents") as corpus_bar,
+        WorkBar(ctx.err, "Searching", unit="queries") as query_bar,
     ):
-        engine = Engine(rag, name, options, depth=search.top_k)
+        engine = Engine(fresh, options, depth=search.top_k)
         report = run_beir(
             dataset,
             ingest=lambda documents: engine.ingest_corpus(documents, corpus_bar),
             search=engine.ranked_documents,
             progress=query_bar.update,
         )
-    if session.json:
-        session.emit(report.as_json())
+    if ctx.json:
+        ctx.emit(report.as_json())
         return 0
-    _show_metrics(session, report.metrics)
-    out = session.out
+    _show_metrics(ctx, report.metrics)
+    out = ctx.out
     out.print(f"{report.queries:,} queries on {report.documents:,} documents in {report.seconds:,.1f} s")
     out.print(f"a query: {report.query_ms.p50:,.1f} ms (median), {report.query_ms.p95:,.1f} ms (95th percentile)")
     return 0
 
 
 def _spans(
-    session: Session,
+    ctx: CommandContext,
     collection: CollectionOption,
     search: SearchOptions,
     chunking: ChunkingOptions,
@@ -93,16 +93,16 @@ def _spans(
     from recollect.evaluation.datasets import load_spans
     from recollect.evaluation.runner import run_spans
 
-    options = measured_options(session, search)
+    options = measured_options(ctx, search)
     dataset = load_spans(folder)
     with (
-        session.pipeline() as rag,
+        ctx.view() as view,
         fresh_collection(
-            rag, collection.collection, chunking=_parameters(rag, chunking), keep=keep, language=language
-        ) as name,
-        WorkBar(session.err, "Searching", unit="questions") as bar,
+            view, collection.collection, chunking=_parameters(view, chunking), keep=keep, language=language
+        ) as fresh,
+        WorkBar(ctx.err, "Searching", unit="questions") as bar,
     ):
-        engine = Engine(rag, name, options, depth=search.top_k)
+        engine = Engine(fresh, options, depth=search.top_k)
         report = run_spans(
             dataset,
             ingest=engine.ingest_texts,
@@ -113,18 +113,16 @@ def _spans(
             passages=passages,
             progress=bar.update,
         )
-    if session.json:
-        session.emit(
-            {"metrics": dict(report.metrics), "budget_chars": report.budget_chars, "questions": report.questions}
-        )
+    if ctx.json:
+        ctx.emit({"metrics": dict(report.metrics), "budget_chars": report.budget_chars, "questions": report.questions})
         return 0
-    _show_metrics(session, report.metrics)
+    _show_metrics(ctx, report.metrics)
     limit = f"{report.passages:,} passages" if report.passages else f"{report.budget_chars:,} characters"
-    session.out.print(f"{report.questions:,} questions, {limit} each")
+    ctx.out.print(f"{report.questions:,} questions, {limit} each")
     return 0
 
 
-def measured_options(session: Session, search: SearchOptions) -> RetrievalOptions:
+def measured_options(ctx: CommandContext, search: SearchOptions) -> RetrievalOptions:
     """The options of every search of an evaluation, refused before anything is ingested; the depth is the engine's.
 
     Raises:
@@ -132,16 +130,16 @@ def measured_options(session: Session, search: SearchOptions) -> RetrievalOption
     """
     from recollect.retrieval.validation import validate
 
-    options = search.retrieval(mode=session.config.retrieval.mode, top_k=session.config.retrieval.top_k)
+    options = search.retrieval(mode=ctx.config.retrieval.mode, top_k=ctx.config.retrieval.top_k)
     validate("any question", options)
     return options
 
 
-def _parameters(rag: RAGPipeline, chunking: ChunkingOptions) -> dict[str, Any] | None:
-    return chunking_of(rag, chunking) if chunking.given else None
+def _parameters(view: View, chunking: ChunkingOptions) -> dict[str, Any] | None:
+    return chunking_of(view.config, chunking) if chunking.given else None
 
 
-def _show_metrics(session: Session, metrics: Mapping[str, float]) -> None:
+def _show_metrics(ctx: CommandContext, metrics: Mapping[str, float]) -> None:
     from rich.table import Table
 
     table = Table(box=None, show_header=False, pad_edge=False)
@@ -149,7 +147,7 @@ def _show_metrics(session: Session, metrics: Mapping[str, float]) -> None:
     table.add_column(justify="right")
     for name, value in metrics.items():
         table.add_row(name, f"{value:.4f}")
-    session.out.print(table)
+    ctx.out.print(table)
 
 
 command(app, "beir")(_beir)

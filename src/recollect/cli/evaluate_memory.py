@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import Mode, command
-from recollect.cli._session import Session
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from recollect.evaluation.memory import MemoryReport, RecalledTurn
     from recollect.evaluation.memory_files import Conversation
     from recollect.model.memory import RecallMode
-    from recollect.pipeline import RAGPipeline
+    from recollect.pipeline import View
 
 # Enough turns to hold ten sessions wherever there are as many.
 _DEPTH = 200
@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _memory(
-    session: Session,
+    ctx: CommandContext,
     *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Conversations with questions, in JSON.")],
     mode: Annotated[Mode, typer.Option(help="Words and meaning, meaning only, or words only.")] = Mode.HYBRID,
@@ -47,27 +47,27 @@ def _memory(
     from recollect.evaluation.memory_files import load_memory
 
     dataset = load_memory(file)
-    with session.pipeline() as rag, WorkBar(session.err, "Recalling", unit="questions") as bar:
-        run = _Run(rag, mode.value)
+    with ctx.view() as view, WorkBar(ctx.err, "Recalling", unit="questions") as bar:
+        run = _Run(view, mode.value)
         try:
             report = run_memory(dataset, remember=run.remember, recall=run.recall, progress=bar.update)
         finally:
             if not keep:
                 run.remove()
-    if session.json:
-        session.emit(report.as_json())
+    if ctx.json:
+        ctx.emit(report.as_json())
     else:
-        _show(session, report)
+        _show(ctx, report)
     if dataset.undated:
-        session.note(f"{dataset.undated:,} sessions have no date that can be read: their turns have none.")
+        ctx.note(f"{dataset.undated:,} sessions have no date that can be read: their turns have none.")
     return 0
 
 
 class _Run:
     """One run: its sessions have names that no others have."""
 
-    def __init__(self, rag: RAGPipeline, mode: RecallMode) -> None:
-        self._rag = rag
+    def __init__(self, view: View, mode: RecallMode) -> None:
+        self._view = view
         self._mode: RecallMode = mode
         self._prefix = f"eval-{uuid.uuid4().hex[:12]}"
         self._users: dict[str, str] = {}
@@ -88,7 +88,7 @@ class _Run:
             ]
             if turns:
                 self._sessions[name] = one.session_id
-                stored += self._rag.remember(name, turns, user=user).added
+                stored += self._view.view(session=name, user=user).remember(turns).added
         return stored
 
     def recall(self, conversation: Conversation, question: str) -> list[RecalledTurn]:
@@ -97,16 +97,16 @@ class _Run:
         from recollect.model.memory import RecallOptions
 
         options = RecallOptions(top_k=_DEPTH, mode=self._mode, before=0, after=0, counted=False)
-        found = self._rag.recall(question, options, user=self._users[conversation.conversation_id])
+        found = self._view.view(user=self._users[conversation.conversation_id]).recall(question, options)
         return [RecalledTurn(self._sessions[hit.episode.session], hit.episode.metadata["eval_turn"]) for hit in found]
 
     def remove(self) -> None:
         """Remove the sessions of this run."""
         for name in self._sessions:
-            self._rag.delete_session(name, actor="eval memory")
+            self._view.memory.delete(name, actor="eval memory")
 
 
-def _show(session: Session, report: MemoryReport) -> None:
+def _show(ctx: CommandContext, report: MemoryReport) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -118,7 +118,7 @@ def _show(session: Session, report: MemoryReport) -> None:
         _add(table, f"category {category}" if category else "no category", figures)
     for conversation, figures in report.by_conversation.items():
         _add(table, conversation, figures)
-    out = session.out
+    out = ctx.out
     out.print(table)
     out.print(f"{report.questions:,} questions on {report.turns:,} turns in {report.seconds:,.1f} s")
     out.print(f"a question: {report.query_ms.p50:,.1f} ms (median), {report.query_ms.p95:,.1f} ms (95th percentile)")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import Mode, command
-from recollect.cli._session import Session, argument_text
 from recollect.cli._turns import moment_json, moment_words
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _AsOf = Annotated[
 
 
 def _list(
-    session: Session,
+    ctx: CommandContext,
     *,
     user: _User = None,
     conversation: _Conversation = None,
@@ -35,22 +35,20 @@ def _list(
     as_of: _AsOf = None,
 ) -> int:
     """List the facts that are current, what was said last first."""
-    with session.pipeline() as rag:
-        found = rag.list_facts(
-            user=_text(user), session=_text(conversation), superseded=superseded, limit=limit, as_of=_moment(as_of)
-        )
-    if session.json:
-        session.emit({"facts": [fact_json(fact) for fact in found]})
+    with ctx.view(user=user, session=conversation, as_of=_moment(as_of)) as view:
+        found = view.facts.list(superseded=superseded, limit=limit)
+    if ctx.json:
+        ctx.emit({"facts": [fact_json(fact) for fact in found]})
         return 0
     if not found:
-        session.out.print("There are no facts yet. They come from what is asked for: recollect consolidate")
+        ctx.out.print("There are no facts yet. They come from what is asked for: recollect consolidate")
     for fact in found:
-        _show_one(session, fact)
+        _show_one(ctx, fact)
     return 0
 
 
 def _search(
-    session: Session,
+    ctx: CommandContext,
     *,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for, in plain words.")],
     user: _User = None,
@@ -63,61 +61,58 @@ def _search(
     from recollect.model.memory import RecallOptions
 
     query = argument_text(text)
-    with session.pipeline() as rag:
-        found = rag.recall_facts(
-            query,
-            RecallOptions(top_k=top_k, mode=mode.value),
-            session=_text(conversation),
-            user=_text(user),
-            as_of=_moment(as_of),
-        )
-    if session.json:
-        session.emit({"query": query, "mode": mode.value, "results": [_result(one) for one in found]})
+    with ctx.view(user=user, session=conversation, as_of=_moment(as_of)) as view:
+        found = view.facts.search(query, RecallOptions(top_k=top_k, mode=mode.value))
+    if ctx.json:
+        ctx.emit({"query": query, "mode": mode.value, "results": [_result(one) for one in found]})
         return 0
     if not found:
-        session.out.print("No fact is like it.")
+        ctx.out.print("No fact is like it.")
     for one in found:
-        _show_one(session, one.fact)
+        _show_one(ctx, one.fact)
     return 0
 
 
-def _show(session: Session, *, number: _Number, as_of: _AsOf = None) -> int:
+def _show(ctx: CommandContext, *, number: _Number, as_of: _AsOf = None) -> int:
     """Show a fact with the words that it rests on."""
-    with session.pipeline() as rag:
-        fact = rag.get_fact(number, as_of=_moment(as_of))
-    if session.json:
-        session.emit(fact_json(fact))
+    with ctx.view(as_of=_moment(as_of)) as view:
+        fact = view.facts.get(number)
+    if ctx.json:
+        ctx.emit(fact_json(fact))
         return 0
-    _show_one(session, fact)
-    _show_evidence(session, fact)
+    _show_one(ctx, fact)
+    _show_evidence(ctx, fact)
     return 0
 
 
-def _history(session: Session, *, number: _Number, as_of: _AsOf = None) -> int:
+def _history(ctx: CommandContext, *, number: _Number, as_of: _AsOf = None) -> int:
     """Show what was said of the same before and after, the earliest first."""
-    with session.pipeline() as rag:
-        thread = rag.fact_history(number, as_of=_moment(as_of))
-    if session.json:
-        session.emit({"fact": number, "history": [fact_json(fact) for fact in thread]})
+    with ctx.view(as_of=_moment(as_of)) as view:
+        thread = view.facts.history(number)
+    if ctx.json:
+        ctx.emit({"fact": number, "history": [fact_json(fact) for fact in thread]})
         return 0
     for fact in thread:
-        _show_one(session, fact)
-        _show_evidence(session, fact)
+        _show_one(ctx, fact)
+        _show_evidence(ctx, fact)
     return 0
 
 
 def _delete(
-    session: Session, *, number: _Number, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
+    ctx: CommandContext,
+    *,
+    number: _Number,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> int:
     """Remove a fact; the turns that it rests on stay, and what it superseded is current again."""
-    with session.pipeline() as rag:
-        fact = rag.get_fact(number)
-        session.confirm(f"Remove the fact {fact.statement!r}?", yes=yes)
-        rag.delete_fact(number)
-    if session.json:
-        session.emit({"deleted": number})
+    with ctx.view() as view:
+        fact = view.facts.get(number)
+        ctx.confirm(f"Remove the fact {fact.statement!r}?", yes=yes)
+        view.facts.delete(number)
+    if ctx.json:
+        ctx.emit({"deleted": number})
     else:
-        session.out.print(f"Removed the fact {number}.")
+        ctx.out.print(f"Removed the fact {number}.")
     return 0
 
 
@@ -165,21 +160,21 @@ def _result(one: RecalledFact) -> dict[str, Any]:
     }
 
 
-def _show_one(session: Session, fact: Fact) -> None:
+def _show_one(ctx: CommandContext, fact: Fact) -> None:
     from rich.text import Text
 
     from recollect.cli._terminal import one_line, print_indented
 
     line = Text(f"{fact.fact_id:>4} ", style="bold cyan")
     line.append(f"{one_line(fact.role)}: ", style="bold").append(one_line(fact.statement), style="not dim not bold")
-    print_indented(session.out, line, by=0)
+    print_indented(ctx.out, line, by=0)
     until = "" if fact.superseded_by is None else f" until {moment_words(fact.superseded_at)} ({fact.superseded_by})"
     written = "" if fact.made_by == "extractive" else f", written by {one_line(fact.made_by)}"
     where = f"{moment_words(fact.at or fact.said_at)}{until}, {one_line(fact.session)}{written}"
-    print_indented(session.out, Text(where, style="dim"), by=5)
+    print_indented(ctx.out, Text(where, style="dim"), by=5)
 
 
-def _show_evidence(session: Session, fact: Fact) -> None:
+def _show_evidence(ctx: CommandContext, fact: Fact) -> None:
     from rich.text import Text
 
     from recollect.cli._terminal import one_line, print_indented
@@ -188,11 +183,7 @@ def _show_evidence(session: Session, fact: Fact) -> None:
         again = "again: " if one.kind == "repeat" else ""
         place = f"{again}{one_line(one.session)}, turn {one.position}, characters {one.start_offset}-{one.end_offset}: "
         line = Text(place, style="dim").append(f'"{one_line(one.quote)}"', style="not dim")
-        print_indented(session.out, line, by=5)
-
-
-def _text(value: str | None) -> str | None:
-    return None if value is None else argument_text(value)
+        print_indented(ctx.out, line, by=5)
 
 
 def _moment(as_of: str | None) -> datetime | None:

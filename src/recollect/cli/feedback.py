@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
-from recollect.cli._session import Session, argument_text
 
 if TYPE_CHECKING:
     from recollect.context import WeightAdaptation
@@ -27,52 +27,50 @@ _Conversation = Annotated[
 ]
 
 
-def _helpful(session: Session, *, sources: _Sources, conversation: _Conversation = None) -> int:
+def _helpful(ctx: CommandContext, *, sources: _Sources, conversation: _Conversation = None) -> int:
     """Say that passages helped."""
-    return _give(session, sources, conversation, helpful=True)
+    return _give(ctx, sources, conversation, helpful=True)
 
 
-def _not(session: Session, *, sources: _Sources, conversation: _Conversation = None) -> int:
+def _not(ctx: CommandContext, *, sources: _Sources, conversation: _Conversation = None) -> int:
     """Say that passages did not help."""
-    return _give(session, sources, conversation, helpful=False)
+    return _give(ctx, sources, conversation, helpful=False)
 
 
-def _give(session: Session, sources: list[str], conversation: str | None, *, helpful: bool) -> int:
-    with session.pipeline() as rag:
-        adaptation = rag.feedback(
-            [argument_text(source) for source in sources], helpful=helpful, session=_name(conversation)
-        )
-        _tell(session, adaptation, on=rag.config.memory.adaptive_weights)
+def _give(ctx: CommandContext, sources: list[str], conversation: str | None, *, helpful: bool) -> int:
+    with ctx.view(session=conversation) as view:
+        adaptation = view.feedback.give([argument_text(source) for source in sources], helpful=helpful)
+        _tell(ctx, adaptation, on=view.config.memory.adaptive_weights)
     return 0
 
 
-def _show(session: Session, *, conversation: _Conversation = None) -> int:
+def _show(ctx: CommandContext, *, conversation: _Conversation = None) -> int:
     """Show what feedback makes of the weights."""
-    with session.pipeline() as rag:
-        adaptation = rag.adapted_weights(session=_name(conversation))
-        _tell(session, adaptation, on=rag.config.memory.adaptive_weights)
+    with ctx.view(session=conversation) as view:
+        adaptation = view.feedback.weights()
+        _tell(ctx, adaptation, on=view.config.memory.adaptive_weights)
     return 0
 
 
-def _reset(session: Session, *, conversation: _Conversation = None) -> int:
+def _reset(ctx: CommandContext, *, conversation: _Conversation = None) -> int:
     """Forget the feedback: the weights are as before it."""
-    with session.pipeline() as rag:
-        count = rag.reset_feedback(session=_name(conversation))
-    if session.json:
-        session.emit({"forgotten": count})
+    with ctx.view(session=conversation) as view:
+        count = view.feedback.reset()
+    if ctx.json:
+        ctx.emit({"forgotten": count})
     else:
-        session.out.print(f"Forgot the feedback on {count:,} {'passage' if count == 1 else 'passages'}.")
+        ctx.out.print(f"Forgot the feedback on {count:,} {'passage' if count == 1 else 'passages'}.")
     return 0
 
 
-def _tell(session: Session, adaptation: WeightAdaptation, *, on: bool) -> None:
-    if session.json:
-        session.emit(_as_json(adaptation, on=on))
+def _tell(ctx: CommandContext, adaptation: WeightAdaptation, *, on: bool) -> None:
+    if ctx.json:
+        ctx.emit(_as_json(adaptation, on=on))
         return
     weights = adaptation.weights
-    session.out.print(f"documents {weights.rag:.2f}, memory {weights.memory:.2f} ({adaptation.explanation})")
+    ctx.out.print(f"documents {weights.rag:.2f}, memory {weights.memory:.2f} ({adaptation.explanation})")
     if not on:
-        session.note("Contexts do not use this: set adaptive_weights = true in [rag.memory].")
+        ctx.note("Contexts do not use this: set adaptive_weights = true in [rag.memory].")
 
 
 def _as_json(adaptation: WeightAdaptation, *, on: bool) -> dict[str, Any]:
@@ -85,10 +83,6 @@ def _as_json(adaptation: WeightAdaptation, *, on: bool) -> dict[str, Any]:
         "session": asdict(adaptation.session),
         "explanation": adaptation.explanation,
     }
-
-
-def _name(conversation: str | None) -> str | None:
-    return None if conversation is None else argument_text(conversation)
 
 
 command(app, "helpful")(_helpful)

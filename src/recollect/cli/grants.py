@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli._access import ActorOptions
+from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import CollectionOption, command
-from recollect.cli._session import Session, argument_text
+from recollect.cli.history import named_documents
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
-    from recollect.model import Principal
-    from recollect.pipeline import RAGPipeline
+    from recollect.pipeline import View
     from recollect.store.access import CollectionAccess, DocumentPermissions
 
 app = typer.Typer(
@@ -37,26 +37,24 @@ _DOCUMENTS_SHOWN = 20
 
 
 def _list(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     documents: _Documents = None,
 ) -> int:
     """Show who may read documents; without documents, who may do what in the collection."""
-    with session.pipeline() as rag:
+    with ctx.view(principal=actor.actor()) as view:
         if documents:
-            principal = actor.actor()
-            named = session.document_ids(rag, documents, principal)
-            _show_documents(session, rag.permissions_of(named, principal=principal))
+            _show_documents(ctx, view.grants.of_documents(named_documents(view, documents)))
         else:
-            _show_collection(session, rag.collection_access(principal=actor.actor()))
+            _show_collection(ctx, view.grants.of_collection())
     return 0
 
 
 def _add(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     documents: _Documents = None,
@@ -66,17 +64,16 @@ def _add(
     only: Annotated[bool, typer.Option("--only", help="Take away every other grant; denials stay.")] = False,
 ) -> int:
     """Let somebody read documents, though not their past versions; it counts from the next search on."""
-    with session.pipeline() as rag:
-        principal = actor.actor()
-        target = _target(session, rag, documents, source, default=default, principal=principal)
-        changed = rag.grant([argument_text(one) for one in who], only=only, principal=principal, **target)
-        _report(session, rag, target, changed)
+    with ctx.view(principal=actor.actor()) as view:
+        target = _target(view, documents, source, default=default)
+        changed = view.grants.add([argument_text(one) for one in who], only=only, **target)
+        _report(ctx, view, target, changed)
     return 0
 
 
 def _remove(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     documents: _Documents = None,
@@ -85,17 +82,16 @@ def _remove(
     default: _Default = False,
 ) -> int:
     """Take grants away; with a ! before it ('!user:bob'), a denial."""
-    with session.pipeline() as rag:
-        principal = actor.actor()
-        target = _target(session, rag, documents, source, default=default, principal=principal)
-        changed = rag.revoke([argument_text(one) for one in who], principal=principal, **target)
-        _report(session, rag, target, changed)
+    with ctx.view(principal=actor.actor()) as view:
+        target = _target(view, documents, source, default=default)
+        changed = view.grants.remove([argument_text(one) for one in who], **target)
+        _report(ctx, view, target, changed)
     return 0
 
 
 def _deny(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     documents: _Documents = None,
@@ -104,17 +100,16 @@ def _deny(
     default: _Default = False,
 ) -> int:
     """Keep somebody from documents, whatever grants include him; owners of the collection still read them."""
-    with session.pipeline() as rag:
-        principal = actor.actor()
-        target = _target(session, rag, documents, source, default=default, principal=principal)
-        changed = rag.deny([argument_text(one) for one in who], principal=principal, **target)
-        _report(session, rag, target, changed)
+    with ctx.view(principal=actor.actor()) as view:
+        target = _target(view, documents, source, default=default)
+        changed = view.grants.deny([argument_text(one) for one in who], **target)
+        _report(ctx, view, target, changed)
     return 0
 
 
 def _collection(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     owner: Annotated[
@@ -128,44 +123,32 @@ def _collection(
     ] = None,
 ) -> int:
     """Say who owns, reads and writes a collection. What is given replaces what was; the rest stays."""
-    with session.pipeline() as rag:
-        _show_collection(
-            session,
-            rag.set_collection_access(owners=owner, readers=reader, writers=writer, principal=actor.actor()),
-        )
+    with ctx.view(principal=actor.actor()) as view:
+        _show_collection(ctx, view.grants.set_collection(owners=owner, readers=reader, writers=writer))
     return 0
 
 
-def _target(
-    session: Session,
-    rag: RAGPipeline,
-    documents: list[str] | None,
-    source: str | None,
-    *,
-    default: bool,
-    principal: Principal | None,
-) -> dict[str, Any]:
+def _target(view: View, documents: list[str] | None, source: str | None, *, default: bool) -> dict[str, Any]:
     """What a change is about, as the library takes it."""
     if sum((bool(documents), source is not None, default)) != 1:
         raise UsageError("Name documents, or --source NAME, or --default for the collection: one of them.")
     if documents:
         # By their ids: afterwards, somebody in particular may not be able to name them any more.
-        return {"documents": session.document_ids(rag, documents, principal)}
-    if source is not None:
-        return {"source": argument_text(source), "collection": session.collection}
-    return {"collection": session.collection}
+        return {"documents": named_documents(view, documents)}
+    return {"default": True} if source is None else {"source": argument_text(source)}
 
 
-def _report(session: Session, rag: RAGPipeline, target: dict[str, Any], changed: int) -> None:
+def _report(ctx: CommandContext, view: View, target: dict[str, Any], changed: int) -> None:
+    grants = view.view(principal=None).grants
     if "documents" in target:
-        _show_documents(session, rag.permissions_of(target["documents"]), changed=changed)
+        _show_documents(ctx, grants.of_documents(target["documents"]), changed=changed)
     elif "source" in target:
-        if session.json:
-            session.emit({"changed": changed})
+        if ctx.json:
+            ctx.emit({"changed": changed})
         else:
-            session.out.print(f"Changed who may read {changed:,} document{'' if changed == 1 else 's'}.")
+            ctx.out.print(f"Changed who may read {changed:,} document{'' if changed == 1 else 's'}.")
     else:
-        _show_collection(session, rag.collection_access(), changed=changed)
+        _show_collection(ctx, grants.of_collection(), changed=changed)
 
 
 def _document_json(one: DocumentPermissions) -> dict[str, Any]:
@@ -180,10 +163,10 @@ def _document_json(one: DocumentPermissions) -> dict[str, Any]:
     }
 
 
-def _show_documents(session: Session, found: list[DocumentPermissions], *, changed: int | None = None) -> None:
-    if session.json:
+def _show_documents(ctx: CommandContext, found: list[DocumentPermissions], *, changed: int | None = None) -> None:
+    if ctx.json:
         counted = {} if changed is None else {"changed": changed}
-        session.emit({**counted, "documents": [_document_json(one) for one in found]})
+        ctx.emit({**counted, "documents": [_document_json(one) for one in found]})
         return
     from rich.table import Table
     from rich.text import Text
@@ -204,20 +187,20 @@ def _show_documents(session: Session, found: list[DocumentPermissions], *, chang
             Text(one_line(readers)).append(inherited, "dim"),
             Text(one_line(", ".join(one.permissions.denials)), style="red"),
         )
-    session.out.print(table)
+    ctx.out.print(table)
     if len(found) > _DOCUMENTS_SHOWN:
-        session.note(f"… and {len(found) - _DOCUMENTS_SHOWN:,} more; --json lists all of them")
+        ctx.note(f"… and {len(found) - _DOCUMENTS_SHOWN:,} more; --json lists all of them")
     if changed is not None:
-        session.out.print(f"{changed:,} changed.", style="dim")
+        ctx.out.print(f"{changed:,} changed.", style="dim")
 
 
-def _show_collection(session: Session, access: CollectionAccess, *, changed: int | None = None) -> None:
-    if session.json:
+def _show_collection(ctx: CommandContext, access: CollectionAccess, *, changed: int | None = None) -> None:
+    if ctx.json:
         counted = {} if changed is None else {"changed": changed}
-        session.emit(
+        ctx.emit(
             {
                 **counted,
-                "collection": session.collection,
+                "collection": ctx.collection,
                 "owners": list(access.owners),
                 "readers": list(access.readers),
                 "writers": list(access.writers),
@@ -234,7 +217,7 @@ def _show_collection(session: Session, access: CollectionAccess, *, changed: int
     table.add_row("readers", ", ".join(access.readers) or "nobody but owners")
     table.add_row("writers", ", ".join(access.writers) or "nobody but owners")
     table.add_row("documents, by default", ", ".join(access.default.as_tokens()) or "nobody but owners")
-    session.out.print(table)
+    ctx.out.print(table)
 
 
 command(app, "list")(_list)

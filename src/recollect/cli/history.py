@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli._access import ActorOptions
+from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import CollectionOption, command
 from recollect.cli._receipts import BeforeReceipt, ReceiptLimit, show_receipts
-from recollect.cli._session import Session, argument_text
 
 if TYPE_CHECKING:
     from recollect.model.audit import AuditRecord
     from recollect.model.history import DocumentHistory, ErasureReceipt, VersionDiff, VersionRecord
     from recollect.model.scrub import ScrubReport
+    from recollect.pipeline import View
 
 _OPTIONAL = (("Event", "event_time"), ("until", "event_end"), ("Expires", "expires_at"))
 _Document = Annotated[str, typer.Argument(metavar="ID", help="A document, by id or by source.")]
@@ -45,20 +46,30 @@ def whoever() -> str:
         return "command line"
 
 
+def named_documents(view: View, documents: list[str]) -> list[int]:
+    """The documents that the command line names, by id or by source, in the collection that it names.
+
+    Raises:
+        NotFoundError: One of them does not exist there.
+        UsageError: Several have one of the sources.
+    """
+    return view.documents.resolve([argument_text(one) for one in documents])
+
+
 def _history(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     document: _Document,
 ) -> int:
     """List the versions of a document, deleted ones and those that expired included."""
-    with session.pipeline() as rag:
-        history = rag.document_history(*session.document_ids(rag, [document], actor.actor()), principal=actor.actor())
-    if session.json:
-        session.emit(_history_as_json(history))
+    with ctx.view(principal=actor.actor()) as view:
+        history = view.documents.history(*named_documents(view, [document]))
+    if ctx.json:
+        ctx.emit(_history_as_json(history))
     else:
-        _show_history(session, history)
+        _show_history(ctx, history)
     return 0
 
 
@@ -83,13 +94,13 @@ def _iso(moment: datetime | None) -> str | None:
     return moment.isoformat() if moment else None
 
 
-def _show_history(session: Session, history: DocumentHistory) -> None:
+def _show_history(ctx: CommandContext, history: DocumentHistory) -> None:
     from rich.table import Table
     from rich.text import Text
 
     from recollect.cli._terminal import one_line
 
-    session.out.print(Text(one_line(history.source), style="bold cyan"))
+    ctx.out.print(Text(one_line(history.source), style="bold cyan"))
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("Version", justify="right")
     # Only what some version has: a terminal is eighty columns wide.
@@ -107,7 +118,7 @@ def _show_history(session: Session, history: DocumentHistory) -> None:
             f"{version.character_count:,}",
             Text(one_line(version.title)),
         )
-    session.out.print(table)
+    ctx.out.print(table)
 
 
 def moment_text(moment: datetime | None) -> str:
@@ -116,8 +127,8 @@ def moment_text(moment: datetime | None) -> str:
 
 
 def _diff(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     document: _Document,
@@ -128,14 +139,13 @@ def _diff(
     context: Annotated[int, typer.Option(min=0, help="Unchanged lines around each change.")] = 3,
 ) -> int:
     """Show how the text of a document changed from one version to another."""
-    with session.pipeline() as rag:
-        principal = actor.actor()
-        (known,) = session.document_ids(rag, [document], principal)
-        diff = rag.document_diff(known, from_version=from_, to_version=to, context_lines=context, principal=principal)
-    if session.json:
-        session.emit(_diff_as_json(diff))
+    with ctx.view(principal=actor.actor()) as view:
+        (known,) = named_documents(view, [document])
+        diff = view.documents.diff(known, from_version=from_, to_version=to, context_lines=context)
+    if ctx.json:
+        ctx.emit(_diff_as_json(diff))
     else:
-        _show_diff(session, diff)
+        _show_diff(ctx, diff)
     return 0
 
 
@@ -144,22 +154,22 @@ def _diff_as_json(diff: VersionDiff) -> dict[str, Any]:
     return {**{name: getattr(diff, name) for name in names}, "diff": list(diff.lines)}
 
 
-def _show_diff(session: Session, diff: VersionDiff) -> None:
+def _show_diff(ctx: CommandContext, diff: VersionDiff) -> None:
     from rich.text import Text
 
     from recollect.cli._terminal import plain
 
     if not diff.lines:
-        session.out.print(f"Versions {diff.from_version} and {diff.to_version} read the same.")
+        ctx.out.print(f"Versions {diff.from_version} and {diff.to_version} read the same.")
         return
     for line in diff.lines:
         style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
-        session.out.print(Text(plain(line), style=style), soft_wrap=True)
+        ctx.out.print(Text(plain(line), style=style), soft_wrap=True)
 
 
 def _restore(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     document: _Document,
@@ -169,24 +179,23 @@ def _restore(
 
     Department, tags and grants stay as they are. The next ingest of an unchanged file leaves it alone.
     """
-    with session.pipeline() as rag:
-        principal = actor.actor()
-        (known,) = session.document_ids(rag, [document], principal)
-        department = rag.document_history(known, principal=principal).department
-        written = rag.restore_document(known, version, actor=whoever(), principal=principal)
-    if session.json:
+    with ctx.view(principal=actor.actor()) as view:
+        (known,) = named_documents(view, [document])
+        department = view.documents.history(known).department
+        written = view.documents.restore(known, version, actor=whoever())
+    if ctx.json:
         told = {"document_id": written.document_id, "department": department}
-        session.emit({**told, "version": written.version, "status": written.status})
+        ctx.emit({**told, "version": written.version, "status": written.status})
     elif written.status == "unchanged":
-        session.out.print(f"Version {version} is the current one already.")
+        ctx.out.print(f"Version {version} is the current one already.")
     else:
-        session.out.print(f"Version {version} is current again, as version {written.version}.")
+        ctx.out.print(f"Version {version} is current again, as version {written.version}.")
     return 0
 
 
 def _ttl(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     document: _Document,
@@ -194,24 +203,23 @@ def _ttl(
 ) -> int:
     """Decide how long a document is found from now on."""
     lifetime = None if duration.strip().lower() == "never" else duration
-    with session.pipeline() as rag:
-        principal = actor.actor()
-        (known,) = session.document_ids(rag, [document], principal)
-        rag.set_document_ttl(known, lifetime, principal=principal)
-        history = rag.document_history(known, principal=principal)
+    with ctx.view(principal=actor.actor()) as view:
+        (known,) = named_documents(view, [document])
+        view.documents.set_ttl(known, lifetime)
+        history = view.documents.history(known)
         expires_at = history.versions[-1].expires_at
-    if session.json:
+    if ctx.json:
         told = {"document": argument_text(document), "department": history.department}
-        session.emit({**told, "expires_at": _iso(expires_at)})
+        ctx.emit({**told, "expires_at": _iso(expires_at)})
     else:
-        session.out.print(f"It expires {moment_text(expires_at)} UTC." if expires_at else "It never expires.")
+        ctx.out.print(f"It expires {moment_text(expires_at)} UTC." if expires_at else "It never expires.")
     return 0
 
 
-def _receipts(session: Session, *, limit: ReceiptLimit = 20, before: BeforeReceipt = None) -> int:
+def _receipts(ctx: CommandContext, *, limit: ReceiptLimit = 20, before: BeforeReceipt = None) -> int:
     """List the receipts of erasures, newest first."""
     return show_receipts(
-        session, "erase", limit=limit, before=before, describe=_erased_documents, nothing="Nothing has been erased."
+        ctx, "erase", limit=limit, before=before, describe=_erased_documents, nothing="Nothing has been erased."
     )
 
 
@@ -257,9 +265,9 @@ def scrub_as_json(report: ScrubReport) -> dict[str, Any]:
     }
 
 
-def show_scrub(session: Session, report: ScrubReport) -> None:
+def show_scrub(ctx: CommandContext, report: ScrubReport) -> None:
     """What a scrub did, for people."""
-    out = session.out
+    out = ctx.out
     log = "" if report.log_segments is None else f", {report.log_segments:,} segments of the write-ahead log removed"
     out.print(f"Written anew: {report.relations:,} tables and indexes{log}.", highlight=False)
     if report.kept:
@@ -276,9 +284,9 @@ def show_scrub(session: Session, report: ScrubReport) -> None:
         out.print(f"{report.held:,} strings were not looked for: rows of the store hold them.", highlight=False)
 
 
-def show_receipt(session: Session, receipt: ErasureReceipt) -> None:
+def show_receipt(ctx: CommandContext, receipt: ErasureReceipt) -> None:
     """A receipt for people."""
-    out = session.out
+    out = ctx.out
     counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in receipt.counts.items() if count)
     out.print(f"Erased: {counts or 'nothing'}.", highlight=False)
     probe = receipt.probe
@@ -295,7 +303,7 @@ def show_receipt(session: Session, receipt: ErasureReceipt) -> None:
         )
         out.print(said, style="yellow", highlight=False)
     if receipt.scrub:
-        show_scrub(session, receipt.scrub)
+        show_scrub(ctx, receipt.scrub)
     if receipt.copies:
         ids = ", ".join(map(str, receipt.copies))
         out.print(f"The same content stands in other documents, which were not erased: {ids}.", style="yellow")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli._access import ActorOptions
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import ChunkingOptions, CollectionOption, command
-from recollect.cli._session import Session, argument_text
 from recollect.errors import ConflictError, UsageError
 from recollect.model.arguments import whole_number
 from recollect.model.principal import read_permissions
@@ -17,7 +17,7 @@ from recollect.model.principal import read_permissions
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
     from recollect.ingest.report import IngestReport
-    from recollect.pipeline import RAGPipeline
+    from recollect.pipeline import View
     from recollect.store.collections import Collection
 
 _ERRORS_SHOWN = 20
@@ -35,8 +35,8 @@ def register(app: typer.Typer) -> None:
 
 
 def _ingest(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     chunking: ChunkingOptions,
     actor: ActorOptions,
     *,
@@ -72,39 +72,27 @@ def _ingest(
     the same command again to complete it. Exit status 1 if some files could not be read.
     """
     from recollect.cli._progress import WorkBar
-    from recollect.pipeline.sessions import SessionRAG
 
-    _require_own_options(session, chunking, actor, in_session, others=bool(sync or grant))
-    config = _configured(session.config, max_file_size=max_file_size, follow_links=follow_links, ttl=ttl)
+    _require_own_options(ctx, chunking, actor, in_session, others=bool(sync or grant))
+    config = _configured(ctx.config, max_file_size=max_file_size, follow_links=follow_links, ttl=ttl)
     permissions = None if grant is None else read_permissions(grant, name="--grant").as_tokens()
     _require_paths(paths)
-    with session.pipeline(config) as rag:
-        principal = actor.actor()
+    principal = actor.actor()
+    with ctx.view(config, principal=principal, session=in_session) as view:
         if in_session is None and principal is None:
-            prepare_collection(rag, session.collection, chunking)
-        with WorkBar(session.err, "Ingesting", unit="files") as bar:
-            if in_session is not None:
-                report = SessionRAG(rag, principal=principal).ingest_paths_to_session(
-                    argument_text(in_session), paths, force=force, tags=tag or (), on_progress=bar.ingest
-                )
-            else:
-                report = rag.ingest_paths(
-                    paths,
-                    sync=sync,
-                    force=force,
-                    tags=tag or (),
-                    permissions=permissions,
-                    on_progress=bar.ingest,
-                    principal=principal,
-                )
-    return tell(session, report)
+            prepare_collection(view, chunking)
+        with WorkBar(ctx.err, "Ingesting", unit="files") as bar:
+            report = view.ingest(
+                paths, sync=sync, force=force, tags=tag or (), permissions=permissions, on_progress=bar.ingest
+            )
+    return tell(ctx, report)
 
 
 def _require_own_options(
-    session: Session, chunking: ChunkingOptions, actor: ActorOptions, in_session: str | None, *, others: bool
+    ctx: CommandContext, chunking: ChunkingOptions, actor: ActorOptions, in_session: str | None, *, others: bool
 ) -> None:
     """Raises UsageError where options are given that are not for a session, or not for a writer, to say."""
-    if in_session is not None and (session.names_collection or chunking.given or others):
+    if in_session is not None and (ctx.names_collection or chunking.given or others):
         raise UsageError(
             "With --session, leave out --collection, --grant, --sync and how documents are cut: a session's documents "
             "are its own, and go with it."
@@ -148,27 +136,28 @@ def parse_size(text: str) -> int:
     return number * units[unit]
 
 
-def prepare_collection(rag: RAGPipeline, name: str, chunking: ChunkingOptions) -> None:
-    """Make the collection with the chunking given, or see that it is cut that way already.
+def prepare_collection(view: View, chunking: ChunkingOptions) -> None:
+    """Make the view's collection with the chunking given, or see that it is cut that way already.
 
     Raises:
         UsageError: The collection exists and is cut differently, or the chunking is not valid.
     """
     if not chunking.given:
         return
-    found = next((place for place in rag.list_collections() if place.name == name), None)
+    name = view.standpoint.collection
+    found = next((place for place in view.collections.list() if place.name == name), None)
     if found is None:
         try:
-            rag.create_collection(name, chunking=chunking_of(rag, chunking))
+            view.collections.create(name, chunking=chunking_of(view.config, chunking))
         except ConflictError:  # another process was faster
-            found = next(place for place in rag.list_collections() if place.name == name)
+            found = next(place for place in view.collections.list() if place.name == name)
     if found is not None:
         _require_same(found, chunking)
 
 
-def chunking_of(rag: RAGPipeline, chunking: ChunkingOptions) -> dict[str, Any]:
+def chunking_of(config: RAGConfig, chunking: ChunkingOptions) -> dict[str, Any]:
     """The configured chunking with what the options say; another strategy starts from its own defaults."""
-    configured = rag.config.chunking
+    configured = config.chunking
     strategy = chunking.chunking or configured.strategy
     parameters = configured.parameters if strategy == configured.strategy else {}
     return {"strategy": strategy, **parameters, **chunking.parameters(strategy)}
@@ -200,16 +189,16 @@ def as_json(report: IngestReport) -> dict[str, Any]:
     }
 
 
-def tell(session: Session, report: IngestReport) -> int:
+def tell(ctx: CommandContext, report: IngestReport) -> int:
     """Print the report; returns the exit status."""
-    if session.json:
-        session.emit(as_json(report))
+    if ctx.json:
+        ctx.emit(as_json(report))
     else:
-        show_report(session, report)
+        show_report(ctx, report)
     return 1 if report.failed else 0
 
 
-def show_report(session: Session, report: IngestReport) -> None:
+def show_report(ctx: CommandContext, report: IngestReport) -> None:
     """The report for people: what became of the files, and which ones failed and why."""
     from rich.table import Table
     from rich.text import Text
@@ -232,22 +221,20 @@ def show_report(session: Session, report: IngestReport) -> None:
             style = "red" if extra == "red" else ""
             label = Text(name, style=style) if style or not extra else Text(f"{name} ({extra})")
             table.add_row(Text(f"{count:,}", style=style), label)
-    session.out.print(table)
+    ctx.out.print(table)
     rate = f", {report.chunks / report.seconds:,.0f} a second" if report.chunks and report.seconds > 1 else ""
-    session.out.print(
+    ctx.out.print(
         f"{report.chunks:,} chunk{'' if report.chunks == 1 else 's'} in {report.seconds:,.1f} s{rate}", style="dim"
     )
     for error in report.errors[:_ERRORS_SHOWN]:
-        session.err.print(
-            Text.assemble(("✗ ", "red"), one_line(error.path), ": ", one_line(error.error)), soft_wrap=True
-        )
+        ctx.err.print(Text.assemble(("✗ ", "red"), one_line(error.path), ": ", one_line(error.error)), soft_wrap=True)
     for skipped in report.too_large[:_ERRORS_SHOWN]:
         told = f"- {one_line(skipped.path)}: {skipped.error}; --max-file-size raises it"
-        session.note(told)
+        ctx.note(told)
     if report.skip_reasons.get("too_large", 0) > _ERRORS_SHOWN:
-        session.note(f"… and {report.skip_reasons['too_large'] - _ERRORS_SHOWN:,} more that are too large")
+        ctx.note(f"… and {report.skip_reasons['too_large'] - _ERRORS_SHOWN:,} more that are too large")
     if len(report.errors) > _ERRORS_SHOWN:
-        session.err.print(f"… and {len(report.errors) - _ERRORS_SHOWN:,} more; --json lists all of them")
+        ctx.err.print(f"… and {len(report.errors) - _ERRORS_SHOWN:,} more; --json lists all of them")
 
 
 def _skips(report: IngestReport) -> str:

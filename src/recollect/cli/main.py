@@ -14,8 +14,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from recollect.cli._command_context import GlobalOptions, RootOptions, write_json
 from recollect.cli._options import STATUS_BROKEN_PIPE, CollectionOption, as_parameters
-from recollect.cli._session import GlobalOptions, RootOptions, write_json
 from recollect.errors import RecollectError, UsageError
 
 INTERRUPTED = "interrupted: what was stored is safe; run the same command again to complete"

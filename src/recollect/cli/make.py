@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import CollectionOption, command
-from recollect.cli._session import Session
 from recollect.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from recollect.evaluation.make import DraftSource
-    from recollect.pipeline import RAGPipeline
+    from recollect.pipeline import View
 
 # Reading every document of a large collection would take long and add little.
 _MAX_DOCUMENTS = 500
@@ -32,8 +32,8 @@ def register(app: typer.Typer) -> None:
 
 
 def _make(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     *,
     count: Annotated[int, typer.Option("--count", "-n", min=1, max=10_000, help="Cases at most.")] = 50,
     out: Annotated[
@@ -47,39 +47,37 @@ def _make(
 
     if out is not None and out.exists() and not force:
         raise UsageError(f"{out} exists: choose another name, or --force to overwrite it.")
-    with session.pipeline() as rag:
-        place = next((one for one in rag.list_collections() if one.name == session.collection), None)
+    with ctx.view() as view:
+        place = next((one for one in view.collections.list() if one.name == ctx.collection), None)
         if place is None or not place.document_count:
-            raise NotFoundError(f"The collection {session.collection!r} is empty. Fill it: recollect ingest FOLDER")
-        drafts = draft_cases(_documents(session, rag), count=count, language=place.language)
+            raise NotFoundError(f"The collection {ctx.collection!r} is empty. Fill it: recollect ingest FOLDER")
+        drafts = draft_cases(_documents(ctx, view), count=count, language=place.language)
     if not drafts:
-        raise NotFoundError(
-            f"No sentence of {session.collection!r} can be asked for: the texts hold no whole sentences."
-        )
+        raise NotFoundError(f"No sentence of {ctx.collection!r} can be asked for: the texts hold no whole sentences.")
     cases = [draft.as_case() for draft in drafts]
     text = dump_suite(cases, comment=_COMMENT)
     if out is not None:
         out.write_text(text, encoding="utf-8")
-    if session.json:
-        session.emit({"file": None if out is None else str(out), "cases": cases})
+    if ctx.json:
+        ctx.emit({"file": None if out is None else str(out), "cases": cases})
     elif out is None:
-        session.out.print(text, end="", soft_wrap=True)
+        ctx.out.print(text, end="", soft_wrap=True)
     else:
-        session.out.print(f"{len(cases):,} drafts in {out}. Try: recollect rag-test {out}", soft_wrap=True)
+        ctx.out.print(f"{len(cases):,} drafts in {out}. Try: recollect rag-test {out}", soft_wrap=True)
     return 0
 
 
-def _documents(session: Session, rag: RAGPipeline) -> Iterator[DraftSource]:
+def _documents(ctx: CommandContext, view: View) -> Iterator[DraftSource]:
     """The collection's documents; of many, some from all over it."""
     from recollect.cli._progress import WorkBar
     from recollect.evaluation.make import DraftSource
 
     ids: list[int] = []
-    while page := rag.list_documents(after=ids[-1] if ids else 0, limit=_PAGE):
+    while page := view.documents.list(after=ids[-1] if ids else 0, limit=_PAGE):
         ids += [record.document_id for record in page]
     chosen = ids[:: max(1, -(-len(ids) // _MAX_DOCUMENTS))]
-    with WorkBar(session.err, "Reading", unit="documents") as bar:
+    with WorkBar(ctx.err, "Reading", unit="documents") as bar:
         for done, document_id in enumerate(chosen, start=1):
-            record = rag.get_document(document_id)
+            record = view.documents.get(document_id)
             yield DraftSource(source=record.source, content=record.content or "")
             bar.update(done, len(chosen))

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
-from recollect.cli._session import Session
 from recollect.cli.status import size
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ app = typer.Typer(help="Fetch and list the embedding models on this machine.", n
 
 
 def _pull(
-    session: Session,
+    ctx: CommandContext,
     *,
     name: Annotated[
         str | None,
@@ -25,37 +25,37 @@ def _pull(
     ] = None,
 ) -> int:
     """Fetch a model, verify it, and build what searching needs; afterwards no connection is needed."""
-    config = session.config
+    config = ctx.config
     settings = config.embedding.model_copy(update={"provider": "local", "model": name or config.embedding.model})
-    with session.pipeline(config.model_copy(update={"embedding": settings})) as rag:
+    with ctx.pipeline(config.model_copy(update={"embedding": settings})) as rag:
         files = rag.models.find(settings.model)
         fetched = files is None
         # The first text builds the graph, which is kept beside the weights.
         rag.embedder.embed_query("ready")
         files = rag.models.pull(settings.model)
         entry = next((model for model in rag.models.list() if model.path == files.directory), None)
-    if session.json:
-        session.emit({"name": files.name, "path": str(files.directory), "fetched": fetched})
+    if ctx.json:
+        ctx.emit({"name": files.name, "path": str(files.directory), "fetched": fetched})
         return 0
     detail = f" ({size(entry.size_bytes)}, {', '.join(entry.precisions)})" if entry else ""
-    session.out.print(f"{files.name} is ready{detail} in {files.directory}", soft_wrap=True)
+    ctx.out.print(f"{files.name} is ready{detail} in {files.directory}", soft_wrap=True)
     return 0
 
 
-def _list(session: Session) -> int:
+def _list(ctx: CommandContext) -> int:
     """List the models in the cache."""
     from recollect.embedding.models import ModelCache
 
-    cache = ModelCache(session.config.embedding.model_dir)
+    cache = ModelCache(ctx.config.embedding.model_dir)
     found = cache.list()
-    if session.json:
-        session.emit({"directory": str(cache.directory), "models": [_as_json(model) for model in found]})
+    if ctx.json:
+        ctx.emit({"directory": str(cache.directory), "models": [_as_json(model) for model in found]})
         return 0
     for model in found:
-        session.out.print(f"{model.name}  {size(model.size_bytes)}  {', '.join(model.precisions) or 'not built yet'}")
+        ctx.out.print(f"{model.name}  {size(model.size_bytes)}  {', '.join(model.precisions) or 'not built yet'}")
     if not found:
-        session.out.print("There is none yet. `recollect models pull` fetches the configured one.")
-    session.out.print(f"in {cache.directory}", style="dim", soft_wrap=True)
+        ctx.out.print("There is none yet. `recollect models pull` fetches the configured one.")
+    ctx.out.print(f"in {cache.directory}", style="dim", soft_wrap=True)
     return 0
 
 

@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli._access import AccessOptions
+from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._context import ContextOptions, show_context
 from recollect.cli._notes import notes_as_json, show_notes
 from recollect.cli._options import CollectionOption, Explain, SearchOptions, command
 from recollect.cli._passages import where_as_json
-from recollect.cli._searching import EverywhereSearched, SessionOptions, vain
-from recollect.cli._session import Session, argument_text
+from recollect.cli._searching import EVERYWHERE, SessionOptions, language_of, searched_name, vain
 from recollect.cli._time import TimeOptions
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from recollect.cli._searching import Searched
     from recollect.cli._terminal import Highlighter
     from recollect.model import (
         ArmScore,
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
         SearchExplain,
         SearchReply,
     )
+    from recollect.pipeline import View
 
 _SNIPPET_LINES = 3
 
@@ -40,8 +40,8 @@ def register(app: typer.Typer) -> None:
 
 
 def _query(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     search: SearchOptions,
     budget: ContextOptions,
     times: TimeOptions,
@@ -58,39 +58,33 @@ def _query(
     from recollect.retrieval.validation import validate
 
     budget.require_consistent(explain=explain)
-    if everywhere and (budget.context or where.in_session is not None or where.with_ or session.names_collection):
+    if everywhere and (budget.context or where.in_session is not None or where.with_ or ctx.names_collection):
         raise UsageError("--everywhere goes with neither --context nor --session, --with and --collection.")
 
-    retrieval = session.config.retrieval
+    retrieval = ctx.config.retrieval
     principal, search = access.asker(search)
     options = times.confine(
         search.retrieval(mode=retrieval.mode, top_k=retrieval.top_k, fusion=retrieval.fusion, explain=explain)
     )
-    options = replace(options, outline=session.json)
+    options = replace(options, outline=ctx.json)
     as_of = times.moment()
     question = argument_text(text)
     validate(question, options)
-    with session.pipeline(embeds=options.mode != "lexical") as rag:
-        searched = (
-            EverywhereSearched(session, rag, principal) if everywhere else where.searched(session, rag, principal)
-        )
+    seen = {"collections": EVERYWHERE} if everywhere else where.where(ctx)
+    with ctx.view(principal=principal, as_of=as_of, embeds=options.mode != "lexical", **seen) as view:
         if budget.context:
-            shown = searched.context(
-                question,
-                options,
-                token_budget=budget.token_budget,
-                max_context_length=budget.max_context_length,
-                as_of=as_of,
+            shown = view.context(
+                question, options, token_budget=budget.token_budget, max_context_length=budget.max_context_length
             )
-            warnings = [] if shown.blocks else vain(searched, options, as_of=as_of)
-            show_context(session, question, shown, collection=searched.name, warnings=warnings)
+            warnings = [] if shown.blocks else vain(view, options)
+            show_context(ctx, question, shown, collection=searched_name(view), warnings=warnings)
             return 0
-        reply = searched.search(question, options, as_of=as_of)
-        warnings = [] if reply.results else vain(searched, options, as_of=as_of)
-        if session.json:
-            session.emit(with_warnings(as_json(reply), warnings))
+        reply = view.search(question, options)
+        warnings = [] if reply.results else vain(view, options)
+        if ctx.json:
+            ctx.emit(with_warnings(as_json(reply), warnings))
         else:
-            _show(session, searched, reply, nothing=warnings or [_nothing(principal)])
+            _show(ctx, view, reply, nothing=warnings or [_nothing(principal)])
     return 0
 
 
@@ -178,24 +172,22 @@ def place(source: str, section: str | None, page: int | None, last_page: int | N
     return shown
 
 
-def _show(session: Session, searched: Searched, reply: SearchReply, *, nothing: list[str]) -> None:
+def _show(ctx: CommandContext, view: View, reply: SearchReply, *, nothing: list[str]) -> None:
     from recollect.cli._terminal import Highlighter, plain
     from recollect.retrieval.analysis import Analyzer
 
     if not reply.results:
-        session.out.print(plain("\n".join(nothing)), soft_wrap=True)
-        _show_explanation(session, reply)
+        ctx.out.print(plain("\n".join(nothing)), soft_wrap=True)
+        _show_explanation(ctx, reply)
         return
-    highlighter = Highlighter(reply.query, Analyzer(searched.language()))
+    highlighter = Highlighter(reply.query, Analyzer(language_of(view)))
     for result in reply.results:
-        _show_result(session, result, highlighter)
+        _show_result(ctx, result, highlighter)
     total = reply.timings_ms.get("total", 0.0)
     paths = "".join(f", {arm} {path}" for arm, path in reply.paths.items())
     count = len(reply.results)
-    session.out.print(
-        f"{count:,} passage{'' if count == 1 else 's'} in {total:,.0f} ms ({reply.mode}{paths})", style="dim"
-    )
-    _show_explanation(session, reply)
+    ctx.out.print(f"{count:,} passage{'' if count == 1 else 's'} in {total:,.0f} ms ({reply.mode}{paths})", style="dim")
+    _show_explanation(ctx, reply)
 
 
 def _nothing(principal: Principal | None) -> str:
@@ -204,7 +196,7 @@ def _nothing(principal: Principal | None) -> str:
     return "Nothing found. Try other words, fewer filters, or --min-relevance 0."
 
 
-def _show_explanation(session: Session, reply: SearchReply) -> None:
+def _show_explanation(ctx: CommandContext, reply: SearchReply) -> None:
     """What was done with the query, a line for each kind of thing; nothing where nobody asked."""
     from rich.text import Text
 
@@ -214,7 +206,7 @@ def _show_explanation(session: Session, reply: SearchReply) -> None:
         return
     for name, told in _explanation_lines(reply, reply.explain):
         line = Text(f"{name:<10}", style="dim bold").append(one_line(told), "dim not bold")
-        print_indented(session.out, line, by=0)
+        print_indented(ctx.out, line, by=0)
 
 
 def _explanation_lines(reply: SearchReply, explain: ReplyExplain) -> list[tuple[str, str]]:
@@ -242,7 +234,7 @@ def _filter_line(explain: ReplyExplain) -> str:
     return f"keeps {kept:,} document{'' if kept == 1 else 's'}, removes {removed:,}{by}"
 
 
-def _show_result(session: Session, result: RetrievedContext, highlighter: Highlighter) -> None:
+def _show_result(ctx: CommandContext, result: RetrievedContext, highlighter: Highlighter) -> None:
     from rich.text import Text
 
     from recollect.cli._terminal import one_line, print_indented
@@ -254,14 +246,14 @@ def _show_result(session: Session, result: RetrievedContext, highlighter: Highli
     head.append(f"  {result.score:.3f}", "green not bold")
     if result.relevance is not None:
         head.append(f"  {result.relevance:.0%} relevant", "dim not bold")
-    session.out.print(head, soft_wrap=not session.out.is_terminal)
-    width = max(40, session.out.width - 6)
+    ctx.out.print(head, soft_wrap=not ctx.out.is_terminal)
+    width = max(40, ctx.out.width - 6)
     snippet = highlighter.snippet(result.content, length=_SNIPPET_LINES * width)
-    print_indented(session.out, snippet, by=4)
-    show_notes(session, result.notes)
+    print_indented(ctx.out, snippet, by=4)
+    show_notes(ctx, result.notes)
     if result.explain is not None:
-        print_indented(session.out, Text(_explained(result.explain), style="dim"), by=4)
-    session.out.print()
+        print_indented(ctx.out, Text(_explained(result.explain), style="dim"), by=4)
+    ctx.out.print()
 
 
 def _explained(explain: SearchExplain) -> str:

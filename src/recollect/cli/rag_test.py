@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recollect.cli._command_context import CommandContext
 from recollect.cli._evaluation import fresh_collection, measured
 from recollect.cli._options import CollectionOption, SearchOptions, command
-from recollect.cli._session import Session
 from recollect.errors import UsageError
 from recollect.evaluation.case_options import options_of
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from recollect.evaluation.cases import CaseSearch
     from recollect.evaluation.rag_test import CaseResult, Found, SuiteResult
     from recollect.model import RetrievalOptions
-    from recollect.pipeline import RAGPipeline
+    from recollect.pipeline import View
 
 DEFAULT_FILE = Path("rag-tests.yaml")
 
@@ -35,7 +35,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _rag_test(
-    session: Session,
+    ctx: CommandContext,
     collection: CollectionOption,
     search: SearchOptions,
     *,
@@ -72,37 +72,37 @@ def _rag_test(
     suite = load_suite(file)
     cases = selected(suite, test or [])
     asked = [suite.search(case) for case in cases]
-    options = search.retrieval(mode=session.config.retrieval.mode, top_k=session.config.retrieval.top_k)
+    options = search.retrieval(mode=ctx.config.retrieval.mode, top_k=ctx.config.retrieval.top_k)
     for one in asked:
         validate(one.query, options_of(one, options))
     personas = wanted_personas(as_each, runs=runs, ingested=ingest is not None)
     with (
-        session.pipeline(measured(session.config)) as rag,
-        under_test(session, rag, ingest, collection.collection) as name,
+        ctx.view(measured(ctx.config)) as whole,
+        under_test(ctx, whole, ingest, collection.collection) as view,
     ):
         if personas is not None:
-            return run_as_each(session, rag, suite, personas, cases=cases, collection=name, options=options, file=file)
-        engine = _Engine(rag, name, options)
-        with WorkBar(session.err, "Testing", unit="cases") as bar:
+            return run_as_each(ctx, view, suite, personas, cases=cases, options=options, file=file)
+        engine = _Engine(view, options)
+        with WorkBar(ctx.err, "Testing", unit="cases") as bar:
             # The first search loads the model, which is no part of any case's latency.
             engine.search(asked[0])
             result = run_suite(
                 suite, search=engine.search, refuses=engine.refuses, cases=cases, runs=runs, progress=bar.update
             )
-    if session.json:
-        session.emit({"file": str(file), "collection": name, **result.as_json()})
+    if ctx.json:
+        ctx.emit({"file": str(file), "collection": view.standpoint.collection, **result.as_json()})
     else:
-        _show(session, result)
+        _show(ctx, result)
     return 0 if result.passed else 1
 
 
 @contextmanager
-def under_test(session: Session, rag: RAGPipeline, folder: Path | None, collection: str | None) -> Iterator[str]:
-    """The collection that cases run on: a folder's, for this run only, or one that is there.
+def under_test(ctx: CommandContext, view: View, folder: Path | None, collection: str | None) -> Iterator[View]:
+    """The view of the collection that cases run on: a folder's, for this run only, or one that is there.
 
     Args:
-        session: The running command.
-        rag: Its pipeline.
+        ctx: The running command.
+        view: What it sees.
         folder: Ingested for this run; None: search what is there.
         collection: As given on the command line.
 
@@ -110,54 +110,48 @@ def under_test(session: Session, rag: RAGPipeline, folder: Path | None, collecti
         UsageError: Both are given, or nothing of the folder could be ingested.
     """
     if folder is None:
-        yield session.collection
+        yield view
         return
     if collection is not None:
         raise UsageError("Give --ingest, which makes a collection of its own, or --collection, but not both.")
     from recollect.cli._progress import WorkBar
 
-    with fresh_collection(rag) as name:
-        with WorkBar(session.err, "Ingesting", unit="files") as bar:
-            report = rag.ingest_paths([folder], collection=name, on_progress=bar.ingest)
+    with fresh_collection(view) as fresh:
+        with WorkBar(ctx.err, "Ingesting", unit="files") as bar:
+            report = fresh.ingest(folder, on_progress=bar.ingest)
         for error in report.errors:
-            session.note(f"✗ {error.path}: {error.error}")
+            ctx.note(f"✗ {error.path}: {error.error}")
         if not report.added:
             raise UsageError(f"{folder} holds no document that can be read.")
-        yield name
+        yield fresh
 
 
 class _Engine:
-    """The pipeline, as test cases talk to it."""
+    """A view, as test cases talk to it."""
 
-    def __init__(self, rag: RAGPipeline, collection: str, options: RetrievalOptions) -> None:
-        self._rag = rag
-        self._collection = collection
+    def __init__(self, view: View, options: RetrievalOptions) -> None:
+        self._view = view
         self._options = options
 
     def search(self, asked: CaseSearch) -> list[Found]:
         from recollect.cli.query import place
         from recollect.evaluation.rag_test import Found
 
-        reply = self._rag.search(
-            asked.query,
-            options_of(asked, self._options),
-            collection=self._collection,
-            tenant_id=asked.tenant_id,
-            as_of=asked.as_of,
-        )
+        reply = self._of(asked).search(asked.query, options_of(asked, self._options))
         return [
             Found(hit.source, hit.content, place(hit.source, hit.section, hit.page).plain, department=hit.department)
             for hit in reply.results
         ]
 
     def refuses(self, asked: CaseSearch) -> bool:
-        options = replace(options_of(asked, self._options), top_k=self._rag.config.answer.passages)
-        return self._rag.ask(
-            asked.query, options, collection=self._collection, tenant_id=asked.tenant_id, as_of=asked.as_of
-        ).refused
+        options = replace(options_of(asked, self._options), top_k=self._view.config.answer.passages)
+        return self._of(asked).ask(asked.query, options).refused
+
+    def _of(self, asked: CaseSearch) -> View:
+        return self._view.view(tenant=asked.tenant_id, as_of=asked.as_of)
 
 
-def _show(session: Session, result: SuiteResult) -> None:
+def _show(ctx: CommandContext, result: SuiteResult) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -176,13 +170,13 @@ def _show(session: Session, result: SuiteResult) -> None:
         mark = Text("✓", "green") if one.passed else Text("✗", "bold red")
         notes = ", ".join(part for part in (refusal, "" if one.stable else "varies between runs") if part)
         table.add_row(mark, one_line(one.case.name), *figures, f"{one.latency_ms:,.1f}", Text(notes, style="dim"))
-    session.out.print(table)
+    ctx.out.print(table)
     for one in result.results:
         if not one.passed:
-            session.out.print()
-            session.out.print(_failure(one), soft_wrap=True)
-    session.out.print()
-    _show_summary(session, result)
+            ctx.out.print()
+            ctx.out.print(_failure(one), soft_wrap=True)
+    ctx.out.print()
+    _show_summary(ctx, result)
 
 
 def _failure(result: CaseResult) -> Text:
@@ -198,13 +192,13 @@ def _failure(result: CaseResult) -> Text:
     return text
 
 
-def _show_summary(session: Session, result: SuiteResult) -> None:
+def _show_summary(ctx: CommandContext, result: SuiteResult) -> None:
     count, passed = len(result.results), sum(one.passed for one in result.results)
     means = result.means()
     style = "green" if passed == count else "bold red"
-    session.out.print(f"{passed:,} of {count:,} case{'' if count == 1 else 's'} passed", style=style)
+    ctx.out.print(f"{passed:,} of {count:,} case{'' if count == 1 else 's'} passed", style=style)
     if means:
-        session.out.print(f"mean precision {means.precision:.3f}, recall {means.recall:.3f}, MRR {means.mrr:.3f}")
+        ctx.out.print(f"mean precision {means.precision:.3f}, recall {means.recall:.3f}, MRR {means.mrr:.3f}")
     runs = f", {result.runs:,} runs each" if result.runs > 1 else ""
     half, most = result.latency_ms(0.5), result.latency_ms(0.95)
-    session.out.print(f"a search: {half:,.1f} ms (median), {most:,.1f} ms (95th percentile){runs}", style="dim")
+    ctx.out.print(f"a search: {half:,.1f} ms (median), {most:,.1f} ms (95th percentile){runs}", style="dim")

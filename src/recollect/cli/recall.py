@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import Mode, command
-from recollect.cli._session import Session, argument_text
 from recollect.cli._turns import moment_words, turn_json
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _recall(
-    session: Session,
+    ctx: CommandContext,
     *,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for, in plain words.")],
     conversation: Annotated[str | None, typer.Option("--session", help="Search this conversation.")] = None,
@@ -61,19 +61,13 @@ def _recall(
         until=None if until is None else read_time(until, name="--until"),
     )
     moment = None if as_of is None else read_time(as_of, name="--as-of")
-    with session.pipeline() as rag:
-        found = rag.recall(
-            query,
-            options,
-            session=None if conversation is None else argument_text(conversation),
-            user=None if user is None else argument_text(user),
-            as_of=moment,
-        )
-        language = rag.config.language
-    if session.json:
-        session.emit(_as_json(query, options, found))
+    with ctx.view(session=conversation, user=user, as_of=moment) as view:
+        found = view.recall(query, options)
+        language = view.config.language
+    if ctx.json:
+        ctx.emit(_as_json(query, options, found))
     else:
-        _show(session, query, language, found)
+        _show(ctx, query, language, found)
     return 0
 
 
@@ -95,44 +89,44 @@ def _result(one: Recollection) -> dict[str, Any]:
     }
 
 
-def _show(session: Session, query: str, language: str, found: Sequence[Recollection]) -> None:
+def _show(ctx: CommandContext, query: str, language: str, found: Sequence[Recollection]) -> None:
     from recollect.cli._terminal import Highlighter
     from recollect.retrieval.analysis import Analyzer
 
     if not found:
-        session.out.print("Nothing like it is remembered.")
+        ctx.out.print("Nothing like it is remembered.")
         return
     highlighter = Highlighter(query, Analyzer(language))
     for one in found:
-        _show_one(session, one, highlighter)
+        _show_one(ctx, one, highlighter)
 
 
-def _show_one(session: Session, one: Recollection, highlighter: Highlighter) -> None:
+def _show_one(ctx: CommandContext, one: Recollection, highlighter: Highlighter) -> None:
     from rich.text import Text
 
     from recollect.cli._terminal import one_line, print_indented
 
-    out, episode = session.out, one.episode
+    out, episode = ctx.out, one.episode
     whose = f" ({one_line(one.user)})" if one.user else ""
     head = Text(f"{one.rank}. ", style="bold")
     head.append(one_line(episode.session), style="bold cyan")
     head.append(f"{whose}, turn {episode.position}, {moment_words(episode.at)}", style="dim")
     out.print(head, soft_wrap=True)
     for turn in one.before:
-        _show_neighbour(session, turn)
+        _show_neighbour(ctx, turn)
     said = Text(f"{one_line(episode.role)}: ", style="bold")
     said.append_text(highlighter.snippet(episode.content, length=out.width * _SNIPPET_LINES))
     print_indented(out, said, by=_INDENT)
     for turn in one.after:
-        _show_neighbour(session, turn)
+        _show_neighbour(ctx, turn)
     out.print()
 
 
-def _show_neighbour(session: Session, turn: Episode) -> None:
+def _show_neighbour(ctx: CommandContext, turn: Episode) -> None:
     from rich.text import Text
 
     from recollect.cli._terminal import one_line, shortened
 
-    room = max(20, session.out.width - _INDENT - len(turn.role) - 2)
+    room = max(20, ctx.out.width - _INDENT - len(turn.role) - 2)
     line = Text(f"{' ' * _INDENT}{one_line(turn.role)}: {shortened(turn.content, room)}", style="dim")
-    session.out.print(line, soft_wrap=True)
+    ctx.out.print(line, soft_wrap=True)

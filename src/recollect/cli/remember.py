@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
-from recollect.cli._session import Session, argument_text
 from recollect.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _remember(
-    session: Session,
+    ctx: CommandContext,
     *,
     conversation: Annotated[str, typer.Argument(metavar="SESSION", help="Your id of the conversation.")],
     text: Annotated[str | None, typer.Argument(metavar="TEXT", help="What was said.")] = None,
@@ -49,16 +49,14 @@ def _remember(
     in batches, and may be stored again if its turns have ids.
     """
     turns = _turns(text, file, role=argument_text(role), at=at, turn_id=turn_id)
-    with session.pipeline() as rag:
-        done = rag.remember(argument_text(conversation), turns, user=None if user is None else argument_text(user))
-    if session.json:
-        session.emit(
-            {"session": done.session, "turns": len(turns), "added": done.added, "positions": list(done.positions)}
-        )
+    with ctx.view(session=conversation, user=user) as view:
+        done = view.remember(turns)
+    if ctx.json:
+        ctx.emit({"session": done.session, "turns": len(turns), "added": done.added, "positions": list(done.positions)})
         return 0
     known = len(turns) - done.added
     already = f", {known:,} known already" if known else ""
-    session.out.print(f"Remembered {done.added:,} {'turn' if done.added == 1 else 'turns'} of {done.session}{already}.")
+    ctx.out.print(f"Remembered {done.added:,} {'turn' if done.added == 1 else 'turns'} of {done.session}{already}.")
     return 0
 
 

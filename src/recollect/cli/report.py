@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import CollectionOption, command
-from recollect.cli._session import Session
 from recollect.cli._systems import Task, load_data, run_systems
 from recollect.cli.compare import Budget, Data, Documents, Language, Passages, Samples, Seed, named_systems
 from recollect.errors import UsageError
@@ -28,8 +28,8 @@ def register(app: typer.Typer) -> None:
 
 
 def _report(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     *,
     configurations: Annotated[
         list[Path] | None,
@@ -54,25 +54,25 @@ def _report(
 
     if not out.parent.is_dir():
         raise UsageError(f"There is no folder {str(out.parent)!r} to write {out.name} to.")
-    systems = named_systems(session, configurations) if configurations else _strategies(session.config)
+    systems = named_systems(ctx, configurations) if configurations else _strategies(ctx.config)
     task = Task(data=load_data(data), documents=ingest, budget_chars=budget, passages=passages, language=language)
-    runs = run_systems(session, systems, task)
+    runs = run_systems(ctx, systems, task)
     comparison = compare(runs, samples=samples, seed=seed) if len(runs) > 1 else None
     points, label = _curve(task.data)
     page = render_report(
         runs,
         title=f"Retrieval on {data.name or data}",
-        subtitle=_subtitle(session, len(runs[0].outcomes)),
+        subtitle=_subtitle(ctx, len(runs[0].outcomes)),
         curve_points=points,
         curve_label=label,
         comparison=comparison,
         worst=worst,
     )
     out.write_text(page, encoding="utf-8")
-    if session.json:
-        session.emit({"file": str(out), "systems": {run.name: run.means() for run in runs}})
+    if ctx.json:
+        ctx.emit({"file": str(out), "systems": {run.name: run.means() for run in runs}})
     else:
-        session.out.print(f"Written to {out}", soft_wrap=True)
+        ctx.out.print(f"Written to {out}", soft_wrap=True)
     return 0
 
 
@@ -106,9 +106,9 @@ def _curve(data: BeirDataset | SpanDataset | Suite) -> tuple[tuple[int, ...], st
     return DEPTHS, "documents found" if isinstance(data, BeirDataset) else "passages found"
 
 
-def _subtitle(session: Session, queries: int) -> str:
+def _subtitle(ctx: CommandContext, queries: int) -> str:
     from importlib.metadata import version
 
     when = datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC")
-    model = session.config.embedding.model
+    model = ctx.config.embedding.model
     return f"{queries:,} queries · recollect {version('recollect')} · {model} · {when}"

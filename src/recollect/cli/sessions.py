@@ -11,9 +11,9 @@ import typer
 
 from recollect.cli import _document_sessions
 from recollect.cli._access import ActorOptions
+from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._receipts import BeforeReceipt, ReceiptLimit, show_receipts
-from recollect.cli._session import Session, argument_text
 from recollect.cli._turns import moment_json, moment_words, turn_json
 from recollect.cli.history import whoever
 from recollect.errors import NotFoundError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from recollect.model.audit import AuditRecord
     from recollect.model.document_session import DocumentSession
     from recollect.model.memory import Episode, SessionRecord
-    from recollect.pipeline.sessions import SessionRAG
+    from recollect.pipeline import View
     from recollect.store.documents import DocumentRecord
 
 app = typer.Typer(
@@ -34,23 +34,19 @@ _Name = Annotated[str, typer.Argument(metavar="SESSION", help="Its id.")]
 
 
 def _list(
-    session: Session,
+    ctx: CommandContext,
     actor: ActorOptions,
     *,
     user: Annotated[str | None, typer.Option(help="Only this user's.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most, the latest first.")] = 100,
 ) -> int:
     """List the conversations, the one with the latest turn first, and the sessions that have documents."""
-    from recollect.pipeline.sessions import SessionRAG
-
-    wanted = None if user is None else argument_text(user)
-    with session.pipeline() as rag:
-        principal = actor.actor()
-        found = rag.list_sessions(user=wanted, limit=limit, principal=principal)
-        own = SessionRAG(rag, principal=principal).list_sessions(limit=limit)
-        sessions = [one for one in own if wanted is None or one.owner == wanted]
-    if session.json:
-        session.emit(
+    with ctx.view(principal=actor.actor(), user=user) as view:
+        found = view.memory.list(limit=limit)
+        wanted = view.standpoint.user
+        sessions = [one for one in view.sessions.list(limit=limit) if wanted is None or one.owner == wanted]
+    if ctx.json:
+        ctx.emit(
             {
                 "sessions": [_session_json(one) for one in found],
                 "document_sessions": [_document_sessions.session_json(one) for one in sessions],
@@ -58,17 +54,17 @@ def _list(
         )
         return 0
     if found:
-        _show_list(session, found)
+        _show_list(ctx, found)
     else:
-        session.out.print('No conversation is remembered yet. Try: recollect remember SESSION "…"')
+        ctx.out.print('No conversation is remembered yet. Try: recollect remember SESSION "…"')
     if sessions:
-        session.out.print("\nWith documents:", style="dim")
-        _document_sessions.show_sessions(session, sessions)
+        ctx.out.print("\nWith documents:", style="dim")
+        _document_sessions.show_sessions(ctx, sessions)
     return 0
 
 
 def _show(
-    session: Session,
+    ctx: CommandContext,
     actor: ActorOptions,
     *,
     name: _Name,
@@ -76,47 +72,44 @@ def _show(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many turns at most.")] = 100,
 ) -> int:
     """Show what was said in a conversation, and the documents of a session."""
-    from recollect.pipeline.sessions import SessionRAG
-
     wanted = argument_text(name)
-    with session.pipeline() as rag:
-        principal, user = actor.actor(), actor.as_
-        documents = _documents(SessionRAG(rag, principal=principal), wanted, limit)
+    with ctx.view(principal=actor.actor(), user=actor.as_) as view:
+        documents = _documents(view, wanted, limit)
         try:
-            record = rag.get_session(wanted, user=user, principal=principal)
+            record = view.memory.get(wanted)
         except NotFoundError:
             if documents is None:
                 raise
             record = None
         turns = []
         if record is not None:
-            turns = rag.session_turns(wanted, after=after, limit=limit, user=user, principal=principal)
-    if session.json:
+            turns = view.memory.turns(wanted, after=after, limit=limit)
+    if ctx.json:
         shown: dict[str, Any] = {}
         if record is not None:
             shown |= {"session": _session_json(record), "turns": [turn_json(turn) for turn in turns]}
         if documents is not None:
             shown["document_session"] = _document_sessions.session_json(documents[0])
             shown["documents"] = [_document_sessions.document_json(one) for one in documents[1]]
-        session.emit(shown)
+        ctx.emit(shown)
         return 0
     if record is not None:
-        _show_turns(session, record, turns, after=after, limit=limit)
+        _show_turns(ctx, record, turns, after=after, limit=limit)
     if documents is not None:
-        _document_sessions.show_documents(session, *documents)
+        _document_sessions.show_documents(ctx, *documents)
     return 0
 
 
-def _documents(sessions: SessionRAG, name: str, limit: int) -> tuple[DocumentSession, list[DocumentRecord]] | None:
+def _documents(view: View, name: str, limit: int) -> tuple[DocumentSession, list[DocumentRecord]] | None:
     """The session of that id and what it holds, nothing where it has expired; None: there is none."""
     try:
-        found = sessions.get_session(name)
+        found = view.sessions.get(name)
     except NotFoundError:
         return None
-    return found, [] if found.expired else sessions.session_documents(name, limit=limit)
+    return found, [] if found.expired else view.view(session=name).documents.list(limit=limit)
 
 
-def _show_turns(session: Session, record: SessionRecord, turns: list[Episode], *, after: int, limit: int) -> None:
+def _show_turns(ctx: CommandContext, record: SessionRecord, turns: list[Episode], *, after: int, limit: int) -> None:
     from rich.text import Text
 
     from recollect.cli._terminal import one_line, plain, print_indented
@@ -125,21 +118,21 @@ def _show_turns(session: Session, record: SessionRecord, turns: list[Episode], *
     for turn in turns:
         stamp = moment_words(turn.at)
         if stamp != day:
-            session.out.print(Text(stamp, style="dim"))
+            ctx.out.print(Text(stamp, style="dim"))
             day = stamp
         said = Text(f"{turn.position:>4} ", style="dim")
         said.append(f"{one_line(turn.role)}: ", style="bold")
         said.append(plain(turn.content), style="not dim")
-        print_indented(session.out, said, by=0)
+        print_indented(ctx.out, said, by=0)
     # Of a later page it is not known how many of the turns before it were forgotten.
     left = record.turn_count - len(turns) if after == 0 else None
     if turns and len(turns) == limit and left != 0:
         more = "More" if left is None else f"{left:,} more"
-        session.out.print(f"{more}: recollect sessions show {record.name} --after {turns[-1].position}")
+        ctx.out.print(f"{more}: recollect sessions show {record.name} --after {turns[-1].position}")
 
 
 def _delete(
-    session: Session,
+    ctx: CommandContext,
     actor: ActorOptions,
     *,
     name: _Name,
@@ -147,20 +140,19 @@ def _delete(
 ) -> int:
     """Remove a conversation with everything that was made of it, for good."""
     wanted = argument_text(name)
-    with session.pipeline() as rag:
-        whose: dict[str, Any] = {"user": actor.as_, "principal": actor.actor()}
-        record = rag.get_session(wanted, **whose)
-        session.confirm(f"Remove {record.name!r} with its {record.turn_count:,} turns for good?", yes=yes)
-        turns = rag.delete_session(record.name, actor=whoever(), **whose)
-    if session.json:
-        session.emit({"deleted": record.name, "turns": turns})
+    with ctx.view(principal=actor.actor(), user=actor.as_) as view:
+        record = view.memory.get(wanted)
+        ctx.confirm(f"Remove {record.name!r} with its {record.turn_count:,} turns for good?", yes=yes)
+        turns = view.memory.delete(record.name, actor=whoever())
+    if ctx.json:
+        ctx.emit({"deleted": record.name, "turns": turns})
     else:
-        session.out.print(f"Removed the conversation {record.name!r} and its {turns:,} turns.")
+        ctx.out.print(f"Removed the conversation {record.name!r} and its {turns:,} turns.")
     return 0
 
 
 def _forget(
-    session: Session,
+    ctx: CommandContext,
     actor: ActorOptions,
     *,
     name: _Name,
@@ -169,23 +161,22 @@ def _forget(
 ) -> int:
     """Remove turns of a conversation with everything that was made of them, for good."""
     wanted = argument_text(name)
-    with session.pipeline() as rag:
-        whose: dict[str, Any] = {"user": actor.as_, "principal": actor.actor()}
-        record = rag.get_session(wanted, **whose)
+    with ctx.view(principal=actor.actor(), user=actor.as_) as view:
+        record = view.memory.get(wanted)
         turns = "1 turn" if len(set(positions)) == 1 else f"{len(set(positions)):,} turns"
-        session.confirm(f"Remove {turns} of {record.name!r} for good?", yes=yes)
-        count = rag.forget_turns(record.name, positions, actor=whoever(), **whose)
-    if session.json:
-        session.emit({"session": record.name, "removed": count})
+        ctx.confirm(f"Remove {turns} of {record.name!r} for good?", yes=yes)
+        count = view.memory.forget(record.name, positions, actor=whoever())
+    if ctx.json:
+        ctx.emit({"session": record.name, "removed": count})
     else:
-        session.out.print(f"Removed {turns} of {record.name!r}.")
+        ctx.out.print(f"Removed {turns} of {record.name!r}.")
     return 0
 
 
-def _receipts(session: Session, *, limit: ReceiptLimit = 20, before: BeforeReceipt = None) -> int:
+def _receipts(ctx: CommandContext, *, limit: ReceiptLimit = 20, before: BeforeReceipt = None) -> int:
     """List the receipts of removed conversations and turns, newest first."""
     return show_receipts(
-        session, "forget", limit=limit, before=before, describe=_removed_turns, nothing="Nothing has been removed."
+        ctx, "forget", limit=limit, before=before, describe=_removed_turns, nothing="Nothing has been removed."
     )
 
 
@@ -205,14 +196,14 @@ def _session_json(record: SessionRecord) -> dict[str, Any]:
     }
 
 
-def _show_list(session: Session, found: list[SessionRecord]) -> None:
+def _show_list(ctx: CommandContext, found: list[SessionRecord]) -> None:
     from rich.table import Table
 
     from recollect.cli._terminal import one_line
 
     table = Table(box=None, pad_edge=False)
     # Names are folded, not cut: the next command is given them whole.
-    table.add_column("Session", style="bold cyan", overflow="fold")
+    table.add_column("CommandContext", style="bold cyan", overflow="fold")
     table.add_column("User", overflow="fold")
     table.add_column("Turns", justify="right", no_wrap=True)
     table.add_column("Latest", no_wrap=True)
@@ -223,7 +214,7 @@ def _show_list(session: Session, found: list[SessionRecord]) -> None:
             f"{record.turn_count:,}",
             moment_words(record.updated_at),
         )
-    session.out.print(table)
+    ctx.out.print(table)
 
 
 command(app, "list")(_list)

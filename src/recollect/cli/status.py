@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import CollectionOption, command
-from recollect.cli._session import Session
 
 if TYPE_CHECKING:
     from recollect.pipeline import PipelineStatus
@@ -20,14 +20,14 @@ def register(app: typer.Typer) -> None:
     command(app, "status")(_status)
 
 
-def _status(session: Session, collection: CollectionOption) -> int:  # noqa: ARG001 - the session knows it
+def _status(ctx: CommandContext, collection: CollectionOption) -> int:  # noqa: ARG001 - the context knows it
     """Show what the store holds, or one collection, and how its searches fare."""
-    with session.pipeline() as rag:
-        status = rag.status(collection=session.named_collection)
-    if session.json:
-        session.emit(_as_json(status))
+    with ctx.view() as view:
+        status = view.maintenance.status()
+    if ctx.json:
+        ctx.emit(_as_json(status))
     else:
-        _show(session, status)
+        _show(ctx, status)
     return 0
 
 
@@ -83,13 +83,13 @@ def _hits_json(counts: HitCounts) -> dict[str, Any]:
     return {"hits": counts.hits, "misses": counts.misses, "hit_rate": counts.hit_rate}
 
 
-def _show(session: Session, status: PipelineStatus) -> None:
+def _show(ctx: CommandContext, status: PipelineStatus) -> None:
     from rich.table import Table
 
     from recollect.cli._terminal import one_line
 
-    where = "the server given by --dsn" if session.config.storage.dsn else str(session.config.storage.data_dir)
-    out = session.out
+    where = "the server given by --dsn" if ctx.config.storage.dsn else str(ctx.config.storage.data_dir)
+    out = ctx.out
     documents = f"{status.total_documents:,} document{'' if status.total_documents == 1 else 's'}"
     parts = f"{status.total_chunks:,} chunk{'' if status.total_chunks == 1 else 's'}"
     out.print(f"{documents}, {parts}, {size(status.database_bytes)} in all")
@@ -100,7 +100,7 @@ def _show(session: Session, status: PipelineStatus) -> None:
     out.print(f"in {where}", style="dim", soft_wrap=True)
     if status.collections:
         out.print()
-        show_collections(session, status.collections)
+        show_collections(ctx, status.collections)
     if any(status.departments):
         out.print()
         table = Table(box=None, header_style="bold", pad_edge=False)
@@ -111,18 +111,18 @@ def _show(session: Session, status: PipelineStatus) -> None:
         out.print(table)
     if status.search_by_collection:
         out.print()
-        _show_searches(session, status)
+        _show_searches(ctx, status)
     if not status.total_documents:
         out.print("\nNothing is in it yet. Try: recollect demo, or: recollect ingest FOLDER")
 
 
-def _show_searches(session: Session, status: PipelineStatus) -> None:
+def _show_searches(ctx: CommandContext, status: PipelineStatus) -> None:
     from rich.table import Table
     from rich.text import Text
 
     from recollect.cli._terminal import one_line
 
-    out = session.out
+    out = ctx.out
     out.print(f"Searches of the last {status.search_days} days", style="bold")
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("Collection", overflow="fold")
@@ -157,7 +157,7 @@ def _recall(arm: ArmRecall) -> str:
     return "-" if arm.mean is None or arm.worst is None else f"{arm.mean:.1%} ({arm.worst:.0%})"
 
 
-def show_collections(session: Session, collections: tuple[Collection, ...] | list[Collection]) -> None:
+def show_collections(ctx: CommandContext, collections: tuple[Collection, ...] | list[Collection]) -> None:
     """Collections as a table."""
     from rich.table import Table
     from rich.text import Text
@@ -182,7 +182,7 @@ def show_collections(session: Session, collections: tuple[Collection, ...] | lis
             f"{chunking.get('strategy', '')} {length}".strip(),
             collection.language,
         )
-    session.out.print(table)
+    ctx.out.print(table)
 
 
 def size(count: int) -> str:

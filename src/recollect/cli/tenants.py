@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
-from recollect.cli._session import Session, argument_text
 from recollect.cli._terminal import one_line, plain
 from recollect.cli.history import whoever
 from recollect.cli.status import size
@@ -19,7 +18,6 @@ from recollect.model.arguments import whole_number
 
 if TYPE_CHECKING:
     from recollect.model.tenant import Tenant, TenantErasure, TenantExport, TenantQuota
-    from recollect.pipeline import RAGPipeline
 
 app = typer.Typer(
     help="Make, list, suspend, limit, export and erase tenants, whose knowledge is kept apart.", no_args_is_help=True
@@ -36,7 +34,7 @@ _Bytes = Annotated[
 
 
 def _create(
-    session: Session,
+    ctx: CommandContext,
     *,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, which is not a number.")],
     max_documents: _Documents = None,
@@ -47,32 +45,32 @@ def _create(
     from recollect.model.tenant import TenantQuota
 
     quota = _changed(TenantQuota(), max_documents, max_chunks, max_bytes)
-    with session.pipeline() as rag:
-        made = rag.create_tenant(argument_text(name), quota=quota)
-    return _told(session, made, f"Made the tenant {made.name!r}, number {made.tenant_id}.")
+    with ctx.view() as view:
+        made = view.tenants.create(argument_text(name), quota=quota)
+    return _told(ctx, made, f"Made the tenant {made.name!r}, number {made.tenant_id}.")
 
 
 def _list(
-    session: Session,
+    ctx: CommandContext,
     *,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="Tenants at most.")] = 100,
     after: Annotated[str, typer.Option(metavar="NAME", help="Only tenants behind this name: the next page.")] = "",
 ) -> int:
     """List the tenants by name."""
-    with session.pipeline() as rag:
-        found = rag.list_tenants(after=argument_text(after), limit=limit + 1)
+    with ctx.view() as view:
+        found = view.tenants.list(after=argument_text(after), limit=limit + 1)
     page, more = found[:limit], len(found) > limit
-    if session.json:
+    if ctx.json:
         next_after = page[-1].name if more else None
-        session.emit({"tenants": [_as_json(tenant) for tenant in page], "next_after": next_after})
+        ctx.emit({"tenants": [_as_json(tenant) for tenant in page], "next_after": next_after})
         return 0
-    _show_list(session, page)
+    _show_list(ctx, page)
     if more:
-        session.note(f"There are more: recollect tenants list --after {page[-1].name!r}")
+        ctx.note(f"There are more: recollect tenants list --after {page[-1].name!r}")
     return 0
 
 
-def _show_list(session: Session, tenants: list[Tenant]) -> None:
+def _show_list(ctx: CommandContext, tenants: list[Tenant]) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -91,19 +89,19 @@ def _show_list(session: Session, tenants: list[Tenant]) -> None:
             _used(tenant.documents, tenant.quota.max_documents),
             _used(tenant.chunks, tenant.quota.max_chunks),
         )
-    session.out.print(table)
+    ctx.out.print(table)
 
 
-def _show(session: Session, *, wanted: _Name) -> int:
+def _show(ctx: CommandContext, *, wanted: _Name) -> int:
     """Show a tenant, what it stores and how much it may."""
-    with session.pipeline() as rag:
-        found = rag.get_tenant(argument_text(wanted))
-        shared = rag.shared_collections(found.tenant_id)
-    if session.json:
+    with ctx.view() as view:
+        found = view.tenants.get(argument_text(wanted))
+        shared = view.view(tenant=found.tenant_id).collections.shared()
+    if ctx.json:
         reads = [{"tenant": one.tenant_name, "collection": one.collection, "active": one.active} for one in shared]
-        session.emit({"tenant": {**_as_json(found), "shared_with_it": reads}})
+        ctx.emit({"tenant": {**_as_json(found), "shared_with_it": reads}})
         return 0
-    out = session.out
+    out = ctx.out
     out.print(plain(f"{found.name}, number {found.tenant_id}, {found.status}, since {found.created_at:%Y-%m-%d %H:%M}"))
     out.print(f"  documents  {_used(found.documents, found.quota.max_documents)}")
     out.print(f"  chunks     {_used(found.chunks, found.quota.max_chunks)}")
@@ -115,22 +113,22 @@ def _show(session: Session, *, wanted: _Name) -> int:
     return 0
 
 
-def _suspend(session: Session, *, wanted: _Name) -> int:
+def _suspend(ctx: CommandContext, *, wanted: _Name) -> int:
     """Refuse every search and write of a tenant, which keeps what it has."""
-    with session.pipeline() as rag:
-        found = rag.suspend_tenant(argument_text(wanted))
-    return _told(session, found, f"{found.name!r} is suspended: it can neither be searched nor written to.")
+    with ctx.view() as view:
+        found = view.tenants.suspend(argument_text(wanted))
+    return _told(ctx, found, f"{found.name!r} is suspended: it can neither be searched nor written to.")
 
 
-def _resume(session: Session, *, wanted: _Name) -> int:
+def _resume(ctx: CommandContext, *, wanted: _Name) -> int:
     """Take the suspension of a tenant back."""
-    with session.pipeline() as rag:
-        found = rag.resume_tenant(argument_text(wanted))
-    return _told(session, found, f"{found.name!r} is active.")
+    with ctx.view() as view:
+        found = view.tenants.resume(argument_text(wanted))
+    return _told(ctx, found, f"{found.name!r} is active.")
 
 
 def _set_quota(
-    session: Session,
+    ctx: CommandContext,
     *,
     wanted: _Name,
     max_documents: _Documents = None,
@@ -140,30 +138,30 @@ def _set_quota(
     """Say how much a tenant may store. What it has already stays."""
     if max_documents is None and max_chunks is None and max_bytes is None:
         raise UsageError("Name a quota: --max-documents N, --max-chunks N or --max-bytes N; none takes it away.")
-    with session.pipeline() as rag:
-        found = rag.get_tenant(argument_text(wanted))
-        found = rag.set_tenant_quota(found.tenant_id, _changed(found.quota, max_documents, max_chunks, max_bytes))
+    with ctx.view() as view:
+        found = view.tenants.get(argument_text(wanted))
+        found = view.tenants.set_quota(found.tenant_id, _changed(found.quota, max_documents, max_chunks, max_bytes))
     words = [
         f"{'any number of' if limit is None else f'{limit:,}'} {name.removeprefix('max_')}"
         for name, limit in asdict(found.quota).items()
     ]
-    return _told(session, found, f"{found.name!r} may have {', '.join(words)}.")
+    return _told(ctx, found, f"{found.name!r} may have {', '.join(words)}.")
 
 
 def _export(
-    session: Session,
+    ctx: CommandContext,
     *,
     wanted: _Name,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to write; a new or empty one.")],
 ) -> int:
     """Write everything of a tenant into a folder: documents with vectors, conversations, and all other rows."""
-    with session.pipeline() as rag:
-        done = rag.export_tenant(argument_text(wanted), folder)
-    if session.json:
-        session.emit({"export": _export_json(done)})
+    with ctx.view() as view:
+        done = view.tenants.export(argument_text(wanted), folder)
+    if ctx.json:
+        ctx.emit({"export": _export_json(done)})
         return 0
     rows = sum(done.rows.values())
-    session.out.print(
+    ctx.out.print(
         f"Wrote {sum(done.documents.values()):,} documents of {len(done.documents):,} collections, "
         f"{sum(done.turns.values()):,} turns of {len(done.turns):,} conversations and {rows:,} rows of "
         f"{len(done.rows):,} tables to {done.folder}.",
@@ -173,7 +171,7 @@ def _export(
 
 
 def _erase(
-    session: Session,
+    ctx: CommandContext,
     *,
     wanted: _Name,
     reason: Annotated[str | None, typer.Option(help="Why, for the receipt.")] = None,
@@ -181,58 +179,55 @@ def _erase(
 ) -> int:
     """Remove a tenant with everything that belongs to it, for good."""
     why = None if reason is None else argument_text(reason)
-    with session.pipeline() as rag:
-        found = rag.get_tenant(argument_text(wanted))
-        session.confirm(f"Erase {found.name!r} with its {found.documents:,} documents for good?", yes=yes)
-        receipt = rag.erase_tenant(found.tenant_id, actor=whoever(), reason=why)
-    if session.json:
-        session.emit({"receipt": _receipt_json(receipt)})
+    with ctx.view() as view:
+        found = view.tenants.get(argument_text(wanted))
+        ctx.confirm(f"Erase {found.name!r} with its {found.documents:,} documents for good?", yes=yes)
+        receipt = view.tenants.erase(found.tenant_id, actor=whoever(), reason=why)
+    if ctx.json:
+        ctx.emit({"receipt": _receipt_json(receipt)})
         return 0
     gone = ", ".join(f"{count:,} {table}" for table, count in sorted(receipt.rows.items()) if count)
-    session.out.print(plain(f"Erased {receipt.name!r}: {gone}, {receipt.indexes:,} vector indexes."), soft_wrap=True)
+    ctx.out.print(plain(f"Erased {receipt.name!r}: {gone}, {receipt.indexes:,} vector indexes."), soft_wrap=True)
     for line in receipt.remains:
-        session.out.print(f"  {line}", soft_wrap=True)
-    session.out.print(f"Receipt {receipt.receipt_id}, in the audit of tenant {receipt.tenant_id}.", style="dim")
+        ctx.out.print(f"  {line}", soft_wrap=True)
+    ctx.out.print(f"Receipt {receipt.receipt_id}, in the audit of tenant {receipt.tenant_id}.", style="dim")
     return 0
 
 
 def _share(
-    session: Session,
+    ctx: CommandContext,
     *,
     wanted: _Name,
     collection: Annotated[str, typer.Argument(metavar="COLLECTION", help="Of that tenant.")],
     reader: Annotated[str, typer.Argument(metavar="READER", help="The tenant that reads it, by name or number.")],
 ) -> int:
     """Let another tenant read a collection ([rag.multi_tenant] isolation_level = "shared")."""
-    return _sharing(session, wanted, collection, reader, lambda rag: rag.share_collection, "may read")
+    return _sharing(ctx, wanted, collection, reader, shared=True)
 
 
 def _unshare(
-    session: Session,
+    ctx: CommandContext,
     *,
     wanted: _Name,
     collection: Annotated[str, typer.Argument(metavar="COLLECTION", help="Of that tenant.")],
     reader: Annotated[str, typer.Argument(metavar="READER", help="The tenant that reads it, by name or number.")],
 ) -> int:
     """Keep another tenant from a collection again."""
-    return _sharing(session, wanted, collection, reader, lambda rag: rag.unshare_collection, "no longer reads")
+    return _sharing(ctx, wanted, collection, reader, shared=False)
 
 
-def _sharing(
-    session: Session,
-    owner: str,
-    collection: str,
-    reader: str,
-    method: Callable[[RAGPipeline], Callable[[str, str, str], bool | None]],
-    words: str,
-) -> int:
-    given = [argument_text(text) for text in (owner, collection, reader)]
-    with session.pipeline() as rag:
-        method(rag)(given[0], given[1], given[2])
-    if session.json:
-        session.emit({"tenant": given[0], "collection": given[1], "reader": given[2], "shared": words == "may read"})
+def _sharing(ctx: CommandContext, owner: str, collection: str, reader: str, *, shared: bool) -> int:
+    tenant, name, other = (argument_text(text) for text in (owner, collection, reader))
+    with ctx.view(tenant=tenant) as view:
+        if shared:
+            view.collections.share(name, other)
+        else:
+            view.collections.unshare(name, other)
+    if ctx.json:
+        ctx.emit({"tenant": tenant, "collection": name, "reader": other, "shared": shared})
     else:
-        session.out.print(plain(f"{given[2]!r} {words} the collection {given[1]!r} of {given[0]!r}."))
+        words = "may read" if shared else "no longer reads"
+        ctx.out.print(plain(f"{other!r} {words} the collection {name!r} of {tenant!r}."))
     return 0
 
 
@@ -255,11 +250,11 @@ def _used(count: int, limit: int | None) -> str:
     return f"{count:,}" if limit is None else f"{count:,} of {limit:,}"
 
 
-def _told(session: Session, tenant: Tenant, words: str) -> int:
-    if session.json:
-        session.emit({"tenant": _as_json(tenant)})
+def _told(ctx: CommandContext, tenant: Tenant, words: str) -> int:
+    if ctx.json:
+        ctx.emit({"tenant": _as_json(tenant)})
     else:
-        session.out.print(plain(words), soft_wrap=True)
+        ctx.out.print(plain(words), soft_wrap=True)
     return 0
 
 

@@ -12,8 +12,8 @@ from typing import IO, Annotated
 import typer
 
 from recollect.cli._access import ActorOptions
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import ChunkingOptions, CollectionOption, command
-from recollect.cli._session import Session
 from recollect.cli.ingest import prepare_collection, tell
 from recollect.errors import ConflictError, UsageError
 
@@ -28,8 +28,8 @@ def register(app: typer.Typer) -> None:
 
 
 def _import(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     chunking: ChunkingOptions,
     actor: ActorOptions,
     *,
@@ -43,37 +43,37 @@ def _import(
     """
     from recollect.cli._progress import WorkBar
 
-    with session.pipeline() as rag:
-        principal = actor.actor()
+    principal = actor.actor()
+    with ctx.view(principal=principal) as view:
         if principal is None:
-            prepare_collection(rag, session.collection, chunking)
+            prepare_collection(view, chunking)
         elif chunking.given:
             raise UsageError("With --as, leave out how documents are cut: that is for the collection's owners to say.")
-        with WorkBar(session.err, "Importing", unit="documents") as bar:
-            report = rag.import_file(file, force=force, on_progress=bar.ingest, principal=principal)
-    return tell(session, report)
+        with WorkBar(ctx.err, "Importing", unit="documents") as bar:
+            report = view.collections.import_file(file, force=force, on_progress=bar.ingest)
+    return tell(ctx, report)
 
 
 def _export(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write; - for standard output.")],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> int:
     """Write a collection as JSON Lines: its current documents with their chunks and vectors."""
-    if session.json and file == STANDARD_OUTPUT:
+    if ctx.json and file == STANDARD_OUTPUT:
         raise UsageError("With --json the report stands on standard output: name a file to export to.")
     documents = 0
-    with session.pipeline() as rag, writing(file, overwrite=overwrite) as target:
-        for line in rag.export_lines(principal=actor.actor()):
+    with ctx.view(principal=actor.actor()) as view, writing(file, overwrite=overwrite) as target:
+        for line in view.collections.export_lines():
             target.write(line)
             documents += 1
-    if session.json:
-        session.emit({"collection": session.collection, "documents": documents, "file": str(file)})
+    if ctx.json:
+        ctx.emit({"collection": ctx.collection, "documents": documents, "file": str(file)})
     elif file != STANDARD_OUTPUT:
-        session.out.print(f"{documents:,} documents of {session.collection} in {file}")
+        ctx.out.print(f"{documents:,} documents of {ctx.collection} in {file}")
     return 0
 
 

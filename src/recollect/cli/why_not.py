@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import CollectionOption, SearchOptions, command
-from recollect.cli._session import Session, argument_text
 
 if TYPE_CHECKING:
     from recollect.model.why_not import WhyNot
@@ -19,8 +19,8 @@ def register(app: typer.Typer) -> None:
 
 
 def _why_not(
-    session: Session,
-    collection: CollectionOption,  # noqa: ARG001 - the session knows it
+    ctx: CommandContext,
+    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     search: SearchOptions,
     *,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The query, as it was searched.")],
@@ -35,16 +35,16 @@ def _why_not(
     """
     from recollect.retrieval.validation import validate
 
-    retrieval = session.config.retrieval
+    retrieval = ctx.config.retrieval
     options = search.retrieval(mode=retrieval.mode, top_k=retrieval.top_k)
     question = argument_text(text)
     validate(question, options)
-    with session.pipeline() as rag:
-        told = rag.why_not(question, argument_text(document), options)
-    if session.json:
-        session.emit(_as_json(told))
+    with ctx.view() as view:
+        told = view.why_not(question, argument_text(document), options)
+    if ctx.json:
+        ctx.emit(_as_json(told))
     else:
-        _show(session, told)
+        _show(ctx, told)
     return 0
 
 
@@ -69,7 +69,7 @@ def _as_json(told: WhyNot) -> dict[str, Any]:
     }
 
 
-def _show(session: Session, told: WhyNot) -> None:
+def _show(ctx: CommandContext, told: WhyNot) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -80,8 +80,8 @@ def _show(session: Session, told: WhyNot) -> None:
     if document.title and document.title != document.source:
         head.append(f"  {one_line(document.title)}", "not bold default")
     head.append(f"  (document {document.document_id})", "dim not bold")
-    session.out.print(head, soft_wrap=not session.out.is_terminal)
-    session.out.print()
+    ctx.out.print(head, soft_wrap=not ctx.out.is_terminal)
+    ctx.out.print()
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
@@ -89,6 +89,6 @@ def _show(session: Session, told: WhyNot) -> None:
     for stage in told.stages:
         mark = Text("ok", "green") if stage.passed else Text("no", "bold red")
         table.add_row(mark, stage.stage, Text(one_line(stage.detail), style="dim" if stage.passed else ""))
-    session.out.print(table)
-    session.out.print()
-    session.out.print(Text(one_line(told.verdict), style="green" if told.found else "bold"))
+    ctx.out.print(table)
+    ctx.out.print()
+    ctx.out.print(Text(one_line(told.verdict), style="green" if told.found else "bold"))

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+#: Who is named in the audit where nobody else is.
+LIBRARY = "library"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:

@@ -8,50 +8,46 @@ from typing import TYPE_CHECKING
 from recollect.answer.extractive import ExtractionOptions
 from recollect.answer.refusal import RefusalRule
 from recollect.answer.service import AnswerOptions, stream_answer_sync
+from recollect.context.budget import Budget
 from recollect.model import Answer
+from recollect.pipeline.search import search_with_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from recollect.config import RAGConfig
     from recollect.context import AssembledContext
-    from recollect.model import SearchReply
-    from recollect.pipeline.parts import Parts
+    from recollect.model import RetrievalOptions
+    from recollect.pipeline.assembly import Assembly
+    from recollect.pipeline.standpoint import Standpoint
     from recollect.store.collections import Collection
 
 
-def answer_options(
-    config: RAGConfig, place: Collection | None, model_name: str, *, count_tokens: Callable[[str], int]
-) -> AnswerOptions:
-    """The options of an answer from a collection; None: one that does not exist yet."""
+def answer_options(assembly: Assembly, place: Collection | None) -> AnswerOptions:
+    """The options of an answer from a collection; None: none in particular, or one that does not exist yet."""
+    config = assembly.config
     calibrated = place.refusal if place else None
     # A threshold means something for the model that it was found with alone.
-    fits = calibrated and calibrated.get("embedding_model") == model_name
+    fits = calibrated and calibrated.get("embedding_model") == assembly.embedder.model_name
     rule = RefusalRule.from_mapping(calibrated) if calibrated and fits else RefusalRule()
     return AnswerOptions(
         language=place.language if place else config.language,
         extraction=ExtractionOptions(rule=rule),
         max_context_chars=config.context.max_context_length,
         max_context_tokens=config.context.token_budget,
-        count_tokens=count_tokens,
+        count_tokens=assembly.count_tokens,
     )
 
 
-def answer_stream(
-    parts: Parts, config: RAGConfig, question: str, reply: SearchReply, place: Collection | None
-) -> Iterator[str | Answer]:
-    """The pieces of an answer from what a search found, and the whole `Answer` at the end.
-
-    Args:
-        parts: Of the pipeline.
-        config: Its settings.
-        question: In plain words.
-        reply: What the search found.
-        place: The collection whose language and rule of refusal count; None: one that does not exist yet.
-    """
-    options = answer_options(config, place, parts.embedder.model_name, count_tokens=parts.count_tokens)
+def answer_stream(at: Standpoint, question: str, options: RetrievalOptions) -> Iterator[str | Answer]:
+    """The pieces of an answer from what a search finds, and the whole `Answer` at the end."""
+    reply, place = search_with_place(at, question, replace(options, outline=True))
+    assembly = at.assembly
     for piece in stream_answer_sync(
-        question, reply.results, embedder=parts.embedder, chat_model=parts.chat_model, options=options
+        question,
+        reply.results,
+        embedder=assembly.embedder,
+        chat_model=assembly.chat_model,
+        options=answer_options(assembly, place),
     ):
         if isinstance(piece, Answer):
             search_ms = {f"search_{stage}": ms for stage, ms in reply.timings_ms.items()}
@@ -61,23 +57,28 @@ def answer_stream(
 
 
 def assembled_context(
-    parts: Parts,
-    config: RAGConfig,
-    reply: SearchReply,
-    place: Collection | None,
+    at: Standpoint,
+    query: str,
+    options: RetrievalOptions,
     *,
     token_budget: int | None,
     max_context_length: int | None,
     count_tokens: Callable[[str], int] | None,
 ) -> AssembledContext:
-    """What a language model should read of what a search found; the limits are those of `RAGPipeline.context`."""
+    """What a language model should read of what a search finds; the arguments are those of `View.context`."""
     from recollect.context import assemble
 
-    limits = config.context
+    limits = at.config.context
+    # Before the search, which would be counted although it is refused.
+    budget = Budget(
+        limits.token_budget if token_budget is None else token_budget,
+        limits.max_context_length if max_context_length is None else max_context_length,
+    )
+    reply, place = search_with_place(at, query, replace(options, outline=True))
     return assemble(
         reply.results,
-        token_budget=limits.token_budget if token_budget is None else token_budget,
-        max_context_length=limits.max_context_length if max_context_length is None else max_context_length,
-        count_tokens=count_tokens or parts.count_tokens,
-        language=place.language if place else config.language,
+        token_budget=budget.tokens,
+        max_context_length=budget.characters,
+        count_tokens=count_tokens or at.assembly.count_tokens,
+        language=place.language if place else at.config.language,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -20,18 +20,17 @@ if TYPE_CHECKING:
     from recollect.evaluation.rag_test import Progress
     from recollect.model import Answer, Principal, RetrievalOptions, RetrievedContext
     from recollect.model.principal import Permissions
-    from recollect.pipeline.rag import RAGPipeline
+    from recollect.pipeline.view import View
     from recollect.store.access import DocumentPermissions
 
 _PAGE_DOCUMENTS = 1_000
 
 
 def evaluate_as_each(
-    rag: RAGPipeline,
+    view: View,
     suite: Suite,
     personas: Mapping[str, Principal],
     *,
-    collection: str | None = None,
     options: RetrievalOptions | None = None,
     cases: Sequence[Case] | None = None,
     progress: Progress | None = None,
@@ -39,10 +38,9 @@ def evaluate_as_each(
     """Run test cases as every persona, and hold what each is shown against the grants; see `run_as_each`.
 
     Args:
-        rag: What is tested.
+        view: What is tested: its collection, as its owner sees it.
         suite: Test cases, for instance of `recollect.evaluation.case_files.load_suite`.
         personas: Who asks, by name, for instance of `recollect.evaluation.persona_files.load_personas`.
-        collection: Where; None: the configured one.
         options: How to search; None: the configured defaults.
         cases: Some of the suite's; None: all.
         progress: Told about each finished case of each persona.
@@ -53,20 +51,15 @@ def evaluate_as_each(
     """
     if not personas:
         raise UsageError("There is no persona to run the cases as.")
-    engine = _Engine(rag, collection or rag.config.collection, options or rag.default_options())
-    return run_as_each(suite, personas, engine, cases=cases, progress=progress)
+    return run_as_each(suite, personas, _Engine(view, options), cases=cases, progress=progress)
 
 
-def give_permissions(
-    rag: RAGPipeline, permissions: Mapping[str, Permissions], *, collection: str, tenant_id: int | None = None
-) -> int:
+def give_permissions(view: View, permissions: Mapping[str, Permissions]) -> int:
     """Give documents the permissions of the last pattern that fits their source, in place of what they have.
 
     Args:
-        rag: Whose documents.
+        view: Of the collection that they are in.
         permissions: By source, or by a pattern of sources with ``*`` and ``?``.
-        collection: Where they are.
-        tenant_id: Whose; None: the default tenant's.
 
     Returns:
         How many documents were given permissions.
@@ -76,7 +69,7 @@ def give_permissions(
     """
     chosen: dict[str, list[int]] = {pattern: [] for pattern in permissions}
     fitting: set[str] = set()
-    for document in _Engine(rag, collection, rag.default_options()).rights(tenant_id).documents:
+    for document in _documents(view):
         fits = [pattern for pattern in permissions if fnmatchcase(document.source, pattern)]
         fitting.update(fits)
         if fits:
@@ -90,28 +83,20 @@ def give_permissions(
         given = permissions[pattern]
         # Denials alone leave the grants what they are.
         change = PermissionChange(add=given, only=bool(given.grants))
-        rag.store.access.change(rag.scope_of(tenant_id), document_ids, change)
+        view.store.access.change(view.scope, document_ids, change)
     return sum(map(len, chosen.values()))
 
 
 class _Engine:
     """A pipeline as somebody sees it, and the grants as its owner does."""
 
-    def __init__(self, rag: RAGPipeline, collection: str, options: RetrievalOptions) -> None:
-        self._rag = rag
-        self._collection = collection
-        self._options = options
+    def __init__(self, view: View, options: RetrievalOptions | None) -> None:
+        self._view = view
+        self._options = options or view.default_options()
 
     def search(self, asked: CaseSearch, principal: Principal | None) -> list[Found]:
         try:
-            reply = self._rag.search(
-                asked.query,
-                options_of(asked, self._options),
-                collection=self._collection,
-                tenant_id=asked.tenant_id,
-                as_of=asked.as_of,
-                principal=principal,
-            )
+            reply = self._as(asked, principal).search(asked.query, options_of(asked, self._options))
         except NotFoundError:
             if principal is None:
                 raise
@@ -128,52 +113,44 @@ class _Engine:
         ]
 
     def evidence(self, asked: CaseSearch, principal: Principal) -> list[Found]:
-        options = replace(options_of(asked, self._options), top_k=self._rag.config.answer.passages)
+        options = replace(options_of(asked, self._options), top_k=self._view.config.answer.passages)
         try:
-            answer = self._rag.ask(
-                asked.query,
-                options,
-                collection=self._collection,
-                tenant_id=asked.tenant_id,
-                as_of=asked.as_of,
-                principal=principal,
-            )
+            answer = self._as(asked, principal).ask(asked.query, options)
         except NotFoundError:
             return []
         return _shown(answer)
 
     def rights(self, tenant_id: int | None) -> CollectionRights:
-        rag, scope = self._rag, self._rag.scope_of(tenant_id)
-        access = rag.collection_access(self._collection, tenant_id=tenant_id)
+        view = self._view.view(tenant=tenant_id)
+        access, scope = view.grants.of_collection(), view.scope
 
         @cache
         def find(document_id: int) -> DocumentRights | None:
-            told = rag.store.access.of_documents(scope, [document_id])
+            told = view.store.access.of_documents(scope, [document_id])
             return _rights(told[0]) if told else None
 
         @cache
         def text(document_id: int) -> str:
-            return rag.get_document(document_id, tenant_id=tenant_id).content or ""
+            return view.documents.get(document_id).content or ""
 
         return CollectionRights(
             owners=access.owners,
             readers=access.readers,
-            documents=self._documents(tenant_id),
+            documents=tuple(_documents(view)),
             find=find,
             text=text,
-            role_departments=rag.config.access.role_departments,
+            role_departments=view.config.access.role_departments,
         )
 
-    def _documents(self, tenant_id: int | None) -> tuple[DocumentRights, ...]:
-        found: list[DocumentRights] = []
-        after = 0
-        while page := self._rag.list_documents(
-            collection=self._collection, after=after, limit=_PAGE_DOCUMENTS, tenant_id=tenant_id
-        ):
-            after = page[-1].document_id
-            told = self._rag.store.access.of_documents(self._rag.scope_of(tenant_id), [one.document_id for one in page])
-            found += map(_rights, told)
-        return tuple(found)
+    def _as(self, asked: CaseSearch, principal: Principal | None) -> View:
+        return self._view.view(tenant=asked.tenant_id, as_of=asked.as_of, principal=principal)
+
+
+def _documents(view: View) -> Iterator[DocumentRights]:
+    after = 0
+    while page := view.documents.list(after=after, limit=_PAGE_DOCUMENTS):
+        after = page[-1].document_id
+        yield from map(_rights, view.store.access.of_documents(view.scope, [one.document_id for one in page]))
 
 
 def _rights(told: DocumentPermissions) -> DocumentRights:

@@ -1,95 +1,156 @@
-"""Storing documents in a collection that was found or made: the steps that every way of ingesting shares."""
+"""Storing documents where a view writes: texts, files and folders, and JSON Lines."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.model import Document
+from recollect.model.principal import read_permissions
+from recollect.pipeline.preparing import ensure_collection, make_preparer
+from recollect.pipeline.session_place import session_place
 
 if TYPE_CHECKING:
-    from recollect.config import IngestConfig
-    from recollect.ingest.report import IngestReport, IngestResult, ProgressCallback
-    from recollect.model import Scope
-    from recollect.pipeline.parts import Parts
+    from recollect.ingest.documents import BatchWriter
+    from recollect.ingest.prepare import Preparer
+    from recollect.ingest.report import IngestReport, ProgressCallback
+    from recollect.model import IngestResult, Scope
+    from recollect.pipeline.standpoint import Standpoint
     from recollect.store.collections import Collection
 
 
 logger = logging.getLogger(__name__)
 
 
-def ingest_documents_into(
-    parts: Parts, scope: Scope, place: Collection, documents: Iterable[Document | str], *, force: bool = False
-) -> list[IngestResult]:
+@dataclass(frozen=True)
+class _Target:
+    """Where documents go, and what takes them there."""
+
+    scope: Scope
+    collection: Collection
+    preparer: Preparer
+    batch_writer: BatchWriter
+
+
+def store_documents(at: Standpoint, documents: Iterable[Document | str], *, force: bool) -> list[IngestResult]:
     """Store documents, or texts, in batches that are transactions; returns what became of each, in order."""
     from recollect.ingest.documents import ingest_documents
 
-    preparer = parts.preparer(scope, place)
-    results = ingest_documents(
-        (Document(content=item) if isinstance(item, str) else item for item in documents),
-        scope=scope,
-        preparer=preparer,
-        batch_writer=parts.batch_writer(scope, place, preparer),
-        repository=parts.store.documents,
-        collection=place,
-        force=force,
-    )
-    index_if_due(parts, replace(scope, principal=None), place)
-    return results
+    with _target(at) as target:
+        return ingest_documents(
+            (Document(content=item) if isinstance(item, str) else item for item in documents),
+            scope=target.scope,
+            preparer=target.preparer,
+            batch_writer=target.batch_writer,
+            repository=at.store.documents,
+            collection=target.collection,
+            force=force,
+        )
 
 
-def ingest_paths_into(
-    parts: Parts,
-    scope: Scope,
-    place: Collection,
-    paths: Sequence[Path | str],
+def store_files(
+    at: Standpoint,
+    paths: Sequence[Path],
     *,
-    settings: IngestConfig,
-    sync: bool = False,
-    force: bool = False,
-    follow_links: bool | None = None,
-    tags: Sequence[str] = (),
-    permissions: tuple[str, ...] | None = None,
-    on_progress: ProgressCallback | None = None,
+    sync: bool,
+    force: bool,
+    follow_links: bool | None,
+    tags: Sequence[str],
+    permissions: Sequence[str] | None,
+    on_progress: ProgressCallback | None,
 ) -> IngestReport:
-    """Store files and folders; the arguments are those of `RAGPipeline.ingest_paths`."""
+    """Store files and folders; the arguments are those of `View.ingest`."""
+    from recollect.documents.walk import require_roots
     from recollect.ingest.folder import FolderIngest
 
-    def give_default(source_ids: Sequence[int]) -> int:
-        return parts.store.access.apply_default(scope, place, source_ids, parts.store.writer.default_permissions)
+    # Before the collection is made: what is refused leaves nothing behind.
+    require_roots(paths)
+    granted = None if permissions is None else read_permissions(permissions).as_tokens()
+    store, settings = at.store, at.config.ingest
+    with _target(at, on_progress=on_progress) as target:
+        scope, place = target.scope, target.collection
 
-    preparer = parts.preparer(scope, place)
-    run = FolderIngest(
-        scope=scope,
-        collection=place,
-        preparer=preparer,
-        batch_writer=parts.batch_writer(scope, place, preparer),
-        repository=parts.store.documents,
-        writer=parts.store.writer,
-        workers=parts.parser_workers,
-        readers=settings.readers,
-        max_file_bytes=settings.max_file_bytes,
-        follow_links=settings.follow_links if follow_links is None else follow_links,
-        tags=tags,
-        permissions=permissions,
-        force=force,
-        on_progress=on_progress,
-        give_default=None if place.hidden else give_default,
-    )
-    report = run.run([Path(path) for path in paths], sync=sync)
-    index_if_due(parts, replace(scope, principal=None), place, on_progress=on_progress)
-    return report
+        def give_default(source_ids: Sequence[int]) -> int:
+            return store.access.apply_default(scope, place, source_ids, store.writer.default_permissions)
+
+        run = FolderIngest(
+            scope=scope,
+            collection=place,
+            preparer=target.preparer,
+            batch_writer=target.batch_writer,
+            repository=store.documents,
+            writer=store.writer,
+            workers=at.assembly.parser_workers,
+            readers=settings.readers,
+            max_file_bytes=settings.max_file_bytes,
+            follow_links=settings.follow_links if follow_links is None else follow_links,
+            tags=tags,
+            permissions=granted,
+            force=force,
+            on_progress=on_progress,
+            give_default=None if place.hidden else give_default,
+        )
+        return run.run(paths, sync=sync)
 
 
-def index_if_due(parts: Parts, scope: Scope, place: Collection, *, on_progress: ProgressCallback | None = None) -> None:
+def store_lines(at: Standpoint, path: Path, *, force: bool, on_progress: ProgressCallback | None) -> IngestReport:
+    """Store the documents of a file of JSON Lines."""
+    from recollect.ingest.records import require_file
+    from recollect.ingest.transfer import Importer
+
+    require_file(path)
+    with _target(at, on_progress=on_progress) as target:
+        importer = Importer(
+            scope=target.scope,
+            collection=target.collection,
+            preparer=target.preparer,
+            batch_writer=target.batch_writer,
+            repository=at.store.documents,
+            on_progress=on_progress,
+        )
+        return importer.run(path, force=force)
+
+
+@contextmanager
+def _target(at: Standpoint, *, on_progress: ProgressCallback | None = None) -> Iterator[_Target]:
+    """Where a view writes: its session, or its collection, which the unrestricted caller makes where it is missing.
+
+    What has grown large enough is indexed at the end.
+    """
+    from recollect.ingest.documents import BatchWriter
+
+    with _place(at) as (scope, place):
+        preparer = make_preparer(at.assembly, scope, place)
+        batch_writer = BatchWriter(preparer, at.store.collections, at.store.writer, scope=scope, collection=place)
+        yield _Target(scope, place, preparer, batch_writer)
+        _index_if_due(at, replace(scope, principal=None), place, on_progress=on_progress)
+
+
+@contextmanager
+def _place(at: Standpoint) -> Iterator[tuple[Scope, Collection]]:
+    scope, collections = at.present(), at.store.collections
+    if at.session is not None:
+        with session_place(at, scope) as (own, place):
+            collections.require_writer(own, place)
+            yield replace(own, ranked_for=None), place
+        return
+    if scope.principal is not None:
+        collections.require_writer(scope, at.place(scope))
+    yield scope, ensure_collection(at, at.collection)
+
+
+def _index_if_due(
+    at: Standpoint, scope: Scope, place: Collection, *, on_progress: ProgressCallback | None = None
+) -> None:
     """Build the approximate indexes of a collection that has grown large enough for them."""
-    for indexer in (parts.store.dense_indexer, parts.store.history_indexer):
+    for indexer in (at.store.dense_indexer, at.store.history_indexer):
         if not indexer.due(scope, place.name):
             continue
-        if not parts.store.database.has_sessions():
+        if not at.store.database.has_sessions():
             logger.warning(
                 "The collection %r is large enough for an index, which is not built through a connection pooler: its "
                 "searches compare every chunk. Let dsn name the server itself; application_dsn may name the pooler.",

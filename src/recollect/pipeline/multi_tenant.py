@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from types import TracebackType
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from recollect.config import RAGConfig
 from recollect.errors import ConfigurationError
-from recollect.model import Answer, Document, Principal, RetrievalOptions, SearchReply
+from recollect.model import Answer, Document, Principal, RetrievalOptions, Scope, SearchReply
 from recollect.model.arguments import checked
+from recollect.model.scope import Guest, Target
+from recollect.pipeline.owned import OwnedPipeline
 from recollect.pipeline.rag import RAGPipeline
 
 if TYPE_CHECKING:
-    from recollect.ingest.report import IngestResult
+    from recollect.model import IngestResult
     from recollect.model.tenant import Tenant, TenantIdentity, TenantQuota
+    from recollect.pipeline.standpoint import Standpoint
+    from recollect.pipeline.view import View
+
+#: The group that a tenant is of, to the permissions of another tenant's documents.
+READER_GROUP = "tenant:{}"
 
 
 @checked
-class MultiTenantRAG:
+class MultiTenantRAG(OwnedPipeline):
     """A `RAGPipeline` for many tenants. A context manager, safe to share between threads.
 
     However it is configured, no statement sees the rows of two tenants. ``[rag.multi_tenant]`` decides the rest: with
     ``isolation_level = "strict"`` (the default) it works only where the database itself keeps tenants apart, and a
     tenant finds nothing but its own; with ``"shared"`` it also finds what other tenants share with it
-    (`RAGPipeline.share_collection`).
+    (`Collections.share`).
 
     Args:
         config: The settings, or the pipeline to work with, which its owner closes; None: the default settings.
@@ -37,27 +44,13 @@ class MultiTenantRAG:
     """
 
     def __init__(self, config: RAGConfig | RAGPipeline | None = None) -> None:
-        self._owns = not isinstance(config, RAGPipeline)
-        self.pipeline = config if isinstance(config, RAGPipeline) else RAGPipeline(config)
+        super().__init__(config)
         self._settings = self.pipeline.config.multi_tenant
         self._guarded = self._settings.isolation_level == "shared"
 
-    def __enter__(self) -> MultiTenantRAG:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the pipeline, where this object opened it."""
-        if self._owns:
-            self.pipeline.close()
-
     def create_tenant(self, name: str, *, quota: TenantQuota | None = None) -> Tenant:
-        """Make a tenant; see `RAGPipeline.create_tenant`. The pipeline has the methods that look after tenants."""
-        return self.pipeline.create_tenant(name, quota=quota)
+        """Make a tenant; see `Tenants.create`, and the other methods there."""
+        return self.pipeline.tenants.create(name, quota=quota)
 
     def ingest(
         self,
@@ -68,7 +61,7 @@ class MultiTenantRAG:
         force: bool = False,
         principal: Principal | None = None,
     ) -> IngestResult:
-        """Store a document of a tenant, as `RAGPipeline.ingest` does.
+        """Store a document of a tenant, as `View.ingest` does.
 
         Args:
             tenant_id: By number or name.
@@ -83,9 +76,7 @@ class MultiTenantRAG:
             QuotaExceededError: It would have more than it may.
             ConfigurationError: Isolation is strict, and the database does not keep tenants apart.
         """
-        tenant = self._tenant(tenant_id)
-        name = collection or self._own(tenant)
-        return self.pipeline.ingest(document, tenant.tenant_id, collection=name, force=force, principal=principal)
+        return self._view(self._tenant(tenant_id), collection, principal).ingest(document, force=force)
 
     def search(
         self,
@@ -114,11 +105,13 @@ class MultiTenantRAG:
             ConfigurationError: Isolation is strict, and the database does not keep tenants apart.
         """
         tenant = self._tenant(tenant_id)
+        view = self._view(tenant, collection, principal)
         if collection is not None:
-            return self.pipeline.search(
-                query, options, collection=collection, tenant_id=tenant.tenant_id, principal=principal
-            )
-        return self.pipeline.search_shared(tenant, self._own(tenant), query, options, principal=principal)
+            return view.search(query, options)
+        own, shared = view.standpoint.collection, tuple(_shared_with(view.standpoint, tenant))
+        target = Target(collections=(own,), optional=frozenset({own}), shared=shared)
+        searcher = view.standpoint.assembly.searcher
+        return searcher.search(view.scope, query, options or view.default_options(), target)
 
     def ask(
         self,
@@ -129,16 +122,14 @@ class MultiTenantRAG:
         collection: str | None = None,
         principal: Principal | None = None,
     ) -> Answer:
-        """Answer a question from a tenant's own collection, with citations, or refuse; see `RAGPipeline.ask`.
+        """Answer a question from a tenant's own collection, with citations, or refuse; see `View.ask`.
 
         Raises:
             NotFoundError: There is no such tenant, or nothing was ever stored in the collection.
             TenantSuspendedError: It is suspended.
             ConfigurationError: Isolation is strict, and the database does not keep tenants apart.
         """
-        tenant = self._tenant(tenant_id)
-        name = collection or self._own(tenant)
-        return self.pipeline.ask(question, options, collection=name, tenant_id=tenant.tenant_id, principal=principal)
+        return self._view(self._tenant(tenant_id), collection, principal).ask(question, options)
 
     def collection_of(self, tenant_id: int | str) -> str:
         """The name of a tenant's own collection, by ``collection_prefix`` and ``per_tenant_collections``.
@@ -150,7 +141,7 @@ class MultiTenantRAG:
 
     def _tenant(self, tenant_id: int | str) -> TenantIdentity:
         if not self._guarded:
-            isolation = self.pipeline.isolation()
+            isolation = self.pipeline.tenants.isolation()
             if not isolation.in_force:
                 raise ConfigurationError(
                     f"Tenants are to be kept apart strictly, but row-level security does not bind the database role "
@@ -164,3 +155,18 @@ class MultiTenantRAG:
         if not self._settings.per_tenant_collections:
             return self.pipeline.config.collection
         return f"{self._settings.collection_prefix}{tenant.name}"
+
+    def _view(self, tenant: TenantIdentity, collection: str | None, principal: Principal | None) -> View:
+        name = self._own(tenant) if collection is None else collection
+        return self.pipeline.view(tenant=tenant.tenant_id, collections=name, principal=principal)
+
+
+def _shared_with(at: Standpoint, tenant: TenantIdentity) -> Iterator[Guest]:
+    """The collections that other tenants let this one read, as far as they are granted to it."""
+    if at.config.multi_tenant.isolation_level != "shared":
+        return
+    reader = Principal(groups=(READER_GROUP.format(tenant.name),))
+    for one in at.store.shares.shared_with(at.scope):
+        if one.active:
+            scope = Scope(tenant_id=one.tenant_id, principal=reader)
+            yield Guest(scope=scope, collection=one.collection, label=f"{one.tenant_name}/{one.collection}")

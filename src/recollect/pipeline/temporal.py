@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from recollect.config import RAGConfig
@@ -12,15 +11,16 @@ from recollect.errors import UsageError
 from recollect.model import Answer, Document, Principal, RetrievalOptions, RetrievedContext, SearchReply
 from recollect.model.arguments import checked
 from recollect.model.time import Duration, Moment, MomentRange, read_duration, read_time
+from recollect.pipeline.owned import OwnedPipeline
 from recollect.pipeline.rag import RAGPipeline
 
 if TYPE_CHECKING:
-    from recollect.ingest.report import IngestResult
+    from recollect.model import IngestResult
     from recollect.model.history import EvidenceDiff
 
 
 @checked
-class TemporalRAG:
+class TemporalRAG(OwnedPipeline):
     """A `RAGPipeline` seen by time. A context manager, safe to share between threads.
 
     Two times are kept of everything: when it happened (`Document.event_time` to `Document.event_end`), and when the
@@ -47,24 +47,8 @@ class TemporalRAG:
         tenant_id: int | None = None,
         principal: Principal | None = None,
     ) -> None:
-        self._owns = not isinstance(pipeline, RAGPipeline)
-        self._rag = pipeline if isinstance(pipeline, RAGPipeline) else RAGPipeline(pipeline)
-        self._collection = collection
-        self._tenant_id = tenant_id
-        self._principal = principal
-
-    def __enter__(self) -> TemporalRAG:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the pipeline, where this object opened it."""
-        if self._owns:
-            self._rag.close()
+        super().__init__(pipeline)
+        self._view = self.pipeline.view(collections=collection, tenant=tenant_id, principal=principal)
 
     def ingest(
         self,
@@ -74,7 +58,7 @@ class TemporalRAG:
         event_end: Moment | None = None,
         ttl: Duration | None = None,
     ) -> IngestResult:
-        """Store a document, as `RAGPipeline.ingest` does.
+        """Store a document, as `View.ingest` does.
 
         Args:
             document: The document, or its text.
@@ -92,7 +76,7 @@ class TemporalRAG:
             event_end=given.event_end if event_end is None else read_time(event_end, name="event_end"),
             ttl=given.ttl if ttl is None else ttl,
         )
-        return self._rag.ingest(timed, self._tenant_id, collection=self._collection, principal=self._principal)
+        return self._view.ingest(timed)
 
     def search(
         self,
@@ -119,15 +103,7 @@ class TemporalRAG:
             NotFoundError: There is no such collection.
         """
         given = self._timed(options, event_window, event_time_range, ingestion_time_range)
-        moment = _moment(as_of)
-        return self._rag.search(
-            query,
-            given,
-            collection=self._collection,
-            tenant_id=self._tenant_id,
-            as_of=moment,
-            principal=self._principal,
-        )
+        return self._view.view(as_of=as_of).search(query, given)
 
     def ask(
         self,
@@ -140,17 +116,9 @@ class TemporalRAG:
         ingestion_time_range: MomentRange | None = None,
     ) -> Answer:
         """Answer a question from what was known at a time, with citations, or refuse; the arguments are `search`'s."""
-        base = options or replace(self._rag.default_options(), top_k=self._rag.config.answer.passages)
+        base = options or replace(self._view.default_options(), top_k=self._view.config.answer.passages)
         given = self._timed(base, event_window, event_time_range, ingestion_time_range)
-        moment = _moment(as_of)
-        return self._rag.ask(
-            question,
-            given,
-            collection=self._collection,
-            tenant_id=self._tenant_id,
-            as_of=moment,
-            principal=self._principal,
-        )
+        return self._view.view(as_of=as_of).ask(question, given)
 
     def find_recent_discoveries(
         self,
@@ -174,7 +142,7 @@ class TemporalRAG:
         Raises:
             UsageError: The topic, a duration or a time is not valid, or the options confine the same times.
         """
-        moment = _moment(as_of) or datetime.now(UTC)
+        moment = datetime.now(UTC) if as_of is None else read_time(as_of, name="as_of")
         window = read_duration(discovery_window, name="discovery_window")
         age = read_duration(event_age, name="event_age")
         try:
@@ -182,7 +150,7 @@ class TemporalRAG:
         except OverflowError as exc:
             raise UsageError(f"{moment} is too early: no calendar goes back so far.") from exc
         known = None if as_of is None else moment
-        given = options or self._rag.default_options()
+        given = options or self._view.default_options()
         if given.event_time_range is not None or given.ingestion_time_range is not None:
             raise UsageError("The discovery window and the events' age are the ranges: leave them out of the options.")
         reply = self.search(topic, given, as_of=known, event_time_range=happened, ingestion_time_range=learnt)
@@ -196,20 +164,12 @@ class TemporalRAG:
         *,
         options: RetrievalOptions | None = None,
     ) -> EvidenceDiff:
-        """How the evidence for a question changed between two moments; see `RAGPipeline.diff_evidence`."""
-        return self._rag.diff_evidence(
-            question,
-            from_time=from_time,
-            to_time=to_time,
-            options=options,
-            collection=self._collection,
-            tenant_id=self._tenant_id,
-            principal=self._principal,
-        )
+        """How the evidence for a question changed between two moments; see `Documents.diff_evidence`."""
+        return self._view.documents.diff_evidence(question, from_time=from_time, to_time=to_time, options=options)
 
     def cleanup_expired(self) -> int:
         """Close every document of the tenant whose time is over; returns how many."""
-        return self._rag.cleanup_expired(tenant_id=self._tenant_id)
+        return self._view.maintenance.close_expired()
 
     def _timed(
         self,
@@ -218,14 +178,10 @@ class TemporalRAG:
         event_time_range: MomentRange | None,
         ingestion_time_range: MomentRange | None,
     ) -> RetrievalOptions:
-        given = options or self._rag.default_options()
+        given = options or self._view.default_options()
         return replace(
             given,
             event_window=given.event_window if event_window is None else event_window,
             event_time_range=given.event_time_range if event_time_range is None else event_time_range,
             ingestion_time_range=given.ingestion_time_range if ingestion_time_range is None else ingestion_time_range,
         )
-
-
-def _moment(as_of: Moment | None) -> datetime | None:
-    return None if as_of is None else read_time(as_of, name="as_of")

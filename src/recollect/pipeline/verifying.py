@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from recollect.errors import StoreCorruptError
 from recollect.ingest.verify import Verifier, VerifyCallback
+from recollect.pipeline.preparing import make_preparer
 
 if TYPE_CHECKING:
-    from recollect.pipeline.parts import Parts
+    from recollect.pipeline.assembly import Assembly
     from recollect.retrieval.indexing import TermIndexer
     from recollect.store.collections import Collection
 
 
-def make_verifier(parts: Parts, *, on_progress: VerifyCallback | None) -> Verifier:
+def make_verifier(assembly: Assembly, *, on_progress: VerifyCallback | None) -> Verifier:
     """What checks the open store; the model is needed only where vectors must be made anew."""
     from recollect.store.collections import CollectionRepository
 
     # Suspended tenants' rows are verified like all others.
-    database = parts.store.caretaking
+    database = assembly.store.caretaking
     collections = CollectionRepository(database)
     return Verifier(
         database,
         collections,
-        parts.store.dense_indexer.over(database, collections),
+        assembly.store.dense_indexer.over(database, collections),
         indexer=_indexer,
-        preparer=parts.preparer,
+        preparer=partial(make_preparer, assembly),
         readable=_readable,
         on_progress=on_progress,
     )

@@ -213,7 +213,8 @@ class DocumentRepository:
     def resolve(self, scope: Scope, document: int | str, *, collection: str | None = None) -> int:
         """The id of a document that is named by its id or by its source; a closed one has its name still.
 
-        Of several that have a source, the one is meant that an ingest of it would meet.
+        Of several that have a source, the one is meant that an ingest of it would meet. A text of digits is an id or a
+        source, whichever there is.
 
         Args:
             scope: Whose.
@@ -222,16 +223,16 @@ class DocumentRepository:
 
         Raises:
             NotFoundError: There is none of that id or source.
-            UsageError: Several documents have that source, and none or several of them are met; the message says where
-                each of them is.
+            UsageError: Several documents have that source, and none or several of them are met, or it is the id of one
+                and the source of another; the message says where each of them is.
         """
         number = document if isinstance(document, int) else whole_number(document)
-        if number is not None:
-            ids = self._ever(scope, "by_id", document_id=number)
-            closed = ids
-        else:
-            name = str(document).replace("\0", "")
-            ids = self.ids_by_uri(scope, name)
+        ids = [] if number is None else self._ever(scope, "by_id", document_id=number)
+        closed = ids
+        if isinstance(document, str):  # a text of digits may be either
+            name = document.replace("\0", "")
+            named = self.ids_by_uri(scope, name)
+            ids = list(dict.fromkeys([*ids, *named]))
             closed = [] if ids and collection is None else self._ever(scope, "ever_by_uri", uri=name)
         if len(ids) == 1 and collection is None:
             return ids[0]
@@ -239,7 +240,7 @@ class DocumentRepository:
         within = [place for place in places if collection in {None, place.collection}]
         # A closed one is meant only where none of that name is current.
         wanted = [place for place in within if place.document_id in ids] or within
-        if len(wanted) > 1:
+        if len(wanted) > 1 and number not in {place.document_id for place in wanted}:
             own = self._ever(scope, "given", condition=met(scope), document_ids=[place.document_id for place in wanted])
             wanted = [place for place in wanted if place.document_id in own] if len(own) == 1 else wanted
         if len(wanted) == 1:
@@ -333,6 +334,8 @@ def _several(document: int | str, places: Sequence[_Place]) -> str:
         for place in places
     )
     how = "by --collection or by id" if apart else "by id"
+    if isinstance(document, str) and whole_number(document) in {place.document_id for place in places}:
+        how = "the one with that id by its source, another one by its own id"
     return f"Several documents are named {document!r}: {told}. Say which, {how}."
 
 

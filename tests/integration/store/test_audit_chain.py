@@ -120,16 +120,16 @@ def test_the_first_broken_entry_is_named(store: Store):
 
 
 def test_a_chain_is_its_tenants_own(pipeline: RAGPipeline):
-    tenant = pipeline.create_tenant("acme").tenant_id
+    tenant = pipeline.tenants.create("acme").tenant_id
     fill(pipeline.store, 2)
     fill(pipeline.store, 3, tenant=tenant)
     owner(pipeline.store, "UPDATE audit SET actor = 'bob' WHERE tenant_id = %s AND number = 2", tenant)
-    assert [(one.tenant_id, one.number, one.intact) for one in pipeline.verify_audit()] == [
+    assert [(one.tenant_id, one.number, one.intact) for one in pipeline.audit.verify()] == [
         (1, 2, True),
         (tenant, 3, False),
     ]
-    assert pipeline.verify_audit(tenant_id=1)[0].intact
-    (finding,) = pipeline.check()
+    assert pipeline.view(tenant=1).audit.verify()[0].intact
+    (finding,) = pipeline.maintenance.check()
     assert f"tenant {tenant}" in finding.problem and "number 2" in finding.problem
 
 
@@ -197,10 +197,10 @@ def test_everything_dropped_leaves_a_chain_that_goes_on(store: Store):
 
 
 def test_an_erased_tenants_chain_goes_on_with_its_receipt(pipeline: RAGPipeline):
-    tenant = pipeline.create_tenant("acme").tenant_id
+    tenant = pipeline.tenants.create("acme").tenant_id
     fill(pipeline.store, 3, tenant=tenant)
-    pipeline.erase_tenant(tenant)
-    (found,) = [one for one in pipeline.verify_audit() if one.tenant_id == tenant]
+    pipeline.tenants.erase(tenant)
+    (found,) = [one for one in pipeline.audit.verify() if one.tenant_id == tenant]
     assert (found.dropped, found.number, found.broken) == (3, 4, None)
 
 
@@ -252,10 +252,10 @@ def test_a_clock_that_was_set_back_does_not_turn_the_chain_round(store: Store):
 
 def test_an_erasure_is_recorded_twice_and_shown_once(pipeline: RAGPipeline):
     pipeline.ingest(Document(content="The pump in hall C leaked on the ninth of May.", source="report"))
-    receipt = pipeline.erase(["report"], actor="ann")
-    assert [one.action for one in pipeline.list_audit()] == ["erase_proof", "erase"]
-    (kept,) = pipeline.list_audit(action="erase")
+    receipt = pipeline.documents.erase(["report"], actor="ann")
+    assert [one.action for one in pipeline.audit.list()] == ["erase_proof", "erase"]
+    (kept,) = pipeline.audit.list(action="erase")
     assert kept.audit_id == receipt.receipt_id and kept.details["probe"]["found"] == {}
-    assert pipeline.list_audit(action="erase", since=receipt.erased_at)
-    assert not pipeline.list_audit(action="erase", until=receipt.erased_at)
-    assert pipeline.verify_audit()[0].intact
+    assert pipeline.audit.list(action="erase", since=receipt.erased_at)
+    assert not pipeline.audit.list(action="erase", until=receipt.erased_at)
+    assert pipeline.audit.verify()[0].intact

@@ -20,7 +20,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from conftest import value
-from recollect import Document, RAGConfig, RAGPipeline, Scope
+from recollect import Document, RAGConfig, RAGPipeline
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import (
     ConflictError,
@@ -30,6 +30,7 @@ from recollect.errors import (
     StoreUnavailableError,
     UsageError,
 )
+from recollect.model import Scope
 from recollect.store import restore as restore_module
 from recollect.store._archive import NewArchive
 from recollect.store._server_binaries import installation
@@ -96,15 +97,15 @@ def source(made: Callable[[], str], tmp_path_factory: pytest.TempPathFactory) ->
             "# Leave\n\nThirty days, título مرحبا \\ \x0b of leave.",
             "# Leave\n\nThirty-one days of leave now.",
         ):
-            rag.ingest_many(
+            rag.ingest(
                 [
                     Document(content=text, source="hr/leave.md", tags=("hr",), permissions=("role:hr",)),
                     Document(content=f"An old paper: {text}", source="old.md", metadata={"year": 2020}),
                 ]
             )
         rag.ingest("goodbye to this", force=True)
-        rag.delete_documents(["old.md"])
-        rag.remember("s1", ["How many days of leave are there?", "Thirty-one days."])
+        rag.documents.delete(["old.md"])
+        rag.view(session="s1").remember(["How many days of leave are there?", "Thirty-one days."])
         rag.recall("days of leave")
     return dsn
 
@@ -160,8 +161,8 @@ def test_a_round_trip_brings_every_row_back_and_the_next_number(source, saved, d
         assert value(database, last) == value(source, last)
     config = RAGConfig.load(storage={"data_dir": tmp_path, "dsn": database}, embedding={"provider": "hashing"})
     with RAGPipeline(config, embedder=HashingEmbedder()) as rag:
-        assert rag.isolation().in_force
-        assert rag.check() == []
+        assert rag.tenants.isolation().in_force
+        assert rag.maintenance.check() == []
         assert rag.ingest("one more").status == "added"
         assert any("Thirty-one" in found.content for found in rag.retrieve("days of leave"))
 
@@ -192,7 +193,7 @@ def test_large_collections_get_their_indexes_again(saved, database, tmp_path):
         storage={"data_dir": tmp_path, "dsn": database, "index_threshold": 1}, embedding={"provider": "hashing"}
     )
     with RAGPipeline(config, embedder=HashingEmbedder()) as rag:
-        place = rag.list_collections()[0]
+        place = rag.collections.list()[0]
         assert not place.indexed
         build_indexes(rag.store)
         assert rag.store.collections.get(Scope(), place.name).indexed

@@ -31,10 +31,12 @@ def filled(pipeline: RAGPipeline) -> RAGPipeline:
                 metadata={"who": f"{PLANTED} {number}"},
             )
         )
-        pipeline.remember(f"{PLANTED}-{number}", [Turn(role=PLANTED, content=f"I live in {PLANTED} {number}.")])
+        pipeline.view(session=f"{PLANTED}-{number}").remember(
+            [Turn(role=PLANTED, content=f"I live in {PLANTED} {number}.")]
+        )
     pipeline.recall("Where do I live?")
-    pipeline.query_patterns.flush()
-    pipeline.consolidate(min_retrievals=1)
+    pipeline.memory.patterns.flush()
+    pipeline.facts.consolidate(min_retrievals=1)
     return pipeline
 
 
@@ -65,7 +67,7 @@ def test_an_erasure_clears_what_was_sampled_before(filled: RAGPipeline, dsn: str
             connection.execute(f"ALTER TABLE recollect.{table} ALTER COLUMN {column} SET STATISTICS 100")
     assert PLANTED in sampled(filled)["documents.uri"]
     before = sampled(filled)["chunk_lexical.lexemes"]
-    receipt = filled.erase([f"{PLANTED}/{number}.md" for number in range(3)])
+    receipt = filled.documents.erase([f"{PLANTED}/{number}.md" for number in range(3)])
     assert receipt.complete
     after = sampled(filled)
     assert {name: values for name, values in after.items() if PLANTED in values} == {}

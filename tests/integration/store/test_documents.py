@@ -91,6 +91,18 @@ def test_names_resolve_to_one_document_or_say_why_not(shelf: Shelf):
     assert documents.resolve(shelf.scope, "a.txt") == first
 
 
+def test_a_source_of_digits_is_one(shelf: Shelf):
+    documents = shelf.store.documents
+    first = shelf.add("a.txt", "one").document_id
+    year = shelf.add("2024", "two").document_id
+    assert documents.resolve(shelf.scope, "2024") == year
+    assert documents.resolve(shelf.scope, "2024", collection="shelf") == year
+    other = shelf.add(str(first), "three").document_id
+    with pytest.raises(UsageError, match="the one with that id by its source, another one by its own id"):
+        documents.resolve(shelf.scope, str(first))
+    assert [documents.resolve(shelf.scope, one) for one in (first, "a.txt", other)] == [first, first, other]
+
+
 @pytest.mark.parametrize("name", ["none.txt", 4711, "4711", 10**30, "9" * 40, "nul\0", "'; DROP TABLE documents; --"])
 def test_what_does_not_exist_is_not_found(shelf: Shelf, name: object):
     with pytest.raises(NotFoundError, match="no document"):

@@ -47,7 +47,7 @@ def test_every_version_goes_with_all_that_hangs_on_it(filled: RAGPipeline):
     found = filled.retrieve("Quelltal merger")
     assert "secret.txt" in {one.source for one in found}
     assert "Quelltal" in everything(filled)
-    receipt = filled.erase(["secret.txt"], actor="anna", reason="GDPR")
+    receipt = filled.documents.erase(["secret.txt"], actor="anna", reason="GDPR")
     assert receipt.complete and receipt.probe.phrases >= 2 and receipt.probe.places > 20
     assert receipt.counts == {
         "documents": 1, "versions": 2, "chunks": 2, "vectors": 2, "lexical_rows": 2, "token_vectors": 0, "acronyms": 0,
@@ -57,19 +57,19 @@ def test_every_version_goes_with_all_that_hangs_on_it(filled: RAGPipeline):
     assert "Quelltal" not in left and "secret.txt" not in left
     assert hashlib.sha256(SECRET.encode()).hexdigest() not in left
     assert {one.source for one in filled.retrieve("Quelltal merger")} == {"leave.txt"}
-    assert filled.check() == []
+    assert filled.maintenance.check() == []
     assert value(filled, "SELECT count(*) FROM term_stats WHERE document_frequency <> 1") == 0
     with pytest.raises(NotFoundError):
-        filled.document_history("secret.txt")
+        filled.documents.history("secret.txt")
 
 
 def test_the_receipt_proves_what_it_means_and_quotes_nothing(filled: RAGPipeline):
-    receipt = filled.erase(["secret.txt"], actor="anna", reason="GDPR")
+    receipt = filled.documents.erase(["secret.txt"], actor="anna", reason="GDPR")
     assert (receipt.erased_by, receipt.reason) == ("anna", "GDPR")
     (document,) = receipt.documents
     contents = [hashlib.sha256(text.encode()).digest() for text in (OLDER, SECRET)]
     assert list(document.hashes) == [salted(receipt.salt, content) for content in contents]
-    (kept,) = filled.list_audit(action="erase")
+    (kept,) = filled.audit.list(action="erase")
     assert (kept.audit_id, kept.at, kept.actor) == (receipt.receipt_id, receipt.erased_at, "anna")
     assert kept.details["counts"] == receipt.counts and kept.details["probe"]["found"] == {}
     assert kept.details["documents"][0]["hashes"] == list(document.hashes)
@@ -81,52 +81,52 @@ def test_the_receipt_proves_what_it_means_and_quotes_nothing(filled: RAGPipeline
 def test_what_other_documents_hold_stays_theirs_and_is_named(filled: RAGPipeline):
     copy = filled.ingest(Document(content=SECRET, source="copy.txt", title="Quelltal"))
     cached = value(filled, "SELECT count(*) FROM embedding_cache")
-    receipt = filled.erase(["secret.txt"])
+    receipt = filled.documents.erase(["secret.txt"])
     assert receipt.copies == (copy.document_id,)
     assert receipt.complete
     # The older version's embedding was its own alone.
     assert value(filled, "SELECT count(*) FROM embedding_cache") == cached - 1
-    assert filled.get_document("copy.txt").content == SECRET
-    assert filled.erase(["copy.txt"]).counts["cached_embeddings"] == 1
+    assert filled.documents.get("copy.txt").content == SECRET
+    assert filled.documents.erase(["copy.txt"]).counts["cached_embeddings"] == 1
     assert "Quelltal" not in everything(filled)
 
 
 def test_the_probe_finds_what_was_left_anywhere(filled: RAGPipeline):
     """Somebody quoted the document in a place that erasing does not know of."""
     filled.ingest(Document(content=OTHER, source="note.txt", metadata={"quote": SECRET.splitlines()[0]}))
-    receipt = filled.erase(["secret.txt"])
+    receipt = filled.documents.erase(["secret.txt"])
     assert not receipt.complete
     assert receipt.probe.found["document_versions.metadata"] == 1
-    assert filled.list_audit()[0].details["probe"]["found"] == receipt.probe.found
+    assert filled.audit.list()[0].details["probe"]["found"] == receipt.probe.found
 
 
 def test_replies_of_a_moment_ago_are_forgotten_even_of_the_past(filled: RAGPipeline):
     as_of = value(filled, "SELECT clock_timestamp()")
-    filled.delete_documents(["secret.txt"])
-    revision = filled.list_collections()[0].revision
-    assert len(filled.retrieve("Quelltal merger", as_of=as_of)) == 2
-    filled.erase(["secret.txt"])
-    assert filled.list_collections()[0].revision > revision
-    assert {one.source for one in filled.retrieve("Quelltal merger", as_of=as_of)} == {"leave.txt"}
+    filled.documents.delete(["secret.txt"])
+    revision = filled.collections.list()[0].revision
+    assert len(filled.view(as_of=as_of).retrieve("Quelltal merger")) == 2
+    filled.documents.erase(["secret.txt"])
+    assert filled.collections.list()[0].revision > revision
+    assert {one.source for one in filled.view(as_of=as_of).retrieve("Quelltal merger")} == {"leave.txt"}
 
 
 def test_nothing_is_erased_where_one_is_unknown_and_nobody_elses(filled: RAGPipeline):
     with pytest.raises(NotFoundError):
-        filled.erase(["secret.txt", "unknown"])
-    (record, _) = filled.list_documents()
+        filled.documents.erase(["secret.txt", "unknown"])
+    (record, _) = filled.documents.list()
     other = Scope(tenant_id=2)
     receipt = filled.store.erasure.erase(other, [record.document_id], actor="x")
     assert receipt.documents == () and set(receipt.counts.values()) == {0}
-    assert filled.get_document("secret.txt").content == SECRET
+    assert filled.documents.get("secret.txt").content == SECRET
 
 
 def test_many_large_documents_are_probed_by_a_few_phrases(pipeline: RAGPipeline):
-    pipeline.ingest_many(
+    pipeline.ingest(
         Document(content="\n".join(f"line {n} of document {d} says number {n * d}" for n in range(50)), source=f"{d}")
         for d in range(30)
     )
-    ids = [record.document_id for record in pipeline.list_documents()]
-    receipt = pipeline.erase(ids)
+    ids = [record.document_id for record in pipeline.documents.list()]
+    receipt = pipeline.documents.erase(ids)
     assert receipt.complete and 0 < receipt.probe.phrases <= PROBE_PHRASES
     assert receipt.counts["documents"] == 30 == len(receipt.documents)
 

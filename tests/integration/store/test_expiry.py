@@ -26,7 +26,7 @@ def configured(dsn: str, **temporal) -> RAGConfig:
 
 def found(rag: RAGPipeline, **options) -> set[str]:
     as_of = options.pop("as_of", None)
-    return {result.source for result in rag.retrieve("leave", RetrievalOptions(**options), as_of=as_of)}
+    return {result.source for result in rag.view(as_of=as_of).retrieve("leave", RetrievalOptions(**options))}
 
 
 def expire(rag: RAGPipeline, *sources: str) -> None:
@@ -51,7 +51,7 @@ def value(rag: RAGPipeline, query: str):
 
 
 def add(rag: RAGPipeline, *sources: str, ttl="1h", **fields) -> None:
-    rag.ingest_many(Document(content=f"leave {name}", source=name, ttl=ttl, **fields) for name in sources)
+    rag.ingest(Document(content=f"leave {name}", source=name, ttl=ttl, **fields) for name in sources)
 
 
 def test_a_lifetime_is_counted_from_when_the_version_became_known(pipeline: RAGPipeline):
@@ -71,14 +71,14 @@ def test_what_expired_is_not_found_not_even_by_a_search_of_a_moment_ago(pipeline
     add(pipeline, "kept", ttl=None)
     options = {"mode": mode, "use_cache": cached}
     assert found(pipeline, **options) == {"short", "long", "kept"}
-    before = pipeline.list_collections()[0]
+    before = pipeline.collections.list()[0]
     expire(pipeline, "short")
     assert found(pipeline, **options) == {"long", "kept"}
-    after = pipeline.list_collections()[0]
+    after = pipeline.collections.list()[0]
     assert (after.document_count, after.chunk_count) == (before.document_count - 1, before.chunk_count - 1)
     assert after.revision > before.revision and not after.expiry_due
     assert value(pipeline, "SELECT known_to = expires_at FROM document_versions WHERE uri = 'short'")
-    assert pipeline.check() == []
+    assert pipeline.maintenance.check() == []
     # The next one is known of.
     expire(pipeline, "long")
     assert found(pipeline, **options) == {"kept"}
@@ -108,7 +108,7 @@ def test_a_database_that_takes_no_writes_hides_what_expired(pipeline: RAGPipelin
         expire(pipeline, "short")
         for mode in ("hybrid", "dense", "lexical"):
             assert found(standby, mode=mode) == {"kept"}
-        assert standby.list_collections()[0].expiry_due
+        assert standby.collections.list()[0].expiry_due
 
 
 def test_a_document_that_is_being_written_is_hidden_until_it_can_be_closed(pipeline: RAGPipeline):
@@ -117,10 +117,10 @@ def test_a_document_that_is_being_written_is_hidden_until_it_can_be_closed(pipel
     with pipeline.store.database.transaction(Scope()) as connection:
         connection.execute("SELECT FROM documents WHERE uri = 'busy' FOR UPDATE")
         assert found(pipeline) == set()
-        assert pipeline.list_collections()[0].document_count == 1
+        assert pipeline.collections.list()[0].document_count == 1
     assert found(pipeline) == set()
-    assert pipeline.list_collections()[0].document_count == 0
-    assert pipeline.check() == []
+    assert pipeline.collections.list()[0].document_count == 0
+    assert pipeline.maintenance.check() == []
 
 
 def test_more_than_one_search_closes(pipeline: RAGPipeline, monkeypatch: pytest.MonkeyPatch):
@@ -130,10 +130,10 @@ def test_more_than_one_search_closes(pipeline: RAGPipeline, monkeypatch: pytest.
     add(pipeline, "kept", ttl=None)
     expire(pipeline, *names)
     assert found(pipeline) == {"kept"}
-    assert pipeline.list_collections()[0].document_count == 4
+    assert pipeline.collections.list()[0].document_count == 4
     assert pipeline.store.expiry.close_all(Scope()) == 3
     assert pipeline.store.expiry.close_all(Scope()) == 0
-    assert pipeline.list_collections()[0].document_count == 1
+    assert pipeline.collections.list()[0].document_count == 1
 
 
 def test_many_close_at_once_and_each_document_is_counted_once(pipeline: RAGPipeline):
@@ -146,8 +146,8 @@ def test_many_close_at_once_and_each_document_is_counted_once(pipeline: RAGPipel
         searches = [pool.submit(found, pipeline, use_cache=False) for _ in range(4)]
         assert all(search.result() == {"kept"} for search in searches)
         assert sum(run.result() for run in runs) <= 20
-    assert pipeline.list_collections()[0].document_count == 1
-    assert pipeline.check() == []
+    assert pipeline.collections.list()[0].document_count == 1
+    assert pipeline.maintenance.check() == []
 
 
 def test_the_default_and_the_tags_that_preserve(dsn: str):
@@ -163,7 +163,7 @@ def test_the_default_and_the_tags_that_preserve(dsn: str):
         assert value(rag, "SELECT expires_at = 'infinity' FROM document_versions WHERE uri = 'preserved'")
     bad = configured(dsn, default_ttl="soon")
     with pytest.raises(UsageError, match=r"rag\.temporal\.default_ttl must be a length of time"):
-        RAGPipeline(bad, embedder=HashingEmbedder()).status()
+        RAGPipeline(bad, embedder=HashingEmbedder()).maintenance.status()
 
 
 def test_searches_need_not_leave_it_out(dsn: str):
@@ -189,7 +189,7 @@ def test_storing_it_again_begins_its_time_anew(pipeline: RAGPipeline):
 
 def test_a_lifetime_can_be_set_and_taken_back(pipeline: RAGPipeline):
     add(pipeline, "a", ttl=None)
-    (record,) = pipeline.list_documents()
+    (record,) = pipeline.documents.list()
     repository = pipeline.store.expiry
     assert repository.set_lifetime(Scope(), record.document_id, timedelta(hours=1))
     assert value(pipeline, "SELECT next_expiry < 'infinity' FROM collection_state")
@@ -203,4 +203,4 @@ def test_a_lifetime_can_be_set_and_taken_back(pipeline: RAGPipeline):
 def test_a_ttl_that_is_none_is_refused(pipeline: RAGPipeline, ttl):
     with pytest.raises(UsageError, match="The ttl of 'a' must be a length of time"):
         add(pipeline, "a", ttl=ttl)
-    assert pipeline.list_documents() == []
+    assert pipeline.documents.list() == []

@@ -52,8 +52,8 @@ def _text(source: int, version: int) -> str:
 
 
 def _found(rag: RAGPipeline, collection: str, moment: datetime | None, mode: str) -> set[str]:
-    reply = rag.search(
-        "what says number", RetrievalOptions(mode=mode, **EVERYTHING), collection=collection, as_of=moment
+    reply = rag.view(collections=collection, as_of=moment).search(
+        "what says number", RetrievalOptions(mode=mode, **EVERYTHING)
     )
     return {one.content for one in reply.results}
 
@@ -93,12 +93,12 @@ class Model:
         self.name = f"history {next(NUMBERS)}"
         self.known: dict[int, str] = {}
         self.ids: dict[int, int] = {}
-        rag.create_collection(self.name)
+        rag.collections.create(self.name)
 
     def write(self, source: int, edition: int, ttl: float | None = None) -> None:
         text = f"{_text(source, edition)} of {next(NUMBERS)}"
         document = Document(content=text, source=str(source), ttl=ttl)
-        self.ids[source] = self.rag.ingest(document, collection=self.name).document_id
+        self.ids[source] = self.rag.view(collections=self.name).ingest(document).document_id
         self.known[source] = text
 
     def write_all(self, _: int, edition: int) -> None:
@@ -106,7 +106,7 @@ class Model:
             self.write(source, edition)
 
     def delete(self, source: int, _: int) -> None:
-        self.rag.delete_documents([self.ids[source]])
+        self.rag.documents.delete([self.ids[source]])
         self.known.pop(source, None)
 
     def expire(self, source: int, close: bool) -> None:
@@ -115,7 +115,7 @@ class Model:
         del self.known[source]
         time.sleep(0.002)
         if close:
-            self.rag.cleanup_expired(collection=self.name)
+            self.rag.view(collections=self.name).maintenance.close_expired()
 
     def segment(self, _: int, __: int) -> None:
         if self.rag.store.collections.get(Scope(), self.name).indexed:
@@ -138,7 +138,7 @@ def test_every_moment_is_found_whole_whatever_the_segments(rag: RAGPipeline, cha
 def test_segments_come_with_the_writing_and_go_with_the_collection(rag: RAGPipeline):
     moments = []
     for edition in range(4):
-        rag.ingest_many([Document(content=_text(source, edition), source=str(source)) for source in range(12)])
+        rag.ingest([Document(content=_text(source, edition), source=str(source)) for source in range(12)])
         moments.append(_now(rag))
     segments = _segments(rag)
     assert segments
@@ -151,22 +151,22 @@ def test_segments_come_with_the_writing_and_go_with_the_collection(rag: RAGPipel
         for kind in ("vectors", "lexical")
     }
     for edition, moment in enumerate(moments):
-        reply = rag.search("what says number", RetrievalOptions(**EVERYTHING), as_of=moment)
+        reply = rag.view(as_of=moment).search("what says number", RetrievalOptions(**EVERYTHING))
         assert {one.content for one in reply.results} == {_text(source, edition) for source in range(12)}
-    assert rag.check() == []
-    rag.delete_collection("default")
+    assert rag.maintenance.check() == []
+    rag.collections.delete("default")
     assert not _segments(rag)
     assert not _indexes(rag)
 
 
 def test_a_small_segment_is_replaced_by_one_that_covers_its_time(rag: RAGPipeline):
-    rag.ingest_many([Document(content=_text(source, 0), source=str(source)) for source in range(12)])
-    rag.ingest_many([Document(content=_text(source, 1), source=str(source)) for source in range(5)])
+    rag.ingest([Document(content=_text(source, 0), source=str(source)) for source in range(12)])
+    rag.ingest([Document(content=_text(source, 1), source=str(source)) for source in range(5)])
     then = _now(rag)
     rag.store.history_indexer.build(Scope(), "default")
     (small,) = _segments(rag)
     assert small[3] == 5
-    rag.ingest_many([Document(content=_text(source, 2), source=str(source)) for source in range(5)])
+    rag.ingest([Document(content=_text(source, 2), source=str(source)) for source in range(5)])
     rag.store.history_indexer.build(Scope(), "default")
     (large,) = _segments(rag)
     assert large[3] == 10
@@ -176,26 +176,26 @@ def test_a_small_segment_is_replaced_by_one_that_covers_its_time(rag: RAGPipelin
 
 
 def test_what_segments_hold_goes_through_their_indexes_and_the_reply_says_so(rag: RAGPipeline):
-    rag.ingest_many([Document(content=_text(source, 0), source=str(source)) for source in range(12)])
+    rag.ingest([Document(content=_text(source, 0), source=str(source)) for source in range(12)])
     then = _now(rag)
-    rag.ingest_many([Document(content=_text(source, 1), source=str(source)) for source in range(12)])
+    rag.ingest([Document(content=_text(source, 1), source=str(source)) for source in range(12)])
     rag.store.history_indexer.build(Scope(), "default")
     place = rag.store.collections.get(Scope(), "default")
     parts = rag.store.past.plan(Scope(as_of=then), place)
     assert (parts.current, len(parts.starts), parts.version_ids) == (False, 1, [])
-    reply = rag.search("granite", RetrievalOptions(candidates=5, top_k=5, use_cache=False), as_of=then)
+    reply = rag.view(as_of=then).search("granite", RetrievalOptions(candidates=5, top_k=5, use_cache=False))
     assert reply.paths["dense"] == "index"
     assert not reply.exact
     # Below a filter the versions of then are compared one by one.
-    exact = rag.search("granite", RetrievalOptions(source=("3",), use_cache=False), as_of=then)
+    exact = rag.view(as_of=then).search("granite", RetrievalOptions(source=("3",), use_cache=False))
     assert [one.content for one in exact.results] == [_text(3, 0)]
     assert exact.paths["dense"] == "exact"
 
 
 def test_segments_do_not_survive_a_repair_of_the_times_that_they_were_made_of(rag: RAGPipeline):
-    rag.ingest_many([Document(content=_text(source, 0), source=str(source)) for source in range(6)])
+    rag.ingest([Document(content=_text(source, 0), source=str(source)) for source in range(6)])
     then = _now(rag)
-    rag.ingest_many([Document(content=_text(source, 1), source=str(source)) for source in range(6)])
+    rag.ingest([Document(content=_text(source, 1), source=str(source)) for source in range(6)])
     rag.store.history_indexer.build(Scope(), "default")
     assert _segments(rag)
     with rag.store.database.autocommit() as connection:
@@ -211,15 +211,15 @@ def test_segments_do_not_survive_a_repair_of_the_times_that_they_were_made_of(ra
             "UPDATE chunk_lexical x SET known_to = v.known_to FROM document_versions v "
             "WHERE v.version_id = x.version_id"
         )
-    rag.verify(repair=True)
+    rag.maintenance.verify(repair=True)
     assert not _segments(rag)
     assert _found(rag, "default", then, "hybrid") == {_text(source, 0) for source in range(6)}
-    assert rag.check() == []
+    assert rag.maintenance.check() == []
 
 
 def test_an_interrupted_build_leaves_nothing_that_the_next_one_does_not_remove(rag: RAGPipeline):
-    rag.ingest_many([Document(content=_text(source, 0), source=str(source)) for source in range(6)])
-    rag.ingest_many([Document(content=_text(source, 1), source=str(source)) for source in range(6)])
+    rag.ingest([Document(content=_text(source, 0), source=str(source)) for source in range(6)])
+    rag.ingest([Document(content=_text(source, 1), source=str(source)) for source in range(6)])
     place = rag.store.collections.get(Scope(), "default")
     for _, first, _, _ in _segments(rag):
         assert first

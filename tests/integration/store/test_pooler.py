@@ -91,8 +91,8 @@ def opened(dsn: str, folder: Path, **storage: str) -> RAGPipeline:
 
 
 def fill(rag: RAGPipeline, tenant: int | None = None) -> None:
-    rag.ingest_many(
-        [Document(content=f"The zebrafish {n} of {tenant} swims.", source=f"{n}.txt") for n in range(DOCUMENTS)], tenant
+    rag.view(tenant=tenant).ingest(
+        [Document(content=f"The zebrafish {n} of {tenant} swims.", source=f"{n}.txt") for n in range(DOCUMENTS)]
     )
 
 
@@ -103,12 +103,12 @@ def search_at_once(rag: RAGPipeline, tenants: list[int]) -> list[object]:
     def run(tenant: int) -> None:
         for turn in range(8):
             try:
-                reply = rag.search(f"zebrafish t{tenant}x{turn}", tenant_id=tenant)
+                reply = rag.view(tenant=tenant).search(f"zebrafish t{tenant}x{turn}")
                 told = [one.content for one in reply.results]
                 if len(told) != DOCUMENTS or any(f"of {tenant} " not in text for text in told):
                     wrong.append(told)
                 for n in range(6):  # statements that would be prepared by now
-                    assert rag.get_document(f"{n}.txt", tenant_id=tenant).source == f"{n}.txt"
+                    assert rag.view(tenant=tenant).documents.get(f"{n}.txt").source == f"{n}.txt"
             except Exception as exc:  # noqa: BLE001 - whatever it is, the test must see it
                 wrong.append(exc)
 
@@ -122,16 +122,16 @@ def search_at_once(rag: RAGPipeline, tenants: list[int]) -> list[object]:
 
 def test_several_tenants_search_and_write_at_the_same_time(pooled: str, tmp_path: Path):
     with opened(pooled, tmp_path) as rag:
-        tenants = [rag.create_tenant(name).tenant_id for name in ("one", "two", "three")]
+        tenants = [rag.tenants.create(name).tenant_id for name in ("one", "two", "three")]
         for tenant in tenants:
             fill(rag, tenant)
-        assert rag.isolation().in_force
+        assert rag.tenants.isolation().in_force
         assert search_at_once(rag, tenants) == []
-        rag.remember("chat", "I like zebrafish.", user="ann", tenant_id=tenants[0])
-        assert rag.recall("zebrafish", user="ann", tenant_id=tenants[0])
-        assert rag.check(tenants[0]) == [] and rag.verify().clean
-        rag.delete_collection("default", tenant_id=tenants[0])
-        rag.erase_tenant("two")
+        rag.view(session="chat", user="ann", tenant=tenants[0]).remember("I like zebrafish.")
+        assert rag.view(user="ann", tenant=tenants[0]).recall("zebrafish")
+        assert rag.view(tenant=tenants[0]).maintenance.check() == [] and rag.maintenance.verify().clean
+        rag.view(tenant=tenants[0]).collections.delete("default")
+        rag.tenants.erase("two")
 
 
 def test_the_application_goes_through_the_pooler_and_the_owner_does_not(dsn: str, tmp_path: Path):
@@ -141,11 +141,11 @@ def test_the_application_goes_through_the_pooler_and_the_owner_does_not(dsn: str
         with bouncing(dsn, "transaction") as through:
             login = make_conninfo(through, user="recollect_app")
             with opened(dsn, tmp_path, application_dsn=login) as rag:
-                tenants = [rag.create_tenant(name).tenant_id for name in ("one", "two")]
+                tenants = [rag.tenants.create(name).tenant_id for name in ("one", "two")]
                 for tenant in tenants:
                     fill(rag, tenant)
                 assert search_at_once(rag, tenants) == []
-                assert rag.isolation().login == "recollect_app"
+                assert rag.tenants.isolation().login == "recollect_app"
                 # What needs a session has one.
                 rag.store.dense_indexer.build(Scope(tenant_id=tenants[0]), "default")
                 assert rag.store.collections.get(Scope(tenant_id=tenants[0]), "default").indexed
@@ -194,7 +194,7 @@ def test_a_session_that_was_not_kept_is_noticed_whoever_answers_the_login(pipeli
 @pytest.mark.parametrize("losing", ["RESET recollect.tenant_id", "SET recollect.tenant_id = ''"])
 def test_a_read_of_a_connection_that_has_lost_its_tenant_raises(pipeline: RAGPipeline, losing: str):
     fill(pipeline)
-    for read in (pipeline.list_documents, lambda: pipeline.search(f"zebrafish {losing}")):
+    for read in (pipeline.documents.list, lambda: pipeline.search(f"zebrafish {losing}")):
         with pipeline.store.database.single_reads(Scope()) as connection:
             connection.execute(losing)
         with pytest.raises(StoreError, match="no tenant is set"):

@@ -44,10 +44,12 @@ def plant(rag: RAGPipeline) -> list[str]:
             )
         )
     rag.ingest(Document(content=f"{KEPT} for everybody in the office.", source="other"))
-    rag.remember("chat", [Turn(role="Ada", content=f"I live in {turn}."), Turn(role="Bob", content="I see.")])
+    rag.view(session="chat").remember(
+        [Turn(role="Ada", content=f"I live in {turn}."), Turn(role="Bob", content="I see.")]
+    )
     rag.recall("Where do I live?")
-    rag.query_patterns.flush()
-    assert rag.consolidate(min_retrievals=1).added
+    rag.memory.patterns.flush()
+    assert rag.facts.consolidate(min_retrievals=1).added
     return [f"{path}/{number}.md" for number in range(3)]
 
 
@@ -67,14 +69,14 @@ def test_what_was_erased_is_in_no_file_after_a_scrub(own: RAGPipeline, data_dir_
     sources = plant(own)
     with own.store.database.autocommit() as connection:
         connection.execute("ANALYZE; CHECKPOINT")
-    assert own.forget_turns("chat", [1]) == 1
-    own.erase(sources[:1])
+    assert own.memory.forget("chat", [1]) == 1
+    own.documents.erase(sources[:1])
     with own.store.database.autocommit() as connection:
         connection.execute("VACUUM")
         connection.execute("CHECKPOINT")
     # Neither of these takes a byte away.
     assert {one for held in on_disk(data_dir_of_its_own, PLANTED).values() for one in held} >= set(PLANTED[:6])
-    receipt = own.erase(sources[1:], scrub=True)
+    receipt = own.documents.erase(sources[1:], scrub=True)
     assert on_disk(data_dir_of_its_own, PLANTED) == {}
     assert KEPT in str(on_disk(data_dir_of_its_own, [KEPT]))
     done = receipt.scrub
@@ -82,7 +84,7 @@ def test_what_was_erased_is_in_no_file_after_a_scrub(own: RAGPipeline, data_dir_
     assert done.strings >= 10 and done.log_segments >= 1 and done.files > 500 and done.relations > 100
     assert not any("Write-ahead" in line for line in receipt.remains)
     assert any("fewer than 7 words" in line for line in receipt.remains)
-    assert own.check() == [] and own.verify().clean
+    assert own.maintenance.check() == [] and own.maintenance.verify().clean
     assert own.store.scrubber.due() == 0
     assert [one.source for one in own.retrieve("everybody in the office")] == ["other"]
     # Read by code of ours, the files show what is in them.
@@ -93,14 +95,14 @@ def test_what_was_erased_is_in_no_file_after_a_scrub(own: RAGPipeline, data_dir_
 
 def test_of_another_server_nothing_is_claimed(pipeline: RAGPipeline):
     sources = plant(pipeline)
-    receipt = pipeline.erase(sources, scrub=True)
+    receipt = pipeline.documents.erase(sources, scrub=True)
     done = receipt.scrub
     assert done is not None and not done.proven and (done.files, done.log_segments) == (0, None)
     assert receipt.complete and done.relations > 100
-    assert pipeline.scrub(look_for=[KEPT, "short"]).held == 1
+    assert pipeline.maintenance.scrub(look_for=[KEPT, "short"]).held == 1
     said = " ".join(receipt.remains)
     assert "Write-ahead log" in said and "nothing was proven" in said
-    assert [one.action for one in pipeline.list_audit(limit=4)] == ["scrub", "scrub", "erase_proof", "erase"]
+    assert [one.action for one in pipeline.audit.list(limit=4)] == ["scrub", "scrub", "erase_proof", "erase"]
 
 
 def test_a_row_that_somebody_still_sees_is_not_taken_for_gone(
@@ -110,14 +112,14 @@ def test_a_row_that_somebody_still_sees_is_not_taken_for_gone(
     with psycopg.connect(dsn) as reader:
         reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         reader.execute("SELECT 1 FROM pg_class LIMIT 1")
-        pipeline.erase(["secret"])
+        pipeline.documents.erase(["secret"])
         monkeypatch.setattr(scrub, "_PATIENCE_SECONDS", 0.0)
         with pytest.raises(StoreError, match="still sees removed rows of"):
-            pipeline.scrub()
+            pipeline.maintenance.scrub()
         monkeypatch.undo()
         timer = threading.Timer(0.5, reader.rollback)
         timer.start()
-        assert pipeline.scrub().complete
+        assert pipeline.maintenance.scrub().complete
         timer.join()
 
 
@@ -128,21 +130,21 @@ def test_whoever_holds_a_table_is_named_and_two_do_not_scrub_at_once(
         holder.execute("LOCK TABLE recollect.documents IN ACCESS SHARE MODE")
         monkeypatch.setattr(scrub, "_LOCK_SECONDS", 1)
         with pytest.raises(StoreUnavailableError, match="the table documents"):
-            pipeline.scrub()
+            pipeline.maintenance.scrub()
     with psycopg.connect(dsn) as other:
         other.execute("SELECT pg_advisory_xact_lock(hashtext('recollect.scrub'), 0)")
         with pytest.raises(StoreUnavailableError, match="Another process is scrubbing"):
-            pipeline.scrub()
-    assert pipeline.scrub().complete
+            pipeline.maintenance.scrub()
+    assert pipeline.maintenance.scrub().complete
 
 
 def test_a_clean_up_scrubs_once_enough_was_erased(pipeline: RAGPipeline):
     settings = TemporalConfig(scrub_after_erased=2)
     for number in range(2):
         pipeline.ingest(Document(content=f"The merger number {number} closes.", source=f"s{number}"))
-        pipeline.erase([f"s{number}"])
+        pipeline.documents.erase([f"s{number}"])
         clean_up(pipeline.store, settings, Scope())
-        assert len(pipeline.list_audit(action="scrub")) == number
+        assert len(pipeline.audit.list(action="scrub")) == number
 
 
 def test_an_erasure_stands_where_its_scrub_could_not_be_done(
@@ -153,18 +155,18 @@ def test_an_erasure_stands_where_its_scrub_could_not_be_done(
     with psycopg.connect(dsn) as holder:
         holder.execute("LOCK TABLE recollect.facts IN ACCESS SHARE MODE")
         with pytest.raises(StoreUnavailableError, match="recollect db scrub"):
-            pipeline.erase(["secret"], scrub=True)
-    (kept,) = pipeline.list_audit(action="erase")
-    assert kept.details["probe"]["found"] == {} and pipeline.list_documents() == []
+            pipeline.documents.erase(["secret"], scrub=True)
+    (kept,) = pipeline.audit.list(action="erase")
+    assert kept.details["probe"]["found"] == {} and pipeline.documents.list() == []
 
 
 def test_how_much_was_erased_since_the_last_scrub(pipeline: RAGPipeline):
     for number in range(2):
         pipeline.ingest(Document(content=f"The merger number {number} closes.", source=f"s{number}"))
     assert pipeline.store.scrubber.due() == 0
-    pipeline.erase(["s0", "s1"])
+    pipeline.documents.erase(["s0", "s1"])
     assert pipeline.store.scrubber.due() == 2
-    pipeline.scrub()
+    pipeline.maintenance.scrub()
     assert pipeline.store.scrubber.due() == 0
 
 

@@ -58,8 +58,8 @@ def two(dsn: str, tmp_path: Path) -> Iterator[RAGConfig]:
     """A closed store with a second tenant."""
     config = RAGConfig.load(storage={"data_dir": tmp_path, "dsn": dsn}, embedding={"provider": "hashing"})
     with RAGPipeline(config) as rag:
-        rag.create_tenant("other")
-        rag.ingest(Document(content="The zebrafish swims.", source="a.txt"), 2)
+        rag.tenants.create("other")
+        rag.view(tenant=2).ingest(Document(content="The zebrafish swims.", source="a.txt"))
     yield config
 
 
@@ -71,19 +71,19 @@ def change(dsn: str, statement: str) -> None:
 
 def test_what_can_be_put_back_is_noticed_named_and_put_back(two: RAGConfig, dsn: str, caplog: pytest.LogCaptureFixture):
     with RAGPipeline(two) as rag:
-        assert rag.check() == []
+        assert rag.maintenance.check() == []
         for statement in PUT_BACK:
             change(dsn, statement)
-        told = "\n".join(finding.problem for finding in rag.check())
+        told = "\n".join(finding.problem for finding in rag.maintenance.check())
     assert [name for name in PUT_BACK.values() if name not in told] == []
     with caplog.at_level(logging.WARNING), RAGPipeline(two) as rag:
-        told = "\n".join(finding.problem for finding in rag.check())
+        told = "\n".join(finding.problem for finding in rag.maintenance.check())
         assert [name for name in PUT_BACK.values() if name not in told] == []
-        assert rag.search("zebrafish").results == () and len(rag.search("zebrafish", tenant_id=2).results) == 1
+        assert rag.search("zebrafish").results == () and len(rag.view(tenant=2).search("zebrafish").results) == 1
     assert "had been changed, and was put back" in caplog.text
     caplog.clear()
     with RAGPipeline(two) as rag:
-        assert rag.check() == []
+        assert rag.maintenance.check() == []
     assert caplog.text == ""
 
 
@@ -97,12 +97,12 @@ def test_each_of_them_alone_is_noticed(store: Store, dsn: str, statement: str):
 
 def test_what_cannot_be_put_back_is_not_served_to_several_tenants(two: RAGConfig, dsn: str):
     with RAGPipeline(two) as open_before:
-        open_before.list_tenants()
+        open_before.tenants.list()
         for statement, name in LEFT.items():
             change(dsn, statement)
             with pytest.raises(IsolationError), RAGPipeline(two) as rag:
-                rag.list_documents()
-            assert name in "\n".join(finding.problem for finding in open_before.check()), name
+                rag.documents.list()
+            assert name in "\n".join(finding.problem for finding in open_before.maintenance.check()), name
 
 
 def test_one_tenant_is_served_and_told(dsn: str, tmp_path: Path, caplog: pytest.LogCaptureFixture):
@@ -118,7 +118,7 @@ def test_what_is_the_administrators_to_decide_is_said_and_served(
         change(dsn, statement)
     with RAGPipeline(two) as rag:
         assert rag.search("zebrafish").results == ()
-        told = "\n".join(finding.problem for finding in rag.check())
+        told = "\n".join(finding.problem for finding in rag.maintenance.check())
     assert [name for name in ADMINISTRATORS_OWN.values() if name not in told] == []
     assert caplog.text == ""
 
@@ -129,4 +129,4 @@ def test_partitions_and_indexes_that_the_program_makes_are_no_difference(two: RA
     with RAGPipeline(two) as rag:
         rag.store.audit.maintain(Scope(), partitions="daily", retention_days=None)
         rag.store.dense_indexer.build(Scope(tenant_id=2), "default")
-        assert rag.check() == []
+        assert rag.maintenance.check() == []

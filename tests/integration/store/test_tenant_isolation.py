@@ -42,13 +42,13 @@ VALUES = {
 @pytest.fixture
 def two(pipeline: RAGPipeline) -> Iterator[tuple[RAGPipeline, int, int]]:
     """A store with a tenant that has nothing but an empty name, and one with a row in every table there is."""
-    mine, theirs = pipeline.create_tenant("mine").tenant_id, pipeline.create_tenant("theirs").tenant_id
+    mine, theirs = pipeline.tenants.create("mine").tenant_id, pipeline.tenants.create("theirs").tenant_id
     for tenant in (mine, theirs):
-        pipeline.ingest(Document(content=f"{SECRET} Of tenant {tenant}.", source="plan.txt"), tenant)
-        pipeline.ingest(Document(content="To be erased.", source="old.txt"), tenant)
-        pipeline.erase(["old.txt"], tenant_id=tenant)
-        pipeline.remember("chat", f"I told you of the zebrafish, {tenant}.", user="ann", tenant_id=tenant)
-        pipeline.search("zebrafish", tenant_id=tenant)
+        pipeline.view(tenant=tenant).ingest(Document(content=f"{SECRET} Of tenant {tenant}.", source="plan.txt"))
+        pipeline.view(tenant=tenant).ingest(Document(content="To be erased.", source="old.txt"))
+        pipeline.view(tenant=tenant).documents.erase(["old.txt"])
+        pipeline.view(session="chat", user="ann", tenant=tenant).remember(f"I told you of the zebrafish, {tenant}.")
+        pipeline.view(tenant=tenant).search("zebrafish")
     with pipeline.store.database.autocommit() as connection:
         _fill_the_rest(connection, theirs)
     yield pipeline, mine, theirs
@@ -223,17 +223,17 @@ def test_statistics_of_terms_are_the_tenants_own(two):
 
 def test_errors_say_the_same_of_what_another_tenant_has_and_of_what_nobody_has(two):
     rag, mine, theirs = two
-    (record,) = rag.list_documents(tenant_id=theirs)
-    rag.create_collection("only theirs", tenant_id=theirs)
+    (record,) = rag.view(tenant=theirs).documents.list()
+    rag.view(tenant=theirs).collections.create("only theirs")
     told = []
     for document, collection in ((record.document_id, "only theirs"), (10**9, "nobodys own")):
         errors = []
         for attempt in (
-            lambda document=document: rag.get_document(document, tenant_id=mine),
-            lambda document=document: rag.erase([document], tenant_id=mine),
-            lambda document=document: rag.document_history(document, tenant_id=mine),
-            lambda collection=collection: rag.search("x", collection=collection, tenant_id=mine),
-            lambda collection=collection: rag.delete_collection(collection, tenant_id=mine),
+            lambda document=document: rag.view(tenant=mine).documents.get(document),
+            lambda document=document: rag.view(tenant=mine).documents.erase([document]),
+            lambda document=document: rag.view(tenant=mine).documents.history(document),
+            lambda collection=collection: rag.view(collections=collection, tenant=mine).search("x"),
+            lambda collection=collection: rag.view(tenant=mine).collections.delete(collection),
         ):
             with pytest.raises(NotFoundError) as caught:
                 attempt()
@@ -241,18 +241,18 @@ def test_errors_say_the_same_of_what_another_tenant_has_and_of_what_nobody_has(t
         told.append(errors)
     assert told[0] == told[1]
     # A name that another tenant has is free.
-    rag.create_collection("only theirs", tenant_id=mine)
+    rag.view(tenant=mine).collections.create("only theirs")
 
 
 def test_a_reply_kept_for_one_tenant_is_given_to_no_other(two):
     rag, mine, theirs = two
     for _ in range(2):
         for tenant in (mine, theirs):
-            reply = rag.search("zebrafish merger", tenant_id=tenant)
+            reply = rag.view(tenant=tenant).search("zebrafish merger")
             assert [one.content.rstrip(".")[-1] for one in reply.results] == [str(tenant)]
     assert reply.cached
-    first = rag.search("a question that only one asks", tenant_id=theirs)
-    assert not first.cached and not rag.search("a question that only one asks", tenant_id=mine).cached
+    first = rag.view(tenant=theirs).search("a question that only one asks")
+    assert not first.cached and not rag.view(tenant=mine).search("a question that only one asks").cached
 
 
 def test_cached_embeddings_are_the_tenants_own(two):
@@ -329,12 +329,12 @@ def test_an_owner_that_may_not_take_the_role_serves_one_tenant(plain_owner, tmp_
     with RAGPipeline(_config(plain_owner, tmp_path)) as rag:
         rag.ingest(Document(content=SECRET, source="plan.txt"))
         assert len(rag.search("zebrafish").results) == 1
-        found = rag.isolation()
+        found = rag.tenants.isolation()
         assert not found.in_force and "documents" in found.unguarded and found.role == found.login
         assert found.remedy == (f"GRANT recollect_app TO {found.login} WITH SET TRUE, INHERIT TRUE;",)
         with pytest.raises(IsolationError, match=found.remedy[0]):
-            rag.create_tenant("other")
-        assert [tenant.name for tenant in rag.list_tenants()] == ["default"]
+            rag.tenants.create("other")
+        assert [tenant.name for tenant in rag.tenants.list()] == ["default"]
 
 
 @pytest.mark.parametrize(
@@ -364,17 +364,17 @@ def test_a_store_of_several_tenants_is_not_opened_by_whom_no_policy_binds(
     for statement in statements:
         _as_administrator(server_dsn, plain_owner, statement)
     with RAGPipeline(_config(plain_owner, tmp_path)) as rag:
-        assert rag.isolation().in_force and len(rag.search("zebrafish").results) == 1
-        assert rag.search("zebrafish", tenant_id=77).results == ()
+        assert rag.tenants.isolation().in_force and len(rag.search("zebrafish").results) == 1
+        assert rag.view(tenant=77).search("zebrafish").results == ()
 
 
 def test_an_owner_that_may_grant_the_role_takes_it(plain_owner, server_dsn: str, tmp_path):
     """From PostgreSQL 16 on, CREATE ROLE makes its creator a member with ADMIN, who still may not SET ROLE."""
     _as_administrator(server_dsn, plain_owner, "GRANT recollect_app TO {} WITH ADMIN TRUE, SET FALSE, INHERIT FALSE")
     with RAGPipeline(_config(plain_owner, tmp_path)) as rag:
-        tenant = rag.create_tenant("other").tenant_id
-        rag.ingest(Document(content=SECRET, source="plan.txt"), tenant)
-        assert rag.isolation().in_force and rag.isolation().role == "recollect_app"
+        tenant = rag.tenants.create("other").tenant_id
+        rag.view(tenant=tenant).ingest(Document(content=SECRET, source="plan.txt"))
+        assert rag.tenants.isolation().in_force and rag.tenants.isolation().role == "recollect_app"
         assert rag.search("zebrafish").results == ()
         with pytest.raises(StoreError, match="no tenant"), rag.store.database.untenanted() as connection:
             connection.execute("SELECT count(*) FROM chunks")
@@ -382,19 +382,19 @@ def test_an_owner_that_may_grant_the_role_takes_it(plain_owner, server_dsn: str,
 
 def test_an_owner_that_may_grant_the_role_by_now_takes_it(plain_owner, server_dsn: str, tmp_path):
     with RAGPipeline(_config(plain_owner, tmp_path)) as rag:
-        assert not rag.isolation().in_force
+        assert not rag.tenants.isolation().in_force
     _as_administrator(server_dsn, plain_owner, "GRANT recollect_app TO {} WITH ADMIN TRUE, SET FALSE, INHERIT FALSE")
     with RAGPipeline(_config(plain_owner, tmp_path)) as rag:
-        assert rag.isolation().in_force
+        assert rag.tenants.isolation().in_force
 
 
 def test_a_role_of_the_program_that_bypasses_policies_serves_one_tenant(plain_owner, server_dsn: str, tmp_path):
     _as_administrator(server_dsn, plain_owner, "GRANT recollect_app TO {}; ALTER ROLE recollect_app BYPASSRLS")
     try:
         with RAGPipeline(_config(plain_owner, tmp_path)) as rag:
-            assert rag.isolation().remedy == ("ALTER ROLE recollect_app NOSUPERUSER NOBYPASSRLS;",)
+            assert rag.tenants.isolation().remedy == ("ALTER ROLE recollect_app NOSUPERUSER NOBYPASSRLS;",)
             with pytest.raises(IsolationError):
-                rag.create_tenant("other")
+                rag.tenants.create("other")
     finally:
         _as_administrator(server_dsn, plain_owner, "ALTER ROLE recollect_app NOBYPASSRLS")
 
@@ -406,7 +406,7 @@ def test_an_owner_that_is_given_the_role_takes_it(plain_owner, server_dsn: str, 
     with RAGPipeline(_config(plain_owner, tmp_path)) as rag:
         rag.ingest(Document(content=SECRET, source="plan.txt"))
         assert len(rag.search("zebrafish").results) == 1
-        found = rag.isolation()
+        found = rag.tenants.isolation()
         assert found.in_force and found.role == "recollect_app" and found.login == owner
         with pytest.raises(StoreError, match="no tenant"), rag.store.database.untenanted() as connection:
             connection.execute("SELECT count(*) FROM chunks")
@@ -421,7 +421,7 @@ def test_a_login_of_its_own_for_the_application(plain_owner, server_dsn: str, tm
         with RAGPipeline(_config(plain_owner, tmp_path, application_dsn=login)) as rag:
             rag.ingest(Document(content=SECRET, source="plan.txt"))
             assert len(rag.search("zebrafish").results) == 1
-            found = rag.isolation()
+            found = rag.tenants.isolation()
             assert found.in_force and found.login == "recollect_app"
             with pytest.raises(StoreError, match="permission denied"), rag.store.database.untenanted() as connection:
                 connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(owner)))

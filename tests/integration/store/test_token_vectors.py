@@ -38,17 +38,17 @@ def test_what_is_stored_comes_back_for_its_tenant_alone(pipeline, chunk_ids):
 
 def test_erasing_a_document_erases_them(pipeline, chunk_ids):
     store_all(pipeline, chunk_ids)
-    pipeline.erase_documents([record.document_id for record in pipeline.list_documents()])
+    pipeline.documents.erase([record.document_id for record in pipeline.documents.list()]).counts["documents"]
     assert TokenVectorRepository(pipeline.store.database).get_many(MINE, chunk_ids) == {}
 
 
 def test_a_collection_asks_for_them_or_not(pipeline):
-    place = pipeline.create_collection("asks")
+    place = pipeline.collections.create("asks")
     repository = TokenVectorRepository(pipeline.store.database)
     assert not repository.wanted(MINE, place)
     repository.set_wanted(MINE, place, wanted=True)
     assert repository.wanted(MINE, place)
     assert not repository.wanted(OTHER, place)
-    pipeline.delete_collection("asks")
+    pipeline.collections.delete("asks")
     with pytest.raises(NotFoundError):
         repository.set_wanted(MINE, place, wanted=True)

@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from recollect.config import RAGConfig
     from recollect.model import Principal
-    from recollect.pipeline import RAGPipeline
+    from recollect.model.time import Moment
+    from recollect.pipeline import RAGPipeline, View
 
 _PANEL = "Everywhere"
 
@@ -68,7 +69,7 @@ class RootOptions:
     collection: str | None
 
 
-class Session:
+class CommandContext:
     """One run of one command.
 
     Args:
@@ -84,7 +85,7 @@ class Session:
     @classmethod
     def of(
         cls, root: RootOptions | None, own: GlobalOptions, *, collection: str | None, takes_collection: bool
-    ) -> Session:
+    ) -> CommandContext:
         """Join the options from before the command's name with the command's own, which win.
 
         Raises:
@@ -145,16 +146,6 @@ class Session:
         """The collection that was named on the command line."""
         return None if self._collection is None else self.collection
 
-    def document_ids(self, rag: RAGPipeline, documents: list[str], principal: Principal | None = None) -> list[int]:
-        """The documents that the command line names, by id or by source, in the collection that it names.
-
-        Raises:
-            NotFoundError: One of them does not exist there.
-            UsageError: Several have one of the sources.
-        """
-        named = [argument_text(one) for one in documents]
-        return rag.resolve_documents(named, collection=self.named_collection, principal=principal)
-
     @contextmanager
     def pipeline(self, config: RAGConfig | None = None, *, embeds: bool = False) -> Iterator[RAGPipeline]:
         """The pipeline, closed at the end. A first download of the model shows its progress.
@@ -177,6 +168,33 @@ class Session:
             finally:
                 # An interpreter must not end while a library is being loaded in it.
                 loading.join()
+
+    @contextmanager
+    def view(
+        self,
+        config: RAGConfig | None = None,
+        *,
+        tenant: int | str | None = None,
+        principal: Principal | None = None,
+        collections: Sequence[str] | str | None = None,
+        as_of: Moment | None = None,
+        session: str | None = None,
+        user: str | None = None,
+        embeds: bool = False,
+    ) -> Iterator[View]:
+        """What the command sees: of the tenant and the collection of the options, where no other are given.
+
+        The arguments are those of `recollect.View.view`; ``config`` and ``embeds`` are `pipeline`'s.
+        """
+        with self.pipeline(config, embeds=embeds) as rag:
+            yield rag.view(
+                tenant=tenant,
+                principal=principal,
+                collections=self.named_collection if collections is None else collections,
+                as_of=as_of,
+                session=None if session is None else argument_text(session),
+                user=None if user is None else argument_text(user),
+            )
 
     @cached_property
     def out(self) -> Console:

@@ -9,15 +9,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
-from recollect.model import RetrievalOptions, RetrievedContext
 from recollect.model.history import EvidenceDiff, MovedEvidence
-from recollect.model.scope import Target
 from recollect.model.time import Moment, read_time
-from recollect.pipeline.parts import Parts
+from recollect.pipeline.search import search
 
 if TYPE_CHECKING:
-    from recollect.config import RAGConfig
-    from recollect.model import Principal
+    from recollect.model import RetrievalOptions, RetrievedContext
+    from recollect.pipeline.standpoint import Standpoint
 
 # Two passages of one document that have less in common than this are two passages, not one that changed.
 _SAME_PASSAGE = 0.4
@@ -26,31 +24,26 @@ _COMPARED_CHARACTERS = 2_000
 
 
 def diff_evidence(
-    config: RAGConfig,
-    parts: Parts,
+    at: Standpoint,
     question: str,
     *,
     from_time: Moment,
     to_time: Moment | None,
     options: RetrievalOptions | None,
-    collection: str | None,
-    tenant_id: int | None,
-    principal: Principal | None,
 ) -> EvidenceDiff:
-    """See `recollect.pipeline.history.History.diff_evidence`."""
+    """See `recollect.pipeline.documents.Documents.diff_evidence`."""
+    scope = at.present()
     now = datetime.now(UTC)
     start = read_time(from_time, now=now, name="from_time")
     end = now if to_time is None else read_time(to_time, now=now, name="to_time")
     if start == end:
         raise UsageError("The two moments are the same: nothing can have changed between them.")
-    name = collection or config.collection
-    given = options or RetrievalOptions(top_k=config.answer.passages, mode=config.retrieval.mode)
+    given = options or at.default_options(passages=at.config.answer.passages)
     # Copies stand in for one another from one moment to the next: what is compared is what is there.
     given = replace(given, collapse_duplicates=given.collapse_duplicates or False, outline=True)
-    scopes = [parts.scope(tenant_id, moment, principal=principal) for moment in (start, end)]
-    before, after = (parts.searcher.search(seen, question, given, Target.of(name)).results for seen in scopes)
+    before, after = (search(replace(at, as_of=moment), question, given).results for moment in (start, end))
     pairs = match_passages(before, after)
-    history, scope = parts.store.history, parts.scope(tenant_id, principal=principal)
+    history = at.store.history
     kept_before = {old.chunk_id for old, _ in pairs}
     kept_after = {new.chunk_id for _, new in pairs}
     went = [one for one in before if one.chunk_id not in kept_before]
@@ -59,7 +52,7 @@ def diff_evidence(
     known_now = history.known_at(scope, _versions(went), end)
     return EvidenceDiff(
         question=question,
-        collection=name,
+        collection=", ".join(at.names),
         from_time=start,
         to_time=end,
         came=tuple(MovedEvidence(passage=one, outranked=one.version_id in known_then) for one in came),

@@ -1,0 +1,280 @@
+"""What a pipeline is put together from: each part made from the configuration, once, when it is first needed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+from cachetools import LRUCache
+
+from recollect.errors import ConfigurationError, UsageError
+from recollect.forking import computes_properties, leave_to_parent, renew_in_children
+from recollect.model import DEFAULT_TENANT_ID
+from recollect.model.principal import DefaultPermissions
+from recollect.model.time import read_duration
+from recollect.model.time_to_live import ExpiryPolicy
+
+if TYPE_CHECKING:
+    from recollect.chunking.base import Tokenize
+    from recollect.config import RAGConfig
+    from recollect.documents.workers import ParserWorkers
+    from recollect.embedding.base import EmbeddingProvider
+    from recollect.embedding.models import ModelCache
+    from recollect.llm.base import ChatModel
+    from recollect.memory import QueryPatternTracker
+    from recollect.pipeline.remembering import TenantMemory
+    from recollect.pipeline.upkeep import Upkeep
+    from recollect.retrieval.search import Searcher
+    from recollect.retrieval.why_not import WhyNotInquiry
+    from recollect.store.store import Store
+
+#: Called with the bytes fetched so far and the expected total, None where it is unknown.
+DownloadProgress: TypeAlias = "Callable[[int, int | None], None]"
+
+# Tenants whose memory (its lexicon and the latest questions) is kept at hand.
+_TENANTS = 256
+
+
+@computes_properties
+class Assembly:
+    """The parts of one pipeline. Safe to share between threads.
+
+    Args:
+        config: What to build.
+        embedder: Used in place of the configured one.
+        chat_model: Used in place of the configured one.
+        on_download: Told how the download of a model advances.
+    """
+
+    def __init__(
+        self,
+        config: RAGConfig,
+        *,
+        embedder: EmbeddingProvider | None = None,
+        chat_model: ChatModel | None = None,
+        on_download: DownloadProgress | None = None,
+    ) -> None:
+        _require_chunking(config)
+        self.config = config
+        self._given_embedder = embedder
+        self._given_chat_model = chat_model
+        self._on_download = on_download
+        self._begin()
+        renew_in_children(self)
+
+    def _begin(self) -> None:
+        self._lock = threading.RLock()
+        self._embedder_lock = threading.Lock()
+        self._store: Store | None = None
+        self._default_tenant: int | None = None
+        self._searcher: Searcher | None = None
+        self._memories: LRUCache[int, TenantMemory] = LRUCache(_TENANTS)
+        self._patterns: QueryPatternTracker | None = None
+        self._upkeep: Upkeep | None = None
+
+    def renew_in_child(self) -> None:
+        """In the child of a fork: everything is made anew when it is needed; what there was is the parent's."""
+        leave_to_parent(dict(self.__dict__))
+        for name in ("models", "_configured_embedder", "chat_model"):
+            self.__dict__.pop(name, None)
+        self._begin()
+
+    def close(self) -> None:
+        """Close the store and let go of its server; the next use opens it again."""
+        with self._lock:
+            for part in (self._upkeep, self._searcher, self._patterns, self._store):
+                if part is not None:
+                    part.close()
+            self._searcher = self._store = self._patterns = self._upkeep = self._default_tenant = None
+            self._memories.clear()
+            if "parser_workers" in vars(self):
+                self.parser_workers.close()
+
+    @property
+    def default_tenant(self) -> int:
+        """The number of the configured tenant (``[rag] tenant``), or else of the store's own.
+
+        Raises:
+            NotFoundError: There is no such tenant as is configured.
+        """
+        if self.config.tenant is None:
+            return DEFAULT_TENANT_ID
+        with self._lock:
+            if self._default_tenant is None:
+                self._default_tenant = self.store.tenants.number(self.config.tenant)
+            return self._default_tenant
+
+    @property
+    def store(self) -> Store:
+        """The open store.
+
+        Raises:
+            StoreUnavailableError: It cannot be started or reached.
+            SchemaVersionError: It was written by a newer recollect.
+        """
+        with self._lock:
+            if self._store is None:
+                from recollect.store.store import Store
+
+                storage = self.config.storage
+                self._store = Store(
+                    data_dir=storage.data_dir,
+                    dsn=storage.dsn.get_secret_value() if storage.dsn else None,
+                    application_dsn=storage.application_dsn.get_secret_value() if storage.application_dsn else None,
+                    max_connections=storage.max_connections,
+                    index_threshold=storage.index_threshold,
+                    expiry=_expiry_policy(self.config),
+                    default_permissions=DefaultPermissions(self.config.access.default_permissions),
+                )
+                if self.config.temporal.cleanup_interval_hours:
+                    from recollect.pipeline.upkeep import Upkeep
+
+                    self._upkeep = Upkeep(self._store, self.config.temporal)
+                    self._upkeep.start()
+            return self._store
+
+    @cached_property
+    def parser_workers(self) -> ParserWorkers:
+        """The processes that parse files."""
+        from recollect.documents.workers import ParseLimits, ParserWorkers
+
+        settings = self.config.ingest
+        limits = ParseLimits(
+            seconds=settings.parse_seconds,
+            memory_bytes=settings.parse_memory_bytes,
+            characters=settings.max_characters,
+        )
+        return ParserWorkers(limits, at_once=settings.readers)
+
+    @cached_property
+    def models(self) -> ModelCache:
+        """The local models that are fetched already, and the way to fetch more."""
+        from recollect.embedding.models import ModelCache
+
+        return ModelCache(self.config.embedding.model_dir)
+
+    @property
+    def embedder(self) -> EmbeddingProvider:
+        """The embedding model, before any cache."""
+        if self._given_embedder is not None:
+            return self._given_embedder
+        # A lock of its own: the store can be opened while a model is being fetched.
+        with self._embedder_lock:
+            return self._configured_embedder
+
+    @cached_property
+    def _configured_embedder(self) -> EmbeddingProvider:
+        from recollect.embedding.registry import make_embedder
+
+        settings = self.config.embedding
+        local = settings.provider == "local"
+        return make_embedder(
+            settings.provider,
+            settings.model if local else None,
+            model_directory=settings.model_dir,
+            precision=settings.precision,
+            threads=settings.threads,
+            progress=self._on_download,
+        )
+
+    @cached_property
+    def chat_model(self) -> ChatModel | None:
+        """The language model that writes answers; None: answers are extracted."""
+        settings = self.config.answer
+        if self._given_chat_model is not None or settings.provider == "extractive":
+            return self._given_chat_model
+        from recollect.llm.registry import make_chat_model
+
+        return make_chat_model(
+            settings.provider,
+            model=settings.model,
+            api_key=settings.api_key,
+            base_url=settings.base_url,
+            timeout_seconds=settings.timeout_seconds,
+        )
+
+    @property
+    def count_tokens(self) -> Callable[[str], int]:
+        """Counts tokens as the model that reads a context does, as far as that is known.
+
+        A language model that was handed over counts for itself where it can (``count_tokens``). Of one behind a server
+        nothing is known: four bytes are a token. Without one, the local embedding model's tokenizer counts.
+        """
+        from recollect.context import counter_of, estimate_tokens
+
+        if self._given_chat_model is not None:
+            own: Callable[[str], int] = getattr(self._given_chat_model, "count_tokens", estimate_tokens)
+            return own
+        token_spans: Tokenize | None = getattr(self.embedder, "token_spans", None)
+        if token_spans is None or self.config.answer.provider != "extractive":
+            return estimate_tokens
+        return counter_of(token_spans)
+
+    @property
+    def searcher(self) -> Searcher:
+        """Runs searches against the open store."""
+        with self._lock:
+            if self._searcher is None:
+                # Its server starts while what searches is imported, and a model that is loaded ahead.
+                store = self.store
+                from recollect.pipeline.searching import make_searcher
+
+                self._searcher = make_searcher(store, self.embedder, self.config, chat_model=lambda: self.chat_model)
+            return self._searcher
+
+    @property
+    def query_patterns(self) -> QueryPatternTracker:
+        """Counts what memory is asked for, until the store is closed."""
+        with self._lock:
+            if self._patterns is None:
+                from recollect.memory import QueryPatternTracker
+
+                self._patterns = QueryPatternTracker(self.store.memory)
+            return self._patterns
+
+    def why_not(self) -> WhyNotInquiry:
+        """Says why searches of the open store do not find a document."""
+        from recollect.pipeline.searching import make_why_not
+
+        return make_why_not(self.store, self.embedder, self.config, chat_model=lambda: self.chat_model)
+
+    def memory(self, tenant_id: int) -> TenantMemory:
+        """What remembers and recalls a tenant's conversations and facts."""
+        with self._lock:
+            found = self._memories.get(tenant_id)
+            if found is None:
+                from recollect.pipeline.remembering import TenantMemory
+
+                found = self._memories[tenant_id] = TenantMemory(
+                    tenant_id,
+                    store=self.store,
+                    embedder=self.embedder,
+                    config=self.config,
+                    tracker=self.query_patterns,
+                    chat_model=lambda: self.chat_model,
+                )
+            return found
+
+
+def _require_chunking(config: RAGConfig) -> None:
+    """Raises ConfigurationError where the strategy does not know a parameter: an existing collection would not ask."""
+    if not config.chunking.model_fields_set:
+        return
+    from recollect.chunking.registry import make_chunker
+
+    parameters = {key: value for key, value in config.chunking.parameters.items() if key != "similarity"}
+    try:
+        make_chunker(config.chunking.strategy, **parameters)
+    except UsageError as exc:
+        raise ConfigurationError(f"rag.chunking: {exc}") from exc
+
+
+def _expiry_policy(config: RAGConfig) -> ExpiryPolicy:
+    temporal = config.temporal
+    ttl = temporal.default_ttl
+    return ExpiryPolicy(
+        default_ttl=None if ttl is None else read_duration(ttl, name="rag.temporal.default_ttl"),
+        preserve_tags=temporal.preserve_tags,
+    )

@@ -1,0 +1,86 @@
+"""The audit of a view's tenant: what was done, whether its chain holds, and all of it as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from recollect.model.arguments import checked
+from recollect.model.time import read_time
+from recollect.pipeline.standpoint import Group
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from recollect.model.audit import AuditChain, AuditRecord
+    from recollect.model.time import Moment
+
+
+@checked
+class Audit(Group):
+    """What was done to documents and conversations; see `recollect.View`. For the owner of the store."""
+
+    def verify(self) -> list[AuditChain]:
+        """Follow the chain from end to end: whether an entry was changed, removed or put in.
+
+        Of a view that names no tenant, every tenant's chain, erased ones included.
+        """
+        scope, audit = self._at.owner(), self._at.store.audit
+        return audit.verify_all(scope) if self._at.tenant is None else [audit.verify(scope)]
+
+    def export(
+        self, *, action: str | None = None, since: Moment | None = None, until: Moment | None = None
+    ) -> Iterator[str]:
+        """The audit as JSON Lines, oldest first, with hashes, so that anybody can verify it without the store.
+
+        Of each line, ``hash`` is SHA-256 of the bytes of ``previous_hash`` followed by ``content`` in UTF-8, and the
+        other keys are what ``content`` says. Each line's ``previous_hash`` is the ``hash`` of the entry before it.
+
+        Args:
+            action: Only of this kind; None: all.
+            since: Only of this time or later.
+            until: Only before this time.
+
+        Raises:
+            UsageError: One of the times is none.
+        """
+        return self._at.store.audit.lines(
+            self._at.owner(), action=action, since=_time("since", since), until=_time("until", until)
+        )
+
+    # Last: its name is a type's in what stands before it.
+    def list(
+        self,
+        *,
+        action: str | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> list[AuditRecord]:
+        """What was done, newest first.
+
+        The record of an erasure is shown with what its proof found, which was recorded after it.
+
+        Args:
+            action: Only of this kind, such as ``erase``, ``restore`` or ``forget``; None: all.
+            since: Only of this time or later.
+            until: Only before this time.
+            before: Only records older than the one of this id: the next page.
+            limit: Records at most.
+
+        Raises:
+            UsageError: One of the times is none.
+        """
+        return self._at.store.audit.page(
+            self._at.owner(),
+            action=action,
+            since=_time("since", since),
+            until=_time("until", until),
+            before=before,
+            limit=limit,
+        )
+
+
+def _time(name: str, moment: Moment | None) -> datetime | None:
+    return None if moment is None else read_time(moment, name=name)

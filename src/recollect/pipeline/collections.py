@@ -1,0 +1,156 @@
+"""The collections of a view: made, listed, deleted, shared with other tenants, and moved as files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recollect.errors import NotFoundError, UsageError
+from recollect.model.arguments import checked
+from recollect.pipeline.preparing import collection_settings, ensure_collection
+from recollect.pipeline.standpoint import Group
+
+if TYPE_CHECKING:
+    from recollect.ingest.report import IngestReport, ProgressCallback
+    from recollect.model import Scope
+    from recollect.model.tenant import SharedCollection
+    from recollect.store.collections import Collection
+
+
+@checked
+class Collections(Group):
+    """The collections of a view's tenant; see `recollect.View`.
+
+    The owner of the store alone makes, deletes and shares them: of a principal that is a `PermissionDeniedError`.
+    """
+
+    def ensure(self, name: str | None = None) -> Collection:
+        """The collection of that name, made with the configured settings where it is missing; None: the view's own."""
+        self._at.owner()
+        return ensure_collection(self._at, self._at.collection if name is None else name)
+
+    def create(
+        self,
+        name: str,
+        *,
+        description: str = "",
+        language: str | None = None,
+        chunking: Mapping[str, Any] | None = None,
+        token_vectors: bool | None = None,
+    ) -> Collection:
+        """Make an empty collection.
+
+        Args:
+            name: Unique for the tenant.
+            description: For people.
+            language: ISO 639-1; None: the configured one.
+            chunking: ``strategy`` and its parameters; None: the configured ones.
+            token_vectors: Whether ingest stores token vectors, at most 4 KB a chunk, so that the reranker
+                ``late_interaction`` need not compute them; None: as configured.
+
+        Raises:
+            ConflictError: There is one of that name.
+            UsageError: The name or the chunking is not valid, or the embedding model gives no token vectors.
+        """
+        scope = self._at.owner()
+        settings = collection_settings(
+            self._at.assembly, language=language, chunking=chunking, token_vectors=token_vectors
+        )
+        return self._at.store.collections.create(scope, name, description=description, **settings)
+
+    def delete(self, name: str) -> None:
+        """Remove a collection with everything in it, physically.
+
+        Raises:
+            NotFoundError: There is none of that name.
+        """
+        self._at.store.collections.delete(self._at.owner(), name)
+
+    def import_file(
+        self, path: Path | str, *, force: bool = False, on_progress: ProgressCallback | None = None
+    ) -> IngestReport:
+        """Import documents from JSON Lines, with chunks and vectors where they are given; any size, bounded memory.
+
+        They go where `View.ingest` stores documents.
+
+        Args:
+            path: The file; `recollect.ingest.records` has its forms. Given vectors must be of the collection's model.
+            force: Store every document anew, changed or not.
+            on_progress: Told after every batch.
+
+        Returns:
+            What became of the lines; a bad one is an error that names it and does not stop the others.
+
+        Raises:
+            NotFoundError: There is no such file.
+        """
+        from recollect.pipeline.ingesting import store_lines
+
+        return store_lines(self._at, Path(path), force=force, on_progress=on_progress)
+
+    def export_lines(self) -> Iterator[str]:
+        """The view's collection as JSON Lines, one document with its chunks and vectors a line, for `import_file`.
+
+        Of a principal, what may be read of it.
+
+        Raises:
+            NotFoundError: There is no such collection.
+        """
+        from recollect.ingest.records import to_line
+
+        scope = self._at.present()
+        return map(to_line, self._at.store.exports.documents(scope, self._at.place(scope)))
+
+    def share(self, name: str, reader: int | str) -> bool:
+        """Let another tenant read a collection, as far as its documents are granted to ``*`` or to that tenant.
+
+        To the permissions of documents the reader is somebody of the group ``tenant:NAME``.
+
+        Args:
+            name: Of the collection.
+            reader: The tenant that reads it from now on, by number or name.
+
+        Returns:
+            Whether it could not before.
+
+        Raises:
+            UsageError: Isolation is strict (``[rag.multi_tenant]``), or the reader is the tenant itself.
+            NotFoundError: There is no such tenant or collection.
+        """
+        scope, store = self._of_tenant(), self._at.store
+        if self._at.config.multi_tenant.isolation_level == "strict":
+            raise UsageError(
+                'Tenants are kept apart strictly. Set isolation_level = "shared" in [rag.multi_tenant] first, if they '
+                "are meant to read one another's collections."
+            )
+        reader_id = store.tenants.number(reader)
+        store.collections.get(scope, name)
+        return store.shares.share(scope, name, reader_id=reader_id)
+
+    def unshare(self, name: str, reader: int | str) -> None:
+        """Keep another tenant from a collection again; the arguments are those of `share`.
+
+        Raises:
+            NotFoundError: It is not shared with that tenant.
+        """
+        scope, store = self._of_tenant(), self._at.store
+        if not store.shares.unshare(scope, name, reader_id=store.tenants.number(reader)):
+            raise NotFoundError(f"The collection {name!r} is not shared with {reader!r}.")
+
+    def shared(self) -> list[SharedCollection]:
+        """The collections that other tenants let this one read; of a suspended tenant, too."""
+        from recollect.store.tenants import ShareRepository
+
+        return ShareRepository(self._at.store.caretaking).shared_with(self._of_tenant())
+
+    # Last: its name is a type's in what stands before it.
+    def list(self) -> list[Collection]:
+        """Every collection, by name; of a principal, those that exist for it, counting what may be read of them."""
+        return self._at.store.collections.list_all(self._at.present())
+
+    def _of_tenant(self) -> Scope:
+        """The owner's scope of a tenant that there is."""
+        scope = self._at.owner()
+        self._at.store.tenants.number(scope.tenant_id)
+        return scope

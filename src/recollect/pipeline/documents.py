@@ -1,0 +1,297 @@
+"""The documents of a view: read, followed through their versions, changed and erased."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from recollect.config import DEFAULT_COLLECTION
+from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
+from recollect.model.arguments import checked
+from recollect.model.audit import LIBRARY
+from recollect.model.history import ErasureProbe, VersionDiff
+from recollect.model.time import read_duration
+from recollect.pipeline.standpoint import EVERY_COLLECTION, Group
+
+if TYPE_CHECKING:
+    from recollect.model import IngestResult, RetrievalOptions
+    from recollect.model.history import DocumentHistory, ErasureReceipt, EvidenceDiff
+    from recollect.model.time import Duration, Moment
+    from recollect.store.documents import DocumentRecord
+
+
+@checked
+class Documents(Group):
+    """The documents of a view; see `recollect.View`.
+
+    A document is named by its id or by its source, in the view's collection where it was given one, in any otherwise.
+    What the view's principal may not read does not exist for these methods; what changes a document takes one of the
+    principal's own, in a collection that the principal may write to, or of a collection that the principal owns.
+    """
+
+    def get(self, document: int | str) -> DocumentRecord:
+        """One document with its content.
+
+        Raises:
+            NotFoundError: There is none.
+            UsageError: Several have that source.
+        """
+        scope = self._at.present()
+        return self._at.store.documents.get(scope, self._at.resolve(scope, document))
+
+    def resolve(self, documents: Sequence[int | str]) -> list[int]:
+        """The ids of documents, deleted ones included.
+
+        Raises:
+            NotFoundError: There is no such collection, or one of the documents does not exist.
+            UsageError: Several documents have one of the sources; the message says where each of them is.
+        """
+        scope = self._at.present()
+        if self._at.named is not None:
+            self._at.place(scope)
+        return [self._at.resolve(scope, document) for document in documents]
+
+    def filter_hints(self, options: RetrievalOptions) -> list[str]:
+        """A line for each department, tag or field of metadata in a search's filters that no document has.
+
+        Meant for a search that found nothing: every document is read where filters name anything.
+        """
+        from recollect.pipeline.filter_hints import hints, named_values
+
+        named = named_values(options)
+        if not named:
+            return []
+        scope, store, names = self._at.scope, self._at.store, {*self._at.names}
+        places = [one for one in store.collections.list_all(scope) if names & {one.name, EVERY_COLLECTION}]
+        return hints(named, store.documents.filterable(scope, places)) if places else []
+
+    def history(self, document: int | str) -> DocumentHistory:
+        """Every version of a document, oldest first; the document may be deleted.
+
+        Raises:
+            NotFoundError: There is none.
+            UsageError: Several have that source.
+        """
+        scope = self._at.present()
+        return self._at.store.history.versions(scope, self._at.resolve(scope, document))
+
+    def diff(
+        self,
+        document: int | str,
+        *,
+        from_version: int | None = None,
+        to_version: int | None = None,
+        context_lines: int = 3,
+    ) -> VersionDiff:
+        """How the text of a document changed from one version to another, as a unified diff.
+
+        Args:
+            document: By id or by source.
+            from_version: None: the one before ``to_version``.
+            to_version: None: the newest.
+            context_lines: Unchanged lines shown around each change.
+
+        Raises:
+            NotFoundError: There is no such document or version.
+            UsageError: The document has one version only, and none is named.
+        """
+        history = self.history(document)
+        known = [version.version for version in history.versions]
+        last = known[-1] if to_version is None else to_version
+        first = (
+            max((number for number in known if number < last), default=None) if from_version is None else from_version
+        )
+        if first is None:
+            raise UsageError(f"There is no version before {last} of {history.source!r}: nothing to compare it with.")
+        for number in (first, last):
+            if number not in known:
+                raise NotFoundError(f"{history.source!r} has no version {number}; it has {_listed(known)}.")
+        content = self._at.store.history.content
+        texts = [content(self._at.scope, history.document_id, number) for number in (first, last)]
+        lines = _unified(texts[0], texts[1], (first, last), context_lines)
+        changes = lines[2:]
+        return VersionDiff(
+            document_id=history.document_id,
+            source=history.source,
+            department=history.department,
+            from_version=first,
+            to_version=last,
+            lines=tuple(lines),
+            added=sum(line.startswith("+") for line in changes),
+            removed=sum(line.startswith("-") for line in changes),
+        )
+
+    def diff_evidence(
+        self,
+        question: str,
+        *,
+        from_time: Moment,
+        to_time: Moment | None = None,
+        options: RetrievalOptions | None = None,
+    ) -> EvidenceDiff:
+        """How the evidence for a question changed between two moments: what came, went, stayed and changed.
+
+        Args:
+            question: In plain words.
+            from_time: The earlier moment.
+            to_time: The later one; None: now.
+            options: How to search; None: as answers are searched for.
+
+        Raises:
+            UsageError: The question, an option or a time is not valid.
+            NotFoundError: There is no such collection.
+        """
+        from recollect.pipeline.evidence import diff_evidence
+
+        return diff_evidence(self._at, question, from_time=from_time, to_time=to_time, options=options)
+
+    def restore(self, document: int | str, version: int, *, actor: str = LIBRARY) -> IngestResult:
+        """Make what an old version said the newest version; the versions between stay in the history.
+
+        Title, text, metadata, language and dates are the old version's. Department, tags and grants stay as they are,
+        and the next ingest of an unchanged file leaves the restored version alone.
+
+        Args:
+            document: By id or by source; it may be deleted.
+            version: Which one, from 1; a principal must be allowed to read it.
+            actor: Who asks, for the audit.
+
+        Raises:
+            NotFoundError: There is no such document or version.
+            PermissionDeniedError: It is not the principal's to change.
+        """
+        scope = self._at.present()
+        return self._at.store.history.restore(scope, self._at.resolve(scope, document), version, actor=actor)
+
+    def set_ttl(self, document: int | str, ttl: Duration | None) -> None:
+        """Decide how long a document is found from now on; None: it never expires.
+
+        Raises:
+            NotFoundError: There is no such document, or it is deleted.
+            UsageError: ``ttl`` is no length of time.
+            PermissionDeniedError: It is not the principal's to change.
+        """
+        scope = self._at.present()
+        lifetime = None if ttl is None else read_duration(ttl, name="ttl")
+        if not self._at.store.expiry.set_lifetime(scope, self._at.resolve(scope, document), lifetime):
+            raise NotFoundError(f"The document {document!r} is deleted: it has no time left to live.")
+
+    def delete(self, documents: Sequence[int | str]) -> int:
+        """Close documents: searches of the present no longer find them, their history stays.
+
+        Returns:
+            How many were current.
+
+        Raises:
+            NotFoundError: One of them does not exist; then none is closed.
+            PermissionDeniedError: One of them is not the principal's to change; then none is closed.
+        """
+        scope = self._at.present()
+        return self._at.store.writer.close(scope, [self._at.resolve(scope, document) for document in documents])
+
+    def erase(
+        self,
+        documents: Sequence[int | str],
+        *,
+        actor: str = LIBRARY,
+        reason: str | None = None,
+        scrub: bool = False,
+    ) -> ErasureReceipt:
+        """Remove documents physically, with every version, and prove it.
+
+        Turns of conversations that quote them go too: those that repeat seven words in a row, or a shorter document
+        whole, that stand in no other document. Afterwards the store is searched for the hashes and for distinctive
+        phrases of what was erased. The receipt holds none of the content; the audit keeps it. Where a principal asks,
+        nothing goes of others' conversations and sessions, and the receipt tells of the documents alone; the audit's is
+        whole.
+
+        Args:
+            documents: By id or by source.
+            actor: Who asks, for the receipt.
+            reason: Why, for the receipt; None: nothing is said.
+            scrub: Take it out of the database's files too, as `Maintenance.scrub` does, and look for it in them.
+
+        Raises:
+            NotFoundError: One of them does not exist; then none is erased.
+            PermissionDeniedError: One of them is not the principal's to change; then none is erased.
+            UsageError: A conversation that quotes them was embedded with another model than the configured one.
+        """
+        scope, store = self._at.present(), self._at.store
+        ids = [self._at.resolve(scope, document) for document in documents]
+        store.documents.require_changeable(scope, ids)
+        if scrub and scope.principal is not None:
+            raise PermissionDeniedError("To scrub the whole store is for its owner: leave --scrub out.")
+        memory = self._at.assembly.memory
+        # Before the documents: interrupted here, the same call finds what is left to do.
+        quotes = store.quotes.of_documents(scope, ids)
+        turns = sum(
+            memory(scope.tenant_id).forgetter.forget(scope, session, positions, actor=actor, user=user)
+            for (session, user), positions in quotes.items()
+        )
+
+        def finish() -> None:
+            self._at.assembly.searcher.forget()
+            # The statistics of terms still count the erased words.
+            everything = self._at.everything
+            for place in store.collections.list_all(everything):
+                if place.stats_pending:
+                    store.collections.refresh_term_stats(everything, place)
+
+        receipt = store.erasure.erase(
+            scope,
+            ids,
+            actor=actor,
+            reason=reason,
+            removed={"episode_quotes": turns},
+            finish=finish,
+            scrubber=store.scrubber if scrub else None,
+        )
+        return receipt if scope.principal is None else _of_documents_alone(receipt)
+
+    # Last: its name is a type's in what stands before it.
+    def list(self, *, department: str | None = None, after: int = 0, limit: int = 100) -> list[DocumentRecord]:
+        """The documents of the view's collection, or of its session, by id and without their contents.
+
+        Args:
+            department: Only of this one.
+            after: The last id of the page before.
+            limit: How many at most.
+
+        Raises:
+            NotFoundError: There is no such collection or session. The default collection is empty rather than missing.
+            SessionExpiredError: The session's time is over.
+        """
+        scope, store = self._at.present(), self._at.store
+        if self._at.session is not None:
+            from recollect.pipeline.session_place import label, session_place
+
+            with session_place(self._at, scope) as (own, place):
+                found = store.documents.list_page(own, place, department=department, after=after, limit=limit)
+            return [replace(record, collection=label(self._at.session)) for record in found]
+        name = self._at.collection
+        if name == DEFAULT_COLLECTION and store.collections.find(scope, name) is None:
+            return []
+        return store.documents.list_page(scope, self._at.place(scope), department=department, after=after, limit=limit)
+
+
+def _of_documents_alone(receipt: ErasureReceipt) -> ErasureReceipt:
+    """A receipt without what tells whether others hold, or have said, the same."""
+    return replace(
+        receipt,
+        documents=tuple(replace(one, hashes=()) for one in receipt.documents),
+        counts={"documents": receipt.counts["documents"]},
+        copies=(),
+        probe=ErasureProbe(phrases=0, hashes=0, places=0),
+    )
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def _unified(before: str, after: str, versions: tuple[int, int], context_lines: int) -> list[str]:
+    first, last = (f"version {number}" for number in versions)
+    lines = (before.splitlines(), after.splitlines())
+    return list(difflib.unified_diff(*lines, first, last, n=max(0, context_lines), lineterm=""))

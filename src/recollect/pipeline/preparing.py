@@ -1,0 +1,135 @@
+"""How a collection's documents are cut and embedded: of a new collection, and of one that there is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from recollect.errors import ConflictError, UsageError
+
+if TYPE_CHECKING:
+    from recollect.chunking.base import ChunkingStrategy, Tokenize
+    from recollect.embedding.base import EmbeddingProvider
+    from recollect.ingest.prepare import Preparer, TokenPacker
+    from recollect.model import Scope
+    from recollect.pipeline.assembly import Assembly
+    from recollect.pipeline.standpoint import Standpoint
+    from recollect.store.collections import Collection
+
+
+def collection_settings(
+    assembly: Assembly,
+    *,
+    language: str | None = None,
+    chunking: Mapping[str, Any] | None = None,
+    token_vectors: bool | None = None,
+) -> dict[str, Any]:
+    """How a new collection is cut, embedded and searched, as repositories take it; what is None is as configured.
+
+    Raises:
+        UsageError: The chunking is not valid, or the embedding model gives no token vectors.
+    """
+    from recollect.chunking.registry import describe_chunker
+    from recollect.retrieval.analysis import Analyzer
+
+    config, embedder = assembly.config, assembly.embedder
+    wanted = config.embedding.token_vectors if token_vectors is None else token_vectors
+    if wanted:
+        token_packer(embedder)
+    configured = {"strategy": config.chunking.strategy, **config.chunking.parameters}
+    return {
+        "embedding_model": embedder.model_name,
+        "embedding_dimension": embedder.dimension,
+        "language": Analyzer(language or config.language).language,
+        "chunking": dict(describe_chunker(chunker(chunking or configured, embedder))),
+        "token_vectors": wanted,
+    }
+
+
+def ensure_collection(at: Standpoint, name: str) -> Collection:
+    """A collection of the view's tenant, made with the configured settings where it is missing."""
+    collections, scope = at.store.collections, at.everything
+    found = collections.find(scope, name)
+    if found is not None:
+        return found
+    try:
+        return collections.create(scope, name, **collection_settings(at.assembly))
+    except ConflictError:  # another process was faster
+        return collections.get(scope, name)
+
+
+def make_preparer(assembly: Assembly, scope: Scope, place: Collection) -> Preparer:
+    """What cuts and embeds documents for a collection.
+
+    Raises:
+        UsageError: The collection is embedded with another model than the configured one.
+    """
+    from recollect.ingest.prepare import Preparer
+    from recollect.retrieval.indexing import TermIndexer
+
+    embedder = assembly.embedder
+    if place.embedding_model != embedder.model_name:
+        raise UsageError(
+            f"The collection {place.name!r} is embedded with {place.embedding_model!r}, but "
+            f"{embedder.model_name!r} is configured. Configure that model ([rag.embedding]) or choose another "
+            "collection (--collection)."
+        )
+    # A text that is in the store already is embedded faster: somebody in particular must not measure which ones
+    # those are, and a session's texts are nobody else's.
+    cached = assembly.config.embedding.cache and not place.hidden and scope.principal is None
+    chunking = dict(place.chunking)
+    return Preparer(
+        chunker(chunking, embedder),
+        TermIndexer(place.language, salt=place.collection_id),
+        _cached(assembly, scope) if cached else embedder,
+        settings={"chunking": chunking, "embedding": place.embedding_model, "language": place.language},
+        token_packer=token_packer(embedder) if place.token_vectors else None,
+        cache=cached,
+    )
+
+
+def token_packer(embedder: EmbeddingProvider) -> TokenPacker:
+    """Computes token vectors and packs them.
+
+    Raises:
+        UsageError: The model gives none.
+    """
+    from recollect.retrieval.rerank.late_interaction import TokenEncoder
+    from recollect.retrieval.rerank.packing import pack
+
+    if not isinstance(embedder, TokenEncoder):
+        raise UsageError(
+            "Token vectors require the local embedding model (embedding.provider = 'local'): other providers give "
+            "none. Configure it, or make a collection without token vectors."
+        )
+    return lambda texts: [pack(own) for own in embedder.token_vectors(texts)]
+
+
+def chunker(description: Mapping[str, Any], embedder: EmbeddingProvider) -> ChunkingStrategy:
+    """The chunker of a description: its strategy, and parameters in place of the strategy's own.
+
+    Raises:
+        UsageError: The strategy or a parameter is unknown, or a value is not allowed.
+    """
+    from recollect.chunking.registry import DEFAULT_STRATEGY, make_chunker
+
+    def neighbour_similarity(texts: Sequence[str]) -> list[float]:
+        vectors = embedder.embed_documents(texts)
+        return [float(similarity) for similarity in (vectors[:-1] * vectors[1:]).sum(axis=1)]
+
+    parameters = {key: value for key, value in description.items() if key not in {"algorithm", "tokenize"}}
+    strategy = str(parameters.pop("strategy", DEFAULT_STRATEGY))
+    # `similarity` is a function of the embedding model; as a setting it says whether to use one.
+    similarity = neighbour_similarity if parameters.pop("similarity", None) else None
+    tokenize: Tokenize | None = getattr(embedder, "token_spans", None)
+    by_tokens = parameters.get("unit") == "tokens" or "max_tokens" in parameters or strategy == "markdown"
+    return make_chunker(strategy, tokenize=tokenize if by_tokens else None, similarity=similarity, **parameters)
+
+
+def _cached(assembly: Assembly, scope: Scope) -> EmbeddingProvider:
+    from recollect.embedding.cached import CachedEmbedder
+    from recollect.store.embedding_cache import EmbeddingCacheRepository
+
+    # An embedding is kept in the transaction that stores a chunk of its text: the chunk is what it goes with.
+    cache = EmbeddingCacheRepository(assembly.store.database, scope)
+    return CachedEmbedder(assembly.embedder, cache, keep_computed=False)

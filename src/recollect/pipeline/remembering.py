@@ -1,0 +1,112 @@
+"""A tenant's memory, put together: what remembers and recalls its turns and facts, and what forgets them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from recollect.forking import computes_properties
+
+if TYPE_CHECKING:
+    from recollect.config import RAGConfig
+    from recollect.embedding.base import EmbeddingProvider
+    from recollect.llm.base import ChatModel
+    from recollect.memory.consolidation import Consolidator
+    from recollect.memory.facts import FactMemory
+    from recollect.memory.forgetting import Forgetter
+    from recollect.memory.patterns import QueryPatternTracker
+    from recollect.memory.service import Memory
+    from recollect.retrieval.turns import TurnTerms
+    from recollect.store.store import Store
+
+
+@computes_properties
+class TenantMemory:
+    """The parts of one tenant's memory, each made when it is first needed. Safe to share between threads.
+
+    Args:
+        tenant_id: Whose memory.
+        store: Open.
+        embedder: Of turns, facts and questions.
+        config: All settings.
+        tracker: Told what was found.
+        chat_model: Gives the language model, where one is configured, once facts are written.
+    """
+
+    def __init__(
+        self,
+        tenant_id: int,
+        *,
+        store: Store,
+        embedder: EmbeddingProvider,
+        config: RAGConfig,
+        tracker: QueryPatternTracker,
+        chat_model: Callable[[], ChatModel | None],
+    ) -> None:
+        self._tenant_id = tenant_id
+        self._store = store
+        self._embedder = embedder
+        self._config = config
+        self._tracker = tracker
+        self._chat_model = chat_model
+
+    @cached_property
+    def turns(self) -> Memory:
+        """Remembers and recalls conversations."""
+        from recollect.memory.service import Memory
+
+        store = self._store
+        return Memory(store.memory, store.recalls, self._questions, self._terms, tracker=self._tracker)
+
+    @cached_property
+    def facts(self) -> FactMemory:
+        """Searches facts."""
+        from recollect.memory.facts import FactMemory
+        from recollect.memory.search import MemorySearcher
+
+        store = self._store
+        return FactMemory(MemorySearcher(store.memory, store.recalls, self._questions, self._terms), store.facts)
+
+    @cached_property
+    def forgetter(self) -> Forgetter:
+        """Erases single turns of conversations."""
+        from recollect.memory.forgetting import Forgetter
+
+        return Forgetter(self._store.memory, self._store.forgetting, self._embedder, self._terms)
+
+    @cached_property
+    def consolidator(self) -> Consolidator:
+        """Draws facts from conversations."""
+        from recollect.memory.consolidation import Consolidator
+        from recollect.memory.writing import FactWriter
+
+        store, config = self._store, self._config
+        model = self._chat_model() if config.memory.facts_by_model else None
+        writer = None
+        if model is not None:
+            writer = FactWriter(model, self._terms, timeout_seconds=config.memory.timeout_seconds)
+        return Consolidator(
+            self._tracker,
+            store.facts,
+            store.recalls,
+            embedder=self._embedder,
+            lexicon=self._terms,
+            language=config.language,
+            writer=writer,
+        )
+
+    @cached_property
+    def _questions(self) -> EmbeddingProvider:
+        """The embedding model with the latest questions, which turns and facts are both searched for."""
+        from recollect.embedding.cached import CachedEmbedder
+
+        # Only questions are kept: turns are seldom said twice, and what is deleted must leave nothing behind.
+        size = self._config.retrieval.query_cache_entries
+        return CachedEmbedder(self._embedder, None, query_cache_size=size)
+
+    @cached_property
+    def _terms(self) -> TurnTerms:
+        from recollect.retrieval.turns import TurnTerms
+
+        return TurnTerms(self._config.language, salt=self._tenant_id)

@@ -1,0 +1,82 @@
+"""What a view finds: in its collections, in a session's documents, in conversations, and among facts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from recollect.config import DEFAULT_COLLECTION
+from recollect.errors import NotFoundError, SessionExpiredError
+from recollect.model.scope import Guest, Target
+from recollect.pipeline.session_place import label, session_place
+from recollect.pipeline.standpoint import EVERY_COLLECTION
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from recollect.model import RetrievalOptions, SearchReply
+    from recollect.model.facts import RecalledFact
+    from recollect.model.memory import RecallOptions, Recollection
+    from recollect.pipeline.standpoint import Standpoint
+    from recollect.store.collections import Collection
+
+
+def search(at: Standpoint, query: str, options: RetrievalOptions) -> SearchReply:
+    """The passages that answer a query.
+
+    Raises:
+        UsageError: The query or an option is not valid.
+        NotFoundError: There is no such collection or session. The default collection is empty rather than missing.
+        SessionExpiredError: The session's time is over.
+    """
+    return _found(at, query, options)[0]
+
+
+def search_with_place(at: Standpoint, query: str, options: RetrievalOptions) -> tuple[SearchReply, Collection | None]:
+    """As `search`, with the collection whose language and rule of refusal count for what is made of the passages."""
+    reply, place = _found(at, query, options)
+    if place is None and EVERY_COLLECTION not in at.names:
+        place = at.store.collections.find(replace(at.scope, as_of=None), at.names[0])
+    return reply, place
+
+
+def recall(at: Standpoint, query: str, options: RecallOptions | None) -> list[Recollection]:
+    """The turns that answer a question, of a standpoint's conversation or of its user's."""
+    turns = at.assembly.memory(at.scope.tenant_id).turns
+    return turns.recall(at.scope, query, options, session=at.session, user=at.user)
+
+
+def recall_facts(at: Standpoint, query: str, options: RecallOptions | None) -> list[RecalledFact]:
+    """The facts that answer a question, of a standpoint's conversation or of its user's."""
+    facts = at.assembly.memory(at.scope.tenant_id).facts
+    return facts.recall(at.scope, query, options, session=at.session, user=at.user)
+
+
+def _found(at: Standpoint, query: str, options: RetrievalOptions) -> tuple[SearchReply, Collection | None]:
+    searcher = at.assembly.searcher
+    if at.session is None:
+        return searcher.search(at.scope, query, options, _target(at.names)), None
+    try:
+        with session_place(at, at.scope) as (scope, place):
+            own = Guest(scope=scope, collection=place.name, label=label(at.session))
+            return searcher.search(scope, query, options, _target(at.collections or (), session=own)), place
+    except SessionExpiredError:
+        raise
+    except NotFoundError:
+        # A conversation's id, and no documents of its own: the collections are searched without them.
+        if at.collections is None or not _is_conversation(at, at.session):
+            raise
+        return searcher.search(at.scope, query, options, _target(at.names)), None
+
+
+def _target(names: Sequence[str], *, session: Guest | None = None) -> Target:
+    collections = None if EVERY_COLLECTION in names else tuple(names)
+    return Target(collections=collections, optional=frozenset({DEFAULT_COLLECTION}), session=session)
+
+
+def _is_conversation(at: Standpoint, session: str) -> bool:
+    try:
+        at.store.memory.get_session(at.scope, session, user=at.user)
+    except NotFoundError:
+        return False
+    return True

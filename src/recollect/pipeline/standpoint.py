@@ -1,0 +1,176 @@
+"""What a view is of: whose knowledge, who asks, when and where; and what the layers below are told of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from recollect.errors import PermissionDeniedError, UsageError
+from recollect.model import RetrievalOptions, Scope
+from recollect.model.principal import reads_as
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from recollect.config import RAGConfig
+    from recollect.model import Principal
+    from recollect.pipeline.assembly import Assembly
+    from recollect.store.collections import Collection
+    from recollect.store.store import Store
+
+#: Stands for every collection of the tenant that the caller may read.
+EVERY_COLLECTION = "*"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standpoint:
+    """Whose, who, when and where; see `recollect.View`, whose groups of methods share it.
+
+    Attributes:
+        assembly: The parts that everything is done with.
+        tenant: By number or name; None: the configured one.
+        principal: Who asks; None: the owner of the store.
+        collections: By name; ``("*",)``: all; None: the configured one.
+        as_of: The moment (time-zone aware); None: the present.
+        session: The id of a session with documents, of a conversation, or of both.
+        user: Whose conversations.
+    """
+
+    assembly: Assembly
+    tenant: int | str | None = None
+    principal: Principal | None = None
+    collections: tuple[str, ...] | None = None
+    as_of: datetime | None = None
+    session: str | None = None
+    user: str | None = None
+
+    @property
+    def config(self) -> RAGConfig:
+        """The settings."""
+        return self.assembly.config
+
+    @property
+    def store(self) -> Store:
+        """The open store."""
+        return self.assembly.store
+
+    @cached_property
+    def everything(self) -> Scope:
+        """All that the tenant knows at the view's moment, whoever asks.
+
+        Raises:
+            NotFoundError: There is no tenant of that name.
+        """
+        tenant = self.assembly.default_tenant if self.tenant is None else self.tenant
+        number = tenant if isinstance(tenant, int) else self.store.tenants.number(tenant)
+        return Scope(tenant_id=number, as_of=self.as_of)
+
+    @cached_property
+    def scope(self) -> Scope:
+        """The tenant's knowledge at the view's moment, as the principal sees it; what that means is configured.
+
+        Raises:
+            NotFoundError: There is no tenant of that name.
+        """
+        scope, access = self.everything, self.config.access
+        match access.mode:
+            case "enforce":
+                return replace(
+                    scope, principal=self.principal, reads_as=reads_as(self.principal, access.role_departments)
+                )
+            case "preference":
+                return replace(scope, ranked_for=self.principal)
+            case _:
+                return scope
+
+    def present(self) -> Scope:
+        """The scope of what there is no past of: writing, and everything that is told as it is now.
+
+        Raises:
+            UsageError: The view is of the past.
+        """
+        if self.as_of is not None:
+            raise UsageError(
+                f"This view is of the past ({self.as_of.isoformat()}), which is searched, recalled and asked for "
+                "facts, and neither changed nor administered: take view(as_of=None)."
+            )
+        return self.scope
+
+    def owner(self) -> Scope:
+        """The scope of what the owner of the store does alone.
+
+        Raises:
+            PermissionDeniedError: Somebody in particular asks.
+            UsageError: The view is of the past.
+        """
+        self.require_owner()
+        return replace(self.present(), principal=None, reads_as=(), ranked_for=None)
+
+    def require_owner(self) -> None:
+        """Refuses what the owner of the store does alone.
+
+        Raises:
+            PermissionDeniedError: Somebody in particular asks.
+        """
+        if self.principal is not None and self.config.access.mode == "enforce":
+            raise PermissionDeniedError("This is for the owner of the store, whose view has no principal.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The collections by name; ``*`` stands for all."""
+        return self.collections or (self.config.collection,)
+
+    @property
+    def named(self) -> str | None:
+        """The one collection that the view was given; None: none, or all.
+
+        Raises:
+            UsageError: There are several.
+        """
+        return None if self.collections in {None, (EVERY_COLLECTION,)} else self.collection
+
+    @property
+    def collection(self) -> str:
+        """The one collection.
+
+        Raises:
+            UsageError: There are several, or all.
+        """
+        if len(self.names) > 1 or EVERY_COLLECTION in self.names:
+            raise UsageError(f"This is of one collection: name one, not {', '.join(self.names)}.")
+        return self.names[0]
+
+    def place(self, scope: Scope) -> Collection:
+        """The one collection as it is stored.
+
+        Raises:
+            NotFoundError: There is none of that name.
+            UsageError: There are several, or all.
+        """
+        return self.store.collections.get(scope, self.collection)
+
+    def resolve(self, scope: Scope, document: int | str) -> int:
+        """The id of a document that is named by id or by source, in the collection that the view was given.
+
+        Raises:
+            NotFoundError: There is none.
+            UsageError: Several have that source.
+        """
+        return self.store.documents.resolve(scope, document, collection=self.named)
+
+    def default_options(self, *, passages: int | None = None) -> RetrievalOptions:
+        """The configured options of a search, for so many passages; None: as many as configured."""
+        settings = self.config.retrieval
+        return RetrievalOptions(top_k=passages or settings.top_k, mode=settings.mode)
+
+
+class Group:
+    """Methods on one subject that a view has; see `recollect.View`.
+
+    Args:
+        at: Where the view stands.
+    """
+
+    def __init__(self, at: Standpoint) -> None:
+        self._at = at

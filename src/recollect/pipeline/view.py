@@ -1,0 +1,497 @@
+"""A view: whose knowledge, who asks, when and where, said once; and what is done every day with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from recollect.errors import UsageError
+from recollect.model import Answer, Document, Principal, RetrievalOptions, RetrievedContext, Scope, SearchReply
+from recollect.model.arguments import checked
+from recollect.model.time import Moment, read_time
+from recollect.pipeline.standpoint import Standpoint
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from recollect.config import RAGConfig
+    from recollect.context import AssembledContext
+    from recollect.embedding.base import EmbeddingProvider
+    from recollect.embedding.models import ModelCache
+    from recollect.ingest.report import IngestReport, ProgressCallback
+    from recollect.model import IngestResult
+    from recollect.model.memory import RecallOptions, Recollection, Remembered, Turn
+    from recollect.model.why_not import WhyNot
+    from recollect.pipeline.audit import Audit
+    from recollect.pipeline.collections import Collections
+    from recollect.pipeline.documents import Documents
+    from recollect.pipeline.facts import Facts
+    from recollect.pipeline.feedback import Feedback
+    from recollect.pipeline.grants import Grants
+    from recollect.pipeline.maintenance import Maintenance
+    from recollect.pipeline.memory import ConversationMemory
+    from recollect.pipeline.sessions import Sessions
+    from recollect.pipeline.tenants import Tenants
+    from recollect.store.store import Store
+
+
+class _Unchanged:
+    """Stands for what a new view has from the one that it is made of."""
+
+    def __repr__(self) -> str:
+        return "UNCHANGED"
+
+
+UNCHANGED: Any = _Unchanged()
+
+
+@checked
+class View:
+    """Somebody's view of a store: *whose* knowledge, *who* asks, *when* and *where*. Made by `RAGPipeline.view`.
+
+    Immutable, made without a look at the database, and safe to share between threads: a server makes one for each
+    request. What there is to do every day stands here, the rest in groups: `documents`, `collections`, `sessions`,
+    `memory`, `facts`, `feedback`, `grants`, `tenants`, `audit` and `maintenance`.
+    """
+
+    def __init__(self, at: Standpoint) -> None:
+        self._at = at
+
+    def __repr__(self) -> str:
+        names = ("tenant", "principal", "collections", "as_of", "session", "user")
+        shown = ((name, getattr(self._at, name)) for name in names)
+        return f"View({', '.join(f'{name}={value!r}' for name, value in shown if value is not None)})"
+
+    def view(
+        self,
+        *,
+        tenant: int | str | None = UNCHANGED,
+        principal: Principal | None = UNCHANGED,
+        collections: Sequence[str] | str | None = UNCHANGED,
+        as_of: Moment | None = UNCHANGED,
+        session: str | None = UNCHANGED,
+        user: str | None = UNCHANGED,
+    ) -> View:
+        """A view that differs from this one in what is named here.
+
+        Args:
+            tenant: Whose knowledge, by number or name; None: the configured tenant's.
+            principal: Who asks: what he may not read does not exist for him; None: the owner of the store.
+            collections: Where is searched, together where there are several; ``"*"``: in all that the principal may
+                read and that are embedded with the configured model. What is written goes to a single one. None: the
+                configured one.
+            as_of: What was known at this time (without a zone: UTC), or so long ago (``7d``). Such a view is searched,
+                recalled and asked for facts, and changes nothing. None: the present.
+            session: The id of a session. Searches find the documents of its own (`sessions`), alone or together with
+                ``collections``, and what is ingested goes there; `recall`, `remember` and contexts are of the
+                conversation of that id.
+            user: Whose conversations, beside the session's; None: with a session that one alone, otherwise everybody's.
+
+        Raises:
+            UsageError: ``as_of`` is no time, or ``collections`` names none.
+        """
+        given: dict[str, Any] = {"tenant": tenant, "principal": principal, "session": session, "user": user}
+        if as_of is not UNCHANGED:
+            given["as_of"] = None if as_of is None else read_time(as_of, name="as_of")
+        if collections is not UNCHANGED:
+            given["collections"] = _names(collections)
+        changes = {name: value for name, value in given.items() if value is not UNCHANGED}
+        return View(replace(self._at, **changes))
+
+    # Searches and answers
+
+    def search(self, query: str, options: RetrievalOptions | None = None) -> SearchReply:
+        """Find the passages that answer a query, with timings and the paths taken.
+
+        Args:
+            query: In plain words.
+            options: How to search; None: the configured defaults.
+
+        Returns:
+            A reply that names the collection, or the session and collections. Where several are searched together,
+            words weigh as much as they are rare in all of them, and each passage names its own.
+
+        Raises:
+            UsageError: The query or an option is not valid.
+            NotFoundError: There is no such collection or session. The default collection is empty rather than missing.
+            SessionExpiredError: The session's time is over.
+        """
+        from recollect.pipeline.search import search
+
+        return search(self._at, query, options or self._at.default_options())
+
+    def retrieve(self, query: str, options: RetrievalOptions | None = None) -> list[RetrievedContext]:
+        """The passages that answer a query, best first: `search` without what stands around them."""
+        return list(self.search(query, options).results)
+
+    def context(
+        self,
+        query: str,
+        options: RetrievalOptions | None = None,
+        *,
+        token_budget: int | None = None,
+        max_context_length: int | None = None,
+        count_tokens: Callable[[str], int] | None = None,
+    ) -> AssembledContext:
+        """What a language model should read to answer a query: the passages found, numbered, within a budget.
+
+        No language model is asked. Where nothing relevant is found, the context is empty. `memory` has contexts of
+        documents, conversations and facts.
+
+        Args:
+            query: In plain words.
+            options: How to search, ``top_k`` being the most passages shown; None: the configured defaults.
+            token_budget: Tokens at most, headers included; None: the configured number.
+            max_context_length: Characters at most, headers included; None: the configured number.
+            count_tokens: Counts the tokens of a text as the model does that will read it; None: the local model's
+                tokenizer, or a quarter of the bytes where there is none.
+
+        Raises:
+            UsageError: The query, an option or a limit is not valid.
+            NotFoundError: There is no such collection or session.
+        """
+        from recollect.pipeline.answering import assembled_context
+
+        return assembled_context(
+            self._at,
+            query,
+            options or self._at.default_options(),
+            token_budget=token_budget,
+            max_context_length=max_context_length,
+            count_tokens=count_tokens,
+        )
+
+    def ask(self, question: str, options: RetrievalOptions | None = None) -> Answer:
+        """Answer a question from the knowledge base, with citations, or refuse.
+
+        Args:
+            question: In plain words.
+            options: How to search for the passages; None: the configured defaults.
+
+        Raises:
+            UsageError: The question or an option is not valid.
+            NotFoundError: There is no such collection or session.
+            ProviderError: The language model failed.
+        """
+        *_, answer = self.ask_stream(question, options)
+        assert isinstance(answer, Answer), "a stream ends with the answer"
+        return answer
+
+    def ask_stream(self, question: str, options: RetrievalOptions | None = None) -> Iterator[str | Answer]:
+        """As `ask`, but yields the answer's pieces as they come, and the whole `Answer` at the end."""
+        from recollect.pipeline.answering import answer_stream
+
+        passages = self.config.answer.passages
+        yield from answer_stream(self._at, question, options or self._at.default_options(passages=passages))
+
+    def why_not(self, query: str, document: int | str, options: RetrievalOptions | None = None) -> WhyNot:
+        """Where a document stands at every stage of a search, what kept it out, and what to change.
+
+        The search is run some ten times in different ways, so this takes as much longer than a search.
+
+        Args:
+            query: As it was searched.
+            document: The document that is missed: its id, source, title, or the end of its path.
+            options: As they were searched with; None: the configured defaults.
+
+        Raises:
+            UsageError: The query or an option is not valid, several documents are meant, or several collections.
+            NotFoundError: There is no such collection or document.
+        """
+        at = self._at
+        given = options or at.default_options()
+        return at.assembly.why_not().ask(at.present(), query, document, given, collection=at.collection)
+
+    def default_options(self) -> RetrievalOptions:
+        """The configured options of a search."""
+        return self._at.default_options()
+
+    # Writing
+
+    @overload
+    def ingest(self, what: Document | str, *, force: bool = False) -> IngestResult: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def ingest(
+        self,
+        what: Path | Sequence[Path],
+        *,
+        force: bool = False,
+        sync: bool = False,
+        follow_links: bool | None = None,
+        tags: Sequence[str] = (),
+        permissions: Sequence[str] | None = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> IngestReport: ...
+
+    @overload
+    def ingest(self, what: Iterable[Document | str], *, force: bool = False) -> list[IngestResult]: ...
+
+    def ingest(
+        self,
+        what: Document | str | Path | Iterable[Document | str | Path],
+        *,
+        force: bool = False,
+        sync: bool = False,
+        follow_links: bool | None = None,
+        tags: Sequence[str] = (),
+        permissions: Sequence[str] | None = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> IngestResult | IngestReport | list[IngestResult]:
+        """Store documents, or files and folders: cut, embedded, indexed, and findable when this returns.
+
+        They go into the view's collection, which the owner of the store makes where it is missing, or into its session.
+        A document of the same ``source`` becomes a new version, and the old one is closed; an equal one is left alone.
+        A writer meets his own documents, an owner of the collection the collection's: what others have stored under
+        the same source stays beside it. Files whose bytes are unchanged cost no embedding; the first folder below a
+        given one becomes the department. Batches are transactions: interrupting it at any moment leaves every document
+        whole or absent, and running it again completes the work.
+
+        Args:
+            what: A document or its text; any number of them, from any iterable; or a `Path`, or several.
+            force: Store it anew even if it is unchanged.
+            sync: Of files: close the documents whose files have disappeared from the folders.
+            follow_links: Of files: whether links below a folder are followed, wherever they lead; None: as configured.
+                What is behind one that is not followed is left as it is, ``sync`` included.
+            tags: Of files: given to every document.
+            permissions: Of files: who may read every document, for instance ``("role:hr", "!group:interns")``, whatever
+                the files' front matter says. None: what that says, or what a document has, or the collection's default.
+            on_progress: Of files: told after every batch.
+
+        Returns:
+            What became of the document, of each document, or a report on the files. Files that cannot be read are among
+            its errors, and so are those for which a session had no room.
+
+        Raises:
+            UsageError: A document holds no text, documents and files are mixed, or an option is not for documents.
+            NotFoundError: A path or the session does not exist, or for the principal the collection.
+            PermissionDeniedError: The principal may not write there.
+            SessionExpiredError: The session's time is over.
+            SessionFullError: It holds as many documents as it may; the batches before are stored.
+            ProviderError: The embedding model failed.
+        """
+        from recollect.pipeline.ingesting import store_documents, store_files
+
+        alone = isinstance(what, Document | str | Path)
+        documents, paths = _sorted_out([what] if alone else what)  # type: ignore[list-item, arg-type]
+        if paths:
+            return store_files(
+                self._at,
+                paths,
+                sync=sync,
+                force=force,
+                follow_links=follow_links,
+                tags=tags,
+                permissions=permissions,
+                on_progress=on_progress,
+            )
+        if sync or follow_links is not None or tags or permissions is not None or on_progress is not None:
+            raise UsageError("sync, follow_links, tags, permissions and on_progress are for files, which are a Path.")
+        results = store_documents(self._at, documents, force=force)
+        return results[0] if alone else results
+
+    def remember(
+        self,
+        turns: Turn | str | Sequence[Turn | str],
+        *,
+        role: str = "user",
+        at: datetime | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Remembered:
+        """Append turns to the view's conversation; they can be recalled when this returns.
+
+        Args:
+            turns: What was said, in its order. A turn whose ``turn_id`` is stored already is not stored again.
+            role: Who said what is given as text alone: ``user``, ``assistant``, or a name.
+            at: When that was said (without a zone: UTC); None: not known.
+            metadata: Of the conversation, where it is made.
+
+        Returns:
+            Where each turn stands in its conversation.
+
+        Raises:
+            UsageError: The view has no session, a name or a turn is not valid, or several users have a conversation of
+                that id and the view names none; then nothing is stored.
+            ConflictError: A turn's id is stored with other words.
+            PermissionDeniedError: The principal would write another's conversation.
+            ProviderError: The embedding model failed.
+
+        Example:
+            >>> from recollect import RAGPipeline
+            >>> with RAGPipeline() as rag:  # doctest: +SKIP
+            ...     ada = rag.view(user="ada")
+            ...     ada.view(session="chat-1").remember("My sister lives in Lisbon.")
+            ...     ada.recall("Where does my sister live?")[0].episode.content
+            'My sister lives in Lisbon.'
+        """
+        from recollect.model.memory import Turn
+
+        if self._at.session is None:
+            raise UsageError("Say which conversation this is of: view(session=...).")
+        given = [turns] if isinstance(turns, Turn | str) else turns
+        complete = [Turn(content=turn, role=role, at=at) if isinstance(turn, str) else turn for turn in given]
+        scope = self._at.present()
+        memory = self._at.assembly.memory(scope.tenant_id).turns
+        return memory.remember(scope, self._at.session, complete, user=self._at.user, metadata=metadata)
+
+    def recall(self, query: str, options: RecallOptions | None = None) -> list[Recollection]:
+        """The turns that answer a question, best first, each with those around it.
+
+        They are the view's conversation's, or its user's; of a view with neither, everybody's, as far as its principal
+        may read them.
+
+        Args:
+            query: In plain words.
+            options: How to search; None: the defaults.
+
+        Raises:
+            UsageError: The query or an option is not valid.
+            NotFoundError: There is no such conversation.
+        """
+        from recollect.pipeline.search import recall
+
+        return recall(self._at, query, options)
+
+    # The groups
+
+    @property
+    def documents(self) -> Documents:
+        """Documents, their versions, and what becomes of them."""
+        from recollect.pipeline.documents import Documents
+
+        return Documents(self._at)
+
+    @property
+    def collections(self) -> Collections:
+        """Collections: made, listed, shared, and written to and read from files."""
+        from recollect.pipeline.collections import Collections
+
+        return Collections(self._at)
+
+    @property
+    def sessions(self) -> Sessions:
+        """Sessions with documents of their own."""
+        from recollect.pipeline.sessions import Sessions
+
+        return Sessions(self._at)
+
+    @property
+    def memory(self) -> ConversationMemory:
+        """Conversations, and contexts made of them."""
+        from recollect.pipeline.memory import ConversationMemory
+
+        return ConversationMemory(self._at)
+
+    @property
+    def facts(self) -> Facts:
+        """Facts drawn from conversations."""
+        from recollect.pipeline.facts import Facts
+
+        return Facts(self._at)
+
+    @property
+    def feedback(self) -> Feedback:
+        """Whether what contexts showed has helped."""
+        from recollect.pipeline.feedback import Feedback
+
+        return Feedback(self._at)
+
+    @property
+    def grants(self) -> Grants:
+        """Who may read what."""
+        from recollect.pipeline.grants import Grants
+
+        return Grants(self._at)
+
+    @property
+    def tenants(self) -> Tenants:
+        """The tenants of the store."""
+        from recollect.pipeline.tenants import Tenants
+
+        return Tenants(self._at)
+
+    @property
+    def audit(self) -> Audit:
+        """What was done, by whom and when."""
+        from recollect.pipeline.audit import Audit
+
+        return Audit(self._at)
+
+    @property
+    def maintenance(self) -> Maintenance:
+        """The store as a whole: what it holds, whether it is sound, and what has passed its time."""
+        from recollect.pipeline.maintenance import Maintenance
+
+        return Maintenance(self._at)
+
+    # What it is made of
+
+    @property
+    def standpoint(self) -> Standpoint:
+        """Whose, who, when and where, as it was said."""
+        return self._at
+
+    @property
+    def config(self) -> RAGConfig:
+        """The settings."""
+        return self._at.config
+
+    @property
+    def scope(self) -> Scope:
+        """Whose, who and when, as the layers below the view are told.
+
+        Raises:
+            NotFoundError: There is no such tenant.
+        """
+        return self._at.scope
+
+    @property
+    def store(self) -> Store:
+        """The open store.
+
+        Raises:
+            StoreUnavailableError: It cannot be started or reached.
+            SchemaVersionError: It was written by a newer recollect.
+        """
+        return self._at.store
+
+    @property
+    def models(self) -> ModelCache:
+        """The local models on this machine, and the way to fetch more."""
+        return self._at.assembly.models
+
+    @property
+    def embedder(self) -> EmbeddingProvider:
+        """The embedding model, before any cache."""
+        return self._at.assembly.embedder
+
+
+def _names(collections: Sequence[str] | str | None) -> tuple[str, ...] | None:
+    if collections is None:
+        return None
+    names = tuple(dict.fromkeys([collections] if isinstance(collections, str) else collections))
+    if not names:
+        raise UsageError('Name at least one collection, "*" for all, or None for the configured one.')
+    return names
+
+
+def _sorted_out(several: Iterable[Document | str | Path]) -> tuple[Iterable[Document | str], list[Path]]:
+    """Documents or paths, whichever they are by the first of them; documents are not read ahead."""
+    items = iter(several)
+    first = next(items, None)
+    if isinstance(first, Path):
+        rest = list(items)
+        if all(isinstance(one, Path) for one in rest):
+            return (), [first, *rest]  # type: ignore[list-item]
+        raise UsageError("Documents and files are ingested one after the other: give paths alone, or none.")
+    return _documents(() if first is None else chain([first], items)), []
+
+
+def _documents(items: Iterable[Document | str | Path]) -> Iterator[Document | str]:
+    for item in items:
+        if isinstance(item, Path):
+            raise UsageError("Documents and files are ingested one after the other: give paths alone, or none.")
+        yield item
