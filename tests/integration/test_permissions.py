@@ -16,7 +16,7 @@ from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
 from recollect.model import Scope
 from recollect.model.principal import Permissions
-from recollect.retrieval import arms
+from recollect.retrieval import sql_candidates
 
 ANN = Principal(user_id="ann", roles=("clerk",), department="hr")
 BOB = Principal(user_id="bob", department="it", groups=("project",))
@@ -361,7 +361,7 @@ def test_an_export_carries_permissions_into_another_collection(rag: RAGPipeline,
 
 
 def test_the_index_serves_who_reads_much_and_a_comparison_who_reads_little(dsn: str, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(arms, "_INDEX_PAYS", 5)
+    monkeypatch.setattr(sql_candidates, "_INDEX_PAYS", 5)
     config = RAGConfig.load(
         storage={"data_dir": tmp_path / "unused", "dsn": dsn, "index_threshold": 1}, embedding={"provider": "hashing"}
     )

@@ -16,7 +16,7 @@ from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOpti
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError
 from recollect.model import Scope
-from recollect.retrieval import arms, lexical
+from recollect.retrieval import lexical, sql_candidates
 
 EMBEDDER = HashingEmbedder(16)
 WORDS = [f"word{letter}" for letter in "abcdefgh"]
@@ -45,7 +45,7 @@ def rag(request, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
         chunking={"strategy": "paragraph"},
     )
     if request.param == "through the indexes":
-        monkeypatch.setattr(arms, "EXACT_FILTER_CHUNKS", -1)
+        monkeypatch.setattr(sql_candidates, "EXACT_FILTER_CHUNKS", -1)
         monkeypatch.setattr(lexical, "SCANNED_COLLECTION_CHUNKS", 0)
     with RAGPipeline(config, embedder=EMBEDDER) as opened:
         yield opened

@@ -26,7 +26,11 @@ def peopled(clone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RAGPipe
     folder = tmp_path_factory.mktemp("folder")
     (folder / "leave.md").write_text("# Leave\n\nAnnual leave is 30 days.\n", encoding="utf-8")
     with chdir(folder), clone() as dsn:
-        config = RAGConfig.load(storage={"data_dir": folder / "unused", "dsn": dsn}, embedding={"provider": "hashing"})
+        config = RAGConfig.load(
+            storage={"data_dir": folder / "unused", "dsn": dsn},
+            embedding={"provider": "hashing"},
+            temporal={"cleanup_interval_hours": 0},
+        )
         with RAGPipeline(config, embedder=HashingEmbedder()) as rag:
             rag.ingest(_LEAVE)
             rag.view(session="chat", user="ada").remember(["My locker is 17.", "Noted."])
