@@ -525,7 +525,7 @@ def test_copies_of_access_lists_that_differ_are_found_and_mended(rag: RAGPipelin
         connection.execute("UPDATE chunk_vectors SET access_id = 0")
         connection.execute("UPDATE chunk_lexical SET access_id = 0")
     assert SECRET in sources(rag, BOB, use_cache=False), "this is what must not stay"
-    assert any("others may read" in finding.problem for finding in rag.maintenance.check())
+    assert any("access list than their version" in finding.problem for finding in rag.maintenance.check())
     assert not rag.maintenance.verify().clean
     assert rag.maintenance.verify(repair=True).clean
     assert sources(rag, BOB) == [OPEN] and rag.maintenance.check() == []

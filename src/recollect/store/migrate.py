@@ -171,6 +171,12 @@ def _require_server(connection: Connection) -> None:
         raise StoreError(
             f"PostgreSQL {connection.info.server_version // 10000} is too old: recollect needs 15 or newer."
         )
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise StoreError(
+            f"The database {connection.info.dbname!r} has the encoding {encoding}, which cannot hold every text. Make "
+            "another one: CREATE DATABASE recollect ENCODING 'UTF8' TEMPLATE template0"
+        )
     row = connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone()
     if row is None:
         row = _create_extension(connection)

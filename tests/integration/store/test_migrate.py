@@ -136,6 +136,19 @@ def test_an_index_that_is_missing_changed_or_not_valid_is_told_and_one_more_is_n
     ]
 
 
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_that_cannot_hold_every_text_is_refused(server_dsn: str, encoding: str):
+    name = f"encoded_{encoding.lower()}"
+    execute(
+        server_dsn, f"CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}' LOCALE_PROVIDER libc LOCALE 'C'"
+    )
+    try:
+        with pytest.raises(StoreError, match=f"encoding {encoding}.*ENCODING 'UTF8' TEMPLATE template0"):
+            migrate(make_conninfo(server_dsn, dbname=name))
+    finally:
+        execute(server_dsn, f"DROP DATABASE {name} WITH (FORCE)")
+
+
 def test_an_unknown_server_and_a_bad_dsn_are_told_apart():
     with pytest.raises(StoreUnavailableError, match="Cannot connect"):
         migrate("host=/nonexistent dbname=x")

@@ -381,10 +381,10 @@ def test_check_finds_what_someone_broke(shelf: Shelf, dsn: str):
     damages = {
         "UPDATE chunks SET text = 'xxx' WHERE position = 0": "offsets",
         "UPDATE collection_state SET chunk_count = 7": "counters",
-        "UPDATE chunk_vectors SET known_to = now()": "disagree",
+        "UPDATE chunk_vectors SET known_to = now()": "time or access list than their version",
         "DELETE FROM chunk_lexical": "without a lexical row",
-        "DELETE FROM document_contents": "without its content",
-        "UPDATE document_versions SET chunk_count = 9": "number of chunks",
+        "DELETE FROM document_contents": "without their text",
+        "UPDATE document_versions SET chunk_count = 9": "more or fewer chunks",
     }
     for statement, words in damages.items():
         with psycopg.connect(dsn) as connection:
