@@ -18,7 +18,6 @@ from recollect.store.verification.reading import (
     BrokenParts,
     CollectionSnapshot,
     Part,
-    StoredTerms,
     index_states,
     outside,
     snapshot,
@@ -213,7 +212,7 @@ class Verifier:
     ) -> None:
         indexer, kept = self._indexer(place), moment.reference_length()
         length, compared = kept or 0.0, 0
-        found: list[StoredTerms] = []
+        found: list[int] = []
         for page in moment.terms(deep=deep):
             wrong = list(wrong_rows(page, indexer, reference_length=length)) if length else None
             if compared == 0 and page and (wrong is None or len(wrong) > len(page) // 2):
@@ -223,10 +222,10 @@ class Verifier:
                     diagnosis.reference_length = length = recovered
                     wrong = list(wrong_rows(page, indexer, reference_length=length))
             compared += len(page)
-            found += wrong or ()
-        diagnosis.findings.add("lexical_rows", len(found), f"chunk {min((one.chunk_id for one in found), default=0)}")
-        for one in found:
-            diagnosis.add_broken(one.version_id, one.chunk_id, "lexical")
+            for one in wrong or ():
+                found.append(one.chunk_id)
+                diagnosis.add_broken(one.version_id, one.chunk_id, "lexical")
+        diagnosis.findings.add("lexical_rows", len(found), f"chunk {min(found, default=0)}")
         diagnosis.sampled |= bool(found)
         if not deep and compared == SAMPLE_ROWS:
             diagnosis.findings.note(
