@@ -176,7 +176,9 @@ class RetrievalConfig(_Section):
     rerank_weight: float | None = Field(None, ge=0, le=1, description="Its share of the score; by default its own.")
     rerank_model: str | None = Field(None, description="For cross_encoder: a model's directory.")
     rerank_timeout_seconds: float = Field(10.0, gt=0, description="After that, results come in their first order.")
-    feedback: bool = Field(False, description="Whether the first results move the query (pseudo-relevance feedback).")
+    pseudo_relevance: bool = Field(
+        False, description="Whether the first results move the query (pseudo-relevance feedback)."
+    )
     collapse_duplicates: bool = Field(True, description="Show of passages that say the same only the best.")
     cache_entries: int = Field(1_000, ge=0, description="Replies that are kept for equal searches; 0 keeps none.")
     cache_seconds: float = Field(3_600, gt=0, description="How long a reply is kept.")

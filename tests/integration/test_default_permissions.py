@@ -12,7 +12,7 @@ from recollect import Document, Principal, RAGConfig, RAGPipeline
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ConfigurationError, NotFoundError
 from recollect.model.principal import Permissions
-from recollect.pipeline.as_each import _Engine
+from recollect.pipeline.persona_audit import _Engine
 
 HR, IT = Principal(user_id="hanna", department="hr"), Principal(user_id="ines", department="it")
 MANAGER = Principal(user_id="mia", roles=("HRManager",), department="board")

@@ -120,7 +120,7 @@ def test_an_unknown_reranker_is_refused(filled: RAGPipeline):
 
 
 def test_feedback_ranks_the_same_candidates(filled: RAGPipeline):
-    with_it = filled.search("turbine blades", RetrievalOptions(feedback=True, rerank="none", top_k=5))
+    with_it = filled.search("turbine blades", RetrievalOptions(pseudo_relevance=True, rerank="none", top_k=5))
     assert len(with_it.results) == 5
     assert "feedback" in with_it.timings_ms
 

@@ -26,15 +26,15 @@ class AccessOptions:
         typer.Option(
             "--as",
             metavar="USER",
-            help="Do it as this user, with his permissions; --department is his department then.",
+            help="Do it as this user, with their permissions; --department is their department then.",
             rich_help_panel=_PANEL,
         ),
     ] = None
     roles: Annotated[
-        str | None, typer.Option(metavar="A,B", help="His roles, with commas between.", rich_help_panel=_PANEL)
+        str | None, typer.Option(metavar="A,B", help="Their roles, with commas between.", rich_help_panel=_PANEL)
     ] = None
     groups: Annotated[
-        str | None, typer.Option(metavar="A,B", help="His groups, with commas between.", rich_help_panel=_PANEL)
+        str | None, typer.Option(metavar="A,B", help="Their groups, with commas between.", rich_help_panel=_PANEL)
     ] = None
 
     def principal(self, department: str | None) -> Principal | None:
@@ -57,7 +57,7 @@ class AccessOptions:
         )
 
     def asker(self, search: SearchOptions) -> tuple[Principal | None, SearchOptions]:
-        """Who asks, and the options of his search: with ``--as``, ``--department`` filters nothing.
+        """Who asks, and the options of their search: with ``--as``, ``--department`` filters nothing.
 
         Raises:
             UsageError: Roles or groups without anybody who has them, several departments, or a name that is none.
@@ -65,7 +65,7 @@ class AccessOptions:
         departments = search.department or []
         if self.as_ is not None and len(departments) > 1:
             raise UsageError(
-                "With --as, --department is the department of the one who asks, and he has one. To filter by "
+                "With --as, --department is the department of the one who asks, and they have one. To filter by "
                 'departments, give --filter \'{"department": {"in": ["hr", "it"]}}\'.'
             )
         principal = self.principal(departments[0] if departments else None)
@@ -76,7 +76,7 @@ class AccessOptions:
 class ActorOptions(AccessOptions):
     """As whom a command reads and writes that has no other use for a department."""
 
-    department: Annotated[str | None, typer.Option(help="With --as: his department.", rich_help_panel=_PANEL)] = None
+    department: Annotated[str | None, typer.Option(help="With --as: their department.", rich_help_panel=_PANEL)] = None
 
     def actor(self) -> Principal | None:
         """As whom; None: as the owner of the store.

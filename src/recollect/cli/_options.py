@@ -95,10 +95,12 @@ class SearchOptions:
     rerank_candidates: Annotated[
         int | None, typer.Option(help="Passages that the reranker sees.", rich_help_panel=_RESULT_PANEL)
     ] = None
-    feedback: Annotated[
+    pseudo_relevance: Annotated[
         bool | None,
         typer.Option(
-            "--feedback/--no-feedback", help="Let the first results move the query.", rich_help_panel=_RESULT_PANEL
+            "--pseudo-relevance/--no-pseudo-relevance",
+            help="Let the first results move the query.",
+            rich_help_panel=_RESULT_PANEL,
         ),
     ] = None
     min_score: Annotated[
@@ -185,7 +187,7 @@ class SearchOptions:
             explain=explain,
             rerank=self.rerank,
             rerank_candidates=self.rerank_candidates,
-            feedback=self.feedback,
+            pseudo_relevance=self.pseudo_relevance,
             min_score=self.min_score,
             min_relevance=self.min_relevance,
             collapse_duplicates=self.collapse,

@@ -13,8 +13,8 @@ from recollect.errors import UsageError
 
 if TYPE_CHECKING:
     from recollect.model import RetrievalOptions
+    from recollect.model.collection import Collection
     from recollect.pipeline import View
-    from recollect.store.collections import Collection
 
 #: Stands for every collection.
 EVERYWHERE = "*"

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from recollect.evaluation.calibrate import Calibration, Errors, ScoredCase
     from recollect.evaluation.cases import Case, Suite
     from recollect.model import RetrievalOptions
+    from recollect.model.collection import Collection
     from recollect.pipeline import View
-    from recollect.store.collections import Collection
 
 
 def register(app: typer.Typer) -> None:

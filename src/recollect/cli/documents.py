@@ -36,7 +36,9 @@ def _list(
     collection: CollectionOption,  # noqa: ARG001 - the context knows it
     access: AccessOptions,
     *,
-    department: Annotated[str | None, typer.Option(help="Only this department; with --as, his.")] = None,
+    department: Annotated[
+        str | None, typer.Option(help="Only this department; with --as, that of the one who asks.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Documents at most.")] = 100,
     after: Annotated[int, typer.Option(min=0, help="Only documents behind this id: the next page.")] = 0,
 ) -> int:

@@ -99,7 +99,7 @@ def _deny(
     source: _Source = None,
     default: _Default = False,
 ) -> int:
-    """Keep somebody from documents, whatever grants include him; owners of the collection still read them."""
+    """Keep somebody from documents, whatever grants include them; owners of the collection still read them."""
     with ctx.view(principal=actor.actor()) as view:
         target = _target(view, documents, source, default=default)
         changed = view.grants.deny([argument_text(one) for one in who], **target)

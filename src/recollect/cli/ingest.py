@@ -17,8 +17,8 @@ from recollect.model.principal import read_permissions
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
     from recollect.ingest.report import IngestReport
+    from recollect.model.collection import Collection
     from recollect.pipeline import View
-    from recollect.store.collections import Collection
 
 _ERRORS_SHOWN = 20
 _SKIP_REASONS = {

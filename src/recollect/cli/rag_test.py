@@ -55,15 +55,15 @@ def _rag_test(
         Path | None,
         typer.Option(
             metavar="PERSONAS",
-            help="Run every case as each of these people, and fail if one is shown what he may not read.",
+            help="Run every case as each of these people, and fail if one is shown what they may not read.",
         ),
     ] = None,
 ) -> int:
     """Run test cases: precision, recall, MRR and latency; the exit status is 1 if a case falls below its thresholds.
 
-    With --as-each it is 1 if somebody is shown what he may not read.
+    With --as-each it is 1 if somebody is shown what they may not read.
     """
-    from recollect.cli._as_each import run_as_each, wanted_personas
+    from recollect.cli._persona_audit import run_persona_audit, wanted_personas
     from recollect.cli._progress import WorkBar
     from recollect.evaluation.case_files import load_suite
     from recollect.evaluation.rag_test import run_suite, selected
@@ -81,7 +81,7 @@ def _rag_test(
         under_test(ctx, whole, ingest, collection.collection) as view,
     ):
         if personas is not None:
-            return run_as_each(ctx, view, suite, personas, cases=cases, options=options, file=file)
+            return run_persona_audit(ctx, view, suite, personas, cases=cases, options=options, file=file)
         engine = _Engine(view, options)
         with WorkBar(ctx.err, "Testing", unit="cases") as bar:
             # The first search loads the model, which is no part of any case's latency.

@@ -10,8 +10,8 @@ from recollect.cli._command_context import CommandContext
 from recollect.cli._options import CollectionOption, command
 
 if TYPE_CHECKING:
+    from recollect.model.collection import Collection
     from recollect.pipeline import PipelineStatus
-    from recollect.store.collections import Collection
     from recollect.store.search_health import ArmRecall, HitCounts, SearchHealth
 
 

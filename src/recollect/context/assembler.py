@@ -75,7 +75,7 @@ class ContextAssembler:
         collection: Of the documents; None: the configured one.
         user: Whose conversations are searched beside the session that is named.
         tenant_id: Whose knowledge; None: the default tenant's.
-        principal: Who asks: what he may not read does not exist for him; None: the owner of the store.
+        principal: Who asks: what they may not read does not exist for them; None: the owner of the store.
         facts: Whether facts are searched as well.
         count_tokens: Counts tokens as the model does that will read the context.
         language: ISO 639-1, of documents and conversations.

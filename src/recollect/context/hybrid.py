@@ -104,7 +104,7 @@ class HybridRetriever:
         collection: Of the documents; None: the configured one.
         user: Whose conversations are searched beside the session that is named.
         tenant_id: Whose knowledge; None: the default tenant's.
-        principal: Who asks: what he may not read does not exist for him; None: the owner of the store.
+        principal: Who asks: what they may not read does not exist for them; None: the owner of the store.
         count_tokens: Counts tokens as the model does that will read the context.
         language: ISO 639-1, of the words that both are reranked by.
         on_shown: Told which episodes a context shows, which then count as retrieved; None: every candidate does.

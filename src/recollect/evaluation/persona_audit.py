@@ -188,7 +188,7 @@ class AsEachResult:
         }
 
 
-def run_as_each(
+def run_persona_audit(
     suite: Suite,
     personas: Mapping[str, Principal],
     engine: Engine,

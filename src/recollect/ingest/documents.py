@@ -11,7 +11,8 @@ from recollect.ingest.prepare import CutDocument, Embedded, Preparer, average_le
 from recollect.model import Document, IngestResult, Scope
 
 if TYPE_CHECKING:
-    from recollect.store.collections import Collection, CollectionRepository
+    from recollect.model.collection import Collection
+    from recollect.store.collections import CollectionRepository
     from recollect.store.documents import DocumentRepository, Source
     from recollect.store.writer import DocumentWriter
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from recollect.ingest.documents import BatchWriter
     from recollect.ingest.prepare import CutDocument, Embedded, Preparer
     from recollect.model import Scope
-    from recollect.store.collections import Collection
+    from recollect.model.collection import Collection
     from recollect.store.documents import DocumentRepository, Stamp
     from recollect.store.writer import DocumentWriter
 

@@ -20,7 +20,7 @@ from recollect.model import Chunk, Document
 from recollect.model.principal import read_permissions
 from recollect.model.stated import stated_fields
 from recollect.model.time import read_duration, read_time
-from recollect.store.writer import PreparedDocument
+from recollect.store.prepared import PreparedDocument
 
 if TYPE_CHECKING:
     from datetime import datetime

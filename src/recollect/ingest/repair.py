@@ -18,7 +18,8 @@ from recollect.store.verification.reading import PARTS
 if TYPE_CHECKING:
     from recollect.ingest.prepare import TermIndexer
     from recollect.model import Scope
-    from recollect.store.collections import Collection, CollectionRepository
+    from recollect.model.collection import Collection
+    from recollect.store.collections import CollectionRepository
     from recollect.store.verification.reading import BrokenParts, StoredVersion
     from recollect.store.verification.report import Findings
 

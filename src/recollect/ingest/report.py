@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from recollect.model import IngestResult as IngestResult
+from recollect.model import IngestResult
 
 # Files left aside that a report names; their number is counted whatever it is.
 _NAMED = 100

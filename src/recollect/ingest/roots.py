@@ -12,7 +12,7 @@ from recollect.errors import NotFoundError
 
 if TYPE_CHECKING:
     from recollect.model import Scope
-    from recollect.store.collections import Collection
+    from recollect.model.collection import Collection
     from recollect.store.documents import DocumentRepository, Source
 
 

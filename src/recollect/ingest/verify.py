@@ -27,7 +27,8 @@ from recollect.store.verification.report import CHECKS, Findings, VerifyCheck, V
 
 if TYPE_CHECKING:
     from recollect.ingest.prepare import Preparer, TermIndexer
-    from recollect.store.collections import Collection, CollectionRepository
+    from recollect.model.collection import Collection
+    from recollect.store.collections import CollectionRepository
     from recollect.store.database import Database
     from recollect.store.dense_index import DenseIndexer
 

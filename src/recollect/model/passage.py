@@ -44,7 +44,7 @@ class RetrievalOptions:
         rerank: Name of the reranker of the best candidates; ``"none"``: no reranking; None: the configured one, for
             hybrid searches.
         rerank_candidates: How many candidates it sees; None: what suits it, at least twice ``top_k``.
-        feedback: Whether the first results move the query (pseudo-relevance feedback); None: as configured.
+        pseudo_relevance: Whether the first results move the query (pseudo-relevance feedback); None: as configured.
         enhance: Whether the configured query enhancements (synonyms, …) run.
         min_score: Drop results whose score is below this.
         min_relevance: Drop results whose relevance is below this, 0 to 1; 0: none. None: as configured, by default none
@@ -77,7 +77,7 @@ class RetrievalOptions:
     explain: bool = False
     rerank: str | None = None
     rerank_candidates: int | None = None
-    feedback: bool | None = None
+    pseudo_relevance: bool | None = None
     enhance: bool = True
     min_score: float | None = None
     min_relevance: float | None = None

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from recollect.context import AssembledContext
     from recollect.model import RetrievalOptions
+    from recollect.model.collection import Collection
     from recollect.pipeline.assembly import Assembly
     from recollect.pipeline.standpoint import Standpoint
-    from recollect.store.collections import Collection
 
 
 def answer_options(assembly: Assembly, place: Collection | None) -> AnswerOptions:

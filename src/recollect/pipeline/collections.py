@@ -14,8 +14,8 @@ from recollect.pipeline.standpoint import Group
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport, ProgressCallback
     from recollect.model import Scope
+    from recollect.model.collection import Collection
     from recollect.model.tenant import SharedCollection
-    from recollect.store.collections import Collection
 
 
 @checked

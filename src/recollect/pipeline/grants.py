@@ -63,7 +63,7 @@ class Grants(Group):
         source: str | None = None,
         default: bool = False,
     ) -> int:
-        """Keep somebody from documents, whatever grants include him; only the collection's owners still read them.
+        """Keep somebody from documents, whatever grants include them; only the collection's owners still read them.
 
         The arguments are those of `add`; to take a denial back, `remove` it with a ``!`` before it.
         """

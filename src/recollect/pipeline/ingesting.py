@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from recollect.ingest.prepare import Preparer
     from recollect.ingest.report import IngestReport, ProgressCallback
     from recollect.model import IngestResult, Scope
+    from recollect.model.collection import Collection
     from recollect.pipeline.standpoint import Standpoint
-    from recollect.store.collections import Collection
 
 
 logger = logging.getLogger(__name__)

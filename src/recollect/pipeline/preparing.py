@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
     from recollect.ingest.prepare import Preparer, TokenPacker
     from recollect.model import Scope
+    from recollect.model.collection import Collection
     from recollect.pipeline.assembly import Assembly
     from recollect.pipeline.standpoint import Standpoint
-    from recollect.store.collections import Collection
 
 
 def collection_settings(

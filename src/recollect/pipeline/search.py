@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from recollect.model import RetrievalOptions, SearchReply
+    from recollect.model.collection import Collection
     from recollect.model.facts import RecalledFact
     from recollect.model.memory import RecallOptions, Recollection
     from recollect.pipeline.standpoint import Standpoint
-    from recollect.store.collections import Collection
 
 
 def search(at: Standpoint, query: str, options: RetrievalOptions) -> SearchReply:

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from recollect.config import EnhanceConfig, RAGConfig
     from recollect.embedding.base import EmbeddingProvider
     from recollect.llm.base import ChatModel
+    from recollect.model.collection import Collection
     from recollect.retrieval.enhance.plan import QueryEnhancer
     from recollect.retrieval.rerank.base import Reranker
     from recollect.retrieval.why_not import WhyNotInquiry
-    from recollect.store.collections import Collection
     from recollect.store.store import Store
 
 
@@ -154,7 +154,7 @@ def _settings(config: RAGConfig) -> SearchSettings:
             rerank=retrieval.rerank,
             rerank_weight=retrieval.rerank_weight,
             rerank_timeout_seconds=retrieval.rerank_timeout_seconds,
-            feedback=retrieval.feedback,
+            pseudo_relevance=retrieval.pseudo_relevance,
             preferences=Preferences(
                 department_boost=config.access.department_boost,
                 other_departments=config.access.other_departments,

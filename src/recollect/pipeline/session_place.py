@@ -10,8 +10,8 @@ from recollect.errors import NotFoundError, StoreError, StoreUnavailableError
 
 if TYPE_CHECKING:
     from recollect.model import Scope
+    from recollect.model.collection import Collection
     from recollect.pipeline.standpoint import Standpoint
-    from recollect.store.collections import Collection
     from recollect.store.document_sessions import SessionPlace
 
 

@@ -31,8 +31,8 @@ class SessionRAG(OwnedPipeline):
     Args:
         pipeline: The pipeline, or the settings of one that this object opens and closes; None: the default settings.
         tenant_id: Whose sessions; None: the default tenant's.
-        principal: Who begins and reads them, where permissions are enforced: he alone sees what he has begun. None: an
-            unrestricted caller, such as a server that keeps the ids of its users' sessions apart itself.
+        principal: Who begins and reads them, where permissions are enforced: they alone see what they have begun.
+            None: an unrestricted caller, such as a server that keeps the ids of its users' sessions apart itself.
 
     Example:
         >>> from recollect import SessionConfig, SessionRAG

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from recollect.config import RAGConfig
     from recollect.model import Principal
+    from recollect.model.collection import Collection
     from recollect.pipeline.assembly import Assembly
-    from recollect.store.collections import Collection
     from recollect.store.store import Store
 
 #: Stands for every collection of the tenant that the caller may read.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
     from recollect.model import Scope
-    from recollect.store.collections import Collection
+    from recollect.model.collection import Collection
     from recollect.store.search_health import SearchHealth
     from recollect.store.store import Store
 
@@ -70,7 +70,7 @@ def read_status(
         embedding_model=mine.embedding_model if mine else embedder.model_name,
         embedding_dimension=mine.embedding_dimension if mine else embedder.dimension,
         schema_version=totals.schema_version,
-        # What he may not read takes room as well.
+        # What they may not read takes room as well.
         database_bytes=totals.database_bytes if scope.principal is None else 0,
         search=total_health(health.values()),
         search_by_collection={

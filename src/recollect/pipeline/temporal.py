@@ -30,7 +30,7 @@ class TemporalRAG(OwnedPipeline):
         pipeline: The pipeline, or the settings of one that this object opens and closes; None: the default settings.
         collection: Where to search and to store; None: the configured collection.
         tenant_id: Whose knowledge; None: the default tenant's.
-        principal: Who asks, and stores: what he may not read does not exist for him; None: the owner of the store.
+        principal: Who asks, and stores: what they may not read does not exist for them; None: the owner of the store.
 
     Example:
         >>> from recollect import TemporalRAG

@@ -16,8 +16,8 @@ from recollect.model import Scope
 from recollect.model.tenant import TenantExport
 
 if TYPE_CHECKING:
+    from recollect.model.collection import Collection
     from recollect.model.tenant import Tenant
-    from recollect.store.collections import Collection
     from recollect.store.store import Store
 
 _MANIFEST = "tenant.json"

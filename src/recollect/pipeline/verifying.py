@@ -10,9 +10,9 @@ from recollect.ingest.verify import Verifier, VerifyCallback
 from recollect.pipeline.preparing import make_preparer
 
 if TYPE_CHECKING:
+    from recollect.model.collection import Collection
     from recollect.pipeline.assembly import Assembly
     from recollect.retrieval.indexing import TermIndexer
-    from recollect.store.collections import Collection
 
 
 def make_verifier(assembly: Assembly, *, on_progress: VerifyCallback | None) -> Verifier:

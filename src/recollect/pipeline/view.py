@@ -79,7 +79,7 @@ class View:
 
         Args:
             tenant: Whose knowledge, by number or name; None: the configured tenant's.
-            principal: Who asks: what he may not read does not exist for him; None: the owner of the store.
+            principal: Who asks: what they may not read does not exist for them; None: the owner of the store.
             collections: Where is searched, together where there are several; ``"*"``: in all that the principal may
                 read and that are embedded with the configured model. What is written goes to a single one. None: the
                 configured one.
@@ -245,10 +245,10 @@ class View:
 
         They go into the view's collection, which the owner of the store makes where it is missing, or into its session.
         A document of the same ``source`` becomes a new version, and the old one is closed; an equal one is left alone.
-        A writer meets his own documents, an owner of the collection the collection's: what others have stored under
-        the same source stays beside it. Files whose bytes are unchanged cost no embedding; the first folder below a
-        given one becomes the department. Batches are transactions: interrupting it at any moment leaves every document
-        whole or absent, and running it again completes the work.
+        What others have stored under the same source stays beside it, unless the principal owns the collection. Files
+        whose bytes are unchanged cost no embedding; the first folder below a given one becomes the department. Batches
+        are transactions: interrupting it at any moment leaves every document whole or absent, and running it again
+        completes the work.
 
         Args:
             what: A document or its text; any number of them, from any iterable; or a `Path`, or several.

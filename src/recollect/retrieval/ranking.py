@@ -40,7 +40,7 @@ class RankingSettings:
     rerank: str = "consensus"
     rerank_weight: float | None = None
     rerank_timeout_seconds: float = 10.0
-    feedback: bool = False
+    pseudo_relevance: bool = False
     preferences: Preferences = field(default_factory=Preferences)
 
 
@@ -164,7 +164,7 @@ class Ranker:
         return otherwise if given is None else given
 
     def _uses_feedback(self, options: RetrievalOptions) -> bool:
-        return self._settings.feedback if options.feedback is None else options.feedback
+        return self._settings.pseudo_relevance if options.pseudo_relevance is None else options.pseudo_relevance
 
     def _moved(
         self, options: RetrievalOptions, found: Candidates, ranking: list[Scored], vectors: Mapping[int, Vectors]

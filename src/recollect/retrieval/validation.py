@@ -38,7 +38,15 @@ def validate(query: str, options: RetrievalOptions) -> None:
         _require_number(name, getattr(options, name), low, high, whole=True)
     for name, least, most in _MEASURES:
         _require_number(name, getattr(options, name), least, most)
-    for name in ("explain", "feedback", "enhance", "collapse_duplicates", "merge_adjacent", "outline", "use_cache"):
+    for name in (
+        "explain",
+        "pseudo_relevance",
+        "enhance",
+        "collapse_duplicates",
+        "merge_adjacent",
+        "outline",
+        "use_cache",
+    ):
         if getattr(options, name) not in (None, True, False):
             raise UsageError(f"{name} must be true or false, not {getattr(options, name)!r}.")
 

@@ -44,9 +44,10 @@ from recollect.store.filters import (
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
     from recollect.model import SearchReply
+    from recollect.model.collection import Collection
     from recollect.retrieval.enhance.plan import QueryEnhancer
     from recollect.retrieval.search import Searcher, SearchSettings
-    from recollect.store.collections import Collection, CollectionRepository
+    from recollect.store.collections import CollectionRepository
     from recollect.store.database import Database
     from recollect.store.why_not import BestChunk, Standing, StandingRepository
 
@@ -233,7 +234,7 @@ class WhyNotInquiry:
         trier: _Trier,
         version_ids: list[int] | None,
     ) -> LexicalStanding:
-        words_only = replace(bare, mode="lexical", feedback=False)
+        words_only = replace(bare, mode="lexical", pseudo_relevance=False)
         alone = replace(_without_filters(words_only), top_k=1, filters={"document_id": standing.document_id})
         best = passages_of(trier.run(alone), standing.document_id)
         whole = trier.run(replace(words_only, top_k=MAX_TOP_K, candidates=max(words_only.candidates or 0, MAX_TOP_K)))

@@ -11,9 +11,9 @@ from typing import Any, LiteralString
 
 from recollect.errors import NotFoundError, PermissionDeniedError
 from recollect.model import Scope
+from recollect.model.collection import Collection
 from recollect.model.principal import DefaultPermissions, Permissions, includes, read_permissions
 from recollect.store.closing import lock_documents
-from recollect.store.collections import Collection
 from recollect.store.database import Connection, Database, rows
 from recollect.store.rights import access_params, may_read, met, owns_nothing, require_changeable
 from recollect.store.sql import queries

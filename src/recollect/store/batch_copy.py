@@ -21,7 +21,7 @@ from recollect.store.token_vectors import copy_token_vectors
 
 if TYPE_CHECKING:
     from recollect.model import Chunk
-    from recollect.store.collections import Collection
+    from recollect.model.collection import Collection
     from recollect.store.database import Connection
     from recollect.store.prepared import PreparedDocument
 

@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from recollect.errors import ConflictError, NotFoundError, UsageError
 from recollect.model import Scope
-from recollect.model.collection import Collection as Collection
+from recollect.model.collection import Collection
 from recollect.store.database import Database, rows
 from recollect.store.embedding_cache import drop_unowned
 from recollect.store.indexes import drop_indexes

@@ -29,7 +29,7 @@ from recollect.store.indexes import drop_indexes
 from recollect.store.sql import queries
 
 if TYPE_CHECKING:
-    from recollect.store.collections import Collection
+    from recollect.model.collection import Collection
 
 _SQL = queries("document_sessions")
 _COLLECTIONS = queries("collections")

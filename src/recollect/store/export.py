@@ -8,7 +8,7 @@ from typing import Any
 from psycopg.rows import TupleRow
 
 from recollect.model import Scope
-from recollect.store.collections import Collection
+from recollect.model.collection import Collection
 from recollect.store.database import Connection, Database, rows
 from recollect.store.rights import access_params, may_read_version
 from recollect.store.sql import queries

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from recollect.model import Scope
-from recollect.store.collections import Collection
+from recollect.model.collection import Collection
 from recollect.store.database import Database, rows
 from recollect.store.sql import queries
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import LiteralString
 
 from recollect.model import Scope
-from recollect.store.collections import Collection, CollectionRepository
+from recollect.model.collection import Collection
+from recollect.store.collections import CollectionRepository
 from recollect.store.database import Database, rows
 from recollect.store.rights import access_params, may_read
 from recollect.store.sql import queries

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from recollect.errors import NotFoundError
 from recollect.model import Scope
-from recollect.store.collections import Collection
+from recollect.model.collection import Collection
 from recollect.store.copying import copy_into
 from recollect.store.database import Connection, Database, rows
 from recollect.store.sql import queries

@@ -13,7 +13,7 @@ from psycopg.rows import TupleRow
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import Scope
 from recollect.model.arguments import whole_number
-from recollect.store.collections import Collection
+from recollect.model.collection import Collection
 from recollect.store.database import Database, rows
 from recollect.store.rights import access_params, may_find, may_read_version
 from recollect.store.search import Floats, to_sparse

@@ -8,18 +8,18 @@ from typing import Any, Literal, LiteralString
 
 from recollect.errors import NotFoundError, PermissionDeniedError, QuotaExceededError
 from recollect.model import IngestResult, Scope
+from recollect.model.collection import Collection
 from recollect.model.principal import DefaultPermissions
 from recollect.model.time_to_live import ExpiryPolicy
 from recollect.store.access import Given, assign_lists
 from recollect.store.batch_copy import NewVersion, copy_all
 from recollect.store.closing import close_documents, close_versions, count_closed, moment_of_change
-from recollect.store.collections import Collection
 from recollect.store.database import Connection, Database, rows
 from recollect.store.document_sessions import Room, hold_session, make_room, require_room
 from recollect.store.documents import Source
 from recollect.store.embedding_cache import keep_embeddings
 from recollect.store.expiry import lower_next_expiry, store_lifetimes
-from recollect.store.prepared import PreparedDocument as PreparedDocument
+from recollect.store.prepared import PreparedDocument
 from recollect.store.rights import access_params, met, not_a_writer
 from recollect.store.search import Floats
 from recollect.store.sql import queries

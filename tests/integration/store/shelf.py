@@ -9,14 +9,14 @@ import numpy as np
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.ingest.prepare import Preparer
 from recollect.model import Chunk, Document, IngestResult, Scope
+from recollect.model.collection import Collection
 from recollect.retrieval.candidates import CandidateRequest
 from recollect.retrieval.enhance.plan import QueryPlan
 from recollect.retrieval.indexing import TermIndexer
 from recollect.retrieval.lexical import LexicalHits
 from recollect.retrieval.sql_candidates import SqlCandidates
-from recollect.store.collections import Collection
+from recollect.store.prepared import PreparedDocument
 from recollect.store.store import Store
-from recollect.store.writer import PreparedDocument
 
 EMBEDDER = HashingEmbedder(16)
 

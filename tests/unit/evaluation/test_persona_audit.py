@@ -8,7 +8,7 @@ import pytest
 
 from recollect.evaluation.case_files import parse_suite
 from recollect.evaluation.cases import CaseSearch
-from recollect.evaluation.persona_audit import run_as_each
+from recollect.evaluation.persona_audit import run_persona_audit
 from recollect.evaluation.rag_test import Found
 from recollect.evaluation.rights import CollectionRights, DocumentRights, may_read
 from recollect.model.principal import Permissions, Principal, read_permissions
@@ -69,7 +69,7 @@ class Shelf:
 
 
 def test_recall_is_of_what_each_may_read():
-    result = run_as_each(SUITE, {"ann": ANN, "bob": BOB, "eve": EVE}, Shelf())
+    result = run_persona_audit(SUITE, {"ann": ANN, "bob": BOB, "eve": EVE}, Shelf())
     assert (result.passed, result.leaks) == (True, ())
     ann, bob, eve = result.personas
     assert [one.readable_documents for one in result.personas] == [2, 1, 2]
@@ -86,7 +86,7 @@ def test_what_is_not_found_counts_only_where_it_may_be_read():
         def search(self, asked, principal):
             return [one for one in super().search(asked, principal) if one.source != "pay.md" or principal is None]
 
-    ann, bob = run_as_each(SUITE, {"ann": ANN, "bob": BOB}, Blind()).personas
+    ann, bob = run_persona_audit(SUITE, {"ann": ANN, "bob": BOB}, Blind()).personas
     assert (ann.recall, ann.cases[1].recall, len(ann.cases[1].missing)) == (0.5, 0.0, 2)
     assert (bob.recall, bob.cases[1].recall) == (1.0, None)
 
@@ -103,7 +103,7 @@ def test_what_is_not_found_counts_only_where_it_may_be_read():
     ],
 )  # fmt: skip
 def test_whatever_somebody_may_not_read_is_a_leak(shelf: Shelf, leaks):
-    result = run_as_each(SUITE, {"ann": ANN, "bob": BOB, "eve": EVE}, shelf)
+    result = run_persona_audit(SUITE, {"ann": ANN, "bob": BOB, "eve": EVE}, shelf)
     assert {(leak.persona, leak.case, leak.place) for leak in result.leaks} == leaks
     assert result.passed == (not leaks)
     assert result.as_json()["leaks"] == len(leaks)
@@ -114,9 +114,9 @@ def test_a_passage_of_no_known_document_is_a_leak_but_to_owners():
         def search(self, asked, principal):
             return [Found("ghost", "boo", document_id=99), Found("ghost", "boo"), Found("ghost", "again")]
 
-    (result,) = run_as_each(SUITE, {"ann": ANN}, Ghost()).personas
+    (result,) = run_persona_audit(SUITE, {"ann": ANN}, Ghost()).personas
     assert [(leak.source, leak.document_id) for leak in result.cases[0].leaks] == [("ghost", 99), ("ghost", None)]
-    assert run_as_each(SUITE, {"ann": ANN}, Ghost(owners=("user:ann",))).passed
+    assert run_persona_audit(SUITE, {"ann": ANN}, Ghost(owners=("user:ann",))).passed
 
 
 def test_a_document_that_is_only_mentioned_is_a_leak_too():
@@ -124,13 +124,13 @@ def test_a_document_that_is_only_mentioned_is_a_leak_too():
         def search(self, asked, principal):
             return [Found("leave.md", "leave", document_id=IDS["leave.md"], mentions=(("board.md", IDS["board.md"]),))]
 
-    ann, eve = run_as_each(SUITE, {"ann": ANN, "eve": EVE}, Gossip()).personas
+    ann, eve = run_persona_audit(SUITE, {"ann": ANN, "eve": EVE}, Gossip()).personas
     assert {leak.source for leak in ann.leaks} == {"board.md"} and eve.leaks == ()
 
 
 def test_progress_counts_every_case_of_every_persona():
     told: list[tuple[int, int]] = []
-    run_as_each(SUITE, {"ann": ANN, "bob": BOB}, Shelf(), progress=lambda done, total: told.append((done, total)))
+    run_persona_audit(SUITE, {"ann": ANN, "bob": BOB}, Shelf(), progress=lambda done, total: told.append((done, total)))
     assert told == [(number, 6) for number in range(1, 7)]
 
 

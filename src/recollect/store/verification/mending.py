@@ -18,7 +18,7 @@ from recollect.store.sql import queries
 from recollect.store.verification.reading import COPIES, StoredVersion, read_versions
 
 if TYPE_CHECKING:
-    from recollect.store.collections import Collection
+    from recollect.model.collection import Collection
 
 _SQL = queries("verify_repair")
 _FOUND = queries("verify")

@@ -11,7 +11,7 @@ import numpy as np
 from psycopg.rows import TupleRow
 
 from recollect.model import Chunk, Scope
-from recollect.store.collections import Collection
+from recollect.model.collection import Collection
 from recollect.store.database import Connection, Database, rows
 from recollect.store.search import LexicalRow
 from recollect.store.sql import queries

@@ -47,7 +47,7 @@ def wanted_personas(file: Path | None, *, runs: int, ingested: bool) -> PersonaF
     return personas
 
 
-def run_as_each(
+def run_persona_audit(
     ctx: CommandContext,
     view: View,
     suite: Suite,
@@ -59,12 +59,12 @@ def run_as_each(
 ) -> int:
     """Run the cases as everybody, and show what became of it; the exit status."""
     from recollect.cli._progress import WorkBar
-    from recollect.pipeline.as_each import evaluate_as_each, give_permissions
+    from recollect.pipeline.persona_audit import evaluate_personas, give_permissions
 
     if personas.grants:
         give_permissions(view, personas.permissions())
     with WorkBar(ctx.err, "Testing", unit="cases") as bar:
-        result = evaluate_as_each(
+        result = evaluate_personas(
             view,
             suite,
             personas.principals(),
@@ -109,4 +109,4 @@ def _show(ctx: CommandContext, result: AsEachResult) -> None:
     if len(result.leaks) > _LEAKS_SHOWN:
         ctx.note(f"… and {len(result.leaks) - _LEAKS_SHOWN:,} more; --json lists all of them")
     if result.passed:
-        ctx.out.print("nobody was shown what he may not read", style="green")
+        ctx.out.print("nobody was shown what they may not read", style="green")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import NotFoundError, UsageError
 from recollect.evaluation.case_options import options_of
-from recollect.evaluation.persona_audit import AsEachResult, run_as_each
+from recollect.evaluation.persona_audit import AsEachResult, run_persona_audit
 from recollect.evaluation.rag_test import Found
 from recollect.evaluation.rights import CollectionRights, DocumentRights
 from recollect.store.access import PermissionChange
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _PAGE_DOCUMENTS = 1_000
 
 
-def evaluate_as_each(
+def evaluate_personas(
     view: View,
     suite: Suite,
     personas: Mapping[str, Principal],
@@ -35,7 +35,7 @@ def evaluate_as_each(
     cases: Sequence[Case] | None = None,
     progress: Progress | None = None,
 ) -> AsEachResult:
-    """Run test cases as every persona, and hold what each is shown against the grants; see `run_as_each`.
+    """Run test cases as every persona, and hold what each is shown against the grants; see `run_persona_audit`.
 
     Args:
         view: What is tested: its collection, as its owner sees it.
@@ -51,7 +51,7 @@ def evaluate_as_each(
     """
     if not personas:
         raise UsageError("There is no persona to run the cases as.")
-    return run_as_each(suite, personas, _Engine(view, options), cases=cases, progress=progress)
+    return run_persona_audit(suite, personas, _Engine(view, options), cases=cases, progress=progress)
 
 
 def give_permissions(view: View, permissions: Mapping[str, Permissions]) -> int:
@@ -100,7 +100,7 @@ class _Engine:
         except NotFoundError:
             if principal is None:
                 raise
-            return []  # the collection does not exist for him
+            return []  # the collection does not exist for them
         return [
             Found(
                 one.source,
