@@ -20,7 +20,9 @@ from psycopg.conninfo import conninfo_to_dict
 from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, ProviderError
+from recollect.ingest import verify
 from recollect.model import Scope
+from recollect.store.verification import reading
 from recollect.store.verification.report import CHECKS, VerifyProgress, VerifyReport
 
 SUBJECTS = ("parking", "invoices", "visitors", "salaries")
@@ -499,17 +501,17 @@ def test_another_model_is_refused_by_name(filled: RAGPipeline, dsn: str):
     assert "hashing:16" in next(check.detail for check in report.checks if check.name == "missing_vectors")
 
 
-def test_a_sample_is_compared_and_all_with_deep(rag: RAGPipeline, dsn: str):
-    lines = "\n".join(f"Line {n} about number {n} and nothing else at all." for n in range(6000))
+def test_a_sample_is_compared_and_all_with_deep(rag: RAGPipeline, dsn: str, monkeypatch: pytest.MonkeyPatch):
+    for module in (reading, verify):
+        monkeypatch.setattr(module, "SAMPLE_ROWS", 100)
+    lines = "\n".join(f"Line {n} about number {n} and nothing else at all." for n in range(600))
     rag.ingest(Document(content=lines, source="lines.txt"))
     unseen = "SELECT chunk_id FROM chunk_lexical ORDER BY hashint8(chunk_id) DESC LIMIT 1"
     damage(dsn, f"UPDATE chunk_lexical SET length = 1 WHERE chunk_id = ({unseen})")
-    assert "1,000 rows" in next(
-        check.detail for check in rag.maintenance.verify().checks if check.name == "lexical_rows"
-    )
+    assert "100 rows" in next(check.detail for check in rag.maintenance.verify().checks if check.name == "lexical_rows")
     assert "lexical_rows" not in found(rag.maintenance.verify())
     assert found(rag.maintenance.verify(deep=True))["lexical_rows"] == 1
-    damage(dsn, "UPDATE chunk_lexical SET length = 1 WHERE chunk_id % 100 = 0")
+    damage(dsn, "UPDATE chunk_lexical SET length = 1 WHERE chunk_id % 10 = 0")
     in_sample = found(rag.maintenance.verify())["lexical_rows"]
     mended = found(rag.maintenance.verify(repair=True))["lexical_rows"]
     assert mended > in_sample
@@ -581,7 +583,7 @@ def test_no_false_alarms_while_others_write(filled: RAGPipeline):
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(write)
         try:
-            while len(reports) < 12 or (len(rounds) < 8 and not writing.done()):
+            while len(reports) < 6 or (len(rounds) < 8 and not writing.done()):
                 reports.append(filled.maintenance.verify(deep=len(reports) % 2 == 0, repair=len(reports) % 3 == 2))
         finally:
             stop.set()
@@ -616,7 +618,7 @@ def test_mending_while_others_write(filled: RAGPipeline, dsn: str):
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(write)
         try:
-            for wanted in (4, 8, 12, 16):
+            for wanted in (3, 6, 9):
                 damage(
                     dsn,
                     "DELETE FROM chunk_vectors WHERE chunk_id % 3 = 0",
