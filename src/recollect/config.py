@@ -345,7 +345,8 @@ class RAGConfig(BaseModel):
     ``RAGConfig(…)`` takes the defaults, the environment, and what it is given, which wins; `RAGConfig.load` reads a
     TOML file too, between the defaults and the environment. In the environment a setting is
     ``RECOLLECT_<SECTION>__<KEY>``, for instance ``RECOLLECT_RETRIEVAL__TOP_K``; ``RECOLLECT_DATA_DIR``,
-    ``RECOLLECT_DSN`` and ``RECOLLECT_MODEL_DIR`` are short for three of them.
+    ``RECOLLECT_DSN`` and ``RECOLLECT_MODEL_DIR`` are short for three of them. Give sections as mappings: a section that
+    is made by itself (``RetrievalConfig(top_k=0)``) is a pydantic model and refused with pydantic's own error.
 
     Args:
         **given: Sections or settings that win over file and environment.

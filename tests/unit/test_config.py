@@ -7,9 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from recollect import RAGConfig
 from recollect._settings import places, variable
+from recollect.config import RetrievalConfig
 from recollect.errors import ConfigurationError
 
 
@@ -305,3 +307,10 @@ def _written(value: object) -> list[str]:
     if isinstance(value, list):
         return [json.dumps(value), ", ".join(value)]
     return [value if isinstance(value, str) else json.dumps(value)]
+
+
+def test_a_section_alone_is_refused_by_pydantic_and_in_the_settings_by_recollect():
+    with pytest.raises(ValidationError):
+        RetrievalConfig(top_k=0)
+    with pytest.raises(ConfigurationError, match="top_k"):
+        RAGConfig(retrieval={"top_k": 0})

@@ -11,8 +11,9 @@ import typer
 
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._json import shown
 from recollect.cli._options import command
-from recollect.cli._turns import moment_json, moment_words
+from recollect.cli._turns import moment_words
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -114,34 +115,18 @@ def _end(
 
 def session_json(one: DocumentSession) -> dict[str, Any]:
     """A session as ``--json`` prints it."""
+    numbers = ("documents=document_count", "chunks=chunk_count", "max_documents")
     return {
-        "session": one.session_id,
-        "owner": one.owner,
+        **shown(one, "session=session_id", "owner"),
         "ttl_seconds": None if one.ttl is None else one.ttl.total_seconds(),
-        "created_at": moment_json(one.created_at),
-        "expires_at": moment_json(one.expires_at),
-        "expired": one.expired,
-        "documents": one.document_count,
-        "chunks": one.chunk_count,
-        "max_documents": one.max_documents,
-        "when_full": one.when_full,
-        "auto_cleanup": one.auto_cleanup,
-        "language": one.language,
-        "embedding_model": one.embedding_model,
+        **shown(one, "created_at", "expires_at", "expired", *numbers, "when_full", "auto_cleanup"),
+        **shown(one, "language", "embedding_model"),
     }
 
 
 def document_json(record: DocumentRecord) -> dict[str, Any]:
     """A document of a session as ``--json`` prints it."""
-    return {
-        "document_id": record.document_id,
-        "source": record.source,
-        "title": record.title,
-        "department": record.department,
-        "version": record.version,
-        "chunks": record.chunk_count,
-        "known_from": moment_json(record.known_from),
-    }
+    return shown(record, "document_id", "source", "title", "department", "version", "chunks=chunk_count", "known_from")
 
 
 def show_sessions(ctx: CommandContext, found: list[DocumentSession]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from recollect.cli._json import shown
+
 if TYPE_CHECKING:
     from recollect.cli._command_context import CommandContext
     from recollect.model import PassageNote
@@ -12,17 +14,7 @@ if TYPE_CHECKING:
 
 def notes_as_json(notes: Sequence[PassageNote]) -> list[dict[str, Any]]:
     """Why a passage is not the last word, as ``--json`` prints it."""
-    return [
-        {
-            "kind": note.kind,
-            "text": note.text,
-            "at": note.at.isoformat() if note.at else None,
-            "document_id": note.document_id,
-            "source": note.source,
-            "department": note.department,
-        }
-        for note in notes
-    ]
+    return [shown(note, "kind", "text", "at", "document_id", "source", "department") for note in notes]
 
 
 def show_notes(ctx: CommandContext, notes: Sequence[PassageNote]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from recollect.cli._json import shown
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -12,15 +14,7 @@ if TYPE_CHECKING:
 
 def turn_json(episode: Episode) -> dict[str, Any]:
     """A turn as ``--json`` prints it."""
-    return {
-        "position": episode.position,
-        "role": episode.role,
-        "content": episode.content,
-        "at": moment_json(episode.at),
-        "id": episode.turn_id,
-        "known_from": moment_json(episode.known_from),
-        "metadata": dict(episode.metadata),
-    }
+    return shown(episode, "position", "role", "content", "at", "id=turn_id", "known_from", "metadata")
 
 
 def moment_json(moment: datetime | None) -> str | None:

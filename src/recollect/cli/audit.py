@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._json import shown
 from recollect.cli._options import command
 from recollect.cli._terminal import one_line, plain
 from recollect.cli.transfer import STANDARD_OUTPUT, writing
@@ -52,15 +53,7 @@ def _list(
 
 
 def _as_json(record: AuditRecord) -> dict[str, Any]:
-    return {
-        "audit_id": record.audit_id,
-        "number": record.number,
-        "at": record.at.isoformat(),
-        "action": record.action,
-        "actor": record.actor,
-        "details": dict(record.details),
-        "hash": record.hash,
-    }
+    return shown(record, "audit_id", "number", "at", "action", "actor", "details", "hash")
 
 
 def _verify(ctx: CommandContext) -> int:
@@ -83,21 +76,8 @@ def _verify(ctx: CommandContext) -> int:
 
 
 def _chain_as_json(chain: AuditChain) -> dict[str, Any]:
-    broken = chain.broken
-    return {
-        "tenant_id": chain.tenant_id,
-        "entries": chain.number,
-        "dropped": chain.dropped,
-        "hash": chain.hash,
-        "intact": chain.intact,
-        "broken": broken
-        and {
-            "number": broken.number,
-            "audit_id": broken.audit_id,
-            "at": broken.at and broken.at.isoformat(),
-            "problem": broken.problem,
-        },
-    }
+    broken = chain.broken and shown(chain.broken, "number", "audit_id", "at", "problem")
+    return {**shown(chain, "tenant_id", "entries=number", "dropped", "hash", "intact"), "broken": broken}
 
 
 def _export(

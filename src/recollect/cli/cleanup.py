@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from recollect.cli._command_context import CommandContext
+from recollect.cli._json import shown
 from recollect.cli._options import command
 
 
@@ -21,13 +22,7 @@ def _cleanup(ctx: CommandContext) -> int:
     with ctx.view() as view:
         report = view.maintenance.cleanup()
     if ctx.json:
-        ctx.emit(
-            {
-                "expired": report.expired,
-                "sessions_ended": report.sessions_ended,
-                "partitions_dropped": list(report.partitions_dropped),
-            }
-        )
+        ctx.emit(shown(report, "expired", "sessions_ended", "partitions_dropped"))
         return 0
     ctx.out.print(f"{report.expired:,} document{'' if report.expired == 1 else 's'} expired.")
     if report.sessions_ended:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.cli._command_context import CommandContext
+from recollect.cli._json import shown
 from recollect.cli._options import command
 
 if TYPE_CHECKING:
@@ -36,17 +37,8 @@ def _consolidate(
         report = view.facts.consolidate(min_retrievals=min_retrievals, limit=limit)
         least = view.config.memory.min_retrievals if min_retrievals is None else min_retrievals
     if ctx.json:
-        ctx.emit(
-            {
-                "examined": report.examined,
-                "added": report.added,
-                "repeated": report.repeated,
-                "superseded": report.superseded,
-                "without_facts": report.without_facts,
-                "made_by": dict(report.made_by),
-                "failures": list(report.failures),
-            }
-        )
+        names = ("examined", "added", "repeated", "superseded", "without_facts", "made_by", "failures")
+        ctx.emit(shown(report, *names))
     else:
         ctx.out.print(_words(report, least), soft_wrap=True)
     for failure in report.failures:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._json import shown
 from recollect.cli._options import command
 from recollect.cli._terminal import plain
 from recollect.cli.status import size
@@ -69,13 +70,7 @@ def _check(ctx: CommandContext) -> int:
 
 
 def _isolation_json(isolation: Isolation) -> dict[str, object]:
-    return {
-        "in_force": isolation.in_force,
-        "role": isolation.role,
-        "login": isolation.login,
-        "unguarded": list(isolation.unguarded),
-        "remedy": list(isolation.remedy),
-    }
+    return shown(isolation, "in_force", "role", "login", "unguarded", "remedy")
 
 
 def _show_isolation(ctx: CommandContext, isolation: Isolation) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from recollect.cli._access import AccessOptions, ActorOptions
 from recollect.cli._command_context import CommandContext
+from recollect.cli._json import shown
 from recollect.cli._options import CollectionOption, command
 from recollect.cli._searching import vain
 from recollect.cli.history import (
@@ -70,24 +71,9 @@ def _why_none(view: View, department: str | None) -> list[str]:
 
 
 def _as_json(record: DocumentRecord, *, with_content: bool) -> dict[str, Any]:
-    values = {
-        "document_id": record.document_id,
-        "source": record.source,
-        "title": record.title,
-        "collection": record.collection,
-        "department": record.department,
-        "version": record.version,
-        "mime_type": record.mime_type,
-        "language": record.language,
-        "tags": list(record.tags),
-        "metadata": dict(record.metadata),
-        "chunk_count": record.chunk_count,
-        "content_hash": record.content_hash,
-        "known_from": record.known_from.isoformat(),
-        "event_time": record.event_time.isoformat() if record.event_time else None,
-        "origin": record.origin,
-    }
-    return {**values, "content": record.content} if with_content else values
+    names = ("document_id", "source", "title", "collection", "department", "version", "mime_type", "language", "tags")
+    more = ("metadata", "chunk_count", "content_hash", "known_from", "event_time", "origin")
+    return shown(record, *names, *more, *(("content",) if with_content else ()))
 
 
 def _show_list(ctx: CommandContext, records: list[DocumentRecord], *, nothing: str) -> None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._json import shown
 from recollect.cli._options import Mode, command
-from recollect.cli._turns import moment_json, moment_words
+from recollect.cli._turns import moment_words
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -118,46 +119,14 @@ def _delete(
 
 def fact_json(fact: Fact) -> dict[str, Any]:
     """A fact as ``--json`` prints it."""
-    return {
-        "fact": fact.fact_id,
-        "source": fact.source,
-        "statement": fact.statement,
-        "subject": fact.subject,
-        "attribute": fact.attribute,
-        "value": fact.value,
-        "role": fact.role,
-        "session": fact.session,
-        "user": fact.user,
-        "at": moment_json(fact.at),
-        "said_at": moment_json(fact.said_at),
-        "known_from": moment_json(fact.known_from),
-        "made_by": fact.made_by,
-        "superseded_by": fact.superseded_by,
-        "superseded_at": moment_json(fact.superseded_at),
-        "evidence": [
-            {
-                "kind": one.kind,
-                "session": one.session,
-                "position": one.position,
-                "role": one.role,
-                "at": moment_json(one.at),
-                "start_offset": one.start_offset,
-                "end_offset": one.end_offset,
-                "quote": one.quote,
-            }
-            for one in fact.evidence
-        ],
-    }
+    names = ("fact=fact_id", "source", "statement", "subject", "attribute", "value", "role", "session", "user", "at")
+    more = ("said_at", "known_from", "made_by", "superseded_by", "superseded_at")
+    evidence = ("kind", "session", "position", "role", "at", "start_offset", "end_offset", "quote")
+    return {**shown(fact, *names, *more), "evidence": [shown(one, *evidence) for one in fact.evidence]}
 
 
 def _result(one: RecalledFact) -> dict[str, Any]:
-    return {
-        "rank": one.rank,
-        "score": one.score,
-        **fact_json(one.fact),
-        "similarity": one.similarity,
-        "bm25": one.bm25,
-    }
+    return {**shown(one, "rank", "score"), **fact_json(one.fact), **shown(one, "similarity", "bm25")}
 
 
 def _show_one(ctx: CommandContext, fact: Fact) -> None:

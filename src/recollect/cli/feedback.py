@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._json import shown
 from recollect.cli._options import command
 
 if TYPE_CHECKING:
@@ -76,12 +76,9 @@ def _tell(ctx: CommandContext, adaptation: WeightAdaptation, *, on: bool) -> Non
 def _as_json(adaptation: WeightAdaptation, *, on: bool) -> dict[str, Any]:
     return {
         "on": on,
-        "weights": {"rag": adaptation.weights.rag, "memory": adaptation.weights.memory},
-        "base": {"rag": adaptation.base.rag, "memory": adaptation.base.memory},
-        "shift": adaptation.shift,
-        "tenant": asdict(adaptation.tenant),
-        "session": asdict(adaptation.session),
-        "explanation": adaptation.explanation,
+        "weights": shown(adaptation.weights, "rag", "memory"),
+        "base": shown(adaptation.base, "rag", "memory"),
+        **shown(adaptation, "shift", "tenant", "session", "explanation"),
     }
 
 

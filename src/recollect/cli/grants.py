@@ -8,6 +8,7 @@ import typer
 
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._json import shown
 from recollect.cli._options import CollectionOption, command
 from recollect.cli.history import named_documents
 from recollect.errors import UsageError
@@ -152,15 +153,8 @@ def _report(ctx: CommandContext, view: View, target: dict[str, Any], changed: in
 
 
 def _document_json(one: DocumentPermissions) -> dict[str, Any]:
-    return {
-        "document_id": one.document_id,
-        "source": one.source,
-        "collection": one.collection,
-        "department": one.department,
-        "grants": list(one.permissions.grants),
-        "denials": list(one.permissions.denials),
-        "inherited": one.inherited,
-    }
+    names = ("document_id", "source", "collection", "department")
+    return {**shown(one, *names), **shown(one.permissions, "grants", "denials"), "inherited": one.inherited}
 
 
 def _show_documents(ctx: CommandContext, found: list[DocumentPermissions], *, changed: int | None = None) -> None:
@@ -201,10 +195,8 @@ def _show_collection(ctx: CommandContext, access: CollectionAccess, *, changed: 
             {
                 **counted,
                 "collection": ctx.collection,
-                "owners": list(access.owners),
-                "readers": list(access.readers),
-                "writers": list(access.writers),
-                "default": {"grants": list(access.default.grants), "denials": list(access.default.denials)},
+                **shown(access, "owners", "readers", "writers"),
+                "default": shown(access.default, "grants", "denials"),
             }
         )
         return

@@ -10,6 +10,7 @@ import typer
 
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._json import shown
 from recollect.cli._options import CollectionOption, command
 from recollect.cli._receipts import BeforeReceipt, ReceiptLimit, show_receipts
 
@@ -74,20 +75,13 @@ def _history(
 
 
 def _history_as_json(history: DocumentHistory) -> dict[str, Any]:
-    return {
-        "document_id": history.document_id,
-        "source": history.source,
-        "collection": history.collection,
-        "department": history.department,
-        "versions": [_version_as_json(version) for version in history.versions],
-    }
+    names = ("document_id", "source", "collection", "department")
+    return {**shown(history, *names), "versions": [_version_as_json(version) for version in history.versions]}
 
 
 def _version_as_json(version: VersionRecord) -> dict[str, Any]:
-    times = ("known_from", "known_to", "expires_at", "event_time", "event_end")
-    others = ("version", "title", "department", "chunk_count", "character_count", "content_hash")
-    values: dict[str, Any] = {name: getattr(version, name) for name in others}
-    return {**values, **{name: _iso(getattr(version, name)) for name in times}, "tags": list(version.tags)}
+    names = ("version", "title", "department", "chunk_count", "character_count", "content_hash")
+    return shown(version, *names, "known_from", "known_to", "expires_at", "event_time", "event_end", "tags")
 
 
 def _iso(moment: datetime | None) -> str | None:
@@ -151,7 +145,7 @@ def _diff(
 
 def _diff_as_json(diff: VersionDiff) -> dict[str, Any]:
     names = ("document_id", "source", "department", "from_version", "to_version", "added", "removed")
-    return {**{name: getattr(diff, name) for name in names}, "diff": list(diff.lines)}
+    return shown(diff, *names, "diff=lines")
 
 
 def _show_diff(ctx: CommandContext, diff: VersionDiff) -> None:
@@ -229,26 +223,14 @@ def _erased_documents(record: AuditRecord) -> str:
 
 def receipt_as_json(receipt: ErasureReceipt) -> dict[str, Any]:
     """A receipt as ``--json`` prints it."""
-    names = ("receipt_id", "tenant_id", "erased_by", "reason", "salt")
+    documents = ("document_id", "versions=version_count", "hashes")
     return {
-        **{name: getattr(receipt, name) for name in names},
+        **shown(receipt, "receipt_id", "tenant_id", "erased_by", "reason", "salt"),
         "erased": receipt.counts["documents"],
         "erased_at": receipt.erased_at.isoformat(),
-        "documents": [
-            {"document_id": one.document_id, "versions": one.version_count, "hashes": list(one.hashes)}
-            for one in receipt.documents
-        ],
-        "counts": dict(receipt.counts),
-        "copies": list(receipt.copies),
-        "complete": receipt.complete,
-        "probe": {
-            "phrases": receipt.probe.phrases,
-            "hashes": receipt.probe.hashes,
-            "places": receipt.probe.places,
-            "found": dict(receipt.probe.found),
-            "names": receipt.probe.names,
-            "mentions": dict(receipt.probe.mentions),
-        },
+        "documents": [shown(one, *documents) for one in receipt.documents],
+        **shown(receipt, "counts", "copies", "complete"),
+        "probe": shown(receipt.probe, "phrases", "hashes", "places", "found", "names", "mentions"),
         "scrub": receipt.scrub and scrub_as_json(receipt.scrub),
         "remains": list(receipt.remains),
     }
@@ -256,13 +238,8 @@ def receipt_as_json(receipt: ErasureReceipt) -> dict[str, Any]:
 
 def scrub_as_json(report: ScrubReport) -> dict[str, Any]:
     """What a scrub did, as ``--json`` prints it."""
-    names = ("relations", "log_segments", "proven", "files", "bytes", "strings", "held")
-    return {
-        **{name: getattr(report, name) for name in names},
-        "kept": list(report.kept),
-        "found": dict(report.found),
-        "complete": report.complete,
-    }
+    names = ("relations", "log_segments", "proven", "files", "bytes", "strings", "held", "kept", "found", "complete")
+    return shown(report, *names)
 
 
 def show_scrub(ctx: CommandContext, report: ScrubReport) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._json import shown
 from recollect.cli._options import Mode, command
 from recollect.cli._turns import moment_words, turn_json
 
@@ -77,13 +78,11 @@ def _as_json(query: str, options: RecallOptions, found: Sequence[Recollection]) 
 
 def _result(one: Recollection) -> dict[str, Any]:
     return {
-        "rank": one.rank,
-        "score": one.score,
+        **shown(one, "rank", "score"),
         "session": one.episode.session,
         "user": one.user,
         **turn_json(one.episode),
-        "similarity": one.similarity,
-        "bm25": one.bm25,
+        **shown(one, "similarity", "bm25"),
         "before": [turn_json(turn) for turn in one.before],
         "after": [turn_json(turn) for turn in one.after],
     }

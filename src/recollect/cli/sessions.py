@@ -12,9 +12,10 @@ import typer
 from recollect.cli import _document_sessions
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._json import shown
 from recollect.cli._options import command
 from recollect.cli._receipts import BeforeReceipt, ReceiptLimit, show_receipts
-from recollect.cli._turns import moment_json, moment_words, turn_json
+from recollect.cli._turns import moment_words, turn_json
 from recollect.cli.history import whoever
 from recollect.errors import NotFoundError
 
@@ -185,15 +186,8 @@ def _removed_turns(record: AuditRecord) -> str:
 
 
 def _session_json(record: SessionRecord) -> dict[str, Any]:
-    return {
-        "session": record.name,
-        "user": record.user,
-        "turns": record.turn_count,
-        "created_at": moment_json(record.created_at),
-        "updated_at": moment_json(record.updated_at),
-        "embedding_model": record.embedding_model,
-        "metadata": dict(record.metadata),
-    }
+    names = ("session=name", "user", "turns=turn_count", "created_at", "updated_at", "embedding_model", "metadata")
+    return shown(record, *names)
 
 
 def _show_list(ctx: CommandContext, found: list[SessionRecord]) -> None:

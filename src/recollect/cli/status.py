@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from recollect.cli._command_context import CommandContext
+from recollect.cli._json import shown
 from recollect.cli._options import CollectionOption, command
 
 if TYPE_CHECKING:
@@ -33,31 +34,15 @@ def _status(ctx: CommandContext, collection: CollectionOption) -> int:  # noqa: 
 
 def collection_json(collection: Collection) -> dict[str, Any]:
     """A collection as ``--json`` prints it."""
-    return {
-        "name": collection.name,
-        "description": collection.description,
-        "documents": collection.document_count,
-        "chunks": collection.chunk_count,
-        "language": collection.language,
-        "embedding_model": collection.embedding_model,
-        "embedding_dimension": collection.embedding_dimension,
-        "chunking": dict(collection.chunking),
-        "indexed": collection.indexed,
-        "token_vectors": collection.token_vectors,
-        "created_at": collection.created_at.isoformat(),
-    }
+    names = ("name", "description", "documents=document_count", "chunks=chunk_count", "language", "embedding_model")
+    return shown(collection, *names, "embedding_dimension", "chunking", "indexed", "token_vectors", "created_at")
 
 
 def _as_json(status: PipelineStatus) -> dict[str, Any]:
     return {
-        "total_documents": status.total_documents,
-        "total_chunks": status.total_chunks,
-        "departments": dict(status.departments),
+        **shown(status, "total_documents", "total_chunks", "departments"),
         "collections": [collection_json(collection) for collection in status.collections],
-        "embedding_model": status.embedding_model,
-        "embedding_dimension": status.embedding_dimension,
-        "schema_version": status.schema_version,
-        "database_bytes": status.database_bytes,
+        **shown(status, "embedding_model", "embedding_dimension", "schema_version", "database_bytes"),
         "search": {
             "days": status.search_days,
             **_health_json(status.search),
@@ -69,18 +54,12 @@ def _as_json(status: PipelineStatus) -> dict[str, Any]:
 def _health_json(health: SearchHealth) -> dict[str, Any]:
     return {
         "probes": health.probes,
-        "recall_dense": health.dense.mean,
-        "recall_dense_worst": health.dense.worst,
-        "recall_lexical": health.lexical.mean,
-        "recall_lexical_worst": health.lexical.worst,
-        "last_probe": health.last_probe.isoformat() if health.last_probe else None,
-        "result_cache": _hits_json(health.result_cache),
-        "query_embedding_cache": _hits_json(health.query_embedding_cache),
+        **shown(health.dense, "recall_dense=mean", "recall_dense_worst=worst"),
+        **shown(health.lexical, "recall_lexical=mean", "recall_lexical_worst=worst"),
+        **shown(health, "last_probe"),
+        "result_cache": shown(health.result_cache, "hits", "misses", "hit_rate"),
+        "query_embedding_cache": shown(health.query_embedding_cache, "hits", "misses", "hit_rate"),
     }
-
-
-def _hits_json(counts: HitCounts) -> dict[str, Any]:
-    return {"hits": counts.hits, "misses": counts.misses, "hit_rate": counts.hit_rate}
 
 
 def _show(ctx: CommandContext, status: PipelineStatus) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._json import shown
 from recollect.cli._options import command
 from recollect.cli._terminal import one_line, plain
 from recollect.cli.history import whoever
@@ -259,41 +260,18 @@ def _told(ctx: CommandContext, tenant: Tenant, words: str) -> int:
 
 
 def _as_json(tenant: Tenant) -> dict[str, Any]:
-    values = {
-        "tenant_id": tenant.tenant_id,
-        "name": tenant.name,
-        "status": tenant.status,
-        "created_at": tenant.created_at.isoformat(),
-        "quota": asdict(tenant.quota),
-        "documents": tenant.documents,
-        "chunks": tenant.chunks,
-    }
-    return values if tenant.bytes is None else {**values, "bytes": tenant.bytes}
+    names = ("tenant_id", "name", "status", "created_at", "quota", "documents", "chunks")
+    return shown(tenant, *names, *(() if tenant.bytes is None else ("bytes",)))
 
 
 def _export_json(done: TenantExport) -> dict[str, Any]:
-    return {
-        "tenant_id": done.tenant_id,
-        "name": done.name,
-        "folder": str(done.folder),
-        "collections": dict(done.documents),
-        "conversations": dict(done.turns),
-        "tables": dict(done.rows),
-    }
+    names = ("tenant_id", "name", "folder", "collections=documents", "conversations=turns", "tables=rows")
+    return shown(done, *names)
 
 
 def _receipt_json(receipt: TenantErasure) -> dict[str, Any]:
-    return {
-        "receipt_id": receipt.receipt_id,
-        "tenant_id": receipt.tenant_id,
-        "name": receipt.name,
-        "erased_at": receipt.erased_at.isoformat(),
-        "erased_by": receipt.erased_by,
-        "reason": receipt.reason,
-        "rows": dict(receipt.rows),
-        "indexes": receipt.indexes,
-        "remains": list(receipt.remains),
-    }
+    names = ("receipt_id", "tenant_id", "name", "erased_at", "erased_by", "reason", "rows", "indexes", "remains")
+    return shown(receipt, *names)
 
 
 for name, function in (

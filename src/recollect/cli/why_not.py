@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._json import shown
 from recollect.cli._options import CollectionOption, SearchOptions, command
 
 if TYPE_CHECKING:
@@ -49,22 +50,11 @@ def _why_not(
 
 
 def _as_json(told: WhyNot) -> dict[str, Any]:
-    document = told.document
     return {
-        "query": told.query,
-        "collection": told.collection,
-        "document": {
-            "document_id": document.document_id,
-            "title": document.title,
-            "source": document.source,
-            "department": document.department,
-        },
-        "found": told.found,
-        "rank": told.rank,
-        "stages": [
-            {"stage": stage.stage, "passed": stage.passed, "detail": stage.detail, **stage.numbers}
-            for stage in told.stages
-        ],
+        **shown(told, "query", "collection"),
+        "document": shown(told.document, "document_id", "title", "source", "department"),
+        **shown(told, "found", "rank"),
+        "stages": [{**shown(stage, "stage", "passed", "detail"), **stage.numbers} for stage in told.stages],
         "verdict": told.verdict,
     }
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from recollect.config import DEFAULT_COLLECTION
 from recollect.errors import NotFoundError, SessionExpiredError
-from recollect.model.scope import Guest, Target
+from recollect.model.scope import Guest
 from recollect.pipeline.session_place import label, session_place
-from recollect.pipeline.standpoint import EVERY_COLLECTION
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from recollect.model import RetrievalOptions, SearchReply
     from recollect.model.collection import Collection
     from recollect.model.facts import RecalledFact
@@ -29,13 +25,15 @@ def search(at: Standpoint, query: str, options: RetrievalOptions) -> SearchReply
         NotFoundError: There is no such collection or session. The default collection is empty rather than missing.
         SessionExpiredError: The session's time is over.
     """
-    return _found(at, query, options)[0]
+    if at.session is None:
+        return at.assembly.searcher.search(at.scope, query, options, at.target())
+    return _in_session(at, query, options)[0]
 
 
 def search_with_place(at: Standpoint, query: str, options: RetrievalOptions) -> tuple[SearchReply, Collection | None]:
     """As `search`, with the collection whose language and rule of refusal count for what is made of the passages."""
-    reply, place = _found(at, query, options)
-    if place is None and EVERY_COLLECTION not in at.names:
+    reply, place = (search(at, query, options), None) if at.session is None else _in_session(at, query, options)
+    if place is None and at.target().collections:
         place = at.store.collections.find(replace(at.scope, as_of=None), at.names[0])
     return reply, place
 
@@ -52,31 +50,23 @@ def recall_facts(at: Standpoint, query: str, options: RecallOptions | None) -> l
     return facts.recall(at.scope, query, options, session=at.session, user=at.user)
 
 
-def _found(at: Standpoint, query: str, options: RetrievalOptions) -> tuple[SearchReply, Collection | None]:
-    searcher = at.assembly.searcher
-    if at.session is None:
-        return searcher.search(at.scope, query, options, _target(at.names)), None
+def _in_session(at: Standpoint, query: str, options: RetrievalOptions) -> tuple[SearchReply, Collection | None]:
     try:
         with session_place(at, at.scope) as (scope, place):
             own = Guest(scope=scope, collection=place.name, label=label(at.session))
-            return searcher.search(scope, query, options, _target(at.collections or (), session=own)), place
+            return at.assembly.searcher.search(scope, query, options, at.target(session=own)), place
     except SessionExpiredError:
         raise
     except NotFoundError:
         # A conversation's id, and no documents of its own: the collections are searched without them.
-        if at.collections is None or not _is_conversation(at, at.session):
+        if at.collections is None or not _is_conversation(at):
             raise
-        return searcher.search(at.scope, query, options, _target(at.names)), None
+        return search(replace(at, session=None), query, options), None
 
 
-def _target(names: Sequence[str], *, session: Guest | None = None) -> Target:
-    collections = None if EVERY_COLLECTION in names else tuple(names)
-    return Target(collections=collections, optional=frozenset({DEFAULT_COLLECTION}), session=session)
-
-
-def _is_conversation(at: Standpoint, session: str) -> bool:
+def _is_conversation(at: Standpoint) -> bool:
     try:
-        at.store.memory.get_session(at.scope, session, user=at.user)
+        at.store.memory.get_session(at.scope, at.session or "", user=at.user)
     except NotFoundError:
         return False
     return True

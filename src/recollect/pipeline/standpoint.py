@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from recollect.config import DEFAULT_COLLECTION
 from recollect.errors import PermissionDeniedError, UsageError
 from recollect.model import RetrievalOptions, Scope
 from recollect.model.principal import reads_as
+from recollect.model.scope import Guest, Target
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -120,6 +122,12 @@ class Standpoint:
     def names(self) -> tuple[str, ...]:
         """The collections by name; ``*`` stands for all."""
         return self.collections or (self.config.collection,)
+
+    def target(self, *, session: Guest | None = None) -> Target:
+        """Where searches look; with a session, in the collections that the view was given beside it."""
+        names = self.names if session is None else (self.collections or ())
+        collections = None if EVERY_COLLECTION in names else names
+        return Target(collections=collections, optional=frozenset({DEFAULT_COLLECTION}), session=session)
 
     @property
     def named(self) -> str | None:

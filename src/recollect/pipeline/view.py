@@ -119,9 +119,12 @@ class View:
             NotFoundError: There is no such collection or session. The default collection is empty rather than missing.
             SessionExpiredError: The session's time is over.
         """
+        at, given = self._at, options or self._at.default_options()
+        if at.session is None:
+            return at.assembly.searcher.search(at.scope, query, given, at.target())
         from recollect.pipeline.search import search
 
-        return search(self._at, query, options or self._at.default_options())
+        return search(at, query, given)
 
     def retrieve(self, query: str, options: RetrievalOptions | None = None) -> list[RetrievedContext]:
         """The passages that answer a query, best first: `search` without what stands around them."""
