@@ -236,3 +236,19 @@ def test_names_of_test_files_differ():
     """Files without a package around them are imported by their bare name: two of one name would hide each other."""
     bare = [path.name for path in (ROOT / "tests").rglob("test_*.py") if not (path.parent / "__init__.py").exists()]
     assert sorted(bare) == sorted(set(bare))
+
+
+def test_the_files_that_the_architecture_sends_a_stranger_to_are_there():
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    table = page.split("## I want to change …")[1].split("\n## ")[0]
+    rows = [line.split("|")[2] for line in table.splitlines() if line.startswith("| ")]
+    assert len(rows) >= 20
+    for row in rows:
+        folder = PACKAGE
+        for name in re.findall(r"`([^`]+)`", row):
+            if "/" in name:
+                found = [*PACKAGE.glob(name.rstrip("/")), *ROOT.glob(name.rstrip("/"))]
+                folder = found[0].parent if found and "." in name else folder
+                assert found or (folder / name).is_dir(), name
+            elif "." in name:
+                assert (folder / name).is_file() or (PACKAGE / name).is_file(), name

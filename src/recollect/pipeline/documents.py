@@ -27,7 +27,8 @@ class Documents(Group):
     """The documents of a view; see `recollect.View`.
 
     A document is named by its id or by its source, in the view's collection where it was given one, in any otherwise.
-    What the view's principal may not read does not exist for these methods; what changes a document takes one of the
+    Those of a session are listed by its view alone. What the view's principal may not read does not exist for these
+    methods; what changes a document takes one of the
     principal's own, in a collection that the principal may write to, or of a collection that the principal owns.
     """
 
