@@ -23,7 +23,7 @@ import synthetic
 from harness import SHARED, Clock, machine, percentile, say, server_version, table, versions
 
 from recollect import RAGConfig, RAGPipeline, RecallOptions, Turn
-from recollect.context.assembler import STRATEGIES
+from recollect.context.strategies import STRATEGIES
 from recollect.evaluation.memory_files import load_memory
 
 CONVERSATIONS = SHARED / "conversations" / "locomo-dev.json"

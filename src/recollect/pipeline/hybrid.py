@@ -1,47 +1,261 @@
-"""Contexts of documents, conversations and facts, each searched by a view."""
+"""Contexts of documents, conversations and facts: searched through views at the same time, then put together."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from recollect import context
-from recollect.model.time import read_time
+from recollect.context import ContextAssembly, HybridContext, RetrievalWeights, estimate_tokens, hybrid_context
+from recollect.context.hybrid import passages_for
+from recollect.context.strategies import STRATEGIES, ContextStrategy
+from recollect.context.weights import Adapt
+from recollect.errors import NotFoundError, UsageError
+from recollect.model import RetrievalOptions, RetrievedContext
+from recollect.model.arguments import checked
+from recollect.model.memory import RecallOptions
 from recollect.pipeline.feedback import adapted_weights
-from recollect.pipeline.search import recall, recall_facts, search
 from recollect.pipeline.standpoint import Standpoint
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from recollect.context import RetrievalWeights
-    from recollect.model import Principal, RetrievalOptions, RetrievedContext
+    from recollect.model import Principal, SearchMode
     from recollect.model.facts import RecalledFact
-    from recollect.model.memory import RecallOptions, Recollection
+    from recollect.model.memory import Recollection
+    from recollect.pipeline.view import View
+
+_Answer = TypeVar("_Answer")
 
 
-class HybridRetriever(context.HybridRetriever):  # noqa: D101 - the same, of views
-    __doc__ = context.HybridRetriever.__doc__
-    __signature__ = signature(context.HybridRetriever)
+@checked
+class HybridRetriever:
+    """Searches documents and memory at the same time. Safe to share between threads.
 
-    def __init__(self, documents: object, memory: object, **options: Any) -> None:  # noqa: ANN401
-        super().__init__(_searched(documents), _searched(memory), **options)
+    Args:
+        documents: Where documents are searched; None: there are none.
+        memory: Where conversations are searched, and the facts drawn from them; None: there are none.
+        weights: What each weighs; None: `RetrievalWeights.memory_focused`. Facts are memory.
+        mode: How all are searched.
+        facts: Whether facts are searched as well; ``"first"``: and fill memory's share before turns do.
+        collection: Of the documents; None: the view's.
+        user: Whose conversations are searched beside the session that is named; None: the view's.
+        tenant_id: Whose knowledge; None: the views'.
+        principal: Who asks: what the principal may not read does not exist; None: as the views have it.
+        count_tokens: Counts tokens as the model does that will read the context.
+        language: ISO 639-1, of the words that both are reranked by.
+        on_shown: Told which episodes a context shows, which then count as retrieved; None: every candidate does.
+        adapt: Says what feedback makes of the weights in a session; None: they stay.
+        min_relevance: Of documents' passages, 0 to 1; None: as configured.
 
-
-class ContextAssembler(context.ContextAssembler):  # noqa: D101 - the same, of views
-    __doc__ = context.ContextAssembler.__doc__
-    __signature__ = signature(context.ContextAssembler)
+    Example:
+        >>> from recollect import RAGPipeline
+        >>> with RAGPipeline() as rag:  # doctest: +SKIP
+        ...     HybridRetriever(rag, rag).retrieve_hybrid("What did we decide?", "chat-1", 2_000).text
+    """
 
     def __init__(
         self,
-        documents: object = None,
-        memory: object = None,
-        **options: Any,  # noqa: ANN401
+        documents: View | Standpoint | None,
+        memory: View | Standpoint | None,
+        *,
+        weights: RetrievalWeights | None = None,
+        mode: SearchMode = "hybrid",
+        facts: bool | Literal["first"] = True,
+        collection: str | None = None,
+        user: str | None = None,
+        tenant_id: int | None = None,
+        principal: Principal | None = None,
+        count_tokens: Callable[[str], int] = estimate_tokens,
+        language: str = "en",
+        on_shown: Callable[[Sequence[int]], None] | None = None,
+        adapt: Adapt | None = None,
+        min_relevance: float | None = None,
     ) -> None:
-        super().__init__(_searched(documents), _searched(memory), **options)
+        whose = {"tenant": tenant_id, "principal": principal}
+        # A session's conversation is memory's; documents of its own are not searched beside the collections.
+        seen = _view(documents)
+        self._documents = seen and _refined(seen.view(session=None), collections=collection, **whose)
+        self._memory = (seen := _view(memory)) and _refined(seen, user=user, **whose)
+        self._weights = weights or RetrievalWeights.memory_focused()
+        self._mode: SearchMode = mode
+        self._facts = facts
+        self._user = user
+        self._count_tokens = count_tokens
+        self._language = language
+        self._on_shown = on_shown
+        self._adapt = adapt
+        self._min_relevance = min_relevance
+
+    def retrieve_hybrid(
+        self,
+        query: str,
+        session_id: str | None = None,
+        token_budget: int = 2_000,
+        *,
+        as_of: datetime | None = None,
+    ) -> HybridContext:
+        """The passages of documents and of conversations that answer a query, within one budget.
+
+        How they share it is `recollect.context.hybrid_context`'s matter: each side has its part of the budget first,
+        and what one leaves is the other's.
+
+        Args:
+            query: In plain words.
+            session_id: The conversation at hand; one that has not begun yet is empty. None: the user's, or all.
+            token_budget: Tokens at most, headers included; never exceeded.
+            as_of: What was known at this time; None: now.
+
+        Raises:
+            UsageError: The query is empty, or the budget less than 1.
+        """
+        limit = passages_for(token_budget)
+        adaptation = None if self._adapt is None else self._adapt(self._weights, session_id)
+        with ThreadPoolExecutor(2, thread_name_prefix="recollect-memory") as executor:
+            turns = executor.submit(self._recalled, query, limit, session_id, as_of)
+            facts = executor.submit(self._known, query, limit, session_id, as_of)
+            documents = self._retrieved(query, limit, as_of)
+        found = hybrid_context(
+            query,
+            documents=documents,
+            turns=turns.result(),
+            facts=facts.result(),
+            weights=self._weights if adaptation is None else adaptation.weights,
+            token_budget=token_budget,
+            facts_first=self._facts == "first",
+            count_tokens=self._count_tokens,
+            language=self._language,
+        )
+        if self._on_shown is not None:
+            shown = [one.recollection for one in found.passages if one.recollection is not None]
+            self._on_shown([recollection.episode.episode_id for recollection in shown])
+        return replace(found, adaptation=adaptation)
+
+    def _retrieved(self, query: str, limit: int, as_of: datetime | None) -> list[RetrievedContext]:
+        if self._documents is None:
+            return []
+        options = RetrievalOptions(top_k=limit, mode=self._mode, min_relevance=self._min_relevance, outline=True)
+        return _refined(self._documents, as_of=as_of).retrieve(query, options)
+
+    def _recalled(self, query: str, limit: int, session: str | None, as_of: datetime | None) -> list[Recollection]:
+        # Of the candidates, only what is shown in the end counts as retrieved.
+        options = RecallOptions(top_k=limit, mode=self._mode, counted=self._on_shown is None)
+        return self._asked(lambda memory: memory.recall(query, options), session, as_of)
+
+    def _known(self, query: str, limit: int, session: str | None, as_of: datetime | None) -> list[RecalledFact]:
+        options = RecallOptions(top_k=limit, mode=self._mode)
+        return self._asked(lambda memory: memory.facts.search(query, options), session, as_of) if self._facts else []
+
+    def _asked(
+        self, search: Callable[[View], list[_Answer]], session: str | None, as_of: datetime | None
+    ) -> list[_Answer]:
+        if self._memory is None:
+            return []
+        memory = _refined(self._memory, as_of=as_of)
+        try:
+            return search(memory.view(session=session))
+        except NotFoundError:  # a conversation that begins with this question
+            return [] if self._user is None else search(memory.view(session=None))
+
+
+@checked
+class ContextAssembler:
+    """Assembles contexts of documents, of memory, or of both. Safe to share between threads.
+
+    Args:
+        documents: Where documents are searched; None: there are none.
+        memory: Where conversations are searched, and facts drawn from them; None: there are none.
+        weights: What each weighs where both are searched; None: `RetrievalWeights.rag_focused` for ``rag``, otherwise
+            `RetrievalWeights.memory_focused`.
+        collection: Of the documents; None: the view's.
+        user: Whose conversations are searched beside the session that is named; None: the view's.
+        tenant_id: Whose knowledge; None: the views'.
+        principal: Who asks: what the principal may not read does not exist; None: as the views have it.
+        facts: Whether facts are searched as well.
+        count_tokens: Counts tokens as the model does that will read the context.
+        language: ISO 639-1, of documents and conversations.
+        on_shown: Told which episodes a context shows, which then count as retrieved; None: every candidate does.
+        adapt: Says what feedback makes of the weights in a session, where both sides are searched; None: they stay.
+        min_relevance: Of documents' passages, 0 to 1; None: as configured.
+    """
+
+    def __init__(
+        self,
+        documents: View | Standpoint | None = None,
+        memory: View | Standpoint | None = None,
+        *,
+        weights: RetrievalWeights | None = None,
+        collection: str | None = None,
+        user: str | None = None,
+        tenant_id: int | None = None,
+        principal: Principal | None = None,
+        facts: bool = True,
+        count_tokens: Callable[[str], int] = estimate_tokens,
+        language: str = "en",
+        on_shown: Callable[[Sequence[int]], None] | None = None,
+        adapt: Adapt | None = None,
+        min_relevance: float | None = None,
+    ) -> None:
+        self._documents = documents
+        self._memory = memory
+        self._weights = weights
+        self._facts = facts
+        self._given: dict[str, Any] = {
+            "collection": collection,
+            "user": user,
+            "tenant_id": tenant_id,
+            "principal": principal,
+            "count_tokens": count_tokens,
+            "language": language,
+            "on_shown": on_shown,
+            "adapt": adapt,
+            "min_relevance": min_relevance,
+        }
+
+    def assemble(
+        self,
+        query: str,
+        strategy: ContextStrategy = "hybrid",
+        token_budget: int = 2_000,
+        session_id: str | None = None,
+        *,
+        as_of: datetime | None = None,
+    ) -> ContextAssembly:
+        """What a language model should read to answer a query.
+
+        Args:
+            query: In plain words.
+            strategy: ``rag``: documents and memory (conversations and the facts drawn from them), documents first
+                unless the weights say otherwise, and memory alone where there are no documents; ``documents``:
+                documents alone; ``episodic``: conversations alone; ``hybrid``: documents and memory, memory first;
+                ``semantic``: the same by meaning alone, facts before turns; ``bm25``: the same by words alone.
+            token_budget: Tokens at most, headers included; never exceeded.
+            session_id: The conversation at hand; one that has not begun yet is empty. None: the user's, or all.
+            as_of: What was known at this time; None: now.
+
+        Raises:
+            UsageError: The query is empty, the strategy unknown, or the budget less than 1.
+            NotFoundError: There is no such collection.
+        """
+        if strategy not in STRATEGIES:
+            raise UsageError(f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}.")
+        if not query.strip():
+            raise UsageError("The query is empty: say what to look for.")
+        made_of = STRATEGIES[strategy]
+        retriever = HybridRetriever(
+            self._documents if made_of.documents else None,
+            self._memory if made_of.memory else None,
+            weights=(self._weights if made_of.both else None) or made_of.weights,
+            mode=made_of.mode,
+            facts=made_of.facts if self._facts else False,
+            **self._given,
+        )
+        found = retriever.retrieve_hybrid(query, session_id, token_budget, as_of=as_of)
+        from_documents = any(passage.kind == "document" for passage in found.passages)
+        used: ContextStrategy = "episodic" if strategy == "rag" and not from_documents else strategy
+        return ContextAssembly(strategy=strategy, used=used, found=found)
 
 
 def settings(
@@ -64,63 +278,12 @@ def settings(
     }
 
 
-def _searched(searched: Any) -> Any:  # noqa: ANN401 - a view, where it stands, or what searches in its place
-    at = getattr(searched, "standpoint", searched)
-    return _Searched(at) if isinstance(at, Standpoint) else searched
+def _view(searched: View | Standpoint | None) -> View | None:
+    from recollect.pipeline.view import View
+
+    return View(searched) if isinstance(searched, Standpoint) else searched
 
 
-class _Searched:
-    """A view as contexts search it: the conversation and the moment come with each question."""
-
-    def __init__(self, at: Standpoint) -> None:
-        self._at = at
-
-    def retrieve(
-        self,
-        query: str,
-        options: RetrievalOptions | None = None,
-        *,
-        collection: str | None = None,
-        tenant_id: int | None = None,
-        as_of: datetime | None = None,
-        principal: Principal | None = None,
-    ) -> list[RetrievedContext]:
-        """The passages of the collections that answer a query."""
-        names = None if collection is None else (collection,)
-        at = self._refined(collections=names, tenant=tenant_id, as_of=as_of, principal=principal)
-        return list(search(replace(at, session=None), query, options or at.default_options()).results)
-
-    def recall(
-        self,
-        query: str,
-        options: RecallOptions | None = None,
-        *,
-        session: str | None = None,
-        user: str | None = None,
-        tenant_id: int | None = None,
-        as_of: datetime | None = None,
-        principal: Principal | None = None,
-    ) -> list[Recollection]:
-        """The turns that answer a question."""
-        at = self._refined(user=user, tenant=tenant_id, as_of=as_of, principal=principal)
-        return recall(replace(at, session=session), query, options)
-
-    def recall_facts(
-        self,
-        query: str,
-        options: RecallOptions | None = None,
-        *,
-        session: str | None = None,
-        user: str | None = None,
-        tenant_id: int | None = None,
-        as_of: datetime | None = None,
-        principal: Principal | None = None,
-    ) -> list[RecalledFact]:
-        """The facts that answer a question."""
-        at = self._refined(user=user, tenant=tenant_id, as_of=as_of, principal=principal)
-        return recall_facts(replace(at, session=session), query, options)
-
-    def _refined(self, **given: Any) -> Standpoint:  # noqa: ANN401
-        if given["as_of"] is not None:
-            given["as_of"] = read_time(given["as_of"], name="as_of")
-        return replace(self._at, **{name: value for name, value in given.items() if value is not None})
+def _refined(view: View, **given: Any) -> View:  # noqa: ANN401
+    changes = {name: value for name, value in given.items() if value is not None}
+    return view.view(**changes) if changes else view

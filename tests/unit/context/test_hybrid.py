@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.context import ContextAssembler, HybridRetriever, RetrievalWeights, estimate_tokens
+from recollect import ContextAssembler, HybridRetriever
+from recollect.context import RetrievalWeights, estimate_tokens
 from recollect.context.merging import _said
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import RetrievedContext
@@ -57,33 +59,43 @@ def turn(rank: int, content: str, *, similarity: float | None = 0.5, before: tup
 
 
 class Knowledge:
-    """Gives the first of what it holds, and remembers how it was asked."""
+    """A view of what it holds: gives the first of it, and remembers how it was asked."""
 
-    def __init__(self, documents=(), turns=(), *, missing: bool = False) -> None:
-        self.documents, self.turns, self.missing = list(documents), list(turns), missing
+    def __init__(self, documents=(), turns=(), facts=(), *, missing: bool = False) -> None:
+        self.passages, self.turns, self.known, self.missing = list(documents), list(turns), list(facts), missing
         self.asked: dict[str, object] = {}
+        self.session = self.user = None
 
-    def retrieve(self, query, options=None, *, collection=None, tenant_id=None, as_of=None, principal=None):
+    def view(self, **changes) -> Knowledge:
+        seen = copy(self)
+        vars(seen).update(changes)
+        return seen
+
+    @property
+    def facts(self) -> Known:
+        return Known(self)
+
+    def retrieve(self, query, options=None):
         self.asked["documents"] = (options.top_k, options.mode)
-        return self.documents[: options.top_k]
+        return self.passages[: options.top_k]
 
-    def recall(self, query, options=None, *, session=None, user=None, tenant_id=None, as_of=None, principal=None):
-        self.asked["memory"] = (options.top_k, options.mode, session, user)
-        if self.missing and session is not None:
+    def recall(self, query, options=None):
+        self.asked["memory"] = (options.top_k, options.mode, self.session, self.user)
+        if self.missing and self.session is not None:
             raise NotFoundError("no session")
         return self.turns[: options.top_k]
 
 
-class Informed(Knowledge):
-    """Knows facts as well."""
+class Known:
+    """The facts of a view."""
 
-    def __init__(self, documents=(), turns=(), facts=()) -> None:
-        super().__init__(documents, turns)
-        self.facts = list(facts)
+    def __init__(self, view: Knowledge) -> None:
+        self.view = view
 
-    def recall_facts(self, query, options=None, *, session=None, user=None, tenant_id=None, as_of=None, principal=None):
-        self.asked["facts"] = (options.top_k, options.mode, session, user)
-        return self.facts[: options.top_k]
+    def search(self, query, options=None):
+        if self.view.known:
+            self.view.asked["facts"] = (options.top_k, options.mode, self.view.session, self.view.user)
+        return self.view.known[: options.top_k]
 
 
 def fact(number: int, statement: str, *, of: int, rank: int = 1, similarity: float | None = 0.5) -> RecalledFact:
@@ -239,7 +251,7 @@ def test_the_budget_is_never_exceeded(documents, turns, facts, budget, count_tok
     known = [fact(n, text, of=of, rank=n, similarity=one) for n, (text, one, of) in enumerate(facts, 1)]
     assembler = ContextAssembler(
         Knowledge(passages),
-        Informed((), found, known),
+        Knowledge((), found, known),
         weights=RetrievalWeights(share, 1 - share),
         count_tokens=count_tokens,
     )
@@ -255,16 +267,16 @@ def test_strategies_search_as_they_say():
     knowledge = Knowledge([document(1, "Leave is 30 days.")], [turn(1, "Leave in May.")])
     assembler = ContextAssembler(knowledge, knowledge, user="ada")
     for strategy, mode in (("hybrid", "hybrid"), ("semantic", "dense"), ("bm25", "lexical")):
-        knowledge.asked = {}
+        knowledge.asked.clear()
         assert assembler.assemble("leave", strategy).used == strategy
         assert knowledge.asked == {"documents": (40, mode), "memory": (40, mode, None, "ada")}
-    knowledge.asked = {}
+    knowledge.asked.clear()
     assert assembler.assemble("leave", "documents").sources == ("doc1.md",)
     assert set(knowledge.asked) == {"documents"}
-    knowledge.asked = {}
+    knowledge.asked.clear()
     assert assembler.assemble("leave", "rag").sources == ("doc1.md", "memory:chat")
     assert set(knowledge.asked) == {"documents", "memory"}
-    knowledge.asked = {}
+    knowledge.asked.clear()
     assert assembler.assemble("leave", "episodic", session_id="chat").sources == ("memory:chat",)
     assert knowledge.asked == {"memory": (40, "hybrid", "chat", "ada")}
 
@@ -285,7 +297,7 @@ def test_mistakes_are_explained(query: str, strategy: str, budget: int, message:
 
 
 def test_facts_are_a_third_source_that_cites_its_turns():
-    knowledge = Informed(
+    knowledge = Knowledge(
         [document(1, "Rent is due monthly.")], [turn(1, "Rain again.")], [fact(7, "Rent is 400.", of=9)]
     )
     found = HybridRetriever(knowledge, knowledge).retrieve_hybrid("rent", "chat", 2_000)
@@ -302,19 +314,19 @@ def test_facts_are_a_third_source_that_cites_its_turns():
 def test_a_turn_and_the_fact_drawn_from_it_are_one():
     """What ranks better is shown; where semantic memory is asked for, the fact."""
     said = turn(1, "Rent is 400. It is due monthly, by the way, and rent includes water.", similarity=0.9)
-    knowledge = Informed((), [said], [fact(7, "Rent is 400.", of=1, similarity=0.1)])
+    knowledge = Knowledge((), [said], [fact(7, "Rent is 400.", of=1, similarity=0.1)])
     assembler = ContextAssembler(knowledge, knowledge)
     assert assembler.assemble("rent due monthly water", "hybrid").sources == ("memory:chat",)
     assert assembler.assemble("rent due monthly water", "semantic").sources == ("fact:7",)
     assert assembler.assemble("rent due monthly water", "episodic").sources == ("memory:chat",)
-    knowledge.facts = [fact(7, "Rent is 400.", of=1, similarity=0.99)]
+    knowledge.known = [fact(7, "Rent is 400.", of=1, similarity=0.99)]
     assert assembler.assemble("rent is 400", "hybrid").sources == ("fact:7",)
 
 
 def test_semantic_memory_is_facts_before_turns():
     turns = [turn(number, sentences("rent", 8), similarity=0.9) for number in range(1, 20)]
     facts = [fact(n, f"Rent number {n} is due.", of=100 + n, rank=n, similarity=0.2) for n in range(1, 5)]
-    knowledge = Informed((), turns, facts)
+    knowledge = Knowledge((), turns, facts)
     shown = ContextAssembler(None, knowledge).assemble("rent", "semantic", 400).sources
     assert {f"fact:{n}" for n in range(1, 4)} <= set(shown)
     assert knowledge.asked["facts"][1] == "dense"
