@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from recollect import Document, MultiTenantRAG, Principal, RAGConfig, RAGPipeline, RetrievalOptions
+from recollect.embedding.cached import CachedEmbedder
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import StoreError
 from recollect.model import Scope, SearchReply
 from recollect.model.scope import Target
+from recollect.retrieval.enhance.plan import EnhancementNote, QueryPlan
+from recollect.retrieval.rerank.registry import make_reranker
+from recollect.retrieval.search import Searcher
 from recollect.store.collections import CollectionRepository
 
 ANN, BOB = Principal(user_id="ann"), Principal(user_id="bob")
@@ -152,6 +157,28 @@ def test_what_has_expired_in_one_of_them_is_found_no_more(rag: RAGPipeline):
         "An offer for Ann of one.",
         "An offer for Ann of two.",
     }
+
+
+def test_a_reply_that_an_enhancement_failed_for_is_not_kept(rag: RAGPipeline):
+    class Failing:
+        name = "failing"
+        attempts = 0
+
+        def enhance(self, plan: QueryPlan) -> QueryPlan:
+            self.attempts += 1
+            note = EnhancementNote(name=self.name, outcome="failed", detail="down")
+            return replace(plan, notes=(note,)) if self.attempts < 3 else plan
+
+    failing = Failing()
+    searcher = Searcher(
+        rag.store,
+        CachedEmbedder(HashingEmbedder(), None),
+        rerankers=lambda name, _: make_reranker(name),
+        enhancers=lambda place: [failing] if place.name == "two" else [],
+    )
+    replies = [searcher.search(Scope(), "offer", RetrievalOptions(), BOTH) for _ in range(4)]
+    assert [reply.cached for reply in replies] == [False, False, False, True]
+    assert failing.attempts == 3
 
 
 def test_what_tenants_share_is_searched_as_if_it_were_one_and_kept_while_it_is_shared(dsn: str):

@@ -67,7 +67,12 @@ class _RightsChangedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """What one call asks, and the collections that it is asked of."""
+    """What one call asks, and the collections that it is asked of.
+
+    Attributes:
+        searched: The collections.
+        degraded: Plans that an enhancement failed for: what it would have added is worth trying again.
+    """
 
     scope: Scope
     query: str
@@ -75,6 +80,11 @@ class _Search:
     target: Target
     searched: Sequence[Searched]
     watch: Stopwatch
+    degraded: list[QueryPlan] = field(default_factory=list)
+
+    def keep_seconds(self, reply: SearchReply) -> float | None:
+        """How long a reply is kept: not at all where something failed that the next search may have."""
+        return 0.0 if self.degraded or reply.reranked is False else None
 
 
 @computes_properties
@@ -182,7 +192,7 @@ class Searcher:
         if not search.options.use_cache or not all(one.kept for one in search.searched):
             return self._answer(search)
         reply, hit = self._cache.get_or_compute(
-            self._key(search), lambda: self._answer(search), keep_seconds=_keep_seconds
+            self._key(search), lambda: self._answer(search), keep_seconds=search.keep_seconds
         )
         if self._monitor is not None:
             self._monitor.replied(search.searched[0].scope, search.searched[0].collection, cached=hit)
@@ -294,6 +304,8 @@ class Searcher:
             versions = self._resolve_filter(one, options) if past is None else None
         with search.watch.stage("enhance"):
             plan = enhance(search.query, self._enhancers(collection) if options.enhance else ())
+        if plan.degraded:
+            search.degraded.append(plan)
         return CandidateRequest(
             collection=collection,
             plan=plan,
@@ -358,8 +370,3 @@ class Searcher:
             access_ids=collection.access_ids,
             unexpired=one.hides_expired,
         )
-
-
-def _keep_seconds(reply: SearchReply) -> float | None:
-    # What a reranker should have ordered and did not is worth trying again.
-    return 0.0 if reply.reranked is False else None

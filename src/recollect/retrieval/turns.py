@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -40,18 +40,6 @@ class TurnTerms:
     def question(self, text: str) -> dict[int, int]:
         """How often each lexeme occurs in a question."""
         return term_frequencies(self._analyzer.query_terms(text), salt=self._salt)
-
-    def question_weights(
-        self, counts: Mapping[int, int], *, frequencies: Mapping[int, int], turns: int
-    ) -> dict[int, float]:
-        """The weights of a question's lexemes; those that no turn holds have none.
-
-        Args:
-            counts: From `question`.
-            frequencies: In how many turns each stands.
-            turns: How many there are.
-        """
-        return bm25.query_weights(counts, document_frequencies=frequencies, chunks=turns)
 
     def turn_weights(self, lexemes: Ints, counts: Floats, *, length: float) -> tuple[Ints, npt.NDArray[np.float32]]:
         """The lexemes that are stored of a turn (all but of an extremely long one), and their weights.
