@@ -71,8 +71,8 @@ BREAKS = {
     "GRANT pg_execute_server_program TO recollect_app": ["server run a program"],
     "GRANT SELECT ON pg_statistic TO recollect_app": ["statistics read"],
     "GRANT SELECT ON pg_authid TO recollect_app": ["passwords read"],
-    "CREATE OR REPLACE FUNCTION selected_parts(p_rows row_selection) RETURNS TABLE (condition text, indexed boolean) "
-    "LANGUAGE sql IMMUTABLE AS $$ SELECT 'true', true $$": [
+    "CREATE OR REPLACE FUNCTION selected_parts(p_rows row_selection) RETURNS text[] "
+    "LANGUAGE sql IMMUTABLE AS $$ SELECT ARRAY['true'] $$": [
         "access lists: dense",
         "access lists: lexical",
     ],

@@ -16,7 +16,9 @@ from recollect.errors import NotFoundError, UsageError
 from recollect.model import RetrievalOptions, RetrievedContext
 from recollect.model.arguments import checked
 from recollect.model.memory import RecallOptions
+from recollect.model.time import read_time
 from recollect.pipeline.feedback import adapted_weights
+from recollect.pipeline.search import recall, recall_facts, search
 from recollect.pipeline.standpoint import Standpoint
 
 if TYPE_CHECKING:
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from recollect.model import Principal, SearchMode
     from recollect.model.facts import RecalledFact
     from recollect.model.memory import Recollection
-    from recollect.pipeline.view import View
 
 _Answer = TypeVar("_Answer")
 
@@ -35,8 +36,8 @@ class HybridRetriever:
     """Searches documents and memory at the same time. Safe to share between threads.
 
     Args:
-        documents: Where documents are searched; None: there are none.
-        memory: Where conversations are searched, and the facts drawn from them; None: there are none.
+        documents: The view whose documents are searched; None: there are none.
+        memory: The view whose conversations are searched, and the facts drawn from them; None: there are none.
         weights: What each weighs; None: `RetrievalWeights.memory_focused`. Facts are memory.
         mode: How all are searched.
         facts: Whether facts are searched as well; ``"first"``: and fill memory's share before turns do.
@@ -58,8 +59,8 @@ class HybridRetriever:
 
     def __init__(
         self,
-        documents: View | Standpoint | None,
-        memory: View | Standpoint | None,
+        documents: object,
+        memory: object,
         *,
         weights: RetrievalWeights | None = None,
         mode: SearchMode = "hybrid",
@@ -75,10 +76,10 @@ class HybridRetriever:
         min_relevance: float | None = None,
     ) -> None:
         whose = {"tenant": tenant_id, "principal": principal}
+        names = None if collection is None else (collection,)
         # A session's conversation is memory's; documents of its own are not searched beside the collections.
-        seen = _view(documents)
-        self._documents = seen and _refined(seen.view(session=None), collections=collection, **whose)
-        self._memory = (seen := _view(memory)) and _refined(seen, user=user, **whose)
+        self._documents = None if documents is None else _refined(documents, collections=names, **whose)
+        self._memory = None if memory is None else _refined(memory, user=user, **whose)
         self._weights = weights or RetrievalWeights.memory_focused()
         self._mode: SearchMode = mode
         self._facts = facts
@@ -137,27 +138,27 @@ class HybridRetriever:
         if self._documents is None:
             return []
         options = RetrievalOptions(top_k=limit, mode=self._mode, min_relevance=self._min_relevance, outline=True)
-        return _refined(self._documents, as_of=as_of).retrieve(query, options)
+        return list(search(replace(_refined(self._documents, as_of=as_of), session=None), query, options).results)
 
     def _recalled(self, query: str, limit: int, session: str | None, as_of: datetime | None) -> list[Recollection]:
         # Of the candidates, only what is shown in the end counts as retrieved.
         options = RecallOptions(top_k=limit, mode=self._mode, counted=self._on_shown is None)
-        return self._asked(lambda memory: memory.recall(query, options), session, as_of)
+        return self._asked(lambda at: recall(at, query, options), session, as_of)
 
     def _known(self, query: str, limit: int, session: str | None, as_of: datetime | None) -> list[RecalledFact]:
         options = RecallOptions(top_k=limit, mode=self._mode)
-        return self._asked(lambda memory: memory.facts.search(query, options), session, as_of) if self._facts else []
+        return self._asked(lambda at: recall_facts(at, query, options), session, as_of) if self._facts else []
 
     def _asked(
-        self, search: Callable[[View], list[_Answer]], session: str | None, as_of: datetime | None
+        self, ask: Callable[[Standpoint], list[_Answer]], session: str | None, as_of: datetime | None
     ) -> list[_Answer]:
         if self._memory is None:
             return []
-        memory = _refined(self._memory, as_of=as_of)
+        at = replace(_refined(self._memory, as_of=as_of), session=session)
         try:
-            return search(memory.view(session=session))
+            return ask(at)
         except NotFoundError:  # a conversation that begins with this question
-            return [] if self._user is None else search(memory.view(session=None))
+            return [] if self._user is None else ask(replace(at, session=None))
 
 
 @checked
@@ -165,8 +166,8 @@ class ContextAssembler:
     """Assembles contexts of documents, of memory, or of both. Safe to share between threads.
 
     Args:
-        documents: Where documents are searched; None: there are none.
-        memory: Where conversations are searched, and facts drawn from them; None: there are none.
+        documents: The view whose documents are searched; None: there are none.
+        memory: The view whose conversations are searched, and facts drawn from them; None: there are none.
         weights: What each weighs where both are searched; None: `RetrievalWeights.rag_focused` for ``rag``, otherwise
             `RetrievalWeights.memory_focused`.
         collection: Of the documents; None: the view's.
@@ -183,8 +184,8 @@ class ContextAssembler:
 
     def __init__(
         self,
-        documents: View | Standpoint | None = None,
-        memory: View | Standpoint | None = None,
+        documents: object = None,
+        memory: object = None,
         *,
         weights: RetrievalWeights | None = None,
         collection: str | None = None,
@@ -278,12 +279,8 @@ def settings(
     }
 
 
-def _view(searched: View | Standpoint | None) -> View | None:
-    from recollect.pipeline.view import View
-
-    return View(searched) if isinstance(searched, Standpoint) else searched
-
-
-def _refined(view: View, **given: Any) -> View:  # noqa: ANN401
-    changes = {name: value for name, value in given.items() if value is not None}
-    return view.view(**changes) if changes else view
+def _refined(searched: Any, **given: Any) -> Standpoint:  # noqa: ANN401
+    at = searched if isinstance(searched, Standpoint) else searched.standpoint
+    if given.get("as_of") is not None:
+        given["as_of"] = read_time(given["as_of"], name="as_of")
+    return replace(at, **{name: value for name, value in given.items() if value is not None})

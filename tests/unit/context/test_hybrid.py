@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from copy import copy
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import ContextAssembler, HybridRetriever
+from recollect import ContextAssembler, HybridRetriever, RAGConfig
 from recollect.context import RetrievalWeights, estimate_tokens
 from recollect.context.merging import _said
 from recollect.errors import NotFoundError, UsageError
-from recollect.model import RetrievedContext
+from recollect.model import RetrievedContext, SearchReply
 from recollect.model.facts import Fact, FactEvidence, RecalledFact
 from recollect.model.memory import Episode, Recollection
+from recollect.pipeline.standpoint import Standpoint
 from recollect.retrieval.rerank.base import Candidate
 from recollect.retrieval.rerank.bm25 import Bm25Reranker
 
@@ -59,43 +60,34 @@ def turn(rank: int, content: str, *, similarity: float | None = 0.5, before: tup
 
 
 class Knowledge:
-    """A view of what it holds: gives the first of it, and remembers how it was asked."""
+    """The parts behind a view of what it holds: they give the first of it, and remember how they were asked."""
+
+    config, default_tenant = RAGConfig(), 1
 
     def __init__(self, documents=(), turns=(), facts=(), *, missing: bool = False) -> None:
-        self.passages, self.turns, self.known, self.missing = list(documents), list(turns), list(facts), missing
+        self.passages, self.said, self.known, self.missing = list(documents), list(turns), list(facts), missing
         self.asked: dict[str, object] = {}
-        self.session = self.user = None
+        self.searcher = SimpleNamespace(search=self._search)
+        self.standpoint = Standpoint(assembly=self)
 
-    def view(self, **changes) -> Knowledge:
-        seen = copy(self)
-        vars(seen).update(changes)
-        return seen
+    def memory(self, tenant_id):
+        return SimpleNamespace(turns=SimpleNamespace(recall=self._recall), facts=SimpleNamespace(recall=self._facts))
 
-    @property
-    def facts(self) -> Known:
-        return Known(self)
-
-    def retrieve(self, query, options=None):
+    def _search(self, scope, query, options, target):
         self.asked["documents"] = (options.top_k, options.mode)
-        return self.passages[: options.top_k]
+        results = tuple(self.passages[: options.top_k])
+        return SearchReply(query=query, collection="c", mode=options.mode, results=results, timings_ms={})
 
-    def recall(self, query, options=None):
-        self.asked["memory"] = (options.top_k, options.mode, self.session, self.user)
-        if self.missing and self.session is not None:
+    def _recall(self, scope, query, options, *, session, user):
+        self.asked["memory"] = (options.top_k, options.mode, session, user)
+        if self.missing and session is not None:
             raise NotFoundError("no session")
-        return self.turns[: options.top_k]
+        return self.said[: options.top_k]
 
-
-class Known:
-    """The facts of a view."""
-
-    def __init__(self, view: Knowledge) -> None:
-        self.view = view
-
-    def search(self, query, options=None):
-        if self.view.known:
-            self.view.asked["facts"] = (options.top_k, options.mode, self.view.session, self.view.user)
-        return self.view.known[: options.top_k]
+    def _facts(self, scope, query, options, *, session, user):
+        if self.known:
+            self.asked["facts"] = (options.top_k, options.mode, session, user)
+        return self.known[: options.top_k]
 
 
 def fact(number: int, statement: str, *, of: int, rank: int = 1, similarity: float | None = 0.5) -> RecalledFact:

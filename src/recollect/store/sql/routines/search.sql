@@ -6,25 +6,34 @@
 
 -- The parts that a search looks through, as conditions; they have no row in common. The present is one: the current rows.
 -- So is the past where everything is compared; where much was known then, it is the current rows that were known already,
--- the closed rows of each segment (store/history_index.py), and the rows of versions that no index is needed for. What
--- versions and access lists rows are confined to stands at $2 and $3 of what a path executes, versions besides at $4; a
--- caller who may read everything has no condition, and no cost.
-CREATE OR REPLACE FUNCTION selected_parts(p_rows row_selection) RETURNS TABLE (condition text, indexed boolean)
-LANGUAGE sql IMMUTABLE AS $$
-    SELECT part.condition || CASE WHEN p_rows.versions IS NULL THEN '' ELSE ' AND version_id = ANY ($2)' END
-                          || CASE WHEN p_rows.access_ids IS NULL THEN '' ELSE ' AND access_id = ANY ($3)' END, part.indexed
-    FROM (SELECT CASE WHEN p_rows.as_of IS NULL THEN 'known_to = ''infinity'''
-                      ELSE format('known_from <= %1$L::timestamptz AND known_to > %1$L::timestamptz', p_rows.as_of) END, true
-          WHERE p_rows.starts IS NULL
-          UNION ALL
-          SELECT CASE WHEN s.first = 'infinity'
-                      THEN format('known_to = ''infinity'' AND known_from <= %L::timestamptz', p_rows.as_of)
-                      ELSE format('known_to >= %L::timestamptz AND known_to < %L::timestamptz '
-                                  'AND known_from <= %L::timestamptz AND known_to > %3$L::timestamptz',
-                                  s.first, s.past, p_rows.as_of) END, true
-          FROM unnest(p_rows.starts, p_rows.ends) AS s (first, past)
-          UNION ALL
-          SELECT 'version_id = ANY ($4)', false WHERE cardinality(p_rows.beside) > 0) AS part (condition, indexed)
+-- the closed rows of each segment (store/history_index.py), and at last the rows of versions that no index is needed for.
+-- What versions and access lists rows are confined to stands at $2 and $3 of what a path executes, versions besides at
+-- $4; a caller who may read everything has no condition, and no cost. Expressions alone, which need no plan of their own:
+-- a query here would be planned anew with every search.
+CREATE OR REPLACE FUNCTION selected_parts(p_rows row_selection) RETURNS text[]
+LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    confined text := CASE WHEN p_rows.versions IS NULL THEN '' ELSE ' AND version_id = ANY ($2)' END
+                  || CASE WHEN p_rows.access_ids IS NULL THEN '' ELSE ' AND access_id = ANY ($3)' END;
+    known text := CASE WHEN p_rows.as_of IS NULL THEN 'known_to = ''infinity'''
+                       ELSE format('known_from <= %1$L::timestamptz AND known_to > %1$L::timestamptz', p_rows.as_of) END;
+    parts text[] := '{}';
+BEGIN
+    IF p_rows.starts IS NULL THEN
+        RETURN ARRAY[known || confined];
+    END IF;
+    FOR i IN 1 .. cardinality(p_rows.starts) LOOP
+        parts := array_append(parts, CASE
+            WHEN p_rows.starts[i] = 'infinity'
+            THEN format('known_to = ''infinity'' AND known_from <= %L::timestamptz', p_rows.as_of)
+            ELSE format('known_to >= %L::timestamptz AND known_to < %L::timestamptz AND %s',
+                        p_rows.starts[i], p_rows.ends[i], known) END || confined);
+    END LOOP;
+    IF cardinality(p_rows.beside) > 0 THEN
+        parts := array_append(parts, 'version_id = ANY ($4)' || confined);
+    END IF;
+    RETURN parts;
+END
 $$;
 
 -- How vectors are compared: as the expression that the collection's HNSW index is on, or plainly.
@@ -53,28 +62,33 @@ CREATE OR REPLACE FUNCTION dense_candidates(
 ) RETURNS TABLE (chunk_id bigint, length int, weights sparsevec, similarity real, embedding halfvec)
 LANGUAGE plpgsql STABLE SET enable_seqscan = on SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
-    nearest text;
+    part text;
+    indexed boolean;
+    parts text[] := '{}';
 BEGIN
     PERFORM require_tenant(p_tenant);
     IF p_ef_search IS NOT NULL THEN
         PERFORM set_config('hnsw.ef_search', p_ef_search::text, true);
     END IF;
-    -- An iterative scan of an index gives out its rows in a relaxed order, so they are sorted again outside.
-    SELECT string_agg(format(
-        '(SELECT chunk_id, (-(%1$s))::real AS similarity, %2$s AS embedding FROM chunk_vectors
-          WHERE tenant_id = %3$s AND collection_id = %4$s AND %5$s ORDER BY %1$s %6$s LIMIT %7$s)',
-        dense_distance(vector_dims(p_embedding), p_indexed AND part.indexed),
-        CASE WHEN p_vectors THEN 'embedding' ELSE 'NULL::halfvec' END, p_tenant, p_collection, part.condition,
-        CASE WHEN p_indexed AND part.indexed THEN '' ELSE ', chunk_id' END, p_limit), ' UNION ALL ')
-        INTO nearest FROM selected_parts(p_rows) AS part;
-    IF nearest IS NULL THEN
+    FOREACH part IN ARRAY selected_parts(p_rows) LOOP
+        indexed := p_indexed AND part NOT LIKE 'version_id = ANY ($4)%';
+        parts := array_append(parts, format(
+            '(SELECT chunk_id, (-(%1$s))::real AS similarity, %2$s AS embedding FROM chunk_vectors
+              WHERE tenant_id = %3$s AND collection_id = %4$s AND %5$s ORDER BY %1$s %6$s LIMIT %7$s)',
+            dense_distance(vector_dims(p_embedding), indexed),
+            CASE WHEN p_vectors THEN 'embedding' ELSE 'NULL::halfvec' END, p_tenant, p_collection, part,
+            CASE WHEN indexed THEN '' ELSE ', chunk_id' END, p_limit));
+    END LOOP;
+    IF parts = '{}' THEN
         RETURN;
     END IF;
+    -- An iterative scan of an index gives out its rows in a relaxed order, so they are sorted again outside.
     RETURN QUERY EXECUTE format(
         'SELECT d.chunk_id, %1$s, d.similarity, d.embedding
          FROM (SELECT * FROM (%2$s) AS parts ORDER BY similarity DESC, chunk_id LIMIT %3$s) d %4$s
          ORDER BY d.similarity DESC, d.chunk_id',
-        CASE WHEN p_words THEN 'x.length, x.weights' ELSE 'NULL::int, NULL::sparsevec' END, nearest, p_limit,
+        CASE WHEN p_words THEN 'x.length, x.weights' ELSE 'NULL::int, NULL::sparsevec' END,
+        array_to_string(parts, ' UNION ALL '), p_limit,
         CASE WHEN p_words THEN format('LEFT JOIN chunk_lexical x ON x.tenant_id = %s AND x.chunk_id = d.chunk_id', p_tenant) END)
     USING p_embedding, p_rows.versions, p_rows.access_ids, p_rows.beside;
 END
@@ -91,23 +105,25 @@ CREATE OR REPLACE FUNCTION lexical_candidates(
 ) RETURNS TABLE (chunk_id bigint, length int, weights sparsevec, similarity real, embedding halfvec)
 LANGUAGE plpgsql STABLE SET enable_seqscan = on SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
-    best text;
+    part text;
+    scored text := lexical_condition(p_conditions, '$5');
+    parts text[] := '{}';
 BEGIN
     PERFORM require_tenant(p_tenant);
-    SELECT string_agg(format(
-        '(SELECT chunk_id, length, weights, weights <#> $5 AS distance FROM chunk_lexical
-          WHERE tenant_id = %1$s AND collection_id = %2$s AND %3$s AND %4$s
-          ORDER BY weights <#> $5, chunk_id LIMIT %5$s)',
-        p_tenant, p_collection, part.condition, lexical_condition(p_conditions, '$5'), p_limit), ' UNION ALL ')
-        INTO best FROM selected_parts(p_rows) AS part;
-    IF best IS NULL THEN
+    FOREACH part IN ARRAY selected_parts(p_rows) LOOP
+        parts := array_append(parts, format(
+            '(SELECT chunk_id, length, weights, weights <#> $5 AS distance FROM chunk_lexical
+              WHERE tenant_id = %1$s AND collection_id = %2$s AND %3$s AND %4$s
+              ORDER BY weights <#> $5, chunk_id LIMIT %5$s)', p_tenant, p_collection, part, scored, p_limit));
+    END LOOP;
+    IF parts = '{}' THEN
         RETURN;
     END IF;
     RETURN QUERY EXECUTE format(
         'SELECT l.chunk_id, l.length, l.weights, %1$s, %2$s
          FROM (SELECT * FROM (%3$s) AS parts ORDER BY distance, chunk_id LIMIT %4$s) l %5$s',
         CASE WHEN p_embedding IS NULL THEN 'NULL::real' ELSE '(-(v.embedding <#> $1))::real' END,
-        CASE WHEN p_vectors THEN 'v.embedding' ELSE 'NULL::halfvec' END, best, p_limit,
+        CASE WHEN p_vectors THEN 'v.embedding' ELSE 'NULL::halfvec' END, array_to_string(parts, ' UNION ALL '), p_limit,
         CASE WHEN p_embedding IS NOT NULL THEN
             format('LEFT JOIN chunk_vectors v ON v.tenant_id = %s AND v.chunk_id = l.chunk_id', p_tenant) END)
     USING p_embedding, p_rows.versions, p_rows.access_ids, p_rows.beside, p_query;
