@@ -94,7 +94,7 @@ WRITES = st.tuples(st.just("write"), SOURCES, YEARS | st.none(), st.integers(0, 
 OTHERS = st.tuples(st.sampled_from(["close", "expire", "clean"]), SOURCES)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     changes=st.lists(WRITES | OTHERS, min_size=1, max_size=10),
     first=YEARS | st.none(),

@@ -122,7 +122,7 @@ class Model:
             self.rag.store.history_indexer.build(Scope(), self.name)
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=CHANGES, mode=st.sampled_from(["hybrid", "dense", "lexical"]))
 def test_every_moment_is_found_whole_whatever_the_segments(rag: RAGPipeline, changes, mode):
     model = Model(rag)
