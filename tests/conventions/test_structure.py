@@ -41,6 +41,8 @@ UNUSED_BY_VERSION = ("numpy", "pydantic", "rich", "asyncio", "psutil", "filelock
 UNUSED_BY_QUERIES = (
     *("recollect.answer", "recollect.chunking", "recollect.context", "recollect.documents", "recollect.evaluation"),
     *("recollect.ingest", "recollect.memory", "onnxruntime", "tokenizers", "onnx", "rich", "http.client"),
+    *("recollect.store.documents", "recollect.store.erasure", "recollect.store.facts", "recollect.store.history"),
+    *("recollect.store.memory", "recollect.store.verification", "recollect.store.writer", "recollect.model.memory"),
 )
 
 # Writes, and reads that have no tenant: everything else in a repository takes a scope first.

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import StoreError, TenantSuspendedError
 from recollect.model import Scope
-from recollect.model.history import CleanupReport
 
 if TYPE_CHECKING:
     from recollect.config import TemporalConfig
+    from recollect.model.history import CleanupReport
     from recollect.store.store import Store
 
 logger = logging.getLogger(__name__)
@@ -51,6 +51,8 @@ def clean_up(store: Store, settings: TemporalConfig, scope: Scope) -> CleanupRep
     )
     if settings.scrub_after_erased and store.scrubber.due() >= settings.scrub_after_erased:
         store.scrubber.scrub(scope, actor="cleanup")
+    from recollect.model.history import CleanupReport
+
     return CleanupReport(expired=expired, partitions_dropped=dropped, sessions_ended=sessions)
 
 

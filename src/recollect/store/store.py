@@ -3,48 +3,62 @@
 from __future__ import annotations
 
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from recollect.forking import computes_properties
 from recollect.model.principal import DefaultPermissions
 from recollect.model.time_to_live import ExpiryPolicy
-from recollect.store.access import AccessRepository
-from recollect.store.acronyms import AcronymRepository
-from recollect.store.audit import AuditRepository
-from recollect.store.collections import CollectionRepository
 from recollect.store.database import Database
-from recollect.store.dense_index import INDEX_THRESHOLD_CHUNKS, DenseIndexer
-from recollect.store.document_sessions import DocumentSessionRepository
-from recollect.store.documents import DocumentRepository
+from recollect.store.dense_index import INDEX_THRESHOLD_CHUNKS
 from recollect.store.dsn import application_dsn as application_login_of
 from recollect.store.embedded import EmbeddedServer
-from recollect.store.erasure import ErasureRepository
-from recollect.store.expiry import ExpiryRepository
-from recollect.store.export import ExportRepository
-from recollect.store.facts import FactRepository
-from recollect.store.feedback import FeedbackRepository
-from recollect.store.forgetting import ForgettingRepository
-from recollect.store.history import HistoryRepository
-from recollect.store.history_index import HistoryIndexer
 from recollect.store.isolation import require_isolation
-from recollect.store.memory import MemoryRepository
 from recollect.store.migrate import migrate
-from recollect.store.past import PastRepository
-from recollect.store.quotes import QuoteRepository
-from recollect.store.recall import RecallRepository
-from recollect.store.scrub import Scrubber
-from recollect.store.search import SearchRepository
-from recollect.store.search_health import SearchHealthRepository
-from recollect.store.staleness import StalenessRepository
-from recollect.store.status import StatusRepository
-from recollect.store.tenants import ShareRepository, TenantDirectory
-from recollect.store.token_vectors import TokenVectorRepository
 from recollect.store.tuning import this_machine
-from recollect.store.upkeep import UpkeepRepository
-from recollect.store.why_not import StandingRepository
-from recollect.store.writer import DocumentWriter
+
+if TYPE_CHECKING:
+    from recollect.store.access import AccessRepository
+    from recollect.store.acronyms import AcronymRepository
+    from recollect.store.audit import AuditRepository
+    from recollect.store.collections import CollectionRepository
+    from recollect.store.dense_index import DenseIndexer
+    from recollect.store.document_sessions import DocumentSessionRepository
+    from recollect.store.documents import DocumentRepository
+    from recollect.store.erasure import ErasureRepository
+    from recollect.store.expiry import ExpiryRepository
+    from recollect.store.export import ExportRepository
+    from recollect.store.facts import FactRepository
+    from recollect.store.feedback import FeedbackRepository
+    from recollect.store.forgetting import ForgettingRepository
+    from recollect.store.history import HistoryRepository
+    from recollect.store.history_index import HistoryIndexer
+    from recollect.store.memory import MemoryRepository
+    from recollect.store.past import PastRepository
+    from recollect.store.quotes import QuoteRepository
+    from recollect.store.recall import RecallRepository
+    from recollect.store.scrub import Scrubber
+    from recollect.store.search import SearchRepository
+    from recollect.store.search_health import SearchHealthRepository
+    from recollect.store.staleness import StalenessRepository
+    from recollect.store.status import StatusRepository
+    from recollect.store.tenants import ShareRepository, TenantDirectory
+    from recollect.store.token_vectors import TokenVectorRepository
+    from recollect.store.upkeep import UpkeepRepository
+    from recollect.store.why_not import StandingRepository
+    from recollect.store.writer import DocumentWriter
 
 _CARETAKERS = 4
+
+
+def _made_on_use(module: str, kind: str) -> Any:  # noqa: ANN401 - the annotation beside it says which
+    """A repository whose module is imported when somebody uses it: a query from a cold process needs few of them."""
+
+    def make(store: Store) -> Any:  # noqa: ANN401 - see above
+        return getattr(import_module(f"recollect.store.{module}"), kind)(store.database)
+
+    return cached_property(make)
 
 
 @computes_properties
@@ -66,6 +80,31 @@ class Store:
         SchemaVersionError: The store was written by a newer recollect, or by one from before the first release.
         IsolationError: It has several tenants, and the database does not keep them apart.
     """
+
+    collections: CollectionRepository = _made_on_use("collections", "CollectionRepository")
+    tenants: TenantDirectory = _made_on_use("tenants", "TenantDirectory")
+    shares: ShareRepository = _made_on_use("tenants", "ShareRepository")
+    documents: DocumentRepository = _made_on_use("documents", "DocumentRepository")
+    document_sessions: DocumentSessionRepository = _made_on_use("document_sessions", "DocumentSessionRepository")
+    expiry: ExpiryRepository = _made_on_use("expiry", "ExpiryRepository")
+    audit: AuditRepository = _made_on_use("audit", "AuditRepository")
+    upkeep: UpkeepRepository = _made_on_use("upkeep", "UpkeepRepository")
+    quotes: QuoteRepository = _made_on_use("quotes", "QuoteRepository")
+    access: AccessRepository = _made_on_use("access", "AccessRepository")
+    acronyms: AcronymRepository = _made_on_use("acronyms", "AcronymRepository")
+    token_vectors: TokenVectorRepository = _made_on_use("token_vectors", "TokenVectorRepository")
+    search: SearchRepository = _made_on_use("search", "SearchRepository")
+    search_health: SearchHealthRepository = _made_on_use("search_health", "SearchHealthRepository")
+    status: StatusRepository = _made_on_use("status", "StatusRepository")
+    standings: StandingRepository = _made_on_use("why_not", "StandingRepository")
+    exports: ExportRepository = _made_on_use("export", "ExportRepository")
+    memory: MemoryRepository = _made_on_use("memory", "MemoryRepository")
+    recalls: RecallRepository = _made_on_use("recall", "RecallRepository")
+    facts: FactRepository = _made_on_use("facts", "FactRepository")
+    feedback: FeedbackRepository = _made_on_use("feedback", "FeedbackRepository")
+    forgetting: ForgettingRepository = _made_on_use("forgetting", "ForgettingRepository")
+    past: PastRepository = _made_on_use("past", "PastRepository")
+    staleness: StalenessRepository = _made_on_use("staleness", "StalenessRepository")
 
     def __init__(
         self,
@@ -95,40 +134,51 @@ class Store:
         except BaseException:
             self._stop_server()
             raise
-        self.collections = CollectionRepository(self.database)
-        self.tenants = TenantDirectory(self.database)
-        self.shares = ShareRepository(self.database)
-        self.documents = DocumentRepository(self.database)
-        self.document_sessions = DocumentSessionRepository(self.database)
-        self.writer = DocumentWriter(self.database, expiry=expiry, default_permissions=default_permissions)
-        self.expiry = ExpiryRepository(self.database)
-        self.history = HistoryRepository(self.database, expiry=expiry)
-        self.audit = AuditRepository(self.database)
-        self.upkeep = UpkeepRepository(self.database)
-        self.erasure = ErasureRepository(self.database, self.audit)
-        self.quotes = QuoteRepository(self.database)
-        self.access = AccessRepository(self.database)
-        self.acronyms = AcronymRepository(self.database)
-        self.token_vectors = TokenVectorRepository(self.database)
-        self.search = SearchRepository(self.database)
-        self.search_health = SearchHealthRepository(self.database)
-        self.status = StatusRepository(self.database)
-        self.standings = StandingRepository(self.database)
-        self.exports = ExportRepository(self.database)
-        self.memory = MemoryRepository(self.database)
-        self.recalls = RecallRepository(self.database)
-        self.facts = FactRepository(self.database)
-        self.feedback = FeedbackRepository(self.database)
-        self.forgetting = ForgettingRepository(self.database)
-        self.past = PastRepository(self.database)
-        self.staleness = StalenessRepository(self.database)
+        self._expiry_policy, self._default_permissions = expiry, default_permissions
+        self._index_threshold = index_threshold
+
+    @cached_property
+    def writer(self) -> DocumentWriter:
+        """Writes documents."""
+        from recollect.store.writer import DocumentWriter
+
+        return DocumentWriter(self.database, expiry=self._expiry_policy, default_permissions=self._default_permissions)
+
+    @cached_property
+    def history(self) -> HistoryRepository:
+        """Reads and writes the versions of documents."""
+        from recollect.store.history import HistoryRepository
+
+        return HistoryRepository(self.database, expiry=self._expiry_policy)
+
+    @cached_property
+    def erasure(self) -> ErasureRepository:
+        """Removes documents for good."""
+        from recollect.store.erasure import ErasureRepository
+
+        return ErasureRepository(self.database, self.audit)
+
+    @cached_property
+    def dense_indexer(self) -> DenseIndexer:
+        """Builds the approximate indexes of collections."""
+        from recollect.store.dense_index import DenseIndexer
+
         host = this_machine() if self._server else None
-        self.dense_indexer = DenseIndexer(self.database, self.collections, threshold=index_threshold, machine=host)
-        self.history_indexer = HistoryIndexer(self.database, self.collections, threshold=index_threshold, machine=host)
+        return DenseIndexer(self.database, self.collections, threshold=self._index_threshold, machine=host)
+
+    @cached_property
+    def history_indexer(self) -> HistoryIndexer:
+        """Builds the approximate indexes of the past."""
+        from recollect.store.history_index import HistoryIndexer
+
+        host = this_machine() if self._server else None
+        return HistoryIndexer(self.database, self.collections, threshold=self._index_threshold, machine=host)
 
     @cached_property
     def scrubber(self) -> Scrubber:
         """Takes what was erased out of the database's files."""
+        from recollect.store.scrub import Scrubber
+
         return Scrubber(self.database, self.audit, self._server.data_dir if self._server else None)
 
     @cached_property
