@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import pkgutil
 import re
 import textwrap
 from pathlib import Path
@@ -10,14 +12,26 @@ from typing import Any
 
 import recollect
 import recollect.errors
+import recollect.pipeline
+from recollect.pipeline.standpoint import Group
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/python.md"
 HEAD = """# Python reference
 
-Generated from the docstrings: every public name of `recollect`, with what it takes, gives and raises. The
-[quickstart](../quickstart.md) shows how they are used together; settings stand in the
+Generated from the docstrings: every public name of `recollect`, the groups of methods that a `View` has, and values
+that live elsewhere, with what they take, give and raise. The [quickstart](../quickstart.md) and
+[views](../how-to/views.md) show how they are used together; settings stand in the
 [configuration reference](configuration.md).
 """
+#: What programs that do more than most give or get, by the module that it is imported from.
+ELSEWHERE = {
+    "recollect.context": ("RetrievalWeights",),
+    "recollect.model": ("Chunk", "Scope"),
+    "recollect.model.document_session": ("DocumentSession", "SessionConfig"),
+    "recollect.model.facts": ("ConsolidationReport", "Fact", "RecalledFact"),
+    "recollect.model.memory": ("Recollection",),
+    "recollect.model.tenant": ("TenantQuota",),
+}
 SECTIONS = ("Args", "Attributes", "Returns", "Yields", "Raises", "Example")
 _WIDTH = 100
 
@@ -28,12 +42,23 @@ def reference() -> str:
         value = getattr(recollect, name)
         if not (inspect.isclass(value) and issubclass(value, Exception)):
             parts.append(_described(name, value, level=2))
+    parts += [_described(f"View.{name}", group, level=2, made=False) for name, group in groups().items()]
+    for module, names in ELSEWHERE.items():
+        parts.append(f"## From `{module}`\n")
+        parts += [_described(name, getattr(importlib.import_module(module), name), level=3) for name in names]
     parts.append("## Errors\n\nFrom `recollect.errors`; catching `RecollectError` catches all of them.\n")
     for value in _errors(recollect.errors.RecollectError):
         above = value.__mro__[1].__name__
         inherits = "" if value is recollect.errors.RecollectError else f"*A `{above}`.*\n\n"
         parts.append(f"### {value.__name__}\n\n{inherits}{_prose(value.__doc__ or '')}\n")
     return re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).rstrip() + "\n"
+
+
+def groups() -> dict[str, type]:
+    """The groups of methods of a view, by the name of the property; each stands in a module of that name."""
+    for module in pkgutil.iter_modules(recollect.pipeline.__path__, "recollect.pipeline."):
+        importlib.import_module(module.name)
+    return {kind.__module__.rpartition(".")[2]: kind for kind in sorted(Group.__subclasses__(), key=str)}
 
 
 def _errors(root: type[Exception]) -> list[type[Exception]]:
@@ -45,9 +70,12 @@ def _ours(value: type) -> bool:
 
 
 def members(value: type) -> list[tuple[str, Any]]:
-    """The public methods and properties of a class of ours, those that it inherits from ours included, by name."""
+    """The public methods and properties of a class of ours, by name; what it has from one on this page stands there."""
     found: dict[str, Any] = {}
+    elsewhere = {getattr(recollect, name) for name in recollect.__all__} - {value}
     for owner in reversed([one for one in value.__mro__ if one.__module__.startswith("recollect")]):
+        if owner in elsewhere:
+            continue
         for name, member in vars(owner).items():
             if name.startswith("_") or name == "model_config":
                 continue
@@ -57,12 +85,15 @@ def members(value: type) -> list[tuple[str, Any]]:
     return sorted(found.items())
 
 
-def _described(name: str, value: Any, *, level: int) -> str:
+def _described(name: str, value: Any, *, level: int, made: bool = True) -> str:
     heading = "#" * level
     if not inspect.isclass(value):
         return f"{heading} {name}\n\n{_code(name, value)}\n\n{_prose(inspect.getdoc(value) or '')}\n"
-    text = f"{heading} {name}\n\n{_code(name, value)}\n\n{_prose(value.__doc__ or '')}\n"
+    code = f"{_code(name, value)}\n\n" if made else ""
+    text = f"{heading} {name}\n\n{code}{_prose(value.__doc__ or '')}\n"
     for inner, member in members(value):
+        if value is recollect.View and inner in groups():  # each has a chapter of its own
+            continue
         text += f"\n{heading}# {name}.{inner}\n\n"
         if isinstance(member, property):
             text += f"*A property.* {_prose(inspect.getdoc(member) or '')}\n"
@@ -175,6 +206,10 @@ def test_every_public_name_and_member_is_explained():
         assert inspect.getdoc(value), name
         for inner, member in members(value) if inspect.isclass(value) else ():
             assert inspect.getdoc(member), f"{name}.{inner}"
+    assert len(groups()) == 10
+    for name, group in groups().items():
+        for inner, member in members(group):
+            assert inspect.getdoc(member), f"View.{name}.{inner}"
 
 
 def test_every_public_name_and_error_has_its_heading():

@@ -66,8 +66,8 @@ def checked(kind: type[_T]) -> type[_T]:
         UsageError: When called: an argument is not what the annotation says, holds NUL or half a surrogate pair where
             it names something, or is nested too deep.
     """
-    for name, function in inspect.getmembers(kind, inspect.isfunction):
-        if name == "__init__" or not name.startswith("_"):
+    for name, function in list(vars(kind).items()):  # what it inherits is checked where it is defined
+        if inspect.isfunction(function) and (name == "__init__" or not name.startswith("_")):
             setattr(kind, name, _checking(function))
     return kind
 

@@ -28,8 +28,8 @@ class Documents(Group):
 
     A document is named by its id or by its source, in the view's collection where it was given one, in any otherwise.
     Those of a session are listed by its view alone. What the view's principal may not read does not exist for these
-    methods; what changes a document takes one of the
-    principal's own, in a collection that the principal may write to, or of a collection that the principal owns.
+    methods; what changes a document takes one of the principal's own, in a collection that the principal may write to,
+    or of a collection that the principal owns.
     """
 
     def get(self, document: int | str) -> DocumentRecord:
