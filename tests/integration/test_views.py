@@ -128,6 +128,9 @@ def test_a_sessions_documents_and_its_conversation_have_one_id(pipeline: RAGPipe
     assert s.recall("When do salaries rise?")[0].episode.session == "s"
     assert ([one.source for one in s.documents.list()], sources(s)) == (["note.md"], {"note.md"})
     assert sources(s.view(collections="default")) == {"note.md", "leave.md"}
+    pipeline.view(session="other").remember("Salaries rise in May.")
+    for assembler, found in ((s, {"memory:s"}), (pipeline, {"memory:s", "memory:other"})):
+        assert set(assembler.memory.assembler().assemble("When do salaries rise?", "episodic").sources) == found
     # A conversation without documents of its own is none the less searched beside: collections alone answer.
     talk = pipeline.view(session="talk", collections="default")
     talk.remember("Hello.")

@@ -105,7 +105,8 @@ class HybridRetriever:
 
         Args:
             query: In plain words.
-            session_id: The conversation at hand; one that has not begun yet is empty. None: the user's, or all.
+            session_id: The conversation at hand; one that has not begun yet is empty. None: the view's, or else the
+                user's, or all.
             token_budget: Tokens at most, headers included; never exceeded.
             as_of: What was known at this time; None: now.
 
@@ -113,6 +114,8 @@ class HybridRetriever:
             UsageError: The query is empty, or the budget less than 1.
         """
         limit = passages_for(token_budget)
+        if session_id is None and self._memory is not None:
+            session_id = self._memory.session
         adaptation = None if self._adapt is None else self._adapt(self._weights, session_id)
         with ThreadPoolExecutor(2, thread_name_prefix="recollect-memory") as executor:
             turns = executor.submit(self._recalled, query, limit, session_id, as_of)
@@ -233,14 +236,15 @@ class ContextAssembler:
                 documents alone; ``episodic``: conversations alone; ``hybrid``: documents and memory, memory first;
                 ``semantic``: the same by meaning alone, facts before turns; ``bm25``: the same by words alone.
             token_budget: Tokens at most, headers included; never exceeded.
-            session_id: The conversation at hand; one that has not begun yet is empty. None: the user's, or all.
+            session_id: The conversation at hand; one that has not begun yet is empty. None: the view's, or else the
+                user's, or all.
             as_of: What was known at this time; None: now.
 
         Raises:
             UsageError: The query is empty, the strategy unknown, or the budget less than 1.
             NotFoundError: There is no such collection.
         """
-        if strategy not in STRATEGIES:
+        if strategy not in tuple(STRATEGIES):  # whatever it is, it need not be hashable
             raise UsageError(f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}.")
         if not query.strip():
             raise UsageError("The query is empty: say what to look for.")
