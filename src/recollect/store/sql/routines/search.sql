@@ -36,6 +36,14 @@ BEGIN
 END
 $$;
 
+-- The best rows of the statements of all parts; of one, they are its own.
+CREATE OR REPLACE FUNCTION best_of(p_parts text[], p_order text, p_limit int) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN cardinality(p_parts) = 1 THEN p_parts[1]
+                ELSE format('SELECT * FROM (%s) AS parts ORDER BY %s LIMIT %s',
+                            array_to_string(p_parts, ' UNION ALL '), p_order, p_limit) END
+$$;
+
 -- How vectors are compared: as the expression that the collection's HNSW index is on, or plainly.
 CREATE OR REPLACE FUNCTION dense_distance(p_dimension int, p_indexed boolean) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$
@@ -85,10 +93,9 @@ BEGIN
     -- An iterative scan of an index gives out its rows in a relaxed order, so they are sorted again outside.
     RETURN QUERY EXECUTE format(
         'SELECT d.chunk_id, %1$s, d.similarity, d.embedding
-         FROM (SELECT * FROM (%2$s) AS parts ORDER BY similarity DESC, chunk_id LIMIT %3$s) d %4$s
-         ORDER BY d.similarity DESC, d.chunk_id',
+         FROM (%2$s) d %3$s ORDER BY d.similarity DESC, d.chunk_id',
         CASE WHEN p_words THEN 'x.length, x.weights' ELSE 'NULL::int, NULL::sparsevec' END,
-        array_to_string(parts, ' UNION ALL '), p_limit,
+        best_of(parts, 'similarity DESC, chunk_id', p_limit),
         CASE WHEN p_words THEN format('LEFT JOIN chunk_lexical x ON x.tenant_id = %s AND x.chunk_id = d.chunk_id', p_tenant) END)
     USING p_embedding, p_rows.versions, p_rows.access_ids, p_rows.beside;
 END
@@ -121,9 +128,9 @@ BEGIN
     END IF;
     RETURN QUERY EXECUTE format(
         'SELECT l.chunk_id, l.length, l.weights, %1$s, %2$s
-         FROM (SELECT * FROM (%3$s) AS parts ORDER BY distance, chunk_id LIMIT %4$s) l %5$s',
+         FROM (%3$s) l %4$s',
         CASE WHEN p_embedding IS NULL THEN 'NULL::real' ELSE '(-(v.embedding <#> $1))::real' END,
-        CASE WHEN p_vectors THEN 'v.embedding' ELSE 'NULL::halfvec' END, array_to_string(parts, ' UNION ALL '), p_limit,
+        CASE WHEN p_vectors THEN 'v.embedding' ELSE 'NULL::halfvec' END, best_of(parts, 'distance, chunk_id', p_limit),
         CASE WHEN p_embedding IS NOT NULL THEN
             format('LEFT JOIN chunk_vectors v ON v.tenant_id = %s AND v.chunk_id = l.chunk_id', p_tenant) END)
     USING p_embedding, p_rows.versions, p_rows.access_ids, p_rows.beside, p_query;
