@@ -173,7 +173,7 @@ class World:
 
 @pytest.mark.slow
 @given(data=st.data())
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_nobody_finds_less_or_more_than_he_may_read(rag: RAGPipeline, data: st.DataObject):
     world = World(rag)
     for number in range(data.draw(st.integers(2, 5), label="documents")):

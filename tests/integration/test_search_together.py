@@ -38,7 +38,7 @@ def together(pipeline: RAGPipeline, names, query, options, scope=None):
     return pipeline.standpoint.assembly.searcher.search(scope or Scope(), query, options, Target.of(*names))
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     collections=COLLECTIONS,
     query=TEXTS,
