@@ -319,7 +319,9 @@ def _not_a_value(name: str) -> None:
     raise ValueError(name)
 
 
-def command(app: typer.Typer, name: str) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
+def command(
+    app: typer.Typer, name: str, *, collection: bool = False
+) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
     """Register a function as a command; a parameter whose type is a group of options becomes those options.
 
     The function takes a `CommandContext` first, and returns the exit status (None: 0). Every command takes the global
@@ -328,18 +330,19 @@ def command(app: typer.Typer, name: str) -> Callable[[Callable[..., int | None]]
     Args:
         app: Where the command belongs.
         name: The command's name.
+        collection: Whether it takes ``--collection``, which its context knows.
     """
 
     def register(function: Callable[..., int | None]) -> Callable[..., int | None]:
-        app.command(name)(_expanded(function))
+        app.command(name)(_expanded(function, collection=collection))
         return function
 
     return register
 
 
-def _expanded(function: Callable[..., int | None]) -> Callable[..., int | None]:
+def _expanded(function: Callable[..., int | None], *, collection: bool) -> Callable[..., int | None]:
     parameters = inspect.signature(function, eval_str=True).parameters
-    groups: dict[str, type] = {}
+    groups: dict[str, type] = {"": CollectionOption} if collection else {}
     plain: dict[str, inspect.Parameter] = {}
     for name, parameter in list(parameters.items())[1:]:
         if is_dataclass(parameter.annotation) and isinstance(parameter.annotation, type):
@@ -349,14 +352,15 @@ def _expanded(function: Callable[..., int | None]) -> Callable[..., int | None]:
 
     def run(*, ctx: typer.Context, **values: Any) -> int | None:  # noqa: ANN401 - each option has its own type
         own = {name: _picked(group, values) for name, group in groups.items()}
-        collection = next((group.collection for group in own.values() if isinstance(group, CollectionOption)), None)
+        named = next((group.collection for group in own.values() if isinstance(group, CollectionOption)), None)
         context = CommandContext.of(
             ctx.obj,
             _picked(GlobalOptions, values),
-            collection=collection,
+            collection=named,
             takes_collection=CollectionOption in groups.values(),
         )
         try:
+            own.pop("", None)
             return function(context, **own, **{name: values[name] for name in plain})
         except BrokenPipeError:
             # Typer would make this an error like any other.

@@ -10,7 +10,7 @@ import typer
 from recollect.cli._access import AccessOptions
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._notes import notes_as_json, show_notes
-from recollect.cli._options import CollectionOption, Explain, SearchOptions, command
+from recollect.cli._options import Explain, SearchOptions, command
 from recollect.cli._searching import SessionOptions, vain
 from recollect.cli._time import TimeOptions
 from recollect.cli.query import place, rounded, with_warnings
@@ -31,12 +31,11 @@ _MARKER = re.compile(r"\[\d+\]")
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "ask")(_ask)
+    command(app, "ask", collection=True)(_ask)
 
 
 def _ask(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     search: SearchOptions,
     times: TimeOptions,
     access: AccessOptions,

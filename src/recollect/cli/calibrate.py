@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli._command_context import CommandContext
-from recollect.cli._options import CollectionOption, SearchOptions, command
+from recollect.cli._options import SearchOptions, command
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "calibrate")(_calibrate)
+    command(app, "calibrate", collection=True)(_calibrate)
 
 
 def _calibrate(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     search: SearchOptions,
     *,
     cases: Annotated[

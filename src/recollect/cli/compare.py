@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.cli._command_context import CommandContext
-from recollect.cli._options import CollectionOption, command
+from recollect.cli._options import command
 from recollect.cli._systems import Task, load_data, run_systems
 from recollect.errors import UsageError
 
@@ -32,12 +32,11 @@ Seed = Annotated[int, typer.Option(min=0, help="Of the random numbers.")]
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "compare")(_compare)
+    command(app, "compare", collection=True)(_compare)
 
 
 def _compare(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     *,
     configurations: Annotated[
         list[Path], typer.Argument(metavar="A.toml B.toml …", help="Two or more files of settings.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
-from recollect.cli._options import CollectionOption, command
+from recollect.cli._options import command
 from recollect.cli._passages import where_as_json
 from recollect.cli._searching import empty_collection
 from recollect.cli.query import with_warnings
@@ -46,12 +46,11 @@ _WITHOUT_EFFECT = {Strategy.DOCUMENTS: ("--focus", "--session", "--user"), Strat
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "context")(_context)
+    command(app, "context", collection=True)(_context)
 
 
 def _context(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     *,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What is asked, in plain words.")],
     conversation: Annotated[

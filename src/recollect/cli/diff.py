@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
-from recollect.cli._options import CollectionOption, SearchOptions, command
+from recollect.cli._options import SearchOptions, command
 from recollect.cli._passages import where_as_json
 from recollect.cli.history import moment_text
 from recollect.cli.query import place
@@ -21,12 +21,11 @@ _SHOWN_CHARACTERS = 300
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "diff")(_diff)
+    command(app, "diff", collection=True)(_diff)
 
 
 def _diff(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     search: SearchOptions,
     *,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="A question, in plain words.")],

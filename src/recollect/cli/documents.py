@@ -11,7 +11,7 @@ import typer
 from recollect.cli._access import AccessOptions, ActorOptions
 from recollect.cli._command_context import CommandContext
 from recollect.cli._json import shown
-from recollect.cli._options import CollectionOption, command
+from recollect.cli._options import command
 from recollect.cli._searching import vain
 from recollect.cli.history import (
     add_history_commands,
@@ -34,7 +34,6 @@ _Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 def _list(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     access: AccessOptions,
     *,
     department: Annotated[
@@ -107,7 +106,6 @@ def _show_list(ctx: CommandContext, records: list[DocumentRecord], *, nothing: s
 
 def _show(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     document: Annotated[str, typer.Argument(metavar="ID", help="A document, by id or by source.")],
@@ -138,7 +136,6 @@ def _show(
 
 def _delete(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     documents: _Documents,
@@ -155,7 +152,6 @@ def _delete(
 
 def _erase(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     documents: _Documents,
@@ -180,8 +176,8 @@ def _erase(
     return 0 if receipt.complete else 1
 
 
-command(app, "list")(_list)
-command(app, "show")(_show)
-command(app, "delete")(_delete)
-command(app, "erase")(_erase)
+command(app, "list", collection=True)(_list)
+command(app, "show", collection=True)(_show)
+command(app, "delete", collection=True)(_delete)
+command(app, "erase", collection=True)(_erase)
 add_history_commands(app)

@@ -9,7 +9,7 @@ import typer
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._json import shown
-from recollect.cli._options import CollectionOption, command
+from recollect.cli._options import command
 from recollect.cli.history import named_documents
 from recollect.errors import UsageError
 
@@ -39,7 +39,6 @@ _DOCUMENTS_SHOWN = 20
 
 def _list(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     documents: _Documents = None,
@@ -55,7 +54,6 @@ def _list(
 
 def _add(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     documents: _Documents = None,
@@ -74,7 +72,6 @@ def _add(
 
 def _remove(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     documents: _Documents = None,
@@ -92,7 +89,6 @@ def _remove(
 
 def _deny(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     documents: _Documents = None,
@@ -110,7 +106,6 @@ def _deny(
 
 def _collection(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     owner: Annotated[
@@ -212,8 +207,8 @@ def _show_collection(ctx: CommandContext, access: CollectionAccess, *, changed: 
     ctx.out.print(table)
 
 
-command(app, "list")(_list)
-command(app, "add")(_add)
-command(app, "remove")(_remove)
-command(app, "deny")(_deny)
-command(app, "collection")(_collection)
+command(app, "list", collection=True)(_list)
+command(app, "add", collection=True)(_add)
+command(app, "remove", collection=True)(_remove)
+command(app, "deny", collection=True)(_deny)
+command(app, "collection", collection=True)(_collection)

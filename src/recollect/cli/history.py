@@ -11,7 +11,7 @@ import typer
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._json import shown
-from recollect.cli._options import CollectionOption, command
+from recollect.cli._options import command
 from recollect.cli._receipts import BeforeReceipt, ReceiptLimit, show_receipts
 
 if TYPE_CHECKING:
@@ -26,16 +26,16 @@ _Document = Annotated[str, typer.Argument(metavar="ID", help="A document, by id 
 
 def add_history_commands(app: typer.Typer) -> None:
     """Add the commands to those of ``recollect documents``."""
-    command(app, "history")(_history)
-    command(app, "diff")(_diff)
-    command(app, "restore")(_restore)
-    command(app, "ttl")(_ttl)
+    command(app, "history", collection=True)(_history)
+    command(app, "diff", collection=True)(_diff)
+    command(app, "restore", collection=True)(_restore)
+    command(app, "ttl", collection=True)(_ttl)
     command(app, "receipts")(_receipts)
 
 
 def register(app: typer.Typer) -> None:
     """Add ``recollect history``, short for ``recollect documents history``."""
-    command(app, "history")(_history)
+    command(app, "history", collection=True)(_history)
 
 
 def whoever() -> str:
@@ -59,7 +59,6 @@ def named_documents(view: View, documents: list[str]) -> list[int]:
 
 def _history(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     document: _Document,
@@ -122,7 +121,6 @@ def moment_text(moment: datetime | None) -> str:
 
 def _diff(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     document: _Document,
@@ -163,7 +161,6 @@ def _show_diff(ctx: CommandContext, diff: VersionDiff) -> None:
 
 def _restore(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     document: _Document,
@@ -189,7 +186,6 @@ def _restore(
 
 def _ttl(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     document: _Document,

@@ -9,7 +9,7 @@ import typer
 
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext
-from recollect.cli._options import ChunkingOptions, CollectionOption, command
+from recollect.cli._options import ChunkingOptions, command
 from recollect.errors import ConflictError, UsageError
 from recollect.model.arguments import whole_number
 from recollect.model.principal import read_permissions
@@ -31,12 +31,11 @@ _SKIP_REASONS = {
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "ingest")(_ingest)
+    command(app, "ingest", collection=True)(_ingest)
 
 
 def _ingest(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     chunking: ChunkingOptions,
     actor: ActorOptions,
     *,

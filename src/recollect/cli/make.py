@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.cli._command_context import CommandContext
-from recollect.cli._options import CollectionOption, command
+from recollect.cli._options import command
 from recollect.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -28,12 +28,11 @@ Add questions that the documents do not answer, with `answerable: false`."""
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "make")(_make)
+    command(app, "make", collection=True)(_make)
 
 
 def _make(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     *,
     count: Annotated[int, typer.Option("--count", "-n", min=1, max=10_000, help="Cases at most.")] = 50,
     out: Annotated[

@@ -11,7 +11,7 @@ from recollect.cli._access import AccessOptions
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._context import ContextOptions, show_context
 from recollect.cli._notes import notes_as_json, show_notes
-from recollect.cli._options import CollectionOption, Explain, SearchOptions, command
+from recollect.cli._options import Explain, SearchOptions, command
 from recollect.cli._passages import where_as_json
 from recollect.cli._searching import EVERYWHERE, SessionOptions, language_of, searched_name, vain
 from recollect.cli._time import TimeOptions
@@ -36,12 +36,11 @@ _SNIPPET_LINES = 3
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "query")(_query)
+    command(app, "query", collection=True)(_query)
 
 
 def _query(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     search: SearchOptions,
     budget: ContextOptions,
     times: TimeOptions,

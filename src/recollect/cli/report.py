@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.cli._command_context import CommandContext
-from recollect.cli._options import CollectionOption, command
+from recollect.cli._options import command
 from recollect.cli._systems import Task, load_data, run_systems
 from recollect.cli.compare import Budget, Data, Documents, Language, Passages, Samples, Seed, named_systems
 from recollect.errors import UsageError
@@ -24,12 +24,11 @@ DEFAULT_FILE = Path("recollect-report.html")
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "report")(_report)
+    command(app, "report", collection=True)(_report)
 
 
 def _report(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     *,
     configurations: Annotated[
         list[Path] | None,

@@ -8,7 +8,7 @@ import typer
 
 from recollect.cli._command_context import CommandContext
 from recollect.cli._json import shown
-from recollect.cli._options import CollectionOption, command
+from recollect.cli._options import command
 
 if TYPE_CHECKING:
     from recollect.model.collection import Collection
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "status")(_status)
+    command(app, "status", collection=True)(_status)
 
 
-def _status(ctx: CommandContext, collection: CollectionOption) -> int:  # noqa: ARG001 - the context knows it
+def _status(ctx: CommandContext) -> int:
     """Show what the store holds, or one collection, and how its searches fare."""
     with ctx.view() as view:
         status = view.maintenance.status()

@@ -13,7 +13,7 @@ import typer
 
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext
-from recollect.cli._options import ChunkingOptions, CollectionOption, command
+from recollect.cli._options import ChunkingOptions, command
 from recollect.cli.ingest import prepare_collection, tell
 from recollect.errors import ConflictError, UsageError
 
@@ -23,13 +23,12 @@ STANDARD_OUTPUT = Path("-")
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    command(app, "import")(_import)
-    command(app, "export")(_export)
+    command(app, "import", collection=True)(_import)
+    command(app, "export", collection=True)(_export)
 
 
 def _import(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     chunking: ChunkingOptions,
     actor: ActorOptions,
     *,
@@ -56,7 +55,6 @@ def _import(
 
 def _export(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     actor: ActorOptions,
     *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write; - for standard output.")],

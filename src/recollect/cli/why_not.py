@@ -8,7 +8,7 @@ import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._json import shown
-from recollect.cli._options import CollectionOption, SearchOptions, command
+from recollect.cli._options import SearchOptions, command
 
 if TYPE_CHECKING:
     from recollect.model.why_not import WhyNot
@@ -16,12 +16,11 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "why-not")(_why_not)
+    command(app, "why-not", collection=True)(_why_not)
 
 
 def _why_not(
     ctx: CommandContext,
-    collection: CollectionOption,  # noqa: ARG001 - the context knows it
     search: SearchOptions,
     *,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The query, as it was searched.")],

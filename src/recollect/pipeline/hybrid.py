@@ -168,21 +168,8 @@ class HybridRetriever:
 class ContextAssembler:
     """Assembles contexts of documents, of memory, or of both. Safe to share between threads.
 
-    Args:
-        documents: The view whose documents are searched; None: there are none.
-        memory: The view whose conversations are searched, and facts drawn from them; None: there are none.
-        weights: What each weighs where both are searched; None: `RetrievalWeights.rag_focused` for ``rag``, otherwise
-            `RetrievalWeights.memory_focused`.
-        collection: Of the documents; None: the view's.
-        user: Whose conversations are searched beside the session that is named; None: the view's.
-        tenant_id: Whose knowledge; None: the views'.
-        principal: Who asks: what the principal may not read does not exist; None: as the views have it.
-        facts: Whether facts are searched as well.
-        count_tokens: Counts tokens as the model does that will read the context.
-        language: ISO 639-1, of documents and conversations.
-        on_shown: Told which episodes a context shows, which then count as retrieved; None: every candidate does.
-        adapt: Says what feedback makes of the weights in a session, where both sides are searched; None: they stay.
-        min_relevance: Of documents' passages, 0 to 1; None: as configured.
+    The arguments are those of `HybridRetriever`; without ``weights``, `RetrievalWeights.rag_focused` counts for
+    ``rag``, and `RetrievalWeights.memory_focused` otherwise.
     """
 
     def __init__(

@@ -87,22 +87,11 @@ class MultiTenantRAG(OwnedPipeline):
         collection: str | None = None,
         principal: Principal | None = None,
     ) -> SearchReply:
-        """Find the passages that answer a query in a tenant's knowledge.
+        """Find the passages that answer a query in a tenant's knowledge; the rest is as in `ingest` and `View.search`.
 
-        Args:
-            tenant_id: By number or name.
-            query: In plain words.
-            options: How to search; None: the configured defaults.
-            collection: Another one of the tenant's than its own; None: its own, and with the isolation level
-                ``shared`` those that other tenants share with it: then each passage names its collection, another
-                tenant's as ``tenant/collection``.
-            principal: Who of the tenant asks; None: the tenant itself.
-
-        Raises:
-            UsageError: The query or an option is not valid.
-            NotFoundError: There is no such tenant or collection. Its own is empty rather than missing.
-            TenantSuspendedError: It is suspended.
-            ConfigurationError: Isolation is strict, and the database does not keep tenants apart.
+        Without a ``collection`` they are of the tenant's own, which is empty rather than missing, and with the
+        isolation level ``shared`` of those that other tenants share with it: then each passage names its collection,
+        another tenant's as ``tenant/collection``.
         """
         tenant = self._tenant(tenant_id)
         view = self._view(tenant, collection, principal)
@@ -122,13 +111,7 @@ class MultiTenantRAG(OwnedPipeline):
         collection: str | None = None,
         principal: Principal | None = None,
     ) -> Answer:
-        """Answer a question from a tenant's own collection, with citations, or refuse; see `View.ask`.
-
-        Raises:
-            NotFoundError: There is no such tenant, or nothing was ever stored in the collection.
-            TenantSuspendedError: It is suspended.
-            ConfigurationError: Isolation is strict, and the database does not keep tenants apart.
-        """
+        """Answer a question from a tenant's own collection, with citations, or refuse; see `search` and `View.ask`."""
         return self._view(self._tenant(tenant_id), collection, principal).ask(question, options)
 
     def collection_of(self, tenant_id: int | str) -> str:

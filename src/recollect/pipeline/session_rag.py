@@ -119,24 +119,10 @@ class SessionRAG(OwnedPipeline):
         collections: Sequence[str] | str = (),
         as_of: Moment | None = None,
     ) -> SearchReply:
-        """Find the passages that answer a query, of a session's documents alone or of collections too.
+        """Find the passages that answer a query, of a session's documents or of ``collections`` too; see `View.search`.
 
-        Args:
-            session_id: The session's.
-            query: In plain words.
-            options: How to search; None: the configured defaults. Replies are not kept for equal searches.
-            collections: Searched together with the session: names, or ``"*"`` for every collection of the tenant that
-                the caller may read and that is embedded with the configured model.
-            as_of: Search what was known at this time (without a zone: UTC); None: now.
-
-        Returns:
-            A reply whose ``collection`` is ``session:`` and the id, then the collections; where there are any, each
-            passage names its own.
-
-        Raises:
-            NotFoundError: There is no such session or collection. The default collection is empty rather than missing.
-            SessionExpiredError: Its time is over.
-            UsageError: The query or an option is not valid.
+        The reply's ``collection`` is ``session:`` and the id, then the collections; where there are any, each passage
+        names its own. Replies are not kept for equal searches.
         """
         return self.session(session_id, collections=collections).view(as_of=as_of).search(query, options)
 
@@ -149,11 +135,7 @@ class SessionRAG(OwnedPipeline):
         collections: Sequence[str] | str = (),
         as_of: Moment | None = None,
     ) -> Answer:
-        """Answer a question from what `search_session` finds, with citations, or refuse; the arguments are the same.
-
-        Raises:
-            ProviderError: The language model failed.
-        """
+        """Answer a question from what `search_session` finds, with citations, or refuse; see `View.ask`."""
         return self.session(session_id, collections=collections).view(as_of=as_of).ask(question, options)
 
     def session(self, session_id: str, *, collections: Sequence[str] | str = ()) -> View:
