@@ -171,7 +171,7 @@ def test_ctrl_c_leaves_whole_documents_and_running_again_completes(recollect, wr
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 130, (out, err)
     assert "interrupted: what was stored is safe; run the same command again to complete" in err
     assert "Traceback" not in err
     assert out == ""

@@ -63,6 +63,19 @@ def translated_errors() -> Iterator[None]:
         raise _translated(exc) from exc
 
 
+def _roll_back(connection: Connection) -> None:
+    """Undo a transaction; where that fails, the server is left to, and what ended it stays the error that is seen.
+
+    An interrupt may come between a statement and its result, and then a connection takes no other statement.
+    """
+    if connection.closed:
+        return
+    try:
+        connection.rollback()
+    except psycopg.Error:
+        connection.close()
+
+
 def _translated(exc: psycopg.Error) -> RecollectError:
     match exc:
         case psycopg.errors.DiskFull():
@@ -346,8 +359,7 @@ class Database:
             connection.execute(begin)
             yield
         except BaseException:
-            if not connection.closed:
-                connection.rollback()
+            _roll_back(connection)
             raise
         connection.execute("COMMIT")
 

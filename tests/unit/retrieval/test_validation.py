@@ -19,7 +19,7 @@ from recollect.retrieval.validation import MAX_QUERY_CHARACTERS, validate
         {"top_k": 1, "candidates": 10_000, "neighbours": 0, "rerank_candidates": 1},
         {"top_k": np.int64(1000), "dense_weight": np.float32(0.5), "min_score": -3, "similarity_threshold": -1},
         {"mode": "lexical", "fusion": "rrf", "rrf_k": 0, "mmr_lambda": 1, "department": ["hr"], "tags": ()},
-        {"explain": True, "feedback": None, "use_cache": False, "metadata_filters": {"a": {"b": [1, None]}}},
+        {"explain": True, "pseudo_relevance": None, "use_cache": False, "metadata_filters": {"a": {"b": [1, None]}}},
     ],
 )
 def test_what_makes_sense_passes(options):
