@@ -154,6 +154,8 @@ async def stream_answer(
         )
         pieces: list[str] = []
         async for piece in chat_model.stream(prompt.messages, max_tokens=options.max_tokens):
+            if not isinstance(piece, str):
+                continue
             pieces.append(piece)
             yield piece
         reply = written_answer(question, "".join(pieces), prompt.passages, analyzer=analyzer, language=options.language)

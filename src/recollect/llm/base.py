@@ -15,6 +15,21 @@ class ChatMessage:
     content: str
 
 
+@dataclass(frozen=True, slots=True)
+class ChatUsage:
+    """What an answer took.
+
+    Attributes:
+        input_tokens: Of the messages.
+        output_tokens: Of the answer.
+        estimated: Whether they are computed from the texts' lengths, because the provider does not tell.
+    """
+
+    input_tokens: int
+    output_tokens: int
+    estimated: bool = False
+
+
 class ChatModel(Protocol):
     """A language model that answers in pieces.
 
@@ -26,8 +41,10 @@ class ChatModel(Protocol):
         """As the provider names it."""
         ...
 
-    def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None) -> AsyncIterator[str]:
-        """The answer's pieces, in order, as they arrive.
+    def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None
+    ) -> AsyncIterator[str | ChatUsage]:
+        """The answer's pieces, in order, as they arrive; as the last item what it took, where that is known.
 
         Raises:
             ProviderError: The model refused, failed or could not be reached.

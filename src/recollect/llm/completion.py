@@ -35,6 +35,8 @@ def complete(model: ChatModel, messages: Sequence[ChatMessage], *, timeout_secon
         try:
             async with asyncio.timeout(timeout_seconds):
                 async for piece in stream:
+                    if not isinstance(piece, str):
+                        continue
                     pieces.append(piece)
                     length += len(piece)
                     if length >= max_characters:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
     from recollect.errors import ProviderError
-    from recollect.llm.base import ChatMessage
+    from recollect.llm.base import ChatMessage, ChatUsage
 
 
 class ScriptedChatModel:
@@ -21,6 +21,7 @@ class ScriptedChatModel:
         error: Raised after ``error_after`` pieces, in place of the rest.
         error_after: How many pieces come before ``error``.
         model_name: What ``model_name`` says.
+        usage: The last item of a whole answer; None: there is none.
 
     Attributes:
         calls: The messages of every call so far, oldest first.
@@ -43,6 +44,7 @@ class ScriptedChatModel:
         error: ProviderError | None = None,
         error_after: int = 0,
         model_name: str = "scripted",
+        usage: ChatUsage | None = None,
     ) -> None:
         if piece_size < 1:
             raise ValueError(f"piece_size must be at least 1, not {piece_size!r}")
@@ -51,6 +53,7 @@ class ScriptedChatModel:
         self._error = error
         self._error_after = error_after
         self._model_name = model_name
+        self._usage = usage
         self.calls: list[tuple[ChatMessage, ...]] = []
 
     @property
@@ -58,8 +61,10 @@ class ScriptedChatModel:
         """The name it was given."""
         return self._model_name
 
-    async def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None) -> AsyncIterator[str]:
-        """The reply's pieces, in order.
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None
+    ) -> AsyncIterator[str | ChatUsage]:
+        """The reply's pieces, in order, and the usage that it was given.
 
         Args:
             messages: Recorded in ``calls`` and handed to a scripted function.
@@ -78,3 +83,5 @@ class ScriptedChatModel:
             yield piece
         if self._error is not None and self._error_after >= len(pieces[:max_tokens]):
             raise self._error
+        if self._usage is not None:
+            yield self._usage
