@@ -18,7 +18,7 @@
     │   ├── SchemaVersionError      it was written by a newer recollect, or before the first release
     │   ├── StoreCorruptError       it is inconsistent
     │   └── IsolationError          it has several tenants, and the database does not keep them apart
-    └── ProviderError         an embedding or language model
+    └── ProviderError         an embedding, reranking or language model
         └── ModelUnavailableError   its weights cannot be fetched or loaded
 
 Messages are written for the person who reads them: what happened, and what to do about it.
@@ -121,13 +121,15 @@ class IsolationError(StoreError):
 
 
 class ProviderError(RecollectError):
-    """An embedding or language model failed.
+    """An embedding, reranking or language model failed.
 
     Attributes:
         provider: For instance ``"openai"`` or ``"local"``.
         model: The model that was asked.
         status: The HTTP status, where there was one.
         retryable: Whether the same call may succeed later.
+        kind: What went wrong, in a word for counting: ``"rate_limit"``, ``"timeout"``, …; None where nothing says.
+        retry_after_seconds: After how long the provider wants to be asked again, where it says so.
     """
 
     def __init__(
@@ -138,12 +140,16 @@ class ProviderError(RecollectError):
         model: str | None = None,
         status: int | None = None,
         retryable: bool = False,
+        kind: str | None = None,
+        retry_after_seconds: float | None = None,
     ) -> None:
         super().__init__(message)
         self.provider = provider
         self.model = model
         self.status = status
         self.retryable = retryable
+        self.kind = kind
+        self.retry_after_seconds = retry_after_seconds
 
 
 class ModelUnavailableError(ProviderError):

@@ -33,7 +33,8 @@ MAX_PUBLIC_METHODS = 15
 LONG_FILES: dict[str, str] = {}
 LONG_FUNCTIONS: dict[str, str] = {}
 
-HEAVY = ("onnx", "onnxruntime", "kreuzberg", "scipy", "ir_measures", "openai", "safetensors", "tokenizers", "psycopg")
+HEAVY = ("onnx", "onnxruntime", "kreuzberg", "scipy", "ir_measures", "safetensors", "tokenizers", "psycopg")
+HEAVY += ("anthropic", "boto3", "cohere", "google.genai", "huggingface_hub", "ollama", "openai", "tenacity", "voyageai")
 
 COMMANDS = [f"recollect.cli.{path.stem}" for path in (PACKAGE / "cli").glob("[a-z]*.py") if path.stem != "main"]
 UNUSED_BY_VERSION = ("numpy", "pydantic", "rich", "asyncio", "psutil", "filelock")

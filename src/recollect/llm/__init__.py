@@ -1,7 +1,6 @@
-"""Chat models: a protocol, a provider behind it, and a scripted one for tests."""
+"""Chat models: the protocol, and a scripted one for tests; providers' models are made by `recollect.providers`."""
 
 from recollect.llm.base import ChatMessage, ChatModel, ChatUsage
-from recollect.llm.registry import make_chat_model
 from recollect.llm.scripted import ScriptedChatModel
 
-__all__ = ["ChatMessage", "ChatModel", "ChatUsage", "ScriptedChatModel", "make_chat_model"]
+__all__ = ["ChatMessage", "ChatModel", "ChatUsage", "ScriptedChatModel"]

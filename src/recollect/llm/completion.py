@@ -28,28 +28,9 @@ def complete(model: ChatModel, messages: Sequence[ChatMessage], *, timeout_secon
     """
     done: queue.Queue[str | BaseException] = queue.Queue()
 
-    async def collect() -> str:
-        pieces: list[str] = []
-        length = 0
-        stream = model.stream(messages)
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                async for piece in stream:
-                    if not isinstance(piece, str):
-                        continue
-                    pieces.append(piece)
-                    length += len(piece)
-                    if length >= max_characters:
-                        break
-        finally:
-            close = getattr(stream, "aclose", None)
-            if close is not None:
-                await close()
-        return "".join(pieces)[:max_characters]
-
     def run() -> None:
         try:
-            done.put(asyncio.run(collect()))
+            done.put(asyncio.run(_collected(model, messages, timeout_seconds, max_characters)))
         except BaseException as exc:  # noqa: BLE001  # handed to the caller, who raises it
             done.put(exc)
 
@@ -68,3 +49,24 @@ def complete(model: ChatModel, messages: Sequence[ChatMessage], *, timeout_secon
     if isinstance(result, BaseException):
         raise result
     return result
+
+
+async def _collected(
+    model: ChatModel, messages: Sequence[ChatMessage], timeout_seconds: float, max_characters: int
+) -> str:
+    pieces: list[str] = []
+    length = 0
+    stream = model.stream(messages)
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            async for piece in stream:
+                if isinstance(piece, str):
+                    pieces.append(piece)
+                    length += len(piece)
+                if length >= max_characters:
+                    break
+    finally:
+        close = getattr(stream, "aclose", None)
+        if close is not None:
+            await close()
+    return "".join(pieces)[:max_characters]

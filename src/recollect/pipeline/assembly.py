@@ -166,7 +166,7 @@ class Assembly:
 
     @cached_property
     def _configured_embedder(self) -> EmbeddingProvider:
-        from recollect.embedding.registry import make_embedder
+        from recollect.providers.registry import make_embedder
 
         settings = self.config.embedding
         local = settings.provider == "local"
@@ -185,15 +185,15 @@ class Assembly:
         settings = self.config.answer
         if self._given_chat_model is not None or settings.provider == "extractive":
             return self._given_chat_model
-        from recollect.llm.registry import make_chat_model
+        from recollect.providers import Connection, make_chat_model
+        from recollect.providers.connection import Secret
 
-        return make_chat_model(
-            settings.provider,
-            model=settings.model,
-            api_key=settings.api_key,
+        connection = Connection(
+            api_key=None if settings.api_key is None else Secret(settings.api_key.get_secret_value()),
             base_url=settings.base_url,
             timeout_seconds=settings.timeout_seconds,
         )
+        return make_chat_model(settings.provider, settings.model, connection=connection)
 
     @property
     def count_tokens(self) -> Callable[[str], int]:

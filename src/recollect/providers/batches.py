@@ -1,0 +1,99 @@
+"""Texts in batches that a provider takes, several of them under way at once."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import TypeVar
+
+from recollect.providers.connection import Connection
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+# A token is rarely shorter than this many bytes; where it is, the provider says so.
+_BYTES_A_TOKEN = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchLimits:
+    """What a provider takes in one request.
+
+    Attributes:
+        texts: At most.
+        tokens: Of all texts together; None: no limit is known.
+        text_tokens: Of one text; what is longer is cut. None: the provider cuts it.
+    """
+
+    texts: int
+    tokens: int | None = None
+    text_tokens: int | None = None
+
+    def within(self, connection: Connection) -> BatchLimits:
+        """These, or lower ones where the configuration has such."""
+        sizes = [self.texts, connection.batch_size]
+        tokens = [self.tokens, connection.batch_tokens]
+        return BatchLimits(
+            texts=min(size for size in sizes if size is not None),
+            tokens=min((count for count in tokens if count is not None), default=None),
+            text_tokens=self.text_tokens,
+        )
+
+
+def batches(texts: Sequence[str], limits: BatchLimits) -> list[range]:
+    """The texts' places in as few batches as the limits allow, in their order.
+
+    A text that is too long for any batch has one of its own.
+
+    Example:
+        >>> batches(["a", "b", "c"], BatchLimits(texts=2))
+        [range(0, 2), range(2, 3)]
+    """
+    found: list[range] = []
+    start = tokens = 0
+    for place, text in enumerate(texts):
+        own = most_tokens(text)
+        full = limits.tokens is not None and tokens + own > limits.tokens
+        if place > start and (full or place - start == limits.texts):
+            found.append(range(start, place))
+            start, tokens = place, 0
+        tokens += own
+    if start < len(texts):
+        found.append(range(start, len(texts)))
+    return found
+
+
+def most_tokens(text: str) -> int:
+    """More tokens than a text is likely to take, for limits; `estimated_tokens` is nearer the truth."""
+    return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_A_TOKEN)
+
+
+def cut(text: str, tokens: int | None) -> str:
+    """The beginning of a text that surely has no more than so many tokens."""
+    if tokens is None or most_tokens(text) <= tokens:
+        return text
+    return text.encode("utf-8", "surrogatepass")[: tokens * _BYTES_A_TOKEN].decode("utf-8", "ignore")
+
+
+def in_parallel(calls: Sequence[Callable[[threading.Event], T]], *, at_once: int) -> list[T]:
+    """The results of calls, in their order; the first failure is raised, and what has not begun is not begun.
+
+    Args:
+        calls: Each is given an event that is set when its result is not wanted any more.
+        at_once: How many are under way together.
+    """
+    cancelled = threading.Event()
+    if len(calls) <= 1 or at_once == 1:
+        return [call(cancelled) for call in calls]
+    pool = ThreadPoolExecutor(min(at_once, len(calls)), thread_name_prefix="recollect-batch")
+    try:
+        futures = [pool.submit(contextvars.copy_context().run, call, cancelled) for call in calls]
+        wait(futures, return_when=FIRST_EXCEPTION)
+        failed = next((future for future in futures if future.done() and future.exception() is not None), None)
+        return [failed.result()] if failed is not None else [future.result() for future in futures]
+    finally:
+        cancelled.set()
+        pool.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,188 @@
+"""OpenAI, and every server that speaks its API: vLLM, LM Studio, llama.cpp, Ollama's ``/v1``, proxies, TEI."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from recollect.errors import ConfigurationError
+from recollect.llm.base import ChatUsage
+from recollect.providers.batches import BatchLimits
+from recollect.providers.chat import StreamEnd
+from recollect.providers.embedder import EmbeddingReply
+from recollect.providers.faults import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Sequence
+
+    from openai import AsyncOpenAI, OpenAI
+    from openai.types import CompletionUsage
+    from openai.types.create_embedding_response import Usage
+    from openai.types.responses import Response, ResponseUsage
+
+    from recollect.llm.base import ChatMessage
+    from recollect.providers.chat import ChatItem
+    from recollect.providers.connection import Connection
+    from recollect.providers.embedder import Purpose
+    from recollect.providers.registry import ModelRequest
+
+OPENAI_BASE_URL = "https://api.openai.com/v1"
+
+# Of one request, by the API's reference.
+_LIMITS = BatchLimits(texts=2048, tokens=300_000, text_tokens=8192)
+
+
+def _options(connection: Connection) -> dict[str, Any]:
+    # A key must be named, or the SDK would take one from the environment and send it to whatever server this is.
+    return {
+        "api_key": connection.key or "none",
+        "base_url": connection.base_url or OPENAI_BASE_URL,
+        "timeout": connection.timeout_seconds,
+        "max_retries": 0,
+    }
+
+
+class Embeddings:
+    """Embeddings by the ``/embeddings`` endpoint."""
+
+    limits = _LIMITS
+
+    def __init__(self, request: ModelRequest) -> None:
+        self._request = request
+        self.space = f"openai/{request.model}"
+
+    @cached_property
+    def _client(self) -> OpenAI:
+        from openai import OpenAI
+
+        return OpenAI(**_options(self._request.connection))
+
+    def embed(self, texts: Sequence[str], purpose: Purpose) -> EmbeddingReply:  # noqa: ARG002 - one for both
+        """See `EmbeddingBackend`; OpenAI's models embed questions and documents alike."""
+        options: dict[str, Any] = {}
+        if self._request.default_dimensions not in {None, self._request.dimensions}:
+            # Other models refuse the parameter.
+            options["dimensions"] = self._request.dimensions
+        if self._request.connection.base_url is not None:
+            # Servers that speak the API know plain numbers only; OpenAI's own replies are shorter as base64.
+            options["encoding_format"] = "float"
+        reply = self._client.embeddings.create(model=self._request.model, input=list(texts), **options)
+        return EmbeddingReply(
+            vectors=[one.embedding for one in reply.data],
+            indexes=[one.index for one in reply.data],
+            tokens=_prompt_tokens(reply.usage),
+        )
+
+
+def _prompt_tokens(usage: Usage | None) -> int | None:
+    # The SDK promises it, but not every server gives it.
+    return None if usage is None else usage.prompt_tokens
+
+
+class Chat:
+    """Chat by the Responses API, or by chat completions, which all other servers speak."""
+
+    def __init__(self, request: ModelRequest) -> None:
+        if request.api not in {None, "responses", "chat"}:
+            raise ConfigurationError(f"rag.answer.api of openai is 'responses' or 'chat', not {request.api!r}.")
+        self._request = request
+        self._own = request.connection.base_url in {None, OPENAI_BASE_URL}
+        self._api = request.api or ("responses" if self._own else "chat")
+
+    def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int | None) -> AsyncIterator[ChatItem]:
+        """See `ChatBackend`."""
+        return (self._responses if self._api == "responses" else self._completions)(messages, max_tokens)
+
+    def _client(self) -> AsyncOpenAI:
+        from openai import AsyncOpenAI
+
+        return AsyncOpenAI(**_options(self._request.connection))
+
+    def _common(self, messages: Sequence[ChatMessage]) -> tuple[list[Any], dict[str, Any]]:
+        payload = [{"role": message.role, "content": message.content} for message in messages]
+        options: dict[str, Any] = {"model": self._request.model}
+        if self._request.temperature is not None:
+            options["temperature"] = self._request.temperature
+        return payload, options
+
+    async def _completions(self, messages: Sequence[ChatMessage], max_tokens: int | None) -> AsyncIterator[ChatItem]:
+        payload, options = self._common(messages)
+        if max_tokens is not None:
+            # OpenAI's newer models refuse the old name; other servers often know nothing but the old name.
+            options["max_completion_tokens" if self._own else "max_tokens"] = max_tokens
+        with _errors_in_the_stream():
+            async with self._client() as client:
+                chunks = await client.chat.completions.create(
+                    messages=payload, stream=True, stream_options={"include_usage": True}, **options
+                )
+                async with chunks:
+                    seen = False
+                    async for chunk in chunks:
+                        seen = True
+                        # Without choices a chunk carries usage figures or a filter's report.
+                        for choice in chunk.choices[:1]:
+                            if choice.delta is not None and choice.delta.content:
+                                yield choice.delta.content
+                            if choice.finish_reason:
+                                yield _end(choice.finish_reason)
+                        if chunk.usage is not None:
+                            yield _usage(chunk.usage)
+                    if not seen:
+                        raise Fault("malformed", "it sent no events")
+
+    async def _responses(self, messages: Sequence[ChatMessage], max_tokens: int | None) -> AsyncIterator[ChatItem]:
+        payload, options = self._common(messages)
+        if max_tokens is not None:
+            options["max_output_tokens"] = max_tokens
+        with _errors_in_the_stream():
+            async with self._client() as client:
+                # Nothing is kept at the provider: questions and passages are the caller's.
+                events = await client.responses.create(input=payload, stream=True, store=False, **options)
+                async with events:
+                    seen = False
+                    async for event in events:
+                        seen = True
+                        if event.type in {"response.output_text.delta", "response.refusal.delta"}:
+                            yield event.delta
+                        elif event.type in {"response.completed", "response.incomplete"}:
+                            for item in _ending(event.response):
+                                yield item
+                        elif event.type == "response.failed":
+                            error = event.response.error
+                            raise Fault("server", error.message if error else "", retryable=True)
+                        elif event.type == "error":
+                            raise Fault("server", event.message, retryable=True)
+                    if not seen:
+                        raise Fault("malformed", "it sent no events")
+
+
+@contextmanager
+def _errors_in_the_stream() -> Iterator[None]:
+    """An error that a server sends in place of a piece has no status; it is the server's all the same."""
+    from openai import APIError
+
+    try:
+        yield
+    except APIError as exc:
+        if type(exc) is APIError:
+            raise Fault("server", exc.message, retryable=True) from exc
+        raise
+
+
+def _end(reason: str) -> StreamEnd:
+    if reason == "content_filter":
+        return StreamEnd("filtered")
+    return StreamEnd("length" if reason in {"length", "max_output_tokens"} else "stop")
+
+
+def _usage(usage: CompletionUsage) -> ChatUsage:
+    return ChatUsage(usage.prompt_tokens, usage.completion_tokens)
+
+
+def _ending(response: Response) -> Iterator[ChatItem]:
+    details = response.incomplete_details
+    yield _end((details.reason if details is not None else None) or "stop")
+    usage: ResponseUsage | None = response.usage
+    if usage is not None:
+        yield ChatUsage(usage.input_tokens, usage.output_tokens)
