@@ -30,6 +30,7 @@ from harness import Clock, Memory, machine, say, size_on_disk, store_folder, tab
 
 COMMAND = [sys.executable, "-m", "recollect.cli.main"]
 HANDBOOK = Path("examples/handbook")
+QUESTIONS = Path("tests/data/handbook_questions.jsonl")
 
 
 def main() -> None:
@@ -116,7 +117,8 @@ def cold_query(arguments: argparse.Namespace, work: Path) -> str:
     data = work / "data"
     run([*COMMAND, "ingest", str(HANDBOOK), "--data-dir", str(data), "--json"])
     seconds, inside = [], []
-    questions = synthetic.questions(arguments.rounds)
+    asked = QUESTIONS.read_text(encoding="utf-8").splitlines()
+    questions = [json.loads(line)["question"] for line in asked[: arguments.rounds]]
     for question in questions:
         wait_until_stopped(data)
         with Clock() as clock:
