@@ -142,9 +142,11 @@ def unit_vectors(reply: EmbeddingReply, *, count: int, dimension: int, matryoshk
     if len(reply.vectors) != count:
         raise Fault("malformed", f"it gave {len(reply.vectors)} vectors for {count} texts", retryable=True)
     try:
-        given = np.asarray(reply.vectors, dtype=np.float64).reshape(count, -1)
+        given = np.asarray(reply.vectors, dtype=np.float64)
     except (TypeError, ValueError):
         raise Fault("malformed", "its vectors differ in length, or are no numbers") from None
+    if given.ndim != 2:
+        raise Fault("malformed", "it gave something else than one vector a text, for instance one a token")
     length = given.shape[1]
     if length != dimension and not (matryoshka and length > dimension):
         raise Fault(

@@ -131,9 +131,11 @@ def fault_of(exc: BaseException) -> Fault:
         status = _status(one)
         if status is not None and status >= 400:
             return status_fault(status, _message(one), next(filter(None, map(_headers, chain)), None))
+    if any(isinstance(one, ConnectionError) for one in chain):  # whatever an HTTP library has made of it
+        return Fault("unreachable", _message(chain[-1]), retryable=True)
     if any(isinstance(one, TimeoutError) or _named(one, ("Timeout",)) for one in chain):
         return Fault("timeout", retryable=True)
-    if any(isinstance(one, ConnectionError) or _named(one, _CONNECTION_WORDS) for one in chain):
+    if any(_named(one, _CONNECTION_WORDS) for one in chain):
         return Fault("unreachable", _message(chain[-1]), retryable=True)
     decoding = next((one for one in chain if isinstance(one, json.JSONDecodeError)), None)
     if decoding is not None:

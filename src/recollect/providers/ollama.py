@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from recollect.llm.base import ChatUsage
+from recollect.providers._clients import tls_context
 from recollect.providers.batches import BatchLimits
 from recollect.providers.chat import StreamEnd
 from recollect.providers.embedder import EmbeddingReply
@@ -28,6 +29,7 @@ def _options(connection: Connection) -> dict[str, Any]:
         # The address of its OpenAI-compatible interface is the same server.
         "host": (connection.base_url or "").rstrip("/").removesuffix("/v1"),
         "timeout": connection.timeout_seconds,
+        "verify": tls_context(),
         # A key must be named, or the SDK would take one from the environment and send it to whatever server this is.
         "headers": {"authorization": f"Bearer {connection.key or 'none'}"},
     }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import ConfigurationError
 from recollect.llm.base import ChatUsage
+from recollect.providers._clients import tls_context
 from recollect.providers.batches import BatchLimits
 from recollect.providers.chat import StreamEnd
 from recollect.providers.embedder import EmbeddingReply
@@ -54,9 +55,10 @@ class Embeddings:
 
     @cached_property
     def _client(self) -> OpenAI:
-        from openai import OpenAI
+        from openai import DefaultHttpxClient, OpenAI
 
-        return OpenAI(**_options(self._request.connection))
+        client = DefaultHttpxClient(verify=tls_context())
+        return OpenAI(http_client=client, **_options(self._request.connection))
 
     def embed(self, texts: Sequence[str], purpose: Purpose) -> EmbeddingReply:  # noqa: ARG002 - one for both
         """See `EmbeddingBackend`; OpenAI's models embed questions and documents alike."""
@@ -95,9 +97,10 @@ class Chat:
         return (self._responses if self._api == "responses" else self._completions)(messages, max_tokens)
 
     def _client(self) -> AsyncOpenAI:
-        from openai import AsyncOpenAI
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
-        return AsyncOpenAI(**_options(self._request.connection))
+        client = DefaultAsyncHttpxClient(verify=tls_context())
+        return AsyncOpenAI(http_client=client, **_options(self._request.connection))
 
     def _common(self, messages: Sequence[ChatMessage]) -> tuple[list[Any], dict[str, Any]]:
         payload = [{"role": message.role, "content": message.content} for message in messages]

@@ -1,5 +1,5 @@
 """Every provider's wire formats."""
 
-from . import ollama, openai
+from . import huggingface, ollama, openai, voyage
 
-WIRES = [*openai.WIRES, *ollama.WIRES]
+WIRES = [*openai.WIRES, *ollama.WIRES, *huggingface.WIRES, *voyage.WIRES]
