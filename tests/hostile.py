@@ -174,6 +174,8 @@ _PLAUSIBLE: dict[str, Any] = {
     **dict.fromkeys(("tenant", "reader", "name"), "acme"),
     **dict.fromkeys(("fact_id", "version", "limit", "tenant_id"), 1),
     "document": "leave.md",
+    "document_id": 1,
+    "pattern": "leave",
     "session": "chat",
     "session_id": "desk",
     "turns": "Yes.",

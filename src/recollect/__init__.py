@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from recollect.pipeline.multi_tenant import MultiTenantRAG
     from recollect.pipeline.session_rag import SessionRAG
     from recollect.pipeline.temporal import TemporalRAG
+    from recollect.tools import RAGTool
 
 __all__ = [
     "Answer",
@@ -45,6 +46,7 @@ __all__ = [
     "QueryPatternTracker",
     "RAGConfig",
     "RAGPipeline",
+    "RAGTool",
     "RecallOptions",
     "RecollectError",
     "RetrievalOptions",
@@ -80,5 +82,6 @@ __getattr__, __dir__ = _imported_on_use(
         "recollect.pipeline.multi_tenant": ("MultiTenantRAG",),
         "recollect.pipeline.session_rag": ("SessionRAG",),
         "recollect.pipeline.temporal": ("TemporalRAG",),
+        "recollect.tools": ("RAGTool",),
     },
 )

@@ -25,6 +25,7 @@ from recollect import (
 from recollect.model.tenant import TenantQuota
 from recollect.pipeline.audit import Audit
 from recollect.pipeline.collections import Collections
+from recollect.pipeline.contents import Contents
 from recollect.pipeline.documents import Documents
 from recollect.pipeline.facts import Facts
 from recollect.pipeline.feedback import Feedback
@@ -39,6 +40,7 @@ VIEWS = {
     View: lambda view: view,
     Audit: lambda view: view.audit,
     Collections: lambda view: view.collections,
+    Contents: lambda view: view.contents,
     ConversationMemory: lambda view: view.memory,
     Documents: lambda view: view.documents,
     Facts: lambda view: view.facts,

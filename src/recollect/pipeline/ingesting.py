@@ -6,9 +6,11 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from recollect.errors import UsageError
 from recollect.model import Document
 from recollect.model.principal import read_permissions
 from recollect.pipeline.preparing import ensure_collection, make_preparer
@@ -162,3 +164,22 @@ def _index_if_due(
 
             on_progress(IngestProgress(done=0, total=0, chunks=0, stage="index"))
         indexer.build(scope, place.name)
+
+
+def sorted_out(several: Iterable[Document | str | Path]) -> tuple[Iterable[Document | str], list[Path]]:
+    """Documents or paths, whichever they are by the first of them; documents are not read ahead."""
+    items = iter(several)
+    first = next(items, None)
+    if isinstance(first, Path):
+        rest = list(items)
+        if all(isinstance(one, Path) for one in rest):
+            return (), [first, *rest]  # type: ignore[list-item]
+        raise UsageError("Documents and files are ingested one after the other: give paths alone, or none.")
+    return _documents(() if first is None else chain([first], items)), []
+
+
+def _documents(items: Iterable[Document | str | Path]) -> Iterator[Document | str]:
+    for item in items:
+        if isinstance(item, Path):
+            raise UsageError("Documents and files are ingested one after the other: give paths alone, or none.")
+        yield item

@@ -59,12 +59,13 @@ def _in_session(at: Standpoint, query: str, options: RetrievalOptions) -> tuple[
         raise
     except NotFoundError:
         # A conversation's id, and no documents of its own: the collections are searched without them.
-        if at.collections is None or not _is_conversation(at):
+        if at.collections is None or not is_conversation(at):
             raise
         return search(replace(at, session=None), query, options), None
 
 
-def _is_conversation(at: Standpoint) -> bool:
+def is_conversation(at: Standpoint) -> bool:
+    """Whether a standpoint's session is a conversation, with or without documents of its own."""
     try:
         at.store.memory.get_session(at.scope, at.session or "", user=at.user)
     except NotFoundError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from recollect.model.why_not import WhyNot
     from recollect.pipeline.audit import Audit
     from recollect.pipeline.collections import Collections
+    from recollect.pipeline.contents import Contents
     from recollect.pipeline.documents import Documents
     from recollect.pipeline.facts import Facts
     from recollect.pipeline.feedback import Feedback
@@ -53,8 +53,8 @@ class View:
     """Somebody's view of a store: *whose* knowledge, *who* asks, *when* and *where*. Made by `RAGPipeline.view`.
 
     Immutable, made without a look at the database, and safe to share between threads: a server makes one for each
-    request. What there is to do every day stands here, the rest in groups: `documents`, `collections`, `sessions`,
-    `memory`, `facts`, `feedback`, `grants`, `tenants`, `audit` and `maintenance`.
+    request. What there is to do every day stands here, the rest in groups: `documents`, `contents`, `collections`,
+    `sessions`, `memory`, `facts`, `feedback`, `grants`, `tenants`, `audit` and `maintenance`.
     """
 
     def __init__(self, at: Standpoint) -> None:
@@ -276,10 +276,10 @@ class View:
             SessionFullError: It holds as many documents as it may; the batches before are stored.
             ProviderError: The embedding model failed.
         """
-        from recollect.pipeline.ingesting import store_documents, store_files
+        from recollect.pipeline.ingesting import sorted_out, store_documents, store_files
 
         alone = isinstance(what, Document | str | Path)
-        documents, paths = _sorted_out([what] if alone else what)  # type: ignore[list-item, arg-type]
+        documents, paths = sorted_out([what] if alone else what)  # type: ignore[list-item, arg-type]
         if paths:
             return store_files(
                 self._at,
@@ -366,6 +366,13 @@ class View:
         from recollect.pipeline.documents import Documents
 
         return Documents(self._at)
+
+    @property
+    def contents(self) -> Contents:
+        """What the documents say: listed, outlined, read in parts, and searched exactly."""
+        from recollect.pipeline.contents import Contents
+
+        return Contents(self._at)
 
     @property
     def collections(self) -> Collections:
@@ -479,22 +486,3 @@ def _names(collections: Sequence[str] | str | None) -> tuple[str, ...] | None:
     if not names:
         raise UsageError('Name at least one collection, "*" for all, or None for the configured one.')
     return names
-
-
-def _sorted_out(several: Iterable[Document | str | Path]) -> tuple[Iterable[Document | str], list[Path]]:
-    """Documents or paths, whichever they are by the first of them; documents are not read ahead."""
-    items = iter(several)
-    first = next(items, None)
-    if isinstance(first, Path):
-        rest = list(items)
-        if all(isinstance(one, Path) for one in rest):
-            return (), [first, *rest]  # type: ignore[list-item]
-        raise UsageError("Documents and files are ingested one after the other: give paths alone, or none.")
-    return _documents(() if first is None else chain([first], items)), []
-
-
-def _documents(items: Iterable[Document | str | Path]) -> Iterator[Document | str]:
-    for item in items:
-        if isinstance(item, Path):
-            raise UsageError("Documents and files are ingested one after the other: give paths alone, or none.")
-        yield item

@@ -142,6 +142,14 @@ class Searcher:
         if self._monitor is not None:
             self._monitor.close()
 
+    def places(self, scope: Scope, target: Target) -> Sequence[Searched]:
+        """The collections that a search looks into.
+
+        Raises:
+            NotFoundError: A collection that is named, and not optional, does not exist.
+        """
+        return self._targets.resolve(scope, target)
+
     def search(self, scope: Scope, query: str, options: RetrievalOptions, target: Target) -> SearchReply:
         """Find the passages that answer a query.
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from recollect.store.acronyms import AcronymRepository
     from recollect.store.audit import AuditRepository
     from recollect.store.collections import CollectionRepository
+    from recollect.store.contents import ContentRepository
     from recollect.store.dense_index import DenseIndexer
     from recollect.store.document_sessions import DocumentSessionRepository
     from recollect.store.documents import DocumentRepository
@@ -84,6 +85,7 @@ class Store:
     collections: CollectionRepository = _made_on_use("collections", "CollectionRepository")
     tenants: TenantDirectory = _made_on_use("tenants", "TenantDirectory")
     shares: ShareRepository = _made_on_use("tenants", "ShareRepository")
+    contents: ContentRepository = _made_on_use("contents", "ContentRepository")
     documents: DocumentRepository = _made_on_use("documents", "DocumentRepository")
     document_sessions: DocumentSessionRepository = _made_on_use("document_sessions", "DocumentSessionRepository")
     expiry: ExpiryRepository = _made_on_use("expiry", "ExpiryRepository")

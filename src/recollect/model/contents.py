@@ -1,0 +1,141 @@
+"""What documents say, as it is listed, outlined, read in parts and searched exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from recollect.model.outline import Heading, PageSpan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentEntry:
+    """A document in a listing.
+
+    Attributes:
+        source: Its URI within its origin.
+        version_id: Of the version that is listed.
+        byte_count: Of its text in UTF-8.
+        known_from: When this version entered the knowledge base.
+        event_time: When what it tells happened or was written.
+    """
+
+    document_id: int
+    source: str
+    title: str
+    collection: str
+    version_id: int
+    department: str | None
+    tags: tuple[str, ...]
+    byte_count: int
+    known_from: datetime
+    event_time: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentOutline:
+    """The headings of a document.
+
+    Attributes:
+        characters: How long its text is.
+        headings: In order of ``start_offset``. Of a text that came without any, those that were found when it was cut.
+        pages: In order of ``number``; empty where the format has none.
+    """
+
+    document_id: int
+    source: str
+    title: str
+    collection: str
+    version_id: int
+    characters: int
+    headings: tuple[Heading, ...]
+    pages: tuple[PageSpan, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentPart:
+    """A range of a document's text.
+
+    Attributes:
+        characters: How long the whole text is.
+        start_offset: Where ``text`` begins in it.
+        end_offset: Just behind its last character.
+        section: Titles of the headings that its first character stands under, joined by `` > ``.
+        page: That it begins on, from 1; None where the format has no pages.
+    """
+
+    document_id: int
+    source: str
+    title: str
+    collection: str
+    version_id: int
+    characters: int
+    start_offset: int
+    end_offset: int
+    text: str
+    section: str | None
+    page: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactMatch:
+    """Where a pattern matches.
+
+    Attributes:
+        start_offset: In the document's text.
+        end_offset: Just behind the last character.
+        excerpt: The line that it begins on, cut to what stands near it.
+        section: Titles of the headings that it stands under, joined by `` > ``.
+        page: That it begins on, from 1; None where the format has no pages.
+    """
+
+    start_offset: int
+    end_offset: int
+    excerpt: str
+    section: str | None = None
+    page: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchedDocument:
+    """A document with matches.
+
+    Attributes:
+        matches: In the order of the text.
+        next_offset: Where the first match begins that is not shown, as there are enough of this document; None: all
+            are shown that the search came to.
+    """
+
+    document_id: int
+    source: str
+    title: str
+    collection: str
+    version_id: int
+    matches: tuple[ExactMatch, ...]
+    next_offset: int | None = None
+
+
+#: Why an exact search ended before it had seen everything.
+Stop = Literal["matches", "time", "bytes"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrepReply:
+    """What an exact search has to say.
+
+    Attributes:
+        documents: With matches, by their id.
+        stopped: Why it ended early; None: it has seen everything.
+        next_document: Where to go on: the document that it was looking at …
+        next_offset: … and the character of its text; both None where it has seen everything.
+        documents_searched: Documents that it looked into.
+        bytes_searched: Of their texts.
+    """
+
+    documents: tuple[MatchedDocument, ...]
+    stopped: Stop | None
+    next_document: int | None
+    next_offset: int | None
+    documents_searched: int
+    bytes_searched: int

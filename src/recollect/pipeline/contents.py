@@ -1,0 +1,187 @@
+"""What the documents of a view say: listed, outlined, read in parts and searched exactly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from recollect.errors import NotFoundError, SessionExpiredError, UsageError
+from recollect.model.arguments import checked
+from recollect.pipeline.standpoint import Group
+
+if TYPE_CHECKING:
+    from recollect.model import Scope
+    from recollect.model.contents import DocumentEntry, DocumentOutline, DocumentPart, GrepReply
+    from recollect.model.scope import Target
+    from recollect.store.contents import Places
+
+#: Documents of a listing, characters of a part, and matches, at most.
+MAX_ENTRIES = 1_000
+MAX_CHARACTERS = 1_000_000
+MAX_MATCHES = 1_000
+
+
+@checked
+class Contents(Group):
+    """What documents say; see `recollect.View`.
+
+    All of it is of the documents that a search of the view looks into: of its collections, of its session, as they
+    were known at its moment, as far as its principal may read them. Offsets are characters of a document's text, as
+    searches, citations and `grep` give them. Nothing is changed.
+    """
+
+    def outline(self, document_id: int) -> DocumentOutline:
+        """The headings and pages of a document, with their offsets.
+
+        Raises:
+            NotFoundError: There is no such document where the view looks.
+        """
+        return self._at.store.contents.outline(*self._places(), document_id)
+
+    def read(self, document_id: int, *, start: int = 0, length: int = 10_000) -> DocumentPart:
+        """A range of a document's text.
+
+        Args:
+            document_id: Of the document.
+            start: The first character, from 0.
+            length: How many characters, 1 to 1,000,000; fewer are given where the text ends.
+
+        Raises:
+            UsageError: The range is none, or begins behind the end of the text.
+            NotFoundError: There is no such document where the view looks.
+        """
+        _require_range("start", start, 0, 2**31 - 2)
+        _require_range("length", length, 1, MAX_CHARACTERS)
+        part = self._at.store.contents.part(*self._places(), document_id, start=start, length=length)
+        if start and start >= part.characters:
+            raise UsageError(
+                f"The document {document_id} has {part.characters} characters: start must be less, not {start}."
+            )
+        return part
+
+    def grep(
+        self,
+        pattern: str,
+        *,
+        regex: bool = False,
+        case_sensitive: bool = False,
+        whole_words: bool = False,
+        document_id: int | None = None,
+        department: str | None = None,
+        limit: int = 50,
+        limit_per_document: int = 10,
+        from_document: int = 0,
+        from_offset: int = 0,
+        seconds: float = 5.0,
+        max_bytes: int = 64 << 20,
+    ) -> GrepReply:
+        r"""Find exact text, or what a regular expression matches, wherever it stands.
+
+        Documents are looked at by their id until there are enough matches, or time or bytes run out; the reply says
+        where to go on. No pattern takes longer than the length of the texts times its own.
+
+        Args:
+            pattern: Exact text, whose white space stands for any white space, because documents break lines.
+            regex: Whether ``pattern`` is a regular expression in RE2's syntax: without look-around and
+                back-references. ``^`` and ``$`` are the ends of lines; ``\w``, ``\d`` and ``\b`` know ASCII alone,
+                ``\pL`` is a letter of any script.
+            case_sensitive: Whether ``a`` is another letter than ``A``.
+            whole_words: Only matches with no letter, digit or underscore, of any script, on either side.
+            document_id: Only in this document.
+            department: Only in documents of this one.
+            limit: Matches at most, 1 to 1,000.
+            limit_per_document: Matches of one document at most.
+            from_document: The id of the document to begin with: the reply's ``next_document``.
+            from_offset: The character of its text to begin at: the reply's ``next_offset``.
+            seconds: How long to look; what is being looked at is finished, some milliseconds.
+            max_bytes: Bytes of text to look at; the first document is looked at whatever its length.
+
+        Raises:
+            UsageError: The pattern is none, or a limit is out of range.
+            NotFoundError: There is no such collection, session or document.
+        """
+        from recollect.pipeline.grepping import Grep
+        from recollect.retrieval.grep import ExactPattern
+
+        for name, given, most in (
+            ("limit", limit, MAX_MATCHES),
+            ("limit_per_document", limit_per_document, MAX_MATCHES),
+            ("max_bytes", max_bytes, 2**63 - 1),
+        ):
+            _require_range(name, given, 1, most)
+        _require_range("from_offset", from_offset, 0, 2**31 - 1)
+        if not 0 <= seconds <= 600:
+            raise UsageError(f"seconds must lie between 0 and 600, not {seconds!r}.")
+        exact = ExactPattern(pattern, regex=regex, case_sensitive=case_sensitive, whole_words=whole_words)
+        scope, places = self._places()
+        contents = self._at.store.contents
+        if document_id is not None:
+            # One that is not there is told as that, and not as one without matches.
+            contents.part(scope, places, document_id, start=0, length=0)
+            from_document = document_id
+        sizes = contents.sizes(
+            scope, places, from_document=from_document, document_id=document_id, department=department
+        )
+        grep = Grep(exact, limit=limit, limit_per_document=limit_per_document, seconds=seconds, max_bytes=max_bytes)
+        return grep.run(
+            sizes,
+            texts=lambda versions: contents.texts(scope, places, versions),
+            outline=lambda found: contents.outline(scope, places, found),
+            begin=(from_document, from_offset),
+        )
+
+    # Last of the public ones: its name is a type's in what stands before it.
+    def list(
+        self, *, name: str | None = None, department: str | None = None, after: int = 0, limit: int = 100
+    ) -> list[DocumentEntry]:
+        """The documents, by id.
+
+        Args:
+            name: Only those whose source or title holds this, in whatever case; None: all.
+            department: Only of this one.
+            after: The last id of the page before.
+            limit: How many at most, 1 to 1,000.
+
+        Raises:
+            UsageError: A limit is out of range.
+            NotFoundError: There is no such collection or session.
+        """
+        _require_range("limit", limit, 1, MAX_ENTRIES)
+        scope, places = self._places()
+        contents = self._at.store.contents
+        return contents.entries(scope, places, name=name, department=department, after=after, limit=limit)
+
+    def _places(self) -> tuple[Scope, Places]:
+        """As whom, and in which collections, a search of the view looks."""
+        at = self._at
+        if at.session is None:
+            return at.scope, self._searched(at.scope, at.target())
+        from recollect.model.scope import Guest
+        from recollect.pipeline.search import is_conversation
+        from recollect.pipeline.session_place import label, living
+
+        try:
+            found = living(at, at.scope, at.session)
+        except SessionExpiredError:
+            raise
+        except NotFoundError:
+            # A conversation's id, and no documents of its own: the collections are looked into without them.
+            if at.collections is None or not is_conversation(at):
+                raise
+            return at.scope, self._searched(at.scope, at.target())
+        scope = found.scope(at.scope)
+        own = Guest(scope=scope, collection=found.collection, label=label(at.session))
+        return scope, self._searched(scope, at.target(session=own))
+
+    def _searched(self, scope: Scope, target: Target) -> Places:
+        from recollect.store.contents import Places
+
+        found = self._at.assembly.searcher.places(scope, target)
+        return Places(
+            collection_ids=tuple(one.collection.collection_id for one in found),
+            hides_expired=any(one.hides_expired for one in found),
+        )
+
+
+def _require_range(name: str, given: int, least: int, most: int) -> None:
+    if not least <= given <= most:
+        raise UsageError(f"{name} must lie between {least:,} and {most:,}, not {given:,}.")

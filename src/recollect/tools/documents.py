@@ -1,0 +1,328 @@
+"""Tools that find and read documents."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from recollect.errors import NotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from recollect.model import RetrievedContext, SearchMode
+    from recollect.model.contents import DocumentEntry, MatchedDocument
+    from recollect.model.outline import Heading
+    from recollect.pipeline.view import View
+    from recollect.tools.room import Room
+
+# Characters of a passage that `search` shows: enough to judge whether it is worth reading.
+_EXCERPT = 400
+
+# What `read` gives where no end is named.
+READ_CHARACTERS = 8_000
+
+# Characters of a title, a source or a section.
+_NAME = 200
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
+
+_NOTHING_FOUND = (
+    "Nothing relevant was found. Try other words, or say that the knowledge base does not answer this; do not answer "
+    "from memory."
+)
+
+
+def knowledge_search(
+    view: View,
+    room: Room,
+    *,
+    query: str,
+    limit: int,
+    department: str | None = None,
+    tags: tuple[str, ...] | None = None,
+) -> dict[str, Any]:
+    """The passages that answer a question, whole and numbered."""
+    found = _passages(view, query, top_k=limit, department=department, tags=tags)
+    sources: list[dict[str, Any]] = []
+    for number, passage in enumerate(found, start=1):
+        source = {"source_number": number, **_place(passage)}
+        text = room.cut(passage.content, source)
+        source["text"] = text
+        source["end_offset"] = passage.start_offset + len(text)
+        if not text or not room.take(source):
+            break
+        sources.append(source)
+        if len(text) < len(passage.content):
+            break
+    told: dict[str, Any] = {"sources": sources}
+    if not found:
+        told["note"] = _NOTHING_FOUND
+    elif len(sources) < len(found) or sources[-1]["end_offset"] < found[len(sources) - 1].end_offset:
+        told["note"] = f"Cut to fit: {len(sources)} of {len(found)} passages. `read` gives what is missing of the last."
+    return told
+
+
+def search(
+    view: View,
+    room: Room,
+    *,
+    query: str,
+    limit: int,
+    skip: int,
+    mode: str,
+    document_id: int | None = None,
+    department: str | None = None,
+    tags: tuple[str, ...] | None = None,
+) -> dict[str, Any]:
+    """Where passages stand that are about something, with the beginning of each."""
+    found = _passages(
+        view, query, top_k=skip + limit, mode=mode, document_id=document_id, department=department, tags=tags
+    )
+    results: list[dict[str, Any]] = []
+    for passage in found[skip:]:
+        excerpt = passage.content[:_EXCERPT]
+        result = {**_place(passage), "excerpt": excerpt + ("…" if len(excerpt) < len(passage.content) else "")}
+        if not room.take(result):
+            break
+        results.append(result)
+    told: dict[str, Any] = {"results": results}
+    if not results:
+        told["note"] = _NOTHING_FOUND if not skip else "There are no more results."
+    elif len(results) < len(found) - skip or len(found) == skip + limit:
+        told["continue_with"] = {"skip": skip + len(results)}
+    return told
+
+
+def grep(
+    view: View,
+    room: Room,
+    *,
+    pattern: str,
+    regex: bool,
+    case_sensitive: bool,
+    whole_words: bool,
+    limit: int,
+    from_document: int,
+    from_offset: int,
+    document_id: int | None = None,
+    department: str | None = None,
+) -> dict[str, Any]:
+    """Where exact text stands, or what a regular expression matches."""
+    reply = view.contents.grep(
+        pattern,
+        regex=regex,
+        case_sensitive=case_sensitive,
+        whole_words=whole_words,
+        document_id=document_id,
+        department=department,
+        limit=limit,
+        limit_per_document=limit if document_id is not None else 10,
+        from_document=from_document,
+        from_offset=from_offset,
+    )
+    shown: list[dict[str, Any]] = []
+    following = (
+        None
+        if reply.next_document is None
+        else {"from_document": reply.next_document, "from_offset": reply.next_offset}
+    )
+    reason = reply.stopped
+    for found in reply.documents:
+        told, left_at = _matches(found, room)
+        if told["matches"]:
+            shown.append(told)
+        if left_at is not None:
+            following, reason = {"from_document": found.document_id, "from_offset": left_at}, "matches"
+            break
+    result: dict[str, Any] = {"documents": shown, "documents_searched": reply.documents_searched}
+    if following is not None:
+        result["continue_with"] = following
+        why = _REASONS[reason or "matches"]
+        result["note"] = f"Not everything was searched ({why}): go on with continue_with added."
+    elif not shown:
+        result["note"] = "No match. Try a shorter piece of it, regex, or search, which finds other words too."
+    return result
+
+
+_REASONS = {"matches": "there are enough matches", "time": "it took too long", "bytes": "there is too much text"}
+
+
+def _matches(found: MatchedDocument, room: Room) -> tuple[dict[str, Any], int | None]:
+    told: dict[str, Any] = {
+        "document_id": found.document_id,
+        "source": _short(found.source),
+        "title": _short(found.title),
+        "matches": [],
+    }
+    if not room.take(told):
+        return told, found.matches[0].start_offset
+    for one in found.matches:
+        match = {"start_offset": one.start_offset, "end_offset": one.end_offset, "line": one.excerpt}
+        place = {"section": _short(one.section), "page": one.page}
+        match |= {name: value for name, value in place.items() if value is not None}
+        if not room.take(match):
+            return told, one.start_offset
+        told["matches"].append(match)
+    if found.next_offset is not None:
+        told["more_matches"] = {"document_id": found.document_id, "from_offset": found.next_offset}
+    return told, None
+
+
+def list_documents(
+    view: View, room: Room, *, after: int, limit: int, name: str | None = None, department: str | None = None
+) -> dict[str, Any]:
+    """Which documents there are."""
+    # One more than is shown tells whether there are more.
+    found = view.contents.list(name=name, department=department, after=after, limit=limit + 1)
+    shown = _fitting((_entry(one) for one in found[:limit]), room)
+    told: dict[str, Any] = {"documents": shown}
+    if len(shown) < len(found):
+        told["continue_with"] = {"after": shown[-1]["document_id"] if shown else after}
+    elif not shown:
+        told["note"] = "There are no more documents." if after else "There are no such documents."
+    return told
+
+
+def outline(view: View, room: Room, *, document_id: int, after_offset: int) -> dict[str, Any]:
+    """The headings of a document, each with the range of its section."""
+    found = _of_document(document_id, lambda: view.contents.outline(document_id))
+    headings = [one for one in found.headings if one.start_offset >= after_offset]
+    shown = _fitting(_sections(headings, found.characters), room)
+    told: dict[str, Any] = {
+        "document_id": found.document_id,
+        "source": _short(found.source),
+        "title": _short(found.title),
+        "characters": found.characters,
+        "pages": len(found.pages) or None,
+        "headings": shown,
+    }
+    if len(shown) < len(headings):
+        told["continue_with"] = {"after_offset": headings[len(shown)].start_offset}
+    elif not found.headings:
+        told["note"] = "The document has no headings: read it by offsets, or search in it with document_id."
+    return told
+
+
+def read(
+    view: View, room: Room, *, document_id: int, start_offset: int, end_offset: int | None = None
+) -> dict[str, Any]:
+    """The text of a document between two offsets."""
+    end = start_offset + READ_CHARACTERS if end_offset is None else end_offset
+    if end <= start_offset:
+        raise UsageError(f"end_offset must be greater than start_offset ({start_offset}), not {end}.")
+    length = min(end - start_offset, 100_000)
+    part = _of_document(document_id, lambda: view.contents.read(document_id, start=start_offset, length=length))
+    told: dict[str, Any] = {
+        "document_id": part.document_id,
+        "source": _short(part.source),
+        "title": _short(part.title),
+        "section": _short(part.section),
+        "page": part.page,
+        "start_offset": part.start_offset,
+        "end_offset": part.end_offset,
+        "characters": part.characters,
+    }
+    text = room.cut(part.text, told)
+    stopped = part.start_offset + len(text)
+    told |= {"end_offset": stopped, "text": text}
+    if stopped < min(part.characters, end):
+        told["continue_with"] = {"start_offset": stopped} | ({} if end_offset is None else {"end_offset": end_offset})
+        told["note"] = "Cut to fit: go on with continue_with."
+    elif stopped < part.characters:
+        told["continue_with"] = {"start_offset": stopped}
+    return told
+
+
+def _short(text: str | None) -> str | None:
+    """A name as it is shown: a model needs to recognise it, and calls documents by their ids."""
+    if text is None:
+        return None
+    plain = _CONTROL.sub(" ", text)
+    return plain if len(plain) <= _NAME else plain[: _NAME - 1] + "…"
+
+
+def _passages(
+    view: View,
+    query: str,
+    *,
+    top_k: int,
+    mode: str | None = None,
+    document_id: int | None = None,
+    department: str | None = None,
+    tags: tuple[str, ...] | None = None,
+) -> Sequence[RetrievedContext]:
+    options = view.default_options()
+    return view.retrieve(
+        query,
+        replace(
+            options,
+            top_k=top_k,
+            mode=options.mode if mode is None else cast("SearchMode", mode),
+            department=() if department is None else (department,),
+            tags=tags or (),
+            filters=None if document_id is None else {"document_id": document_id},
+        ),
+    )
+
+
+def _place(passage: RetrievedContext) -> dict[str, Any]:
+    told = {
+        "document_id": passage.document_id,
+        "source": _short(passage.source),
+        "title": _short(passage.title),
+        "collection": passage.collection,
+        "section": _short(passage.section),
+        "page": passage.page,
+        "start_offset": passage.start_offset,
+        "end_offset": passage.end_offset,
+        "date": passage.event_time.date().isoformat() if passage.event_time else None,
+        "relevance": None if passage.relevance is None else round(passage.relevance, 2),
+        "warnings": [_short(one.text) for one in passage.notes[:3]] or None,
+    }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _entry(one: DocumentEntry) -> dict[str, Any]:
+    told = {
+        "document_id": one.document_id,
+        "source": _short(one.source),
+        "title": _short(one.title),
+        "collection": one.collection,
+        "department": one.department,
+        "tags": [_short(tag) for tag in one.tags[:5]] or None,
+        "bytes": one.byte_count,
+        "date": one.event_time.date().isoformat() if one.event_time else None,
+    }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _sections(headings: Sequence[Heading], characters: int) -> Iterable[dict[str, Any]]:
+    for place, one in enumerate(headings):
+        ends = (later.start_offset for later in headings[place + 1 :] if later.level <= one.level)
+        yield {
+            "level": one.level,
+            "title": _short(one.title),
+            "start_offset": one.start_offset,
+            "end_offset": next(ends, characters),
+        }
+
+
+def _fitting(items: Iterable[dict[str, Any]], room: Room) -> list[dict[str, Any]]:
+    """The first items, as far as there is room."""
+    shown = []
+    for item in items:
+        if not room.take(item):
+            break
+        shown.append(item)
+    return shown
+
+
+def _of_document(document_id: int, look: Any) -> Any:  # noqa: ANN401 - whatever it gives
+    try:
+        return look()
+    except NotFoundError as exc:
+        raise NotFoundError(
+            f"There is no document {document_id} that you may read. list_documents and search tell the ids of those "
+            "there are."
+        ) from exc
