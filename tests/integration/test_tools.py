@@ -249,9 +249,13 @@ def test_tools_look_where_a_search_of_the_view_looks(rag: RAGPipeline):
         assert found == expected - {"board.md"}
     rag.sessions.end("desk")
     assert error(box(rag.view(session="desk")).execute("grep", {"pattern": "note"}))["kind"] == "not_found"
-    # A conversation without documents of its own is no session to look into; the collections beside it are.
-    rag.view(session="talk").remember("Hello.")
-    assert value(box(rag.view(session="talk", collections="other")).execute("list_documents"))["documents"]
+    # A conversation without documents of its own, stored or about to begin, is none to look into; collections are.
+    for _ in range(2):
+        talk = box(rag.view(session="talk", collections="other"))
+        for name, arguments in (("list_documents", {}), ("grep", {"pattern": "LV-77"}), ("search", {"query": "LV-77"})):
+            assert "other.md" in talk.execute(name, arguments).text
+        assert error(talk.execute("read", {"document_id": 1}))["kind"] == "not_found"
+        rag.view(session="talk").remember("Hello.")
 
 
 def test_a_view_of_the_past_is_read_as_it_was_and_not_written(rag: RAGPipeline):

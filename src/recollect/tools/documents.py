@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import wraps
 from typing import TYPE_CHECKING, Any, cast
 
-from recollect.errors import NotFoundError, UsageError
+from recollect.errors import NotFoundError, SessionExpiredError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from recollect.model import RetrievedContext, SearchMode
     from recollect.model.contents import DocumentEntry, MatchedDocument
@@ -33,6 +34,28 @@ _NOTHING_FOUND = (
 )
 
 
+def _beside_a_conversation(look: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """Look into a view's collections alone where its session is none with documents of its own.
+
+    A conversation that begins is not stored before something of it is remembered, and until then no session at all.
+    """
+
+    @wraps(look)
+    def call(view: View, room: Room, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - as checked
+        try:
+            return look(view, room, **arguments)
+        except SessionExpiredError:
+            raise
+        except NotFoundError:
+            at = view.standpoint
+            if at.session is None or at.collections is None:
+                raise
+            return look(view.view(session=None), room, **arguments)
+
+    return call
+
+
+@_beside_a_conversation
 def knowledge_search(
     view: View,
     room: Room,
@@ -63,6 +86,7 @@ def knowledge_search(
     return told
 
 
+@_beside_a_conversation
 def search(
     view: View,
     room: Room,
@@ -94,6 +118,7 @@ def search(
     return told
 
 
+@_beside_a_conversation
 def grep(
     view: View,
     room: Room,
@@ -169,6 +194,7 @@ def _matches(found: MatchedDocument, room: Room) -> tuple[dict[str, Any], int | 
     return told, None
 
 
+@_beside_a_conversation
 def list_documents(
     view: View, room: Room, *, after: int, limit: int, name: str | None = None, department: str | None = None
 ) -> dict[str, Any]:
@@ -184,6 +210,7 @@ def list_documents(
     return told
 
 
+@_beside_a_conversation
 def outline(view: View, room: Room, *, document_id: int, after_offset: int) -> dict[str, Any]:
     """The headings of a document, each with the range of its section."""
     found = _of_document(document_id, lambda: view.contents.outline(document_id))
@@ -204,6 +231,7 @@ def outline(view: View, room: Room, *, document_id: int, after_offset: int) -> d
     return told
 
 
+@_beside_a_conversation
 def read(
     view: View, room: Room, *, document_id: int, start_offset: int, end_offset: int | None = None
 ) -> dict[str, Any]:
