@@ -11,7 +11,8 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, date, datetime
 from enum import Enum
@@ -62,6 +63,22 @@ class _Flight:
         self.landed = threading.Event()
         self.reply: SearchReply | None = None
         self.error: Exception | None = None
+
+
+@dataclass(slots=True)
+class Claim:
+    """What `ResultCache.claim` gives.
+
+    Attributes:
+        reply: The caller's own: changing its mappings changes no entry. None: the caller has to compute and set it.
+        hit: Whether the reply was computed by another call.
+        keep_seconds: How long a new reply may be kept, where that is less than the usual: 0 for one that an enhancement
+            or a reranker failed for. None: the usual time.
+    """
+
+    reply: SearchReply | None = None
+    hit: bool = False
+    keep_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,44 +148,49 @@ class ResultCache:
             self._passages = 0
             self._generation += 1
 
-    def get_or_compute(
-        self,
-        key: bytes,
-        compute: Callable[[], SearchReply],
-        *,
-        keep_seconds: Callable[[SearchReply], float | None] | None = None,
-    ) -> tuple[SearchReply, bool]:
-        """The reply of a search, and whether it was computed by another call.
+    @contextmanager
+    def claim(self, key: bytes) -> Iterator[Claim]:
+        """The reply of a search, or the task to compute it, which falls to one of those who ask at the same time.
+
+        Whoever is given no reply sets one, and may lower ``keep_seconds``; what they raise is raised to all who wait.
 
         Args:
-            key: From `cache_key`.
-            compute: Searches. It must not ask this cache for the same key.
-            keep_seconds: How long a new reply may be kept, where that is less than the usual: until the next of its
-                documents expires, for instance, and 0 for a reply that an enhancement or a reranker failed for. None:
-                the usual time.
-
-        Returns:
-            A reply of the caller's own: changing its mappings changes no entry.
+            key: From `cache_key`. Whoever computes must not ask this cache for it again.
 
         Raises:
-            Exception: Whatever ``compute`` raises.
+            Exception: Whatever another one raised who computed the reply.
         """
         while True:
             with self._lock:
                 found = self._find(key)
                 flight = self._flights.get(key)
                 generation = self._generation
-                leads = found is None and flight is None
-                if leads:
-                    self._flights[key] = own = _Flight()
+                if found is None and flight is None:
+                    own = self._flights[key] = _Flight()
                     self._misses += 1
+                    break
             if found is not None:
-                return _own_copy(found), True
-            if flight is None:
-                return self._lead(key, own, compute, keep_seconds, generation), False
-            shared = self._wait(flight)
+                shared: SearchReply | None = _own_copy(found)
+            else:
+                assert flight is not None, "the loop ends where there is neither"
+                shared = self._wait(flight)
             if shared is not None:
-                return shared, True
+                yield Claim(shared, hit=True)
+                return
+        claim = Claim()
+        try:
+            yield claim
+            if claim.reply is not None:
+                own.reply = _own_copy(claim.reply)
+                self._settle(key, own.reply, claim.keep_seconds, generation)
+        except Exception as exc:
+            own.error = exc
+            raise
+        finally:
+            with self._lock:
+                if self._flights.get(key) is own:
+                    del self._flights[key]
+            own.landed.set()
 
     def _find(self, key: bytes) -> SearchReply | None:
         entry = self._entries.get(key)
@@ -182,31 +204,11 @@ class ResultCache:
         self._hits += 1
         return entry.reply
 
-    def _lead(
-        self,
-        key: bytes,
-        flight: _Flight,
-        compute: Callable[[], SearchReply],
-        keep_seconds: Callable[[SearchReply], float | None] | None,
-        generation: int,
-    ) -> SearchReply:
-        try:
-            reply = compute()
-            wanted = keep_seconds(reply) if keep_seconds else None
-            flight.reply = _own_copy(reply)
-            seconds = self._ttl_seconds if wanted is None else min(wanted, self._ttl_seconds)
-            with self._lock:
-                if generation == self._generation:
-                    self._keep(key, flight.reply, seconds)
-        except Exception as exc:
-            flight.error = exc
-            raise
-        finally:
-            with self._lock:
-                if self._flights.get(key) is flight:
-                    del self._flights[key]
-            flight.landed.set()
-        return reply
+    def _settle(self, key: bytes, reply: SearchReply, wanted: float | None, generation: int) -> None:
+        seconds = self._ttl_seconds if wanted is None else min(wanted, self._ttl_seconds)
+        with self._lock:
+            if generation == self._generation:
+                self._keep(key, reply, seconds)
 
     def _wait(self, flight: _Flight) -> SearchReply | None:
         """What the other thread computed; None where it was interrupted, so that somebody else must."""

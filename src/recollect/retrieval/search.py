@@ -198,13 +198,14 @@ class Searcher:
             name = heading(search.target, ())
             return SearchReply(query=search.query, collection=name, mode=search.options.mode, results=(), timings_ms={})
         if not search.options.use_cache or not all(one.kept for one in search.searched):
-            return self._answer(search)
-        reply, hit = self._cache.get_or_compute(
-            self._key(search), lambda: self._answer(search), keep_seconds=search.keep_seconds
-        )
+            return self._unchanged(search, self._compute(search))
+        with self._cache.claim(self._key(search)) as claim:
+            if claim.reply is None:
+                claim.reply = self._unchanged(search, self._compute(search))
+                claim.keep_seconds = search.keep_seconds(claim.reply)
         if self._monitor is not None:
-            self._monitor.replied(search.searched[0].scope, search.searched[0].collection, cached=hit)
-        return replace(reply, cached=True, timings_ms=search.watch.timings_ms()) if hit else reply
+            self._monitor.replied(search.searched[0].scope, search.searched[0].collection, cached=claim.hit)
+        return replace(claim.reply, cached=True, timings_ms=search.watch.timings_ms()) if claim.hit else claim.reply
 
     def _key(self, search: _Search) -> bytes:
         return cache_key(
@@ -224,9 +225,8 @@ class Searcher:
             settings=(self._fingerprint, heading(search.target, search.searched)),
         )
 
-    def _answer(self, search: _Search) -> SearchReply:
+    def _unchanged(self, search: _Search, reply: SearchReply) -> SearchReply:
         """The reply, unless somebody's rights changed while it was computed: then it is nobody's."""
-        reply = self._compute(search)
         if self._targets.changed_rights(search.searched) is not None:
             raise _RightsChangedError
         return reply
@@ -334,17 +334,19 @@ class Searcher:
                     self._source.frequencies(scope, request) for scope, request in zip(scopes, requests, strict=True)
                 ]
                 requests = pooled(requests, frequencies)
-        found = [self._candidates(scope, request, search) for scope, request in zip(scopes, requests, strict=True)]
+        found = []
+        for scope, request in zip(scopes, requests, strict=True):
+            found.append(self._source.candidates(scope, self._embedded(request, search), search.watch))
         if counted and self._monitor is not None and len(found) == 1:
             self._monitor.searched(scopes[0], requests[0], found[0])
         return found
 
-    def _candidates(self, scope: Scope, request: CandidateRequest, search: _Search) -> Candidates:
+    def _embedded(self, request: CandidateRequest, search: _Search) -> CandidateRequest:
         compares = request.mode != "lexical" or Thresholds.of(search.options, self._settings).similarity is not None
-        if compares and not request.empty:
-            with search.watch.stage("embed"):
-                request = replace(request, embedding=query_vector(request.plan, self._embedder))
-        return self._source.candidates(scope, request, search.watch)
+        if not compares or request.empty:
+            return request
+        with search.watch.stage("embed"):
+            return replace(request, embedding=query_vector(request.plan, self._embedder))
 
     def _require_same_model(self, collection: Collection, options: RetrievalOptions) -> None:
         if options.mode == "lexical" and options.similarity_threshold is None:

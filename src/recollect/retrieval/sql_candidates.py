@@ -195,25 +195,23 @@ class SqlCandidates:
         if not query.weights:
             take(found, LexicalHits([], {}, exact=True))
             return
-        rows = self._rows_of_words(scope, request, query)
-        if query.narrowed and len(rows.lexical) < request.limit:
+        while True:
+            rows = self._repository.lexical(
+                scope,
+                request.collection,
+                conditions=query.conditions,
+                query=query.weights,
+                limit=request.limit,
+                rows=_rows_of(request),
+                embedding=request.embedding,
+                vectors=request.needs_vectors,
+            )
+            if not query.narrowed or len(rows.lexical) >= request.limit:
+                break
             query = query.widened()
-            rows = self._rows_of_words(scope, request, query)
         # Fusion reads far beyond the first ten: what a proof would add hardly moves it, and costs twice.
         take(found, judged(query, rows.lexical, top_k=request.top_k, limit=request.limit))
         found.similarities, found.vectors = rows.similarities, rows.vectors
-
-    def _rows_of_words(self, scope: Scope, request: CandidateRequest, query: LexicalQuery) -> CandidateRows:
-        return self._repository.lexical(
-            scope,
-            request.collection,
-            conditions=query.conditions,
-            query=query.weights,
-            limit=request.limit,
-            rows=_rows_of(request),
-            embedding=request.embedding,
-            vectors=request.needs_vectors,
-        )
 
 
 def _rows_of(request: CandidateRequest, *, indexed: bool = True) -> RowSelection:

@@ -54,11 +54,19 @@ def unexpected():
     pytest.fail("computed, although it is kept")
 
 
+def get_or_compute(cache, key, compute, *, keep_seconds=None):
+    with cache.claim(key) as claim:
+        if claim.reply is None:
+            claim.reply = compute()
+            claim.keep_seconds = keep_seconds(claim.reply) if keep_seconds else None
+    return claim.reply, claim.hit
+
+
 def test_a_repeated_search_is_not_computed_and_counted():
     cache = ResultCache()
     made = reply(author="Kim")
-    assert cache.get_or_compute(b"k", lambda: made) == (made, False)
-    assert cache.get_or_compute(b"k", unexpected) == (made, True)
+    assert get_or_compute(cache, b"k", lambda: made) == (made, False)
+    assert get_or_compute(cache, b"k", unexpected) == (made, True)
     counts = cache.counts
     assert (counts.hits, counts.misses, counts.entries, counts.hit_rate) == (1, 1, 1, 0.5)
 
@@ -66,13 +74,13 @@ def test_a_repeated_search_is_not_computed_and_counted():
 def test_nobody_can_change_what_is_kept():
     cache = ResultCache()
     made = reply(people=["Kim"])
-    first, _ = cache.get_or_compute(b"k", lambda: made)
+    first, _ = get_or_compute(cache, b"k", lambda: made)
     for _ in range(2):
         first.timings_ms["total"] = -1
         first.paths["dense"] = "none"
         first.results[0].metadata["people"].append("Mallory")
         first.results[0].metadata["more"] = True
-        first, hit = cache.get_or_compute(b"k", unexpected)
+        first, hit = get_or_compute(cache, b"k", unexpected)
         assert hit
         assert first == reply(people=["Kim"])
 
@@ -80,11 +88,11 @@ def test_nobody_can_change_what_is_kept():
 def test_a_reply_is_forgotten_after_its_time():
     clock = Clock()
     cache = ResultCache(ttl_seconds=60, clock=clock)
-    cache.get_or_compute(b"k", reply)
+    get_or_compute(cache, b"k", reply)
     clock.now += 59.9
-    assert cache.get_or_compute(b"k", unexpected)[1]
+    assert get_or_compute(cache, b"k", unexpected)[1]
     clock.now += 0.1
-    assert cache.get_or_compute(b"k", lambda: reply("new"))[0].query == "new"
+    assert get_or_compute(cache, b"k", lambda: reply("new"))[0].query == "new"
     assert cache.counts.expirations == 1
 
 
@@ -92,12 +100,12 @@ def test_a_reply_is_forgotten_after_its_time():
 def test_a_reply_may_be_kept_for_less_than_the_usual_time(seconds, kept):
     clock = Clock()
     cache = ResultCache(ttl_seconds=60, clock=clock)
-    cache.get_or_compute(b"k", reply, keep_seconds=lambda made: seconds if made.query == "q" else 0)
+    get_or_compute(cache, b"k", reply, keep_seconds=lambda made: seconds if made.query == "q" else 0)
     if kept:
         clock.now += kept - 0.01
-        assert cache.get_or_compute(b"k", unexpected)[1]
+        assert get_or_compute(cache, b"k", unexpected)[1]
         clock.now += 0.02
-    assert cache.get_or_compute(b"k", lambda: reply("new"))[0].query == "new"
+    assert get_or_compute(cache, b"k", lambda: reply("new"))[0].query == "new"
 
 
 def test_failures_are_raised_and_not_kept():
@@ -108,25 +116,25 @@ def test_failures_are_raised_and_not_kept():
 
     for _ in range(2):
         with pytest.raises(StoreError, match="down"):
-            cache.get_or_compute(b"k", fail)
-    assert cache.get_or_compute(b"k", reply) == (reply(), False)
+            get_or_compute(cache, b"k", fail)
+    assert get_or_compute(cache, b"k", reply) == (reply(), False)
     assert cache.counts.misses == 3
 
 
 def test_passages_are_bounded_as_well_as_entries():
     cache = ResultCache(max_entries=10, max_passages=5)
     for key, size in ((b"a", 2), (b"b", 2), (b"c", 3), (b"huge", 6)):
-        cache.get_or_compute(key, lambda size=size: reply(passages=size))
+        get_or_compute(cache, key, lambda size=size: reply(passages=size))
     assert cache.counts.evictions == 1
     assert cache.counts.entries == 2
-    assert cache.get_or_compute(b"b", unexpected)[1]
-    assert not cache.get_or_compute(b"huge", lambda: reply(passages=6))[1]
+    assert get_or_compute(cache, b"b", unexpected)[1]
+    assert not get_or_compute(cache, b"huge", lambda: reply(passages=6))[1]
 
 
 def test_nothing_is_kept_where_there_is_no_room():
     cache = ResultCache(max_entries=0)
-    assert not cache.get_or_compute(b"k", reply)[1]
-    assert not cache.get_or_compute(b"k", reply)[1]
+    assert not get_or_compute(cache, b"k", reply)[1]
+    assert not get_or_compute(cache, b"k", reply)[1]
 
 
 class AgainstAModel(RuleBasedStateMachine):
@@ -161,14 +169,14 @@ class AgainstAModel(RuleBasedStateMachine):
         if known:
             self.model.move_to_end(key)
             self.hits += 1
-            assert self.cache.get_or_compute(key, compute) == (reply(known[0]), True)
+            assert get_or_compute(self.cache, key, compute) == (reply(known[0]), True)
             return
         self.misses += 1
         if fails:
             with pytest.raises(StoreError, match=fresh):
-                self.cache.get_or_compute(key, compute)
+                get_or_compute(self.cache, key, compute)
             return
-        assert self.cache.get_or_compute(key, compute, keep_seconds=lambda _: kept) == (reply(fresh), False)
+        assert get_or_compute(self.cache, key, compute, keep_seconds=lambda _: kept) == (reply(fresh), False)
         if kept != 0.0:
             self.model[key] = (fresh, self.clock.now + (kept or self.ttl))
             if len(self.model) > self.size:
@@ -208,9 +216,9 @@ def waiting(cache, key, computing, *, callers):
 
     def follow():
         begun.wait(10)
-        return cache.get_or_compute(key, unexpected_in_thread)
+        return get_or_compute(cache, key, unexpected_in_thread)
 
-    leader = pool.submit(cache.get_or_compute, key, compute)
+    leader = pool.submit(get_or_compute, cache, key, compute)
     started.wait(10)
     followers = [pool.submit(follow) for _ in range(callers)]
     begun.wait(10)
@@ -236,7 +244,7 @@ def test_equal_searches_at_the_same_time_are_computed_once():
 def test_a_different_search_does_not_wait():
     cache = ResultCache()
     leader, _, release = waiting(cache, b"k", reply, callers=0)
-    assert cache.get_or_compute(b"other", lambda: reply("other"))[0].query == "other"
+    assert get_or_compute(cache, b"other", lambda: reply("other"))[0].query == "other"
     release.set()
     leader.result(10)
 
@@ -251,9 +259,9 @@ def test_an_interrupted_search_is_computed_by_one_of_those_who_wait():
         raise KeyboardInterrupt
 
     with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(cache.get_or_compute, b"k", interrupted)
+        first = pool.submit(get_or_compute, cache, b"k", interrupted)
         inside.wait(10)
-        second = pool.submit(cache.get_or_compute, b"k", lambda: reply("second"))
+        second = pool.submit(get_or_compute, cache, b"k", lambda: reply("second"))
         go_on.set()
         with pytest.raises(KeyboardInterrupt):
             first.result(10)
@@ -264,10 +272,10 @@ def test_what_was_under_way_when_all_was_forgotten_is_not_kept():
     cache = ResultCache()
     leader, _, release = waiting(cache, b"k", lambda: reply("before"), callers=0)
     cache.clear()
-    assert cache.get_or_compute(b"k", lambda: reply("after"))[0].query == "after"
+    assert get_or_compute(cache, b"k", lambda: reply("after"))[0].query == "after"
     release.set()
     assert leader.result(10)[0].query == "before"
-    assert cache.get_or_compute(b"k", unexpected)[0].query == "after"
+    assert get_or_compute(cache, b"k", unexpected)[0].query == "after"
 
 
 def test_many_threads_leave_consistent_counts():
@@ -275,7 +283,7 @@ def test_many_threads_leave_consistent_counts():
 
     def ask(number):
         key = number % 9
-        found, _ = cache.get_or_compute(b"%d" % key, lambda: reply(str(key)))
+        found, _ = get_or_compute(cache, b"%d" % key, lambda: reply(str(key)))
         return found.query == str(key)
 
     with ThreadPoolExecutor(8) as pool:
