@@ -120,9 +120,9 @@ class BM25:
 
 
 def fuse(dense: np.ndarray, lexical: np.ndarray) -> np.ndarray:
-    """Indices of the best chunks of both arms, best first."""
+    """Indices of the best chunks of both retrievers, best first."""
     pool = np.union1d(np.argsort(-dense)[:CANDIDATES], np.argsort(-lexical)[:CANDIDATES])
-    z = [(arm[pool] - arm[pool].mean()) / (arm[pool].std() + 1e-9) for arm in (dense, lexical)]
+    z = [(retriever[pool] - retriever[pool].mean()) / (retriever[pool].std() + 1e-9) for retriever in (dense, lexical)]
     return pool[np.argsort(-(DENSE_WEIGHT * z[0] + (1 - DENSE_WEIGHT) * z[1]), kind="stable")]
 
 

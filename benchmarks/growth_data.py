@@ -249,17 +249,17 @@ def write_truth(data: DataSet) -> None:
     scorers = {"dense": DenseTruth(data), "lexical": LexicalTruth(data)}
     owner = np.arange(data.chunks) // data.chunks_a_document
     identifiers = _identifiers(data)
-    truth: dict[str, dict[str, list]] = {arm: {name: [] for name in FILTERS} for arm in scorers}
+    truth: dict[str, dict[str, list]] = {retriever: {name: [] for name in FILTERS} for retriever in scorers}
     for name in FILTERS:
         for number, query in enumerate(data.filtered(name)):
             kept = data.kept(query)[owner]
-            for arm, scorer in scorers.items():
+            for retriever, scorer in scorers.items():
                 scores = scorer.scores(number)
-                allowed = kept & (scores > 0) if arm == "lexical" else kept
+                allowed = kept & (scores > 0) if retriever == "lexical" else kept
                 best = _best(scores, allowed)
                 ids = [identifiers[chunk] for chunk in best]
                 found = {"ids": ids, "scores": [round(float(scores[chunk]), 7) for chunk in best]}
-                truth[arm][name].append(found | {"matching": int(allowed.sum())})
+                truth[retriever][name].append(found | {"matching": int(allowed.sum())})
     (data.folder / "truth.json").write_text(json.dumps(truth), encoding="utf-8")
 
 

@@ -96,7 +96,7 @@ def latencies(times: Sequence[float]) -> dict:
 
 
 def judged(system: Measured, data: DataSet, mode: str, name: str, answers: dict[int, Found]) -> dict:
-    """How answers compare with the exact ones: recall of the dense arm, equality of the lexical one, completeness.
+    """How answers compare with the exact ones: dense recall, lexical equality, completeness.
 
     Systems analyse words in their own ways: the exact lexical answers hold for our analysis only.
     """
@@ -205,24 +205,24 @@ def concurrent(system: Measured, data: DataSet, mode: str, name: str, callers: i
 
 
 def inserts(system: Measured, data: DataSet) -> dict:
-    """One document more, until both arms find it."""
-    arms = [mode for mode in ("dense", "lexical") if mode in system.modes]
+    """One document more, until both retrievers find it."""
+    retrievers = [mode for mode in ("dense", "lexical") if mode in system.modes]
     stored: list[float] = []
-    seen: dict[str, list[float]] = {arm: [] for arm in arms}
+    seen: dict[str, list[float]] = {retriever: [] for retriever in retrievers}
     begun = time.perf_counter()
     run = f"{int(time.time()):x}"
     for rows in (newcomer(rows, run) for rows in data.extra[:INSERTS]):
         start = time.perf_counter()
         system.add(rows)
         stored.append(time.perf_counter() - start)
-        for arm in arms:
-            until_found(system, arm, rows)
-            seen[arm].append(time.perf_counter() - start)
+        for retriever in retrievers:
+            until_found(system, retriever, rows)
+            seen[retriever].append(time.perf_counter() - start)
         if time.perf_counter() - begun > INSERT_SECONDS:
             break
     both = [max(times) for times in zip(*seen.values(), strict=True)]
     result = {"documents": len(stored), "stored_ms": _ms(float(np.median(stored)))}
-    result |= {f"{arm}_ms": _ms(float(np.median(times))) for arm, times in seen.items()}
+    result |= {f"{retriever}_ms": _ms(float(np.median(times))) for retriever, times in seen.items()}
     result |= {"both_ms": _ms(float(np.median(both))), "slowest_ms": _ms(max(both))}
     say(result)
     return result
@@ -234,14 +234,14 @@ def newcomer(rows: Rows, run: str) -> Rows:
     return Rows([identifier], [text], rows.vectors, [dict.fromkeys(rows.metadata[0], -1)])
 
 
-def until_found(system: Measured, arm: str, rows: Rows) -> None:
+def until_found(system: Measured, retriever: str, rows: Rows) -> None:
     """Search for a document by its vector or by the word that only it has, until it is found."""
     query = Query(rows.texts[0].split()[-1], rows.vectors[0])
     end = time.perf_counter() + FOUND_WITHIN_SECONDS
     document = rows.ids[0].partition(":")[0]
-    while document not in [identifier.partition(":")[0] for identifier, _ in system.search(arm, query)]:
+    while document not in [identifier.partition(":")[0] for identifier, _ in system.search(retriever, query)]:
         if time.perf_counter() > end:
-            raise SystemExit(f"{system.title}: a new document is not found by the {arm} arm")
+            raise SystemExit(f"{system.title}: a new document is not found by the {retriever} retriever")
 
 
 def memory_of(system: Measured) -> float:

@@ -90,7 +90,7 @@ def overview(results: Iterable[Result]) -> str:
         "memory, MB",
         "disk, MB",
         "open, s",
-        "new document in both arms, ms (most)",
+        "new document in both retrievers, ms (most)",
         "question in words, p50 ms",
         "same question again, ms",
     ]

@@ -7,7 +7,7 @@ Then real questions are asked of the present of both, and of moments of the past
     python benchmarks/history.py build --work ../history-bench --chunks 100000 --versions 10
     python benchmarks/history.py index --work ../history-bench      # vector indexes, and segments of the history
     python benchmarks/history.py measure --work ../history-bench
-    python benchmarks/history.py recall --work ../history-bench     # of the dense arm, beside a comparison of all
+    python benchmarks/history.py recall --work ../history-bench     # of the dense retriever, beside a comparison of all
     python benchmarks/history.py plans --work ../history-bench      # EXPLAIN ANALYZE of what a search of the past runs
 
 With ``--made`` the texts come from a folder that ``growth.py`` has made, of at least so many chunks as there are
@@ -215,14 +215,14 @@ def ask(
             started = time.perf_counter()
             reply = rag.view(collections=name, as_of=as_of).search(question, options)
             times.append((time.perf_counter() - started) * 1000 - reply.timings_ms.get("embed", 0.0))
-            paths[" ".join(f"{arm} {path}" for arm, path in reply.paths.items())] += 1
+            paths[" ".join(f"{retriever} {path}" for retriever, path in reply.paths.items())] += 1
             for stage, milliseconds in reply.timings_ms.items():
                 stages.setdefault(stage, []).append(milliseconds)
     return times, stages, ", ".join(f"{path} ({count})" for path, count in paths.most_common(2))
 
 
 def recall(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownTexts) -> None:
-    """How much of the ten nearest of the moment the dense arm finds through its indexes."""
+    """How much of the ten nearest of the moment the dense retriever finds through its indexes."""
     questions = load_questions(arguments, known)[: arguments.questions]
     moments = _moments(arguments)
     place, rows = rag.store.collections.get(Scope(), HISTORY), []
@@ -269,7 +269,7 @@ EXPLAINED = {
         SELECT array_agg(v.version_id ORDER BY v.version_id), sum(v.chunk_count) FROM document_versions v
         WHERE v.tenant_id = 1 AND v.collection_id = %(c)s AND v.known_from <= %(at)s AND v.known_to > %(at)s
           AND v.expires_at > %(at)s""",
-    "the dense arm, by these versions": """
+    "the dense retriever, by these versions": """
         SELECT chunk_id FROM chunk_vectors
         WHERE tenant_id = 1 AND collection_id = %(c)s AND known_from <= %(at)s AND known_to > %(at)s
           AND version_id = ANY (%(versions)s)

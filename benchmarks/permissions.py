@@ -131,7 +131,7 @@ def ask(
                 times, shown, paths = found[title]
                 times.append((time.perf_counter() - started) * 1000 - reply.timings_ms.get("embed", 0.0))
                 shown.append(len(reply.results))
-                paths.update(f"{arm} {path}" for arm, path in reply.paths.items())
+                paths.update(f"{retriever} {path}" for retriever, path in reply.paths.items())
     return found
 
 

@@ -141,7 +141,10 @@ def fuse(
     pool: np.ndarray, similarities: np.ndarray, bm25: np.ndarray, weight: float = fusion.DENSE_WEIGHT
 ) -> np.ndarray:
     """As `recollect.retrieval.fusion.weighted` does with complete scores."""
-    z = [(arm[pool] - arm[pool].mean()) / (arm[pool].std() + 1e-9) for arm in (similarities, bm25)]
+    z = [
+        (retriever[pool] - retriever[pool].mean()) / (retriever[pool].std() + 1e-9)
+        for retriever in (similarities, bm25)
+    ]
     return pool[np.argsort(-(weight * z[0] + (1 - weight) * z[1]), kind="stable")]
 
 
@@ -384,7 +387,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shared", type=Path, default=SHARED)
     parser.add_argument("--cache", type=Path, help="where embeddings are kept between runs")
-    parser.add_argument("--candidates", type=int, default=100, help="of each arm")
+    parser.add_argument("--candidates", type=int, default=100, help="of each retriever")
     parser.add_argument("names", nargs="*", help="only variants that contain one of these")
     arguments = parser.parse_args()
     bench = Bench(arguments.shared, arguments.cache)

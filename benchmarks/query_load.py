@@ -53,7 +53,7 @@ def main() -> None:
         )
         print(table(["callers", "queries/s", "p50, ms", "p95, ms"], concurrent(rag, questions)), "\n")
         print(f"The same search again, from the cache: p50 {cached(rag, questions):.3f} ms")
-        print(f"A new document, until both arms find it: p50 {fresh(rag, known):.1f} ms")
+        print(f"A new document, until both retrievers find it: p50 {fresh(rag, known):.1f} ms")
         print(f"\nVersions: {', '.join([*versions(), server_version(rag.store.database)])}")
 
 

@@ -8,7 +8,7 @@ settings, and once more without reranking. Run from the repository root::
     python benchmarks/query_speed.py build --work ../query-bench
     python benchmarks/query_speed.py measure --work ../query-bench
     python benchmarks/query_speed.py exact --work ../query-bench     # the lexical top 10 beside that of all candidates
-    python benchmarks/query_speed.py plans --work ../query-bench     # EXPLAIN ANALYZE of both arms
+    python benchmarks/query_speed.py plans --work ../query-bench     # EXPLAIN ANALYZE of both retrievers
 """
 
 from __future__ import annotations
@@ -200,14 +200,14 @@ def ask(
             reply = rag.view(collections=name).search(question, options)
             elapsed = (time.perf_counter() - started) * 1000
             times.append(elapsed - reply.timings_ms.get("embed", 0.0))
-            paths[" + ".join(f"{arm} {path}" for arm, path in sorted(reply.paths.items()))] += 1
+            paths[" + ".join(f"{retriever} {path}" for retriever, path in sorted(reply.paths.items()))] += 1
             for stage, milliseconds in reply.timings_ms.items():
                 stages.setdefault(stage, []).append(milliseconds)
     return times, stages, paths
 
 
 def exact(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownVectors) -> None:
-    """Whether the lexical arm's top 10 is that of scoring every chunk that holds any of the query's terms."""
+    """Whether the lexical retriever's top 10 is that of scoring every chunk that holds any of the query's terms."""
     questions = load_questions(arguments, known)
     place = rag.store.collections.get(Scope(), "large")
     pruned, whole = (
@@ -226,7 +226,7 @@ def exact(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownVectors) 
 
 
 def plans(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownVectors) -> None:
-    """EXPLAIN (ANALYZE, BUFFERS) of what the search functions run, for the question whose arms took longest."""
+    """EXPLAIN (ANALYZE, BUFFERS) of what the search functions run, for the question whose retrievers took longest."""
     questions = load_questions(arguments, known)
     for name in collections(arguments):
         slowest = max(

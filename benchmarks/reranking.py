@@ -1,7 +1,7 @@
 """What each reranker is worth and what it costs, on four kinds of text.
 
 The first stage is rebuilt in memory from the product's own parts (chunks of 500 characters with titles and neighbours,
-int8 MiniLM, BM25, weighted fusion of 100 candidates an arm); the rerankers and the way they are mixed in are the
+int8 MiniLM, BM25, weighted fusion of 100 candidates a retriever); the rerankers and the way they are mixed in are the
 product's. Run from the repository root:
 
     python benchmarks/reranking.py [--sets cranfield,spans,handbook,conversations] NAME[:WEIGHT[:DEPTH]] …
@@ -42,7 +42,7 @@ ANALYZER = Analyzer("en")
 
 @dataclass
 class Collection:
-    """Chunks with everything that both arms and the rerankers need; ``key`` names the document, ``start`` the place."""
+    """Chunks with all that retrievers and rerankers need; ``key`` names the document, ``start`` the place."""
 
     documents: list[Document]
     chunks: list[tuple[int, Chunk]]

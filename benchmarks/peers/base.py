@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-#: How many results every search asks for, and how many each arm of a hybrid search contributes where that is a setting.
+#: How many results every search asks for, and how many each retriever contributes where that can be set.
 TOP_K = 10
 CANDIDATES = 50
 

@@ -9,7 +9,7 @@ import numpy as np
 from peers.base import TOP_K, Base, DataSet, Found, Query, Rows
 
 BATCH = 5_000
-#: Of the vectors arm: ``weights`` of a search.
+#: Of the vectors retriever: ``weights`` of a search.
 WEIGHTS = {"dense": 1.0, "lexical": 0.0, "hybrid": 0.5}
 _known: dict[str, np.ndarray] = {}
 
@@ -25,7 +25,7 @@ class System(Base):
     title = "txtai"
     packages = ("txtai", "faiss-cpu", "numpy")
     notes = (
-        "Both arms run for every query; 'dense' and 'lexical' give one of them the whole weight. Filters apply to what "
+        "Both retrievers run always; 'dense' and 'lexical' give one of them the whole weight. Filters apply to what "
         "the index found first (candidates as they come), so few results remain."
     )
 

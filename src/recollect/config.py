@@ -141,18 +141,21 @@ class EnhanceConfig(_Section):
 
 
 class RetrievalConfig(_Section):
-    """``[rag.retrieval]``: how the arms search and how their results are joined."""
+    """``[rag.retrieval]``: how the retrievers search and how their results are joined."""
 
     top_k: int = Field(10, ge=1, le=1000, description="Passages returned.")
     mode: Literal["hybrid", "dense", "lexical"] = Field(
         "hybrid", description="Words and meaning, meaning only, or words only."
     )
-    fusion: Literal["weighted", "rrf"] = Field("weighted", description="How the arms' results become one list.")
+    fusion: Literal["weighted", "rrf"] = Field("weighted", description="How the retrievers' results become one list.")
     dense_weight: float | None = Field(
-        None, ge=0, le=1, description="Share of the dense arm; by default 0.55 in weighted fusion and half in rrf."
+        None,
+        ge=0,
+        le=1,
+        description="Share of the dense retriever; by default 0.55 in weighted fusion and half in rrf.",
     )
     rrf_k: int = Field(60, ge=1, description="The constant k of reciprocal rank fusion.")
-    candidates: int = Field(50, ge=1, le=10_000, description="Results that each arm contributes at least.")
+    candidates: int = Field(50, ge=1, le=10_000, description="Results that each retriever contributes at least.")
     similarity_threshold: float | None = Field(
         None, ge=-1, le=1, description="Passages whose cosine similarity is lower are dropped."
     )

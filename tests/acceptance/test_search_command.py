@@ -44,8 +44,8 @@ def test_explain_says_how_each_result_came_to_its_rank(recollect, office):
     for result in reply["results"]:
         assert list(result) == [*RESULT_KEYS, "explain"]
         assert list(result["explain"]) == ["dense", "lexical", "fused_score", "coverage", "rerank_score"]
-        for arm in ("dense", "lexical"):
-            assert result["explain"][arm] is None or list(result["explain"][arm]) == ["rank", "score"]
+        for retriever in ("dense", "lexical"):
+            assert result["explain"][retriever] is None or list(result["explain"][retriever]) == ["rank", "score"]
     plain = recollect("query", "annual leave", "--explain", "--json", "--rerank", "none").json
     assert plain["reranked"] is None
     for result in plain["results"]:

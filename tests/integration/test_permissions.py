@@ -410,7 +410,7 @@ def test_everything_is_searched_at_once_by_what_he_may_read(rag: RAGPipeline):
 
 
 def test_what_is_stored_while_somebody_searches_is_not_found_before_his_rights_are_known(dsn: str, tmp_path: Path):
-    """Between the look at the rights and the arms, the first document that he may not read is stored."""
+    """Between the look at the rights and the retrievers, the first document that he may not read is stored."""
 
     class Slow(HashingEmbedder):
         meanwhile = None

@@ -1,4 +1,4 @@
-"""Reciprocal rank fusion takes the weight of the dense arm, as weighted fusion does."""
+"""Reciprocal rank fusion takes the weight of the dense retriever, as weighted fusion does."""
 
 from __future__ import annotations
 

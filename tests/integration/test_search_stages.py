@@ -1,4 +1,4 @@
-"""What happens to candidates after the arms: reranking, thresholds, shaping, and the cache around it all."""
+"""What happens to candidates after the retrievers: reranking, thresholds, shaping, and the cache around it all."""
 
 from __future__ import annotations
 

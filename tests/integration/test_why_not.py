@@ -141,7 +141,7 @@ def test_ranks_of_the_arms_reach_beyond_the_candidates(filled: RAGPipeline):
             assert found.passed == (expected.rank <= 1)
     told = filled.why_not("turbine number 3 inspected", "cable-5.txt", options)
     assert blamed(told)[-1] == "candidates"
-    assert "neither arm has it among its best 1" in told.verdict
+    assert "neither retriever has it among its best 1" in told.verdict
 
 
 def _fields(options: RetrievalOptions) -> dict:

@@ -37,7 +37,7 @@ class Mode(StrEnum):
 
 
 class Fusion(StrEnum):
-    """How the arms' results become one list."""
+    """How the retrievers' results become one list."""
 
     WEIGHTED = "weighted"
     RRF = "rrf"
@@ -74,7 +74,7 @@ class SearchOptions:
         int | None, typer.Option(help="The constant k of reciprocal rank fusion.", rich_help_panel=_SEARCH_PANEL)
     ] = None
     candidates: Annotated[
-        int | None, typer.Option(help="Passages that each arm contributes.", rich_help_panel=_SEARCH_PANEL)
+        int | None, typer.Option(help="Passages that each retriever contributes.", rich_help_panel=_SEARCH_PANEL)
     ] = None
     min_similarity: Annotated[
         float | None,
@@ -205,7 +205,9 @@ class SearchOptions:
         if mode is not Mode.HYBRID:
             for name, value in (("fusion", self.fusion), ("dense-weight", self.dense_weight), ("rrf-k", self.rrf_k)):
                 if value is not None:
-                    raise UsageError(f"--{name} joins two arms, and --mode {mode} has one: leave one of both out.")
+                    raise UsageError(
+                        f"--{name} joins two retrievers, and --mode {mode} has one: leave one of both out."
+                    )
         if self.rrf_k is not None and fusion is not Fusion.RRF:
             raise UsageError("--rrf-k is the constant of reciprocal rank fusion: give --fusion rrf with it.")
         if self.rerank_candidates is None:

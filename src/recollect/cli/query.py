@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from recollect.cli._terminal import Highlighter
     from recollect.model import (
-        ArmScore,
         Principal,
         ReplyExplain,
         RetrievedContext,
+        RetrieverScore,
         SearchExplain,
         SearchReply,
     )
@@ -144,10 +144,14 @@ def _result(result: RetrievedContext) -> dict[str, Any]:
 
 
 def _explanation(explain: SearchExplain) -> dict[str, Any]:
-    def arm(score: ArmScore | None) -> dict[str, Any] | None:
+    def placed(score: RetrieverScore | None) -> dict[str, Any] | None:
         return None if score is None else {"rank": score.rank, "score": score.score}
 
-    shown = {"dense": arm(explain.dense), "lexical": arm(explain.lexical), "fused_score": explain.fused_score}
+    shown = {
+        "dense": placed(explain.dense),
+        "lexical": placed(explain.lexical),
+        "fused_score": explain.fused_score,
+    }
     if explain.coverage is not None:
         shown["coverage"] = explain.coverage
     if explain.rerank_score is not None:
@@ -183,7 +187,7 @@ def _show(ctx: CommandContext, view: View, reply: SearchReply, *, nothing: list[
     for result in reply.results:
         _show_result(ctx, result, highlighter)
     total = reply.timings_ms.get("total", 0.0)
-    paths = "".join(f", {arm} {path}" for arm, path in reply.paths.items())
+    paths = "".join(f", {retriever} {path}" for retriever, path in reply.paths.items())
     count = len(reply.results)
     ctx.out.print(f"{count:,} passage{'' if count == 1 else 's'} in {total:,.0f} ms ({reply.mode}{paths})", style="dim")
     _show_explanation(ctx, reply)

@@ -13,7 +13,7 @@ from recollect.cli._options import command
 if TYPE_CHECKING:
     from recollect.model.collection import Collection
     from recollect.pipeline import PipelineStatus
-    from recollect.store.search_health import ArmRecall, HitCounts, SearchHealth
+    from recollect.store.search_health import HitCounts, RetrieverRecall, SearchHealth
 
 
 def register(app: typer.Typer) -> None:
@@ -132,8 +132,8 @@ def _rate(counts: HitCounts) -> str:
     return "-" if counts.hit_rate is None else f"{counts.hit_rate:.0%} of {counts.hits + counts.misses:,}"
 
 
-def _recall(arm: ArmRecall) -> str:
-    return "-" if arm.mean is None or arm.worst is None else f"{arm.mean:.1%} ({arm.worst:.0%})"
+def _recall(found: RetrieverRecall) -> str:
+    return "-" if found.mean is None or found.worst is None else f"{found.mean:.1%} ({found.worst:.0%})"
 
 
 def show_collections(ctx: CommandContext, collections: tuple[Collection, ...] | list[Collection]) -> None:

@@ -59,7 +59,7 @@ class TermIndexer(Protocol):
         ...
 
     def weigh(self, terms: Sequence[TermCounts], *, reference_length: float) -> list[LexicalRow]:
-        """What the lexical arm stores of each."""
+        """What the lexical retriever stores of each."""
         ...
 
     def acronyms(self, content: str) -> list[tuple[str, str, int]]:

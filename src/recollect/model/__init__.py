@@ -5,11 +5,11 @@ from recollect.model.chunk import Chunk
 from recollect.model.document import Document, IngestResult
 from recollect.model.outline import Heading, Outline, PageSpan, PassagePart
 from recollect.model.passage import (
-    ArmScore,
     PassageNote,
     ReplyExplain,
     RetrievalOptions,
     RetrievedContext,
+    RetrieverScore,
     SearchExplain,
     SearchMode,
     SearchReply,
@@ -20,7 +20,6 @@ from recollect.model.scope import DEFAULT_TENANT_ID, Scope
 __all__ = [
     "DEFAULT_TENANT_ID",
     "Answer",
-    "ArmScore",
     "Chunk",
     "Citation",
     "Document",
@@ -34,6 +33,7 @@ __all__ = [
     "ReplyExplain",
     "RetrievalOptions",
     "RetrievedContext",
+    "RetrieverScore",
     "Scope",
     "SearchExplain",
     "SearchMode",

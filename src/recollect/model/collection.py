@@ -28,7 +28,7 @@ class Collection:
         tenant_id: Whose it is.
         expiry_due: Whether a current version may have expired: `recollect.store.expiry` closes it.
         hidden: Whether it is a session's: listings leave it out.
-        access_ids: The access lists of what the caller may read of it, by which both arms are confined; None: they may
+        access_ids: The access lists of what the caller may read of it, which confine both retrievers; None: they may
             read all of it. Where it is not None, ``document_count`` and ``chunk_count`` count what they may read.
     """
 

@@ -20,13 +20,13 @@ class RetrievalOptions:
 
     Attributes:
         top_k: How many passages to return (1 to 1,000).
-        mode: Both arms (``hybrid``), embeddings only (``dense``) or BM25 only (``lexical``).
+        mode: Both retrievers (``hybrid``), embeddings only (``dense``) or BM25 only (``lexical``).
         fusion: ``weighted`` adds normalised scores, ``rrf`` adds reciprocal ranks (Cormack et al. 2009);
             None: the configured default.
-        dense_weight: Share of the dense arm, 0 to 1, of scores in ``weighted`` fusion and of reciprocal ranks in
+        dense_weight: Share of the dense retriever, 0 to 1, of scores in ``weighted`` fusion and of reciprocal ranks in
             ``rrf``; None: the configured default.
         rrf_k: The constant k of reciprocal rank fusion; None: the configured default.
-        candidates: How many results each arm contributes before fusion; None: the configured default.
+        candidates: How many results each retriever contributes before fusion; None: the configured default.
         similarity_threshold: Drop results whose cosine similarity to the query is below this, -1 to 1.
         department: Only documents of one of these departments.
         source: Only documents whose source is one of these.
@@ -90,8 +90,8 @@ class RetrievalOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class ArmScore:
-    """Where one arm placed a chunk: rank from 1, and the arm's own score."""
+class RetrieverScore:
+    """Where one retriever placed a chunk: rank from 1, and the retriever's own score."""
 
     rank: int
     score: float
@@ -102,8 +102,8 @@ class SearchExplain:
     """How a result came to its rank.
 
     Attributes:
-        dense: Its place in the dense arm (score: cosine similarity), None where that arm did not find it.
-        lexical: Its place in the lexical arm (score: BM25), None where that arm did not find it.
+        dense: Its place in the dense retriever (score: cosine similarity), None where that retriever did not find it.
+        lexical: Its place in the lexical retriever (score: BM25), None where that retriever did not find it.
         fused_score: What fusion made of both.
         coverage: The share of the query's words that it holds, by their rarity; None where words were not compared.
         rerank_score: The reranker's own score; None where it was not asked.
@@ -111,8 +111,8 @@ class SearchExplain:
             counted.
     """
 
-    dense: ArmScore | None
-    lexical: ArmScore | None
+    dense: RetrieverScore | None
+    lexical: RetrieverScore | None
     fused_score: float
     coverage: float | None = None
     rerank_score: float | None = None
@@ -242,8 +242,8 @@ class SearchReply:
         mode: As run.
         results: Best first.
         timings_ms: Milliseconds by stage.
-        paths: Which path each arm took, for instance ``{"dense": "exact", "lexical": "exact"}``.
-        exact: Whether both arms are known to have found their best: no index approximated, no bound left open.
+        paths: Which path each retriever took, for instance ``{"dense": "exact", "lexical": "exact"}``.
+        exact: Whether both retrievers are known to have found their best: no index approximated, no bound left open.
         reranked: Whether a reranker had a say; None where none was asked.
         cached: Whether an equal search of a moment ago answered.
         explain: What was done with the query, where that was asked for.

@@ -24,7 +24,7 @@ class WhyNotStage:
         stage: In this order ``document``, ``permissions``, ``expiry``, ``filter``, ``dense``, ``lexical``,
             ``candidates``, ``fusion``, ``rerank``, ``similarity_threshold``, ``min_relevance``, ``min_score``,
             ``duplicates``, ``variety`` or ``top_k``.
-        passed: Whether it came through. One arm is enough to come through both.
+        passed: Whether it came through. One retriever is enough to come through both.
         detail: In words.
         numbers: What the words say, for programs: ranks, scores, limits; JSON values by name.
     """

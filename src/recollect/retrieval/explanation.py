@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from recollect.model import ArmScore, ReplyExplain, RetrievalOptions, Scope, SearchExplain
+from recollect.model import ReplyExplain, RetrievalOptions, RetrieverScore, Scope, SearchExplain
 from recollect.retrieval.analysis import lexeme, term_frequencies
 from recollect.retrieval.bm25 import query_weights
 from recollect.retrieval.candidates import CandidateRequest, Candidates, analyzer_of
@@ -25,8 +25,8 @@ def passage_explainer(found: Candidates, ranking: Ranking) -> Callable[[int, flo
     def explain(chunk_id: int, score: float) -> SearchExplain:
         dense, lexical = dense_ranks.get(chunk_id), lexical_ranks.get(chunk_id)
         return SearchExplain(
-            dense=ArmScore(dense, found.similarities[chunk_id]) if dense else None,
-            lexical=ArmScore(lexical, found.bm25[chunk_id]) if lexical else None,
+            dense=RetrieverScore(dense, found.similarities[chunk_id]) if dense else None,
+            lexical=RetrieverScore(lexical, found.bm25[chunk_id]) if lexical else None,
             fused_score=ranking.fused.get(chunk_id, score),
             coverage=found.coverage.get(chunk_id),
             rerank_score=ranking.rerank_scores.get(chunk_id),

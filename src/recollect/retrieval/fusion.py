@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from recollect.errors import UsageError
 
-#: A chunk's id and an arm's score for it.
+#: A chunk's id and a retriever's score for it.
 Scored = tuple[int, float]
 
 Floats = npt.NDArray[np.float64]
@@ -29,7 +29,7 @@ def rrf(
     """Reciprocal rank fusion (Cormack, Clarke and Büttcher 2009): the sum of ``weight / (k + rank)``.
 
     Args:
-        rankings: One ranking per arm, best first. The scores are not looked at; of a chunk that a ranking names twice,
+        rankings: One ranking per retriever, best first. The scores are not looked at; of a chunk that is named twice,
             the first place counts.
         k: The greater, the less the first places matter.
         weights: One per ranking, 0 or more; None: 1 each.
@@ -62,23 +62,23 @@ def weighted(
     known_dense: Mapping[int, float] | None = None,
     known_lexical: Mapping[int, float] | None = None,
 ) -> list[Scored]:
-    """Score fusion: a weighted sum of both arms' scores, each standardised over the candidates of this query.
+    """Score fusion: a weighted sum of both retrievers' scores, each standardised over the candidates of this query.
 
     Standardising (subtracting the mean, dividing by the standard deviation) makes the result independent of the
-    scale and offset of either arm's scores, which differ between embedding models and between queries.
+    scale and offset of either retriever's scores, which differ between embedding models and between queries.
 
     Args:
-        dense: The dense arm's candidates with their cosine similarities, in any order.
-        lexical: The lexical arm's candidates with their BM25 scores, in any order.
-        dense_weight: Share of the dense arm, 0 to 1; at 0 and 1 only one arm decides.
-        known_dense: Similarities of chunks that only the lexical arm found. One that is missing here too counts as
+        dense: The dense retriever's candidates with their cosine similarities, in any order.
+        lexical: The lexical retriever's candidates with their BM25 scores, in any order.
+        dense_weight: Share of the dense retriever, 0 to 1; at 0 and 1 only one retriever decides.
+        known_dense: Similarities of chunks that only the lexical retriever found. What is missing here too counts as
             the lowest similarity known.
-        known_lexical: BM25 scores of chunks that only the dense arm found. One that is missing here too counts as 0,
+        known_lexical: BM25 scores of chunks that only the dense retriever found. What is missing here too counts as 0,
             the score of a chunk that shares no word with the query.
 
     Returns:
         Every chunk of ``dense`` and ``lexical`` with its fused score, best first; of equal ones, the smaller id. An
-        arm in which all candidates score the same has no say. Scores that are not finite count as missing.
+        retriever in which all candidates score the same has no say. Scores that are not finite count as missing.
 
     Raises:
         UsageError: ``dense_weight`` lies outside 0 to 1.

@@ -1,4 +1,4 @@
-"""What the lexical arm stores of a chunk: its terms, counted and weighed, many chunks at a time."""
+"""What the lexical retriever stores of a chunk: its terms, counted and weighed, many chunks at a time."""
 
 from __future__ import annotations
 

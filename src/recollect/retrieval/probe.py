@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from recollect.retrieval.sql_candidates import SqlCandidates
 from recollect.store.collections import CollectionRepository
 from recollect.store.search import RowSelection, SearchRepository
-from recollect.store.search_health import ArmRecall, Aside, SearchHealth
+from recollect.store.search_health import Aside, RetrieverRecall, SearchHealth
 
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
@@ -112,7 +112,7 @@ class RecallProbe:
         unchanged = CollectionRepository(database).find(sample.scope, searched.name) == searched
         if not unchanged or (dense is None and lexical is None):
             return None
-        return SearchHealth(probes=1, dense=_arm(dense), lexical=_arm(lexical))
+        return SearchHealth(probes=1, dense=_recall_of(dense), lexical=_recall_of(lexical))
 
     def _dense(self, repository: SearchRepository, sample: Sample) -> Sequence[Scored] | None:
         if self._cancelled or sample.dense is None or sample.embedding is None:
@@ -151,5 +151,5 @@ def recall(found: Sequence[Scored] | None, exact: Sequence[Scored] | None, *, at
     return min(1.0, len(good) / len(wanted))
 
 
-def _arm(measured: float | None) -> ArmRecall:
-    return ArmRecall() if measured is None else ArmRecall(probes=1, total=measured, worst=measured)
+def _recall_of(measured: float | None) -> RetrieverRecall:
+    return RetrieverRecall() if measured is None else RetrieverRecall(probes=1, total=measured, worst=measured)

@@ -58,7 +58,7 @@ class Trials:
 
     Attributes:
         asked: As asked, without the conditions that remove the document.
-        dense: What the dense arm alone contributes; None where it does not run.
+        dense: What the dense retriever alone contributes; None where it does not run.
         fused: The whole ranking before the reranker.
         ranked: The whole ranking after it: no threshold, no duplicates collapsed.
         distinct: The ranking with both.
@@ -77,12 +77,12 @@ class Evidence:
 
     Attributes:
         options: As asked, without the conditions that remove the document.
-        limit: How many candidates each arm contributes.
+        limit: How many candidates each retriever contributes.
         similarity_threshold: In force, from the options or the settings.
         min_relevance: Likewise; where neither says anything, the floor that not even the best passage reached.
         min_score: Likewise.
         embedded: Where the document's best chunk stands by similarity; None without a query vector.
-        lexical: What the words say; None where that arm does not run.
+        lexical: What the words say; None where that retriever does not run.
     """
 
     standing: Standing
@@ -202,14 +202,16 @@ def _own_value(standing: Standing, condition: Condition) -> str:
 
 def search_stages(evidence: Evidence) -> Iterator[WhyNotStage]:
     """The stages of the search itself, as far as the document came."""
-    arms = [*_dense_stage(evidence), *_lexical_stage(evidence)]
-    yield from arms
+    retrievers = [*_dense_stage(evidence), *_lexical_stage(evidence)]
+    yield from retrievers
     fused, ranked = evidence.places(evidence.trials.fused), evidence.places(evidence.trials.ranked)
-    candidate = bool(fused or ranked or any(stage.passed for stage in arms))
+    candidate = bool(fused or ranked or any(stage.passed for stage in retrievers))
     yield WhyNotStage(
         stage="candidates",
         passed=candidate,
-        detail="it is among the candidates" if candidate else f"neither arm has it among its best {evidence.limit:,}",
+        detail="it is among the candidates"
+        if candidate
+        else f"neither retriever has it among its best {evidence.limit:,}",
         numbers={"limit": evidence.limit},
     )
     if not candidate:
@@ -237,7 +239,7 @@ def _dense_stage(evidence: Evidence) -> list[WhyNotStage]:
         detail += (
             ", which the approximate index did not find"
             if missed
-            else f", and the arm gives its best {evidence.limit:,}"
+            else f", and the retriever gives its best {evidence.limit:,}"
         )
     numbers = {"rank": best.rank, "score": best.score, "chunk_id": best.chunk_id, "limit": evidence.limit}
     return [WhyNotStage(stage="dense", passed=passed, detail=detail, numbers=numbers)]
@@ -257,7 +259,7 @@ def _lexical_stage(evidence: Evidence) -> list[WhyNotStage]:
     else:
         about = "" if lexical.exact else "about "
         detail = f"BM25 {lexical.score:.2f}: rank {about}{lexical.rank:,}"
-        detail += "" if passed else f", and the arm gives its best {evidence.limit:,}"
+        detail += "" if passed else f", and the retriever gives its best {evidence.limit:,}"
     terms = [
         {"term": word.term, "written": word.written, "weight": word.weight, "present": word.present}
         for word in lexical.words

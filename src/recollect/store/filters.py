@@ -126,7 +126,7 @@ def matching_versions(
     access_ids: Sequence[int] | None = None,
     unexpired: bool = False,
 ) -> MatchingVersions:
-    """Resolve a filter to document versions, in SQL, before either arm runs.
+    """Resolve a filter to document versions, in SQL, before either retriever runs.
 
     Filters concern documents, of which there are far fewer than chunks; resolving them first tells how selective
     they are, so that a rare match is searched exactly and never lost to an approximate index.

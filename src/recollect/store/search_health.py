@@ -46,8 +46,8 @@ class HitCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArmRecall:
-    """What one arm found of the exact result, over all probes of it.
+class RetrieverRecall:
+    """What one retriever found of the exact result, over all probes of it.
 
     Attributes:
         probes: Approximate searches that were repeated exactly.
@@ -64,9 +64,9 @@ class ArmRecall:
         """The recall on average, None without probes."""
         return self.total / self.probes if self.probes else None
 
-    def __add__(self, other: ArmRecall) -> ArmRecall:
+    def __add__(self, other: RetrieverRecall) -> RetrieverRecall:
         known = [worst for worst in (self.worst, other.worst) if worst is not None]
-        return ArmRecall(
+        return RetrieverRecall(
             probes=self.probes + other.probes, total=self.total + other.total, worst=min(known, default=None)
         )
 
@@ -79,16 +79,16 @@ class SearchHealth:
         result_cache: Replies of equal searches.
         query_embedding_cache: Embeddings of equal queries.
         probes: Searches that were repeated exactly.
-        dense: What the dense arm found where it went by its index.
-        lexical: What the lexical arm found where it did not prove its result.
+        dense: What the dense retriever found where it went by its index.
+        lexical: What the lexical retriever found where it did not prove its result.
         last_probe: When the last probe was recorded.
     """
 
     result_cache: HitCounts = HitCounts()
     query_embedding_cache: HitCounts = HitCounts()
     probes: int = 0
-    dense: ArmRecall = ArmRecall()
-    lexical: ArmRecall = ArmRecall()
+    dense: RetrieverRecall = RetrieverRecall()
+    lexical: RetrieverRecall = RetrieverRecall()
     last_probe: datetime | None = None
 
     def __add__(self, other: SearchHealth) -> SearchHealth:
@@ -133,8 +133,8 @@ class SearchHealthRepository:
                 result_cache=HitCounts(hits=row[1], misses=row[2]),
                 query_embedding_cache=HitCounts(hits=row[3], misses=row[4]),
                 probes=row[5],
-                dense=ArmRecall(probes=row[6], total=row[7], worst=row[8]),
-                lexical=ArmRecall(probes=row[9], total=row[10], worst=row[11]),
+                dense=RetrieverRecall(probes=row[6], total=row[7], worst=row[8]),
+                lexical=RetrieverRecall(probes=row[9], total=row[10], worst=row[11]),
                 last_probe=row[12],
             )
             for row in found

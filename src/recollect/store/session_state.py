@@ -26,7 +26,7 @@ Connection = psycopg.Connection[TupleRow]
 DEFAULT_EF_SEARCH = 150
 
 # What suits the reads of a search: small statements by key, each planned once a connection.
-# No sequential scans: a plan made while a table was small would go on scanning it when it has grown. The arms are
+# No sequential scans: a plan made while a table was small would go on scanning it when it has grown. The retrievers are
 # planned anew for every call, because they are functions that EXECUTE their statement with the collection as a literal.
 # Parallel workers and JIT cost more than they save on queries of a few milliseconds.
 _SETTINGS = {

@@ -32,8 +32,8 @@ class Standing:
         known_to: When it was closed, None where it is current.
         expires_at: None for never.
         permissions: The document's grants, and its denials with a ``!`` before each.
-        vectors: Chunks that the dense arm can find.
-        lexical_rows: Chunks that the lexical arm can find.
+        vectors: Chunks that the dense retriever can find.
+        lexical_rows: Chunks that the lexical retriever can find.
     """
 
     document_id: int
@@ -63,7 +63,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class BestChunk:
-    """The chunk of a document that an arm prefers: its score, and its rank from 1 among all that may be found."""
+    """The chunk of a document that a retriever prefers: its score, and its rank from 1 among all that may be found."""
 
     chunk_id: int
     score: float

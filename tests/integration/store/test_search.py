@@ -1,4 +1,4 @@
-"""The arms against brute force."""
+"""The retrievers against brute force."""
 
 from __future__ import annotations
 

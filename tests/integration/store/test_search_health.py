@@ -13,21 +13,21 @@ from shelf import Shelf, second_tenant
 from recollect.errors import StoreError
 from recollect.model import Scope
 from recollect.store.database import Database
-from recollect.store.search_health import HEALTH_DAYS, ArmRecall, HitCounts, SearchHealth, total_health
+from recollect.store.search_health import HEALTH_DAYS, HitCounts, RetrieverRecall, SearchHealth, total_health
 from recollect.store.store import Store
 
 FIRST = SearchHealth(
     result_cache=HitCounts(hits=3, misses=1),
     query_embedding_cache=HitCounts(hits=0, misses=1),
     probes=2,
-    dense=ArmRecall(probes=2, total=1.9, worst=0.9),
-    lexical=ArmRecall(probes=1, total=1.0, worst=1.0),
+    dense=RetrieverRecall(probes=2, total=1.9, worst=0.9),
+    lexical=RetrieverRecall(probes=1, total=1.0, worst=1.0),
 )
 SECOND = SearchHealth(
     result_cache=HitCounts(hits=1, misses=0),
     probes=1,
-    dense=ArmRecall(),
-    lexical=ArmRecall(probes=1, total=0.5, worst=0.5),
+    dense=RetrieverRecall(),
+    lexical=RetrieverRecall(probes=1, total=0.5, worst=0.5),
 )
 
 
@@ -140,8 +140,8 @@ COUNTS = st.integers(0, 1_000)
 RECALLS = st.lists(st.floats(0, 1), max_size=5)
 
 
-def of_recalls(recalls: list[float]) -> ArmRecall:
-    return ArmRecall(probes=len(recalls), total=sum(recalls), worst=min(recalls, default=None))
+def of_recalls(recalls: list[float]) -> RetrieverRecall:
+    return RetrieverRecall(probes=len(recalls), total=sum(recalls), worst=min(recalls, default=None))
 
 
 @given(st.lists(st.tuples(COUNTS, COUNTS, RECALLS), max_size=6))

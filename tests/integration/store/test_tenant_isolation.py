@@ -19,7 +19,7 @@ from recollect.store.migrate import migrate
 from recollect.store.tenants import tables_in_order
 
 # These must run as the owner, lest the planner leave out the index on lexemes.
-ARMS = {"dense_candidates", "lexical_candidates"}
+RETRIEVERS = {"dense_candidates", "lexical_candidates"}
 SECRET = "The zebrafish merger closes in March (Zebrafish Merger Plan, ZMP)."
 VALUES = {
     "int4": "77",
@@ -200,7 +200,7 @@ def test_every_function_that_runs_as_the_owner_is_pinned_and_asks_for_the_tenant
             "SELECT p.proname, p.proconfig, p.prosrc, has_function_privilege('public', p.oid, 'EXECUTE') "
             "FROM pg_proc p WHERE p.pronamespace = 'recollect'::regnamespace AND p.prosecdef"
         ).fetchall()
-    assert {row[0] for row in found} >= ARMS
+    assert {row[0] for row in found} >= RETRIEVERS
     for name, settings, source, public in found:
         assert "search_path=recollect, public, pg_temp" in settings, name
         assert "PERFORM require_tenant(p_" in source, name

@@ -1,4 +1,4 @@
-"""What a turn owes to its neighbours, and how the arms are joined."""
+"""What a turn owes to its neighbours, and how the retrievers are joined."""
 
 from __future__ import annotations
 

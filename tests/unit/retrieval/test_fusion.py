@@ -40,7 +40,7 @@ def test_rrf_refuses_what_makes_no_sense(k, weights):
 
 
 def test_weighted_by_hand():
-    # Both arms standardise to +1 and -1.
+    # Both retrievers standardise to +1 and -1.
     fused = weighted([(1, 0.8), (2, 0.6)], [(2, 9.0), (1, 5.0)], dense_weight=0.75)
     assert dict(fused) == pytest.approx({1: 0.5, 2: -0.5})
 
@@ -54,7 +54,7 @@ def test_weighted_missing_scores():
     assert dict(lexical)[1] == dict(lexical)[2]
 
 
-def test_weighted_uses_known_scores_of_the_other_arm():
+def test_weighted_uses_known_scores_of_the_other_retriever():
     lists = ([(1, 0.5), (2, 0.4)], [(3, 6.0), (2, 5.0)])
     assert ids(weighted(*lists, dense_weight=0.9)) == [1, 3, 2]
     assert ids(weighted(*lists, dense_weight=0.9, known_dense={3: 0.9}))[0] == 3
@@ -111,7 +111,7 @@ def test_weighted_does_not_depend_on_the_scale_of_the_similarities(dense, lexica
 
 @given(rankings, rankings)
 def test_dominance(dense, lexical):
-    # What is better in one arm and no worse in the other never comes later.
+    # What is better in one retriever and no worse in the other never comes later.
     places = {chunk_id: place for place, chunk_id in enumerate(ids(weighted(dense, lexical)))}
     known_dense, known_lexical = dict(dense), dict(lexical)
     common = known_dense.keys() & known_lexical.keys()

@@ -22,7 +22,7 @@ from recollect.retrieval.candidates import CandidateRequest, Candidates
 from recollect.retrieval.enhance.plan import QueryPlan
 from recollect.retrieval.health import SearchMonitor
 from recollect.retrieval.probe import RECALL_AT, Sample, recall, sample_of
-from recollect.store.search_health import ArmRecall, HitCounts, SearchHealth
+from recollect.store.search_health import HitCounts, RetrieverRecall, SearchHealth
 
 NEVER = 1e6
 AT_ONCE = float("inf")
@@ -121,7 +121,7 @@ class Measurer:
         return self.outcome
 
 
-PROBED = SearchHealth(probes=1, dense=ArmRecall(probes=1, total=0.9, worst=0.9))
+PROBED = SearchHealth(probes=1, dense=RetrieverRecall(probes=1, total=0.9, worst=0.9))
 
 
 def monitor(notebook: Notebook, measurer: Measurer | None = None, **options) -> SearchMonitor:

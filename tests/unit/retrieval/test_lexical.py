@@ -1,4 +1,4 @@
-"""The lexical arm's own arithmetic; its results are compared with brute force on a real store."""
+"""The lexical retriever's own arithmetic; its results are compared with brute force on a real store."""
 
 from __future__ import annotations
 

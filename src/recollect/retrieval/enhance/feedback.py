@@ -77,7 +77,7 @@ class PseudoRelevanceFeedback:
         """Rank again, by what the first results say.
 
         Args:
-            query: The query's unit vector; None (no dense arm) leaves the first step out.
+            query: The query's unit vector; None (no dense retriever) leaves the first step out.
             ranking: The first round's, best first.
             vectors: Unit vectors by chunk id, of the first ``settings.depth`` of ``ranking`` (more are ignored). A
                 candidate without one follows those that have one.

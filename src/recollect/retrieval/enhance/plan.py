@@ -64,8 +64,8 @@ class QueryPlan:
 
     Attributes:
         query: As asked; it is always searched.
-        expansions: Extra words for the lexical arm.
-        hypothetical_answers: Texts whose embeddings join the query's in the dense arm.
+        expansions: Extra words for the lexical retriever.
+        hypothetical_answers: Texts whose embeddings join the query's in the dense retriever.
         alternatives: Other wordings, each searched like the query; the rankings are fused.
         notes: One per enhancement, in the order of the chain.
     """
@@ -128,7 +128,7 @@ def expanded_weights(
     salt: int,
     idf: Mapping[int, float],
 ) -> dict[int, float]:
-    """The lexical arm's weights of a query with its expansions.
+    """The lexical retriever's weights of a query with its expansions.
 
     An expansion's terms share at most ``expansion.weight`` times what the words that they stand for weigh, however rare
     they are: a chunk that holds the original words scores above one that holds the expansion as often. Where
@@ -157,7 +157,7 @@ def expanded_weights(
 
 
 def query_vector(plan: QueryPlan, embedder: EmbeddingProvider) -> Vectors:
-    """The dense arm's query: the mean of the query's embedding and its hypothetical answers', at unit length (HyDE).
+    """The dense retriever's query: the mean of the embeddings of the query and its hypothetical answers (HyDE).
 
     Gao, Ma, Lin and Callan, "Precise Zero-Shot Dense Retrieval without Relevance Labels" (2023).
 

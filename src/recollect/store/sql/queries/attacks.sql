@@ -1,7 +1,7 @@
 -- owner: of the schema
 SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'recollect'
 
--- sample: a chunk of somebody, with what both arms hold of it
+-- sample: a chunk of somebody, with what both retrievers hold of it
 SELECT v.tenant_id, v.collection_id, v.embedding::text, l.weights::text
 FROM recollect.chunk_vectors v JOIN recollect.chunk_lexical l USING (tenant_id, chunk_id)
 WHERE v.known_to = 'infinity' LIMIT 1

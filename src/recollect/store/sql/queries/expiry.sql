@@ -28,12 +28,12 @@ UPDATE document_versions SET known_to = greatest(expires_at, known_from)
 WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s) AND known_to = 'infinity' AND expires_at <= now()
 RETURNING collection_id, chunk_count, version_id
 
--- close_vectors: the closed versions leave the dense arm
+-- close_vectors: the closed versions leave the dense retriever
 UPDATE chunk_vectors x SET known_to = v.known_to, access_id = v.access_id FROM document_versions v
 WHERE v.tenant_id = %(tenant_id)s AND v.version_id = ANY (%(version_ids)s) AND x.tenant_id = v.tenant_id
   AND x.version_id = v.version_id AND x.known_to = 'infinity'
 
--- close_lexical: the closed versions leave the lexical arm
+-- close_lexical: the closed versions leave the lexical retriever
 UPDATE chunk_lexical x SET known_to = v.known_to, access_id = v.access_id FROM document_versions v
 WHERE v.tenant_id = %(tenant_id)s AND v.version_id = ANY (%(version_ids)s) AND x.tenant_id = v.tenant_id
   AND x.version_id = v.version_id AND x.known_to = 'infinity'

@@ -58,7 +58,7 @@ WHERE v.known_to > greatest(v.next_from, v.known_from) AND v.next_from IS NOT NU
 FROM version_acronyms a JOIN document_versions v ON v.tenant_id = a.tenant_id AND v.version_id = a.version_id
 WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s AND a.collection_id <> v.collection_id
 
--- chunks_with_rows: every chunk of a collection beside its rows in both arms
+-- chunks_with_rows: every chunk of a collection beside its rows in both retrievers
 FROM collections p
 JOIN document_versions v ON v.tenant_id = p.tenant_id AND v.collection_id = p.collection_id
 JOIN chunks c ON c.tenant_id = v.tenant_id AND c.version_id = v.version_id
@@ -66,7 +66,7 @@ LEFT JOIN chunk_vectors x ON x.tenant_id = c.tenant_id AND x.chunk_id = c.chunk_
 LEFT JOIN chunk_lexical l ON l.tenant_id = c.tenant_id AND l.chunk_id = c.chunk_id
 WHERE p.tenant_id = %(tenant_id)s AND p.collection_id = %(collection_id)s
 
--- missing_vectors: the dense arm cannot find these chunks
+-- missing_vectors: the dense retriever cannot find these chunks
 x.chunk_id IS NULL
 
 -- wrong_vectors: of another dimension than the collection's, or not of unit length
@@ -76,7 +76,7 @@ vector_dims(x.embedding) <> p.embedding_dimension OR abs(l2_norm(x.embedding) - 
 (x.collection_id, x.version_id, x.known_from, x.known_to, x.access_id)
     IS DISTINCT FROM (v.collection_id, v.version_id, v.known_from, v.known_to, v.access_id) AND x.chunk_id IS NOT NULL
 
--- missing_lexical_rows: the lexical arm cannot find these chunks
+-- missing_lexical_rows: the lexical retriever cannot find these chunks
 l.chunk_id IS NULL
 
 -- stale_lexical_copies: what stands beside the terms is not what its version says

@@ -91,7 +91,7 @@ INSERT INTO document_contents (tenant_id, version_id, content) VALUES (%(tenant_
 ON CONFLICT (tenant_id, version_id) DO UPDATE SET content = excluded.content
 WHERE document_contents.content <> excluded.content
 
--- drop_chunks: of a version that is cut anew, with their rows in both arms
+-- drop_chunks: of a version that is cut anew, with their rows in both retrievers
 DELETE FROM chunks WHERE tenant_id = %(tenant_id)s AND version_id = %(version_id)s
 
 -- add_chunk: of a version that is cut anew
