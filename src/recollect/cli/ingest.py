@@ -144,12 +144,12 @@ def prepare_collection(view: View, chunking: ChunkingOptions) -> None:
     if not chunking.given:
         return
     name = view.standpoint.collection
-    found = next((place for place in view.collections.list() if place.name == name), None)
+    found = next((one for one in view.collections.list() if one.name == name), None)
     if found is None:
         try:
             view.collections.create(name, chunking=chunking_of(view.config, chunking))
         except ConflictError:  # another process was faster
-            found = next(place for place in view.collections.list() if place.name == name)
+            found = next(one for one in view.collections.list() if one.name == name)
     if found is not None:
         _require_same(found, chunking)
 
@@ -162,16 +162,16 @@ def chunking_of(config: RAGConfig, chunking: ChunkingOptions) -> dict[str, Any]:
     return {"strategy": strategy, **parameters, **chunking.parameters(strategy)}
 
 
-def _require_same(place: Collection, chunking: ChunkingOptions) -> None:
-    has = dict(place.chunking)
+def _require_same(collection: Collection, chunking: ChunkingOptions) -> None:
+    has = dict(collection.chunking)
     strategy = str(has.get("strategy"))
     wanted: dict[str, Any] = {"strategy": chunking.chunking or strategy}
     wanted |= chunking.parameters(wanted["strategy"])
     different = [f"{key} {has.get(key)!r}, not {value!r}" for key, value in wanted.items() if has.get(key) != value]
     if different:
         raise UsageError(
-            f"The collection {place.name!r} exists and is cut differently ({'; '.join(different)}). Leave the chunking "
-            "options out, or ingest into a new collection (--collection)."
+            f"The collection {collection.name!r} exists and is cut differently ({'; '.join(different)}). Leave the "
+            "chunking options out, or ingest into a new collection (--collection)."
         )
 
 

@@ -121,21 +121,21 @@ class Verifier:
         found, left = Findings(), Findings()
         if collection is None:
             self._outside(scopes, found, left, repair=repair)
-            places = [
+            collections = [
                 # A session's collection exists for whoever names it.
-                (replace(scope, session=place.collection_id) if place.hidden else scope, place)
+                (replace(scope, session=one.collection_id) if one.hidden else scope, one)
                 for scope in scopes
-                for place in self._collections.list_all(scope, hidden=True)
+                for one in self._collections.list_all(scope, hidden=True)
             ]
         else:
-            places = [(scope, self._collections.get(scope, collection)) for scope in scopes]
-        self._done, self._total = 0, sum(place.chunk_count for _, place in places)
-        for scope, place in places:
-            self._collection(scope, place, found, left, repair=repair, deep=deep)
+            collections = [(scope, self._collections.get(scope, collection)) for scope in scopes]
+        self._done, self._total = 0, sum(one.chunk_count for _, one in collections)
+        for scope, one in collections:
+            self._collection(scope, one, found, left, repair=repair, deep=deep)
         names = [name for name in CHECKS if collection is None or name not in _OUTSIDE]
         return VerifyReport(
             checks=tuple(_check(name, found, left, repair=repair) for name in names),
-            collections=len(places),
+            collections=len(collections),
             chunks=self._total,
         )
 
@@ -157,42 +157,42 @@ class Verifier:
                 left.add("orphaned_indexes", 1, instance)
 
     def _collection(
-        self, scope: Scope, place: Collection, found: Findings, left: Findings, *, repair: bool, deep: bool
+        self, scope: Scope, collection: Collection, found: Findings, left: Findings, *, repair: bool, deep: bool
     ) -> None:
-        before = self._diagnose(scope, place, deep=deep)
+        before = self._diagnose(scope, collection, deep=deep)
         if repair and before.sampled and not deep:
             # What is wrong in a sample is wrong elsewhere too.
             deep = True
-            before = self._diagnose(scope, place, deep=True)
+            before = self._diagnose(scope, collection, deep=True)
         found.merge(before.findings)
         after = before
         for _ in range(_ROUNDS if repair else 0):
             if after.sound:
                 break
             try:
-                reasons = self._mend(scope, place, after)
+                reasons = self._mend(scope, collection, after)
             except NotFoundError:
                 reasons = Findings()  # the collection was deleted meanwhile, and with it what was wrong
-            after = self._diagnose(scope, place, deep=deep)
+            after = self._diagnose(scope, collection, deep=deep)
             after.findings.merge(reasons)
         left.merge(after.findings)
-        self._advance(place.chunk_count)
+        self._advance(collection.chunk_count)
 
-    def _diagnose(self, scope: Scope, place: Collection, *, deep: bool) -> _Diagnosis:
+    def _diagnose(self, scope: Scope, collection: Collection, *, deep: bool) -> _Diagnosis:
         diagnosis = _Diagnosis()
         with snapshot(self._database, scope) as connection:
-            moment = CollectionSnapshot(connection, scope, place)
+            moment = CollectionSnapshot(connection, scope, collection)
             if not moment.exists():
                 return diagnosis
             diagnosis.findings.merge(moment.rows_beside())
             diagnosis.findings.merge(moment.counters())
-            self._look_at_texts(moment, diagnosis, place)
-            self._look_at_terms(moment, diagnosis, place, deep=deep)
+            self._look_at_texts(moment, diagnosis, collection)
+            self._look_at_terms(moment, diagnosis, collection, deep=deep)
             self._look_at_tokens(moment, diagnosis, deep=deep)
-        diagnosis.findings.add("dense_index", self._index_missing(scope, place), f"collection {place.name!r}")
+        diagnosis.findings.add("dense_index", self._index_missing(scope, collection), f"collection {collection.name!r}")
         return diagnosis
 
-    def _look_at_texts(self, moment: CollectionSnapshot, diagnosis: _Diagnosis, place: Collection) -> None:
+    def _look_at_texts(self, moment: CollectionSnapshot, diagnosis: _Diagnosis, collection: Collection) -> None:
         findings, seen = diagnosis.findings, 0
         for version in moment.versions():
             faults = examine(version)
@@ -206,12 +206,12 @@ class Verifier:
             if faults.of_the_text or faults.stale:
                 diagnosis.broken.setdefault(version.version_id, {})
             seen += len(version.chunks) if version.current else 0
-            self._show(min(seen, place.chunk_count))
+            self._show(min(seen, collection.chunk_count))
 
     def _look_at_terms(
-        self, moment: CollectionSnapshot, diagnosis: _Diagnosis, place: Collection, *, deep: bool
+        self, moment: CollectionSnapshot, diagnosis: _Diagnosis, collection: Collection, *, deep: bool
     ) -> None:
-        indexer, kept = self._indexer(place), moment.reference_length()
+        indexer, kept = self._indexer(collection), moment.reference_length()
         length, compared = kept or 0.0, 0
         found: list[int] = []
         for page in moment.terms(deep=deep):
@@ -219,7 +219,7 @@ class Verifier:
             if compared == 0 and page and (wrong is None or len(wrong) > len(page) // 2):
                 recovered = recovered_length(page, indexer) or kept or 1.0
                 if differs(kept, recovered):
-                    diagnosis.findings.add("reference_length", 1, f"collection {place.name!r}")
+                    diagnosis.findings.add("reference_length", 1, f"collection {collection.name!r}")
                     diagnosis.reference_length = length = recovered
                     wrong = list(wrong_rows(page, indexer, reference_length=length))
             compared += len(page)
@@ -242,10 +242,10 @@ class Verifier:
         diagnosis.findings.add("token_vectors", len(unreadable), f"chunk {min(unreadable, default=0)}")
         diagnosis.sampled |= bool(unreadable)
 
-    def _index_missing(self, scope: Scope, place: Collection) -> bool:
+    def _index_missing(self, scope: Scope, collection: Collection) -> bool:
         # Twice: an index that is being built this very moment is neither missing nor broken.
         for wait in (_LOOK_AGAIN_SECONDS, 0):
-            now = self._collections.find(scope, place.name)
+            now = self._collections.find(scope, collection.name)
             if now is None:
                 return False
             state = next((s for s in index_states(self._database) if s.collection_id == now.collection_id), None)
@@ -257,40 +257,42 @@ class Verifier:
             time.sleep(wait)
         return True
 
-    def _mend(self, scope: Scope, place: Collection, diagnosis: _Diagnosis) -> Findings:
+    def _mend(self, scope: Scope, collection: Collection, diagnosis: _Diagnosis) -> Findings:
         """Mend what was found, in an order in which nothing is made of what is wrong still; returns what is left."""
         reasons = Findings()
         mender = Mender(self._database, scope)
         if diagnosis.reference_length is not None:
-            mender.set_reference_length(place, diagnosis.reference_length)
-        mender.mend_copies(place)
-        place = self._collections.get(scope, place.name)
+            mender.set_reference_length(collection, diagnosis.reference_length)
+        mender.mend_copies(collection)
+        collection = self._collections.get(scope, collection.name)
         with snapshot(self._database, scope) as connection:
-            for version_id, chunk_id, part in CollectionSnapshot(connection, scope, place).broken(diagnosis.findings):
+            for version_id, chunk_id, part in CollectionSnapshot(connection, scope, collection).broken(
+                diagnosis.findings
+            ):
                 diagnosis.add_broken(version_id, chunk_id, part)
         repairer = Repairer(
             mender,
             self._collections,
             scope=scope,
-            collection=place,
-            indexer=self._indexer(place),
-            preparer=lambda: self._preparer(scope, place),
+            collection=collection,
+            indexer=self._indexer(collection),
+            preparer=lambda: self._preparer(scope, collection),
             found=diagnosis.findings,
             left=reasons,
             on_mended=self._mended(len(diagnosis.broken)),
         )
         repairer.mend(diagnosis.broken)
-        mender.recount(place)
-        self._collections.refresh_term_stats(scope, place)
+        mender.recount(collection)
+        self._collections.refresh_term_stats(scope, collection)
         if "dense_index" in diagnosis.findings.counts:
-            self._mend_index(scope, place)
+            self._mend_index(scope, collection)
         return reasons
 
-    def _mend_index(self, scope: Scope, place: Collection) -> None:
-        if self._dense_indexer.due(scope, place.name):
-            self._dense_indexer.build(scope, place.name)
+    def _mend_index(self, scope: Scope, collection: Collection) -> None:
+        if self._dense_indexer.due(scope, collection.name):
+            self._dense_indexer.build(scope, collection.name)
         else:
-            drop_index(self._database, place.collection_id)
+            drop_index(self._database, collection.collection_id)
 
     def _show(self, seen: int) -> None:
         if self._on_progress:

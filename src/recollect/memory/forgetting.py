@@ -61,28 +61,28 @@ class Forgetter:
             NotFoundError: There is no such session, or no turn at one of the positions: then none is removed.
             UsageError: The session was embedded with another model.
         """
-        place = self._memory.get_session(scope, session, user=user)
-        if place.embedding_model != self._embedder.model_name:
+        record = self._memory.get_session(scope, session, user=user)
+        if record.embedding_model != self._embedder.model_name:
             raise UsageError(
-                f"The session {place.name!r} was embedded with {place.embedding_model!r}: configure that model "
+                f"The session {record.name!r} was embedded with {record.embedding_model!r}: configure that model "
                 "([rag.embedding]), so that the turns behind the removed ones can be indexed anew."
             )
         wanted = sorted(set(positions))
         for position in wanted:
-            self._found(scope, place, position)
+            self._found(scope, record, position)
         for position in wanted:
-            while not self._erased(scope, place, position, actor):
+            while not self._erased(scope, record, position, actor):
                 pass
         return len(wanted)
 
-    def _erased(self, scope: Scope, place: SessionRecord, position: int, actor: str) -> bool:
-        found = self._repository.neighbourhood(scope, place, position, reach=REACH)
+    def _erased(self, scope: Scope, record: SessionRecord, position: int, actor: str) -> bool:
+        found = self._repository.neighbourhood(scope, record, position, reach=REACH)
         if found is None:  # somebody else was faster
             return True
         before = [_turn(one) for one in found.before]
         return self._repository.erase(
             scope,
-            place,
+            record,
             found,
             own_lexemes=self._lexicon.count([dated(_turn(found.turn))])[0].lexemes,
             following=self._indexer.prepare(before, [_turn(one) for one in found.after]),
@@ -90,10 +90,10 @@ class Forgetter:
             actor=actor,
         )
 
-    def _found(self, scope: Scope, place: SessionRecord, position: int) -> None:
-        if self._repository.neighbourhood(scope, place, position, reach=0) is None:
+    def _found(self, scope: Scope, record: SessionRecord, position: int) -> None:
+        if self._repository.neighbourhood(scope, record, position, reach=0) is None:
             raise NotFoundError(
-                f"The session {place.name!r} has no turn {position}. `recollect sessions show` has their numbers."
+                f"The session {record.name!r} has no turn {position}. `recollect sessions show` has their numbers."
             )
 
 

@@ -92,32 +92,32 @@ class Memory:
         owner = own_user(scope, None if user is None else checked_name("The user id", user))
         checked = checked_turns(turns)
         facts = checked_metadata("The session's metadata", dict(metadata or {}))
-        place = self._repository.ensure_session(
+        record = self._repository.ensure_session(
             scope, name, embedding_model=self._embedder.model_name, user=owner, metadata=facts
         )
-        if place.embedding_model != self._embedder.model_name:
-            raise UsageError(_other_model(f"The session {name!r}", place.embedding_model, self._embedder.model_name))
+        if record.embedding_model != self._embedder.model_name:
+            raise UsageError(_other_model(f"The session {name!r}", record.embedding_model, self._embedder.model_name))
         positions: list[int] = []
         added = 0
         for start in range(0, len(checked), BATCH_TURNS):
-            part, fresh = self._append(scope, place, checked[start : start + BATCH_TURNS])
+            part, fresh = self._append(scope, record, checked[start : start + BATCH_TURNS])
             positions += part
             added += fresh
         return Remembered(name, tuple(positions), added)
 
-    def _append(self, scope: Scope, place: SessionRecord, turns: Sequence[Turn]) -> tuple[list[int], int]:
+    def _append(self, scope: Scope, record: SessionRecord, turns: Sequence[Turn]) -> tuple[list[int], int]:
         """Each turn's position, and how many are new."""
         ids = [turn.turn_id for turn in turns if turn.turn_id is not None]
         while True:
             # The end first: what is appended behind it later is then noticed by the append itself.
-            tail = self._repository.tail(scope, place, limit=REACH)
-            stored = self._repository.stored_turns(scope, place, ids)
+            tail = self._repository.tail(scope, record, limit=REACH)
+            stored = self._repository.stored_turns(scope, record, ids)
             known: dict[str, int] = {}
             for turn in turns:
                 if turn.turn_id is not None and (old := stored.get(turn.turn_id)) is not None:
                     if (old.role, old.content) != (turn.role, turn.content):
                         raise ConflictError(
-                            f"The session {place.name!r} has a turn {turn.turn_id!r} that says something else: give a "
+                            f"The session {record.name!r} has a turn {turn.turn_id!r} that says something else: give a "
                             "new turn an id of its own, or none."
                         )
                     known[turn.turn_id] = old.position
@@ -125,7 +125,7 @@ class Memory:
             if not fresh:
                 return [known[turn.turn_id or ""] for turn in turns], 0
             prepared = self._indexer.prepare(tail.turns, fresh)
-            placed = self._repository.append(scope, place, prepared, after=tail.position)
+            placed = self._repository.append(scope, record, prepared, after=tail.position)
             if placed is not None:
                 return _positions(turns, known, dict(zip(map(id, fresh), placed, strict=True))), len(fresh)
 

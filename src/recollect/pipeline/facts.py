@@ -80,7 +80,7 @@ class Facts(Group):
         Raises:
             NotFoundError: There is none of that number.
         """
-        return self._at.store.facts.thread(self._at.scope, fact_id)
+        return self._at.store.facts.chain(self._at.scope, fact_id)
 
     def delete(self, fact_id: int) -> None:
         """Remove a fact. The turns that it rests on stay, and what it took the place of is current again.

@@ -46,12 +46,14 @@ def export_tenant(store: Store, tenant: Tenant, folder: Path) -> TenantExport:
 
     scope, database = Scope(tenant_id=tenant.tenant_id), store.caretaking
     exports, stored = ExportRepository(database), TenantRowRepository(database)
-    places = CollectionRepository(database).list_all(scope)
+    collections = CollectionRepository(database).list_all(scope)
     files: dict[str, str] = {}
     documents: dict[str, int] = {}
-    for place in places:
-        files[place.name] = _file("collections", len(documents), place.name)
-        documents[place.name] = _write(folder / files[place.name], map(to_line, exports.documents(scope, place)))
+    for collection in collections:
+        files[collection.name] = _file("collections", len(documents), collection.name)
+        documents[collection.name] = _write(
+            folder / files[collection.name], map(to_line, exports.documents(scope, collection))
+        )
     turns: dict[str, int] = {}
     spoken: list[dict[str, str | None]] = []
     for session_id, name, user in stored.conversations(scope):
@@ -62,7 +64,7 @@ def export_tenant(store: Store, tenant: Tenant, folder: Path) -> TenantExport:
         table: _write(folder / "tables" / f"{table}.jsonl", stored.lines(scope, table))
         for table in stored.tables(scope)
     }
-    manifest = _manifest(tenant, places, files, spoken, sorted(counts))
+    manifest = _manifest(tenant, collections, files, spoken, sorted(counts))
     (folder / _MANIFEST).write_text(manifest + "\n", encoding="utf-8")
     return TenantExport(
         tenant_id=tenant.tenant_id, name=tenant.name, folder=folder, documents=documents, turns=turns, rows=counts
@@ -86,7 +88,7 @@ def _write(path: Path, lines: Iterable[str]) -> int:
 
 def _manifest(
     tenant: Tenant,
-    places: Sequence[Collection],
+    collections: Sequence[Collection],
     files: dict[str, str],
     spoken: list[dict[str, str | None]],
     tables: list[str],
@@ -102,15 +104,15 @@ def _manifest(
         "exported_at": datetime.now(UTC).isoformat(),
         "collections": [
             {
-                "name": place.name,
-                "description": place.description,
-                "embedding_model": place.embedding_model,
-                "embedding_dimension": place.embedding_dimension,
-                "language": place.language,
-                "chunking": dict(place.chunking),
-                "file": files[place.name],
+                "name": collection.name,
+                "description": collection.description,
+                "embedding_model": collection.embedding_model,
+                "embedding_dimension": collection.embedding_dimension,
+                "language": collection.language,
+                "chunking": dict(collection.chunking),
+                "file": files[collection.name],
             }
-            for place in places
+            for collection in collections
         ],
         "conversations": spoken,
         "tables": [{"table": name, "file": f"tables/{name}.jsonl"} for name in tables],

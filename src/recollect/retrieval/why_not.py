@@ -106,17 +106,17 @@ class WhyNotInquiry:
         """
         validate(query, options)
         asked = document_filter_of(options, scope.as_of)
-        place = self._collections.get(scope, collection)
-        standing = self._standings.find(scope, place, document)
-        stages = [document_stage(standing, place.name)]
+        searched = self._collections.get(scope, collection)
+        standing = self._standings.find(scope, searched, document)
+        stages = [document_stage(standing, searched.name)]
         if not stages[0].passed:
-            return _closed(query, place, standing, stages)
-        failed = failed_conditions(self._database, scope, place.collection_id, asked, version_id=standing.version_id)
+            return _closed(query, searched, standing, stages)
+        failed = failed_conditions(self._database, scope, searched.collection_id, asked, version_id=standing.version_id)
         stages += access_stages(standing, datetime.now(UTC))
         stages += filter_stage(standing, asked.conditions(), failed)
         kept = _without(options, failed)
-        trier, plan = self._trier(scope, place, query, kept)
-        evidence = self._gather(scope, place, standing, kept, trier, plan)
+        trier, plan = self._trier(scope, searched, query, kept)
+        evidence = self._gather(scope, searched, standing, kept, trier, plan)
         later = list(search_stages(evidence))
         found = [] if failed else evidence.places(evidence.trials.asked)
         blamed = _blamed(later)
@@ -124,7 +124,7 @@ class WhyNotInquiry:
         without = passages_of(evidence.trials.asked, standing.document_id)
         return WhyNot(
             query=query,
-            collection=place.name,
+            collection=searched.name,
             document=_named(standing),
             found=bool(found),
             rank=found[0].rank if found else None,
@@ -139,15 +139,15 @@ class WhyNotInquiry:
         )
 
     def _trier(
-        self, scope: Scope, place: Collection, query: str, options: RetrievalOptions
+        self, scope: Scope, searched: Collection, query: str, options: RetrievalOptions
     ) -> tuple[_Trier, QueryPlan]:
-        plan = enhance(query, self._enhancers(place) if options.enhance else ())
-        return _Trier(self._searcher([_Planned(plan)]), scope, query, place.name), plan
+        plan = enhance(query, self._enhancers(searched) if options.enhance else ())
+        return _Trier(self._searcher([_Planned(plan)]), scope, query, searched.name), plan
 
     def _gather(
         self,
         scope: Scope,
-        place: Collection,
+        searched: Collection,
         standing: Standing,
         options: RetrievalOptions,
         trier: _Trier,
@@ -160,7 +160,7 @@ class WhyNotInquiry:
         versions = None
         if asked_filter or scope.as_of is not None:
             versions = matching_versions(
-                self._database, scope, place.collection_id, asked_filter, access_ids=place.access_ids
+                self._database, scope, searched.collection_id, asked_filter, access_ids=searched.access_ids
             )
         ids = versions.version_ids if versions else None
         thresholds = Thresholds.of(options, settings)
@@ -169,7 +169,9 @@ class WhyNotInquiry:
         embedded: BestChunk | None = None
         if options.mode != "lexical" or threshold is not None:
             vector = query_vector(plan, self._embedder)
-            embedded = self._standings.dense_rank(scope, place, vector, version_id=standing.version_id, version_ids=ids)
+            embedded = self._standings.dense_rank(
+                scope, searched, vector, version_id=standing.version_id, version_ids=ids
+            )
         ranked = trier.run(bare)
         unranked = replace(bare, rerank=NO_RERANKER)
         return Evidence(
@@ -179,9 +181,9 @@ class WhyNotInquiry:
             similarity_threshold=threshold,
             min_relevance=self._least_relevance(thresholds, asked),
             min_score=thresholds.score,
-            chunk_count=versions.chunk_count if versions else place.chunk_count,
+            chunk_count=versions.chunk_count if versions else searched.chunk_count,
             embedded=embedded,
-            lexical=None if options.mode == "dense" else self._lexical(scope, place, standing, unranked, trier, ids),
+            lexical=None if options.mode == "dense" else self._lexical(scope, searched, standing, unranked, trier, ids),
             trials=Trials(
                 asked=asked,
                 dense=None if options.mode == "lexical" else trier.run(replace(unranked, mode="dense")),
@@ -228,7 +230,7 @@ class WhyNotInquiry:
     def _lexical(
         self,
         scope: Scope,
-        place: Collection,
+        searched: Collection,
         standing: Standing,
         bare: RetrievalOptions,
         trier: _Trier,
@@ -238,11 +240,11 @@ class WhyNotInquiry:
         alone = replace(_without_filters(words_only), top_k=1, filters={"document_id": standing.document_id})
         best = passages_of(trier.run(alone), standing.document_id)
         whole = trier.run(replace(words_only, top_k=MAX_TOP_K, candidates=max(words_only.candidates or 0, MAX_TOP_K)))
-        weights = {lexeme(term, place.collection_id): weight for term, weight in _terms(whole)}
+        weights = {lexeme(term, searched.collection_id): weight for term, weight in _terms(whole)}
         held = self._standings.lexemes(scope, standing.version_id, list(weights))
-        written = _written(trier.query, analyzer_of(place.language))
+        written = _written(trier.query, analyzer_of(searched.language))
         words = tuple(
-            Word(term, written.get(term, term), weight or None, lexeme(term, place.collection_id) in held)
+            Word(term, written.get(term, term), weight or None, lexeme(term, searched.collection_id) in held)
             for term, weight in _terms(whole)
         )
         if not best:
@@ -253,7 +255,7 @@ class WhyNotInquiry:
             return LexicalStanding(words=words, score=best[0].score, rank=explain.rank, exact=True)
         positive = {number: weight for number, weight in weights.items() if weight > 0}
         rank = self._standings.stored_rank(
-            scope, place, positive, version_id=standing.version_id, version_ids=version_ids
+            scope, searched, positive, version_id=standing.version_id, version_ids=version_ids
         )
         return LexicalStanding(words=words, score=best[0].score, rank=max(rank, MAX_TOP_K + 1), exact=False)
 
@@ -339,13 +341,13 @@ def _named(standing: Standing) -> NamedDocument:
     )
 
 
-def _closed(query: str, place: Collection, standing: Standing, stages: Sequence[WhyNotStage]) -> WhyNot:
+def _closed(query: str, searched: Collection, standing: Standing, stages: Sequence[WhyNotStage]) -> WhyNot:
     remedy = "Ingest it again."
-    if standing.collection != place.name:
+    if standing.collection != searched.name:
         remedy = f"Search that collection (collection={standing.collection!r}), or ingest it into this one."
     return WhyNot(
         query=query,
-        collection=place.name,
+        collection=searched.name,
         document=_named(standing),
         found=False,
         rank=None,

@@ -67,10 +67,10 @@ class CollectionRepository:
         """Every collection of the tenant that exists for the scope's principal, by name; ``hidden``: sessions' too."""
         # Statistics count what the principal may not read as well, and revisions its changes.
         return [
-            place
-            if place.access_ids is None
+            collection
+            if collection.access_ids is None
             else replace(
-                place,
+                collection,
                 revision=0,
                 stats_chunks=0,
                 stats_terms=0,
@@ -78,7 +78,7 @@ class CollectionRepository:
                 reference_length=None,
                 indexed=False,
             )
-            for place in self._listed(scope, hidden=hidden)
+            for collection in self._listed(scope, hidden=hidden)
         ]
 
     def searchable(self, scope: Scope) -> list[Collection]:
@@ -93,7 +93,7 @@ class CollectionRepository:
         params = {"tenant_id": scope.tenant_id, "hidden": hidden, "active": active}
         with self._database.transaction(scope) as connection:
             found = [_collection(row) for row in rows(connection, _SQL["list_all"], params)]
-        return [place for place in (self._seen(scope, one) for one in found) if place is not None]
+        return [collection for collection in (self._seen(scope, one) for one in found) if collection is not None]
 
     def require_writer(self, scope: Scope, collection: Collection) -> None:
         """Refuse a principal who may not change what is in a collection.
@@ -104,24 +104,24 @@ class CollectionRepository:
         if not self._rights.rights(scope, collection.collection_id, collection.revision).writes:
             raise not_a_writer(collection.name)
 
-    def _seen(self, scope: Scope, place: Collection) -> Collection | None:
+    def _seen(self, scope: Scope, collection: Collection) -> Collection | None:
         if scope.principal is None:
-            return place
-        rights = self._rights.rights(scope, place.collection_id, place.revision)
+            return collection
+        rights = self._rights.rights(scope, collection.collection_id, collection.revision)
         if not rights.reads:
             return None
-        return place if rights.everything else self._confined(scope, place, rights.access_ids)
+        return collection if rights.everything else self._confined(scope, collection, rights.access_ids)
 
-    def _confined(self, scope: Scope, place: Collection, access_ids: tuple[int, ...]) -> Collection:
-        documents, chunks = self._rights.count(scope, place.collection_id, place.revision, access_ids)
-        return replace(place, access_ids=access_ids, document_count=documents, chunk_count=chunks)
+    def _confined(self, scope: Scope, collection: Collection, access_ids: tuple[int, ...]) -> Collection:
+        documents, chunks = self._rights.count(scope, collection.collection_id, collection.revision, access_ids)
+        return replace(collection, access_ids=access_ids, document_count=documents, chunk_count=chunks)
 
-    def changed_rights(self, scope: Scope, place: Collection) -> Collection | None:
+    def changed_rights(self, scope: Scope, collection: Collection) -> Collection | None:
         """What a principal has to search again, because what they may read of it changed while they searched.
 
         Args:
             scope: With a principal.
-            place: As they saw it before the search.
+            collection: As they saw it before the search.
 
         Returns:
             None: all that the search could find was theirs to read. Otherwise the collection as it is to them now,
@@ -130,12 +130,12 @@ class CollectionRepository:
         Raises:
             NotFoundError: It does not exist for them any more.
         """
-        if self._rights.revision(scope, place.collection_id) == place.revision:
+        if self._rights.revision(scope, collection.collection_id) == collection.revision:
             return None
-        now = self.get(scope, place.name)
+        now = self.get(scope, collection.name)
         rights = self._rights.rights(scope, now.collection_id, now.revision)
-        same = now.collection_id == place.collection_id and place.access_ids is not None
-        if same and set(place.access_ids or ()) <= set(rights.access_ids):
+        same = now.collection_id == collection.collection_id and collection.access_ids is not None
+        if same and set(collection.access_ids or ()) <= set(rights.access_ids):
             return None
         return self._confined(scope, now, rights.access_ids)
 

@@ -258,7 +258,7 @@ class FactRepository:
             found = _with_evidence(connection, scope, rows(connection, _SQL["facts_by_id"], params))
         return {fact.fact_id: fact for fact in found}
 
-    def thread(self, scope: Scope, fact_id: int) -> list[Fact]:
+    def chain(self, scope: Scope, fact_id: int) -> list[Fact]:
         """A fact with those before and after it, the one said first before the others.
 
         Raises:
