@@ -13,6 +13,7 @@ from harness import OURS, server_processes
 
 from peers.base import TOP_K, Base, DataSet, Found, Query, Rows
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
+from recollect.embedding.models import DEFAULT_MODEL
 
 COLLECTION = "growth"
 
@@ -49,7 +50,7 @@ class System(Base):
     def __init__(self, store: Path) -> None:
         super().__init__(store)
         self.config = RAGConfig.model_validate({"storage": {"data_dir": store.resolve()}})
-        model = f"{self.config.embedding.model}:{self.config.embedding.precision}"
+        model = f"{self.config.embedding.model or DEFAULT_MODEL}:{self.config.embedding.precision}"
         self._known = KnownVectors(model)
         self._rag = RAGPipeline(self.config, embedder=self._known)
         plain = {"top_k": TOP_K, "use_cache": False}

@@ -69,13 +69,42 @@ class ChunkingConfig(BaseModel):
         return dict(self.model_extra or {})
 
 
-class EmbeddingConfig(_Section):
+class _ProviderSection(_Section):
+    api_key: SecretStr | None = Field(
+        None, description="The provider's key; by default that of its own variable in the environment."
+    )
+    base_url: str | None = Field(None, description="Another address than the provider's own.")
+    region: str | None = Field(None, description="Of a cloud that has several.")
+    timeout_seconds: float = Field(60.0, gt=0, description="The longest wait for one answer of the provider.")
+    max_retries: int = Field(3, ge=0, le=20, description="How often a request that may succeed later is repeated.")
+    input_price: float | None = Field(
+        None, ge=0, description="Of a million tokens that are sent, for the log of requests; by default unknown."
+    )
+
+
+class EmbeddingConfig(_ProviderSection):
     """``[rag.embedding]``: which model turns text into vectors."""
 
-    provider: str = Field("local", description="local, or hashing (a fake without a model).")
-    model: str = Field(
-        "sentence-transformers/all-MiniLM-L6-v2", description="A known model's name, or a directory that holds one."
+    provider: Literal[
+        "local", "hashing", "openai", "cohere", "bedrock", "voyage", "google", "huggingface", "ollama"
+    ] = Field("local", description="Whose model; hashing is a fake without one.")
+    model: str | None = Field(
+        None,
+        description="As the provider names it, for local a directory too; by default the provider's default, for "
+        "local sentence-transformers/all-MiniLM-L6-v2.",
     )
+    query_model: str | None = Field(
+        None, description="Another model of the same space that embeds questions, where a provider has such."
+    )
+    dimensions: int | None = Field(
+        None, ge=1, le=4000, description="The length of a vector; by default the model's, which must be known."
+    )
+    truncate: bool = Field(
+        False, description="Whether longer vectors are cut to `dimensions`: for Matryoshka models that are not known."
+    )
+    parallel: int = Field(4, ge=1, le=64, description="Requests that are under way at once.")
+    batch_size: int | None = Field(None, ge=1, description="Texts of a request at most; by default the provider's.")
+    batch_tokens: int | None = Field(None, ge=1, description="Tokens of a request at most; by default the provider's.")
     precision: Literal["int8", "fp32"] = Field("int8", description="Numeric format of the local model.")
     threads: int | None = Field(None, ge=1, description="Threads of the local model; by default one a core.")
     model_dir: _Folder = Field(
@@ -86,6 +115,21 @@ class EmbeddingConfig(_Section):
     token_vectors: bool = Field(
         False, description="Whether new collections store token vectors, for late_interaction; at most 4 KB a chunk."
     )
+
+
+class RerankingConfig(_ProviderSection):
+    """``[rag.reranking]``: a provider's model that orders what was found; `retrieval.rerank` names what else can."""
+
+    provider: Literal["none", "local", "cohere", "bedrock", "voyage", "huggingface"] = Field(
+        "none", description="Whose model orders results; none: `retrieval.rerank` says what does."
+    )
+    model: str | None = Field(
+        None, description="As the provider names it, for local a cross-encoder's directory; by default its default."
+    )
+    timeout_seconds: float = Field(8.0, gt=0, description="The longest wait for one answer of the provider.")
+    max_retries: int = Field(1, ge=0, le=20, description="How often a request that may succeed later is repeated.")
+    candidates: int = Field(50, ge=1, le=1_000, description="Passages that the model sees.")
+    top_k: int = Field(5, ge=1, le=1_000, description="Passages returned where a search does not say how many.")
 
 
 class StorageConfig(_Section):
@@ -203,16 +247,22 @@ class ContextConfig(_Section):
     max_context_length: int = Field(12_000, ge=500, description="Characters of a context at most, headers included.")
 
 
-class AnswerConfig(_Section):
+class AnswerConfig(_ProviderSection):
     """``[rag.answer]``: extraction by default, a language model where one is configured."""
 
-    provider: Literal["extractive", "openai", "ollama"] = Field(
+    provider: Literal["extractive", "openai", "ollama", "bedrock", "google", "anthropic"] = Field(
         "extractive", description="extractive quotes sentences; the others ask a language model."
     )
-    model: str | None = Field(None, description="The language model's name, where there is one.")
-    api_key: SecretStr | None = Field(None, description="Of the language model's server.")
-    base_url: str | None = Field(None, description="Of an OpenAI-compatible server.")
-    timeout_seconds: float = Field(60, gt=0, description="How long an answer waits for the language model.")
+    model: str | None = Field(None, description="As the provider names it; by default its default, where it has one.")
+    api: Literal["responses", "chat"] | None = Field(
+        None, description="For openai: its Responses API or chat completions; by default what the address speaks."
+    )
+    temperature: float | None = Field(
+        None, ge=0, le=2, description="0 for the most repeatable answers; by default the model's own."
+    )
+    output_price: float | None = Field(
+        None, ge=0, description="Of a million tokens that are written, for the log of requests; by default unknown."
+    )
     passages: int = Field(10, ge=1, le=100, description="Passages that an answer may rest on.")
 
 
@@ -236,11 +286,12 @@ class TemporalIndexingConfig(_Section):
     """``[rag.temporal.indexing]``: what grows without end is kept in partitions by time."""
 
     time_partitions: Literal["hourly", "daily", "weekly", "monthly"] = Field(
-        "monthly", description="How long a partition of the audit is."
+        "monthly", description="How long a partition of the audit, and of the log of requests, is."
     )
     partition_retention_days: int | None = Field(
         None, ge=1, description="Days after whose end a partition is dropped whole; by default none is."
     )
+    request_retention_days: int | None = Field(90, ge=1, description="The same for the log of requests to providers.")
 
 
 class TemporalConfig(_Section):
@@ -372,6 +423,7 @@ class RAGConfig(BaseModel):
     storage: StorageConfig = Field(default_factory=StorageConfig)
     ingest: IngestConfig = IngestConfig()
     retrieval: RetrievalConfig = RetrievalConfig()
+    reranking: RerankingConfig = RerankingConfig()
     context: ContextConfig = ContextConfig()
     answer: AnswerConfig = AnswerConfig()
     memory: MemoryConfig = MemoryConfig()
@@ -379,6 +431,11 @@ class RAGConfig(BaseModel):
     session: SessionDefaults = SessionDefaults()
     access: AccessConfig = Field(default_factory=AccessConfig)
     multi_tenant: MultiTenantConfig = Field(default_factory=MultiTenantConfig)
+
+    @property
+    def top_k(self) -> int:
+        """Passages that a search returns which does not say how many."""
+        return self.retrieval.top_k if self.reranking.provider == "none" else self.reranking.top_k
 
     def __init__(self, *, _file: Path | None = None, **given: Any) -> None:  # noqa: ANN401 - each has its own type
         settings = {} if _file is None else read_file(_file, type(self))

@@ -32,7 +32,7 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(scope="module", params=sorted(set(DEFAULTS) - {"cross_encoder"}))
+@pytest.fixture(scope="module", params=sorted(set(DEFAULTS) - {"cross_encoder", "hosted"}))
 def reranker(request):
     if request.param != "late_interaction":
         return make_reranker(request.param, embedder=HashingEmbedder(64))

@@ -13,6 +13,7 @@ from recollect.cli._notes import notes_as_json, show_notes
 from recollect.cli._options import Explain, SearchOptions, command
 from recollect.cli._searching import SessionOptions, vain
 from recollect.cli._time import TimeOptions
+from recollect.cli.providers import mention_models_once
 from recollect.cli.query import place, rounded, with_warnings
 from recollect.model import Answer
 
@@ -61,6 +62,7 @@ def _ask(
         else:
             answer = _streamed(ctx, view, question, options)
             show_answer(ctx, answer)
+            mention_models_once(ctx)
             for warning in vain(view, options) if answer.refused else []:
                 ctx.note(warning)
             if explain:

@@ -34,7 +34,7 @@ PANELS = {
     "Conversations": ("remember", "recall", "consolidate", "facts", "feedback"),
     "People": ("grants", "sessions", "tenants"),
     "Quality": ("why-not", "rag-test", "eval", "calibrate"),
-    "Operation": ("db", "audit", "models"),
+    "Operation": ("db", "audit", "models", "providers", "requests"),
 }
 
 

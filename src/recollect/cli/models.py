@@ -25,14 +25,18 @@ def _pull(
     ] = None,
 ) -> int:
     """Fetch a model, verify it, and build what searching needs; afterwards no connection is needed."""
+    from recollect.embedding.models import DEFAULT_MODEL
+
     config = ctx.config
-    settings = config.embedding.model_copy(update={"provider": "local", "model": name or config.embedding.model})
+    configured = config.embedding.model if config.embedding.provider == "local" else None
+    wanted = name or configured or DEFAULT_MODEL
+    settings = config.embedding.model_copy(update={"provider": "local", "model": wanted})
     with ctx.pipeline(config.model_copy(update={"embedding": settings})) as rag:
-        files = rag.models.find(settings.model)
+        files = rag.models.find(wanted)
         fetched = files is None
         # The first text builds the graph, which is kept beside the weights.
         rag.embedder.embed_query("ready")
-        files = rag.models.pull(settings.model)
+        files = rag.models.pull(wanted)
         entry = next((model for model in rag.models.list() if model.path == files.directory), None)
     if ctx.json:
         ctx.emit({"name": files.name, "path": str(files.directory), "fetched": fetched})

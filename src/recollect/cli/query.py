@@ -63,7 +63,7 @@ def _query(
     retrieval = ctx.config.retrieval
     principal, search = access.asker(search)
     options = times.confine(
-        search.retrieval(mode=retrieval.mode, top_k=retrieval.top_k, fusion=retrieval.fusion, explain=explain)
+        search.retrieval(mode=retrieval.mode, top_k=ctx.config.top_k, fusion=retrieval.fusion, explain=explain)
     )
     options = replace(options, outline=ctx.json)
     as_of = times.moment()

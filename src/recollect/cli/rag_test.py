@@ -72,7 +72,7 @@ def _rag_test(
     suite = load_suite(file)
     cases = selected(suite, test or [])
     asked = [suite.search(case) for case in cases]
-    options = search.retrieval(mode=ctx.config.retrieval.mode, top_k=ctx.config.retrieval.top_k)
+    options = search.retrieval(mode=ctx.config.retrieval.mode, top_k=ctx.config.top_k)
     for one in asked:
         validate(one.query, options_of(one, options))
     personas = wanted_personas(as_each, runs=runs, ingested=ingest is not None)

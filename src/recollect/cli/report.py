@@ -108,6 +108,9 @@ def _curve(data: BeirDataset | SpanDataset | Suite) -> tuple[tuple[int, ...], st
 def _subtitle(ctx: CommandContext, queries: int) -> str:
     from importlib.metadata import version
 
+    from recollect.embedding.models import DEFAULT_MODEL
+
     when = datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC")
-    model = ctx.config.embedding.model
+    embedding = ctx.config.embedding
+    model = embedding.model or (DEFAULT_MODEL if embedding.provider == "local" else embedding.provider)
     return f"{queries:,} queries · recollect {version('recollect')} · {model} · {when}"

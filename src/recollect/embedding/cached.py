@@ -175,6 +175,11 @@ class CachedEmbedder:
         self._count_here(hits=0, misses=1)
         return vector
 
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Embed several questions, which are not kept: in one request where the wrapped embedder can."""
+        together = getattr(self._inner, "embed_queries", None)
+        return together(texts) if together else np.stack([self._inner.embed_query(text) for text in texts])
+
     def _count_here(self, *, hits: int, misses: int) -> None:
         counts: CacheCounts = getattr(self._here, "counts", _NONE)
         self._here.counts = CacheCounts(counts.hits + hits, counts.misses + misses)

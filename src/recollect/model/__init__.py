@@ -1,6 +1,7 @@
 """The values that travel between the parts: frozen, typed, without behaviour that needs I/O."""
 
 from recollect.model.answer import Answer, Citation
+from recollect.model.asking import asked_for
 from recollect.model.chunk import Chunk
 from recollect.model.document import Document, IngestResult
 from recollect.model.outline import Heading, Outline, PageSpan, PassagePart
@@ -38,4 +39,5 @@ __all__ = [
     "SearchExplain",
     "SearchMode",
     "SearchReply",
+    "asked_for",
 ]

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from recollect.llm.base import ChatModel
     from recollect.memory import QueryPatternTracker
     from recollect.pipeline.remembering import TenantMemory
+    from recollect.pipeline.request_log import RequestLog
     from recollect.pipeline.upkeep import Upkeep
+    from recollect.retrieval.rerank.cross_encoder import PairScorer
     from recollect.retrieval.search import Searcher
     from recollect.retrieval.why_not import WhyNotInquiry
     from recollect.store.store import Store
@@ -77,16 +79,19 @@ class Assembly:
     def renew_in_child(self) -> None:
         """In the child of a fork: everything is made anew when it is needed; what there was is the parent's."""
         leave_to_parent(dict(self.__dict__))
-        for name in ("models", "_configured_embedder", "chat_model"):
+        for name in ("models", "_configured_embedder", "reranking_model", "chat_model", "request_log"):
             self.__dict__.pop(name, None)
         self._begin()
 
     def close(self) -> None:
         """Close the store and let go of its server; the next use opens it again."""
         with self._lock:
-            for part in (self._upkeep, self._searcher, self._patterns, self._store):
-                if part is not None:
-                    part.close()
+            made = [self.__dict__.get(name) for name in ("_configured_embedder", "reranking_model", "request_log")]
+            for part in (*made, self._upkeep, self._searcher, self._patterns, self._store):
+                # A model of this machine holds nothing open.
+                close = getattr(part, "close", None)
+                if close is not None:
+                    close()
             self._searcher = self._store = self._patterns = self._upkeep = self._default_tenant = None
             self._memories.clear()
             if "parser_workers" in vars(self):
@@ -166,34 +171,34 @@ class Assembly:
 
     @cached_property
     def _configured_embedder(self) -> EmbeddingProvider:
-        from recollect.providers.registry import make_embedder
+        from recollect.pipeline.models import embedding_model
 
-        settings = self.config.embedding
-        local = settings.provider == "local"
-        return make_embedder(
-            settings.provider,
-            settings.model if local else None,
-            model_directory=settings.model_dir,
-            precision=settings.precision,
-            threads=settings.threads,
-            progress=self._on_download,
-        )
+        return embedding_model(self.config, recorder=self.request_log, progress=self._on_download)
 
     @cached_property
     def chat_model(self) -> ChatModel | None:
         """The language model that writes answers; None: answers are extracted."""
-        settings = self.config.answer
-        if self._given_chat_model is not None or settings.provider == "extractive":
+        if self._given_chat_model is not None:
             return self._given_chat_model
-        from recollect.providers import Connection, make_chat_model
-        from recollect.providers.connection import Secret
+        if self.config.answer.provider == "extractive":
+            return None
+        from recollect.pipeline.models import language_model
 
-        connection = Connection(
-            api_key=None if settings.api_key is None else Secret(settings.api_key.get_secret_value()),
-            base_url=settings.base_url,
-            timeout_seconds=settings.timeout_seconds,
-        )
-        return make_chat_model(settings.provider, settings.model, connection=connection)
+        return language_model(self.config, recorder=self.request_log)
+
+    @cached_property
+    def reranking_model(self) -> PairScorer | None:
+        """The provider's model that orders what was found; None: there is none."""
+        from recollect.pipeline.models import reranking_model
+
+        return reranking_model(self.config, recorder=self.request_log)
+
+    @cached_property
+    def request_log(self) -> RequestLog:
+        """Where requests to providers are recorded."""
+        from recollect.pipeline.request_log import RequestLog
+
+        return RequestLog(lambda: self.store.requests)
 
     @property
     def count_tokens(self) -> Callable[[str], int]:
@@ -221,7 +226,13 @@ class Assembly:
                 store = self.store
                 from recollect.pipeline.searching import make_searcher
 
-                self._searcher = make_searcher(store, self.embedder, self.config, chat_model=lambda: self.chat_model)
+                self._searcher = make_searcher(
+                    store,
+                    self.embedder,
+                    self.config,
+                    chat_model=lambda: self.chat_model,
+                    scorer=lambda: self.reranking_model,
+                )
             return self._searcher
 
     @property
@@ -238,7 +249,13 @@ class Assembly:
         """Says why searches of the open store do not find a document."""
         from recollect.pipeline.searching import make_why_not
 
-        return make_why_not(self.store, self.embedder, self.config, chat_model=lambda: self.chat_model)
+        return make_why_not(
+            self.store,
+            self.embedder,
+            self.config,
+            chat_model=lambda: self.chat_model,
+            scorer=lambda: self.reranking_model,
+        )
 
     def memory(self, tenant_id: int) -> TenantMemory:
         """What remembers and recalls a tenant's conversations and facts."""

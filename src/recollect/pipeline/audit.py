@@ -1,8 +1,8 @@
-"""The audit of a view's tenant: what was done, whether its chain holds, and all of it as lines."""
+"""The audit of a view's tenant: what was done, whether its chain holds, and what was asked of providers of models."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from recollect.model.arguments import checked
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from recollect.model.audit import AuditChain, AuditRecord
+    from recollect.model.requests import LoggedRequest, RequestTotals
     from recollect.model.time import Moment
+    from recollect.store.request_log import RequestLogRepository
 
 
 @checked
@@ -47,6 +49,55 @@ class Audit(Group):
         return self._at.store.audit.lines(
             self._at.owner(), action=action, since=_time("since", since), until=_time("until", until)
         )
+
+    def requests(
+        self,
+        *,
+        kind: str | None = None,
+        failed: bool = False,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> Sequence[LoggedRequest]:
+        """The tenant's requests to providers of models, newest first: figures, no contents.
+
+        Args:
+            kind: ``embed``, ``rerank`` or ``answer``; None: all.
+            failed: Whether only those without a usable answer.
+            since: Only of this time or later.
+            until: Only before this time.
+            before: Only requests older than the one of this id: the next page.
+            limit: Requests at most.
+
+        Raises:
+            UsageError: One of the times is none.
+        """
+        return self._log().page(
+            self._at.owner(),
+            kind=kind,
+            failed=failed,
+            since=_time("since", since),
+            until=_time("until", until),
+            before=before,
+            limit=limit,
+        )
+
+    def request_totals(self, *, since: Moment | None = None, until: Moment | None = None) -> Sequence[RequestTotals]:
+        """The tenant's requests to providers of models, summed up by kind and model.
+
+        Args:
+            since: Only of this time or later.
+            until: Only before this time.
+
+        Raises:
+            UsageError: One of the times is none.
+        """
+        return self._log().totals(self._at.owner(), since=_time("since", since), until=_time("until", until))
+
+    def _log(self) -> RequestLogRepository:
+        self._at.assembly.request_log.flush()
+        return self._at.store.requests
 
     # Last: its name is a type's in what stands before it.
     def list(

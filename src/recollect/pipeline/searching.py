@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from recollect.model.collection import Collection
     from recollect.retrieval.enhance.plan import QueryEnhancer
     from recollect.retrieval.rerank.base import Reranker
+    from recollect.retrieval.rerank.cross_encoder import PairScorer
     from recollect.retrieval.why_not import WhyNotInquiry
     from recollect.store.store import Store
 
@@ -33,7 +34,12 @@ _ACRONYM_SETS = 256
 
 
 def make_searcher(
-    store: Store, embedder: EmbeddingProvider, config: RAGConfig, *, chat_model: Callable[[], ChatModel | None]
+    store: Store,
+    embedder: EmbeddingProvider,
+    config: RAGConfig,
+    *,
+    chat_model: Callable[[], ChatModel | None],
+    scorer: Callable[[], PairScorer | None],
 ) -> Searcher:
     """The searcher of an open store, as configured.
 
@@ -42,12 +48,13 @@ def make_searcher(
         embedder: Of queries.
         config: All settings.
         chat_model: Gives the language model, where one is configured, once an enhancement needs it.
+        scorer: Gives the model of a provider that reranks, where one is configured.
     """
     cached = CachedEmbedder(embedder, None, query_cache_size=config.retrieval.query_cache_entries)
     return Searcher(
         store,
         cached,
-        rerankers=_rerankers(store, embedder, config),
+        rerankers=_rerankers(store, embedder, config, scorer),
         enhancers=_enhancers_by_collection(store, config, chat_model),
         settings=_settings(config),
         monitor=SearchMonitor(
@@ -60,13 +67,18 @@ def make_searcher(
 
 
 def make_why_not(
-    store: Store, embedder: EmbeddingProvider, config: RAGConfig, *, chat_model: Callable[[], ChatModel | None]
+    store: Store,
+    embedder: EmbeddingProvider,
+    config: RAGConfig,
+    *,
+    chat_model: Callable[[], ChatModel | None],
+    scorer: Callable[[], PairScorer | None],
 ) -> WhyNotInquiry:
     """What says why a search of the same settings does not find a document; the arguments are `make_searcher`'s."""
     from recollect.retrieval.why_not import WhyNotInquiry
 
     cached = CachedEmbedder(embedder, None, query_cache_size=config.retrieval.query_cache_entries)
-    rerankers, settings = _rerankers(store, embedder, config), _settings(config)
+    rerankers, settings = _rerankers(store, embedder, config, scorer), _settings(config)
     quiet = replace(settings, notes=False)
 
     def searcher(enhancers: Sequence[QueryEnhancer]) -> Searcher:
@@ -83,7 +95,9 @@ def make_why_not(
     )
 
 
-def _rerankers(store: Store, embedder: EmbeddingProvider, config: RAGConfig) -> Callable[[str, int], Reranker]:
+def _rerankers(
+    store: Store, embedder: EmbeddingProvider, config: RAGConfig, scorer: Callable[[], PairScorer | None]
+) -> Callable[[str, int], Reranker]:
     retrieval = config.retrieval
 
     @lru_cache
@@ -99,6 +113,7 @@ def _rerankers(store: Store, embedder: EmbeddingProvider, config: RAGConfig) -> 
             threads=config.embedding.threads,
             language=config.language,
             stored=partial(store.token_vectors.get_many, Scope(tenant_id=tenant_id)),
+            scorer=scorer() if name == "hosted" else None,
         )
 
     return reranker
@@ -151,7 +166,8 @@ def _settings(config: RAGConfig) -> SearchSettings:
             fusion=retrieval.fusion,
             dense_weight=retrieval.dense_weight,
             rrf_k=retrieval.rrf_k,
-            rerank=retrieval.rerank,
+            rerank=retrieval.rerank if config.reranking.provider == "none" else "hosted",
+            rerank_candidates=None if config.reranking.provider == "none" else config.reranking.candidates,
             rerank_weight=retrieval.rerank_weight,
             rerank_timeout_seconds=retrieval.rerank_timeout_seconds,
             pseudo_relevance=retrieval.pseudo_relevance,

@@ -169,8 +169,7 @@ class Standpoint:
 
     def default_options(self, *, passages: int | None = None) -> RetrievalOptions:
         """The configured options of a search, for so many passages; None: as many as configured."""
-        settings = self.config.retrieval
-        return RetrievalOptions(top_k=passages or settings.top_k, mode=settings.mode)
+        return RetrievalOptions(top_k=passages or self.config.top_k, mode=self.config.retrieval.mode)
 
 
 class Group:

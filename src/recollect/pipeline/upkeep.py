@@ -30,7 +30,7 @@ _TASK = "cleanup"
 
 
 def clean_up(store: Store, settings: TemporalConfig, scope: Scope) -> CleanupReport:
-    """Close what of a tenant has expired, remove its expired sessions, and keep the audit's partitions.
+    """Close what of a tenant has expired, remove its expired sessions, and keep the partitions of audit and requests.
 
     Args:
         store: Open.
@@ -48,6 +48,11 @@ def clean_up(store: Store, settings: TemporalConfig, scope: Scope) -> CleanupRep
         scope,
         partitions=settings.indexing.time_partitions,
         retention_days=settings.indexing.partition_retention_days,
+    )
+    store.requests.maintain(
+        scope,
+        partitions=settings.indexing.time_partitions,
+        retention_days=settings.indexing.request_retention_days,
     )
     if settings.scrub_after_erased and store.scrubber.due() >= settings.scrub_after_erased:
         store.scrubber.scrub(scope, actor="cleanup")

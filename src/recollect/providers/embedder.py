@@ -100,6 +100,10 @@ class HostedEmbedder:
         vector: Vectors = self._embedded([text], "query")[0]
         return vector
 
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Embed several questions at once: float32 array of shape (len(texts), dimension)."""
+        return self._embedded(texts, "query")
+
     def _embedded(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
         sent = [self._sendable(text) for text in texts]
         calls = [self._call(sent[place.start : place.stop], purpose) for place in batches(sent, self._limits)]

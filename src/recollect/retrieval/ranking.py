@@ -39,6 +39,7 @@ class RankingSettings:
     fusion: FusionMethod = "weighted"
     rerank: str = "consensus"
     rerank_weight: float | None = None
+    rerank_candidates: int | None = None
     rerank_timeout_seconds: float = 10.0
     pseudo_relevance: bool = False
     preferences: Preferences = field(default_factory=Preferences)
@@ -189,7 +190,8 @@ class Ranker:
         name = first.reranker or NO_RERANKER
         defaults = DEFAULTS.get(name, UNKNOWN_RERANKER)
         # Twice what is shown, but not without end: whoever lists hundreds wants the first ones right.
-        depth = options.rerank_candidates or min(max(defaults.depth, 2 * options.top_k), 2 * defaults.depth)
+        usual = self._settings.rerank_candidates or defaults.depth
+        depth = options.rerank_candidates or min(max(usual, 2 * options.top_k), 2 * usual)
         head, tail = fused[:depth], fused[depth:]
         candidates = self._candidates(reader, found, head, defaults)
         weight = defaults.weight if self._settings.rerank_weight is None else self._settings.rerank_weight

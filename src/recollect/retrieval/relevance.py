@@ -164,7 +164,9 @@ def scale(embedder: EmbeddingProvider, anchors: Iterable[tuple[str, str]]) -> Si
         ProviderError: The embedder failed.
     """
     questions, passages = zip(*anchors, strict=True)
-    asked = np.stack([embedder.embed_query(question) for question in questions])
+    # Where a question is a request over a network, all of them are one.
+    together = getattr(embedder, "embed_queries", None)
+    asked = together(questions) if together else np.stack([embedder.embed_query(question) for question in questions])
     similarities = asked @ np.asarray(embedder.embed_documents(passages)).T
     own = np.eye(len(questions), dtype=bool)
     return SimilarityScale(float(similarities[~own].mean()), float(similarities[own].mean()))

@@ -211,7 +211,7 @@ class WhyNotInquiry:
     def _bare(self, options: RetrievalOptions, limit: int) -> RetrievalOptions:
         """The whole ranking of the same candidates: nothing left out for a threshold, likeness or want of room."""
         name = options.rerank or self._settings.ranking.rerank
-        depth = DEFAULTS.get(name, UNKNOWN_RERANKER).depth
+        depth = self._settings.ranking.rerank_candidates or DEFAULTS.get(name, UNKNOWN_RERANKER).depth
         return replace(
             options,
             top_k=min(limit, MAX_TOP_K),

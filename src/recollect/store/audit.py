@@ -21,7 +21,8 @@ from recollect.store.sql import queries
 _SQL = queries("audit")
 
 TimePartitions = Literal["hourly", "daily", "weekly", "monthly"]
-_UNITS: Mapping[TimePartitions, str] = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month"}
+#: What the database calls them.
+PARTITION_UNITS: Mapping[TimePartitions, str] = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month"}
 
 #: Partitions that are made ahead, so that a clean-up that comes late finds them still.
 PARTITIONS_AHEAD = 3
@@ -127,7 +128,9 @@ class AuditRepository:
         """
         with self._database.autocommit() as connection, connection.transaction():
             dropped = [] if retention_days is None else rows(connection, _SQL["drop_old"], {"days": retention_days})
-            connection.execute(_SQL["make_partitions"], {"unit": _UNITS[partitions], "ahead": PARTITIONS_AHEAD})
+            connection.execute(
+                _SQL["make_partitions"], {"unit": PARTITION_UNITS[partitions], "ahead": PARTITIONS_AHEAD}
+            )
         return tuple(row[0] for row in dropped)
 
 

@@ -27,7 +27,7 @@ from recollect.errors import (
     TenantSuspendedError,
 )
 from recollect.forking import leave_to_parent, renew_in_children
-from recollect.model import Scope
+from recollect.model import Scope, asked_for
 from recollect.store.dsn import require_dsn
 from recollect.store.session_state import SESSION_MARK, begin_session, begin_transaction, give_up_session, is_pooled
 from recollect.store.session_state import Connection as Connection
@@ -245,7 +245,7 @@ class Database:
         A search asks half a dozen small questions, and on a socket BEGIN and COMMIT would take as long as they do. The
         tenant is set for the connection, and again whenever another tenant's read meets it.
         """
-        with self._reading(scope, self._pool) as connection:
+        with self._reading(asked_for(scope), self._pool) as connection:
             yield connection
 
     @contextmanager
@@ -354,7 +354,7 @@ class Database:
             snapshot=snapshot,
         )
         if scope is not None:
-            begin += self._entering(scope, reads=reads)
+            begin += self._entering(asked_for(scope), reads=reads)
         try:
             connection.execute(begin)
             yield

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from recollect.store.past import PastRepository
     from recollect.store.quotes import QuoteRepository
     from recollect.store.recall import RecallRepository
+    from recollect.store.request_log import RequestLogRepository
     from recollect.store.scrub import Scrubber
     from recollect.store.search import SearchRepository
     from recollect.store.search_health import SearchHealthRepository
@@ -106,6 +107,7 @@ class Store:
     feedback: FeedbackRepository = _made_on_use("feedback", "FeedbackRepository")
     forgetting: ForgettingRepository = _made_on_use("forgetting", "ForgettingRepository")
     past: PastRepository = _made_on_use("past", "PastRepository")
+    requests: RequestLogRepository = _made_on_use("request_log", "RequestLogRepository")
     staleness: StalenessRepository = _made_on_use("staleness", "StalenessRepository")
 
     def __init__(

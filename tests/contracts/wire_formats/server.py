@@ -89,6 +89,7 @@ class ModelServer:
         faults: What goes wrong with each request, in this order; afterwards nothing does, or `fault`.
         fault: What goes wrong with every request.
         requests: All that it was asked.
+        models: What it says that it serves; None: something that is no model server.
     """
 
     wire: WireFormat
@@ -96,6 +97,7 @@ class ModelServer:
     faults: list[str] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
+    models: list[str] | None = None
 
     def __post_init__(self):
         outer = self
@@ -105,6 +107,15 @@ class ModelServer:
 
             def log_message(self, *args):
                 pass
+
+            def do_GET(self):
+                body = b"<html>something else</html>"
+                if outer.models is not None:
+                    body = json.dumps({"models": [{"name": name} for name in outer.models]}).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
 
             def do_POST(self):
                 length = int(self.headers.get("Content-Length") or 0)

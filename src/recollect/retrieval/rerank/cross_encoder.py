@@ -20,12 +20,12 @@ class CrossEncoderReranker:
     """Scores passages by a cross-encoder: the most precise measure here, and by far the slowest.
 
     Args:
-        scorer: The model.
+        scorer: The model, of this machine or a provider's.
+        name: What searches and logs call it.
     """
 
-    name = "cross_encoder"
-
-    def __init__(self, scorer: PairScorer) -> None:
+    def __init__(self, scorer: PairScorer, *, name: str = "cross_encoder") -> None:
+        self.name = name
         self._scorer = scorer
 
     def rerank(self, query: str, candidates: Sequence[Candidate]) -> list[float]:

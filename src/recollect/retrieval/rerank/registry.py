@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
     from recollect.embedding.quantise import Precision
     from recollect.retrieval.rerank.base import Reranker
+    from recollect.retrieval.rerank.cross_encoder import PairScorer
     from recollect.retrieval.rerank.late_interaction import StoredVectors
 
 
@@ -41,6 +42,7 @@ DEFAULTS: Mapping[str, RerankDefaults] = MappingProxyType(
         "bm25": RerankDefaults(weight=0.2, depth=50),
         "consensus": RerankDefaults(weight=0.35, depth=100, needs_text=False, needs_embedding=True),
         "cross_encoder": RerankDefaults(weight=0.7, depth=20),
+        "hosted": RerankDefaults(weight=0.7, depth=50),
         "late_interaction": RerankDefaults(weight=0.25, depth=50),
     }
 )
@@ -55,6 +57,7 @@ class _Request:
     threads: int | None
     language: str
     stored: StoredVectors | None
+    scorer: PairScorer | None
 
 
 def make_reranker(
@@ -67,11 +70,13 @@ def make_reranker(
     threads: int | None = None,
     language: str = "en",
     stored: StoredVectors | None = None,
+    scorer: PairScorer | None = None,
 ) -> Reranker:
     """Make the reranker that a configuration names. Nothing is loaded before its first use.
 
     Args:
-        name: ``"consensus"``, ``"late_interaction"``, ``"best_sentence"``, ``"bm25"`` or ``"cross_encoder"``.
+        name: ``"consensus"``, ``"late_interaction"``, ``"best_sentence"``, ``"bm25"``, ``"cross_encoder"`` or
+            ``"hosted"``.
         embedder: For ``best_sentence`` any embedder, for ``late_interaction`` the local one; required there.
         model: For ``cross_encoder``, a directory or the name of a model; required there.
         model_directory: For ``cross_encoder``, where models are kept; required there.
@@ -79,6 +84,7 @@ def make_reranker(
         threads: For ``cross_encoder``, how many pairs are computed at once; by default one for each processor.
         language: For ``best_sentence`` and ``bm25``, the texts' language, ISO 639-1.
         stored: For ``late_interaction``, looks up the token vectors that ingest stored.
+        scorer: For ``hosted``, a provider's model; required there.
 
     Raises:
         UsageError: The name is unknown, or an argument that it requires is missing or unfit.
@@ -99,6 +105,7 @@ def make_reranker(
             threads=threads,
             language=language,
             stored=stored,
+            scorer=scorer,
         )
     )
 
@@ -151,12 +158,21 @@ def _cross_encoder(request: _Request) -> Reranker:
     return CrossEncoderReranker(scorer)
 
 
+def _hosted(request: _Request) -> Reranker:
+    from recollect.retrieval.rerank.cross_encoder import CrossEncoderReranker
+
+    if request.scorer is None:
+        raise UsageError("The reranker 'hosted' is a provider's model: configure one ([rag.reranking] provider).")
+    return CrossEncoderReranker(request.scorer, name="hosted")
+
+
 _RERANKERS: Mapping[str, Callable[[_Request], Reranker]] = MappingProxyType(
     {
         "best_sentence": _best_sentence,
         "bm25": _bm25,
         "consensus": _consensus,
         "cross_encoder": _cross_encoder,
+        "hosted": _hosted,
         "late_interaction": _late_interaction,
     }
 )

@@ -118,7 +118,7 @@ def test_a_bounded_memory_drops_what_was_used_least_recently():
 
 
 def test_every_reranker_can_be_named():
-    assert set(DEFAULTS) == {"best_sentence", "bm25", "consensus", "cross_encoder", "late_interaction"}
+    assert set(DEFAULTS) == {"best_sentence", "bm25", "consensus", "cross_encoder", "hosted", "late_interaction"}
     for name in ("best_sentence", "bm25", "consensus"):
         assert make_reranker(name, embedder=HashingEmbedder()).name == name
 

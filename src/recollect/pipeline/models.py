@@ -1,0 +1,108 @@
+"""The configured models of providers: settings as `recollect.providers` takes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from recollect.providers.connection import Connection, Secret
+from recollect.providers.registry import make_chat_model, make_embedder, make_scorer
+
+if TYPE_CHECKING:
+    from recollect.config import AnswerConfig, EmbeddingConfig, RAGConfig, RerankingConfig
+    from recollect.embedding._download import Progress
+    from recollect.embedding.base import EmbeddingProvider
+    from recollect.llm.base import ChatModel
+    from recollect.providers.records import Recorder
+    from recollect.retrieval.rerank.cross_encoder import PairScorer
+
+
+def embedding_model(
+    config: RAGConfig, *, recorder: Recorder | None = None, progress: Progress | None = None
+) -> EmbeddingProvider:
+    """The model of ``[rag.embedding]``.
+
+    Raises:
+        ConfigurationError: Its settings do not fit together, or its package or key is missing.
+    """
+    settings = config.embedding
+    return make_embedder(
+        settings.provider,
+        settings.model,
+        connection=embedding_connection(settings),
+        dimensions=settings.dimensions,
+        query_model=settings.query_model,
+        truncate=settings.truncate,
+        recorder=recorder,
+        model_directory=settings.model_dir,
+        precision=settings.precision,
+        threads=settings.threads,
+        progress=progress,
+    )
+
+
+def reranking_model(config: RAGConfig, *, recorder: Recorder | None = None) -> PairScorer | None:
+    """The model of ``[rag.reranking]``; None: there is none.
+
+    Raises:
+        ConfigurationError: As of `embedding_model`.
+    """
+    settings = config.reranking
+    if settings.provider == "none":
+        return None
+    return make_scorer(
+        settings.provider,
+        settings.model,
+        connection=_connection(settings),
+        recorder=recorder,
+        model_directory=config.embedding.model_dir,
+        precision=config.embedding.precision,
+        threads=config.embedding.threads,
+    )
+
+
+def language_model(config: RAGConfig, *, recorder: Recorder | None = None) -> ChatModel | None:
+    """The model of ``[rag.answer]``; None: answers are extracted.
+
+    Raises:
+        ConfigurationError: As of `embedding_model`.
+    """
+    settings = config.answer
+    if settings.provider == "extractive":
+        return None
+    return make_chat_model(
+        settings.provider,
+        settings.model,
+        connection=_connection(settings, output_price=settings.output_price),
+        api=settings.api,
+        temperature=settings.temperature,
+        recorder=recorder,
+    )
+
+
+def embedding_connection(settings: EmbeddingConfig) -> Connection:
+    """How the provider of embeddings is reached."""
+    return _connection(
+        settings, parallel=settings.parallel, batch_size=settings.batch_size, batch_tokens=settings.batch_tokens
+    )
+
+
+def _connection(
+    settings: EmbeddingConfig | RerankingConfig | AnswerConfig,
+    *,
+    output_price: float | None = None,
+    parallel: int = 4,
+    batch_size: int | None = None,
+    batch_tokens: int | None = None,
+) -> Connection:
+    return Connection(
+        api_key=None if settings.api_key is None else Secret(settings.api_key.get_secret_value()),
+        base_url=settings.base_url,
+        region=settings.region,
+        timeout_seconds=settings.timeout_seconds,
+        max_retries=settings.max_retries,
+        input_price=settings.input_price,
+        output_price=output_price,
+        parallel=parallel,
+        batch_size=batch_size,
+        batch_tokens=batch_tokens,
+    )
