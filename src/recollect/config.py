@@ -264,6 +264,11 @@ class AnswerConfig(_ProviderSection):
         None, ge=0, description="Of a million tokens that are written, for the log of requests; by default unknown."
     )
     passages: int = Field(10, ge=1, le=100, description="Passages that an answer may rest on.")
+    unsupported: Literal["mark", "remove", "retry", "refuse"] = Field(
+        "mark",
+        description="What becomes of sentences of a language model that the sources do not support: mark: they are "
+        "shown as such; remove; retry: it is asked once more, then mark; refuse: one makes the answer a refusal.",
+    )
 
 
 class MemoryConfig(_Section):

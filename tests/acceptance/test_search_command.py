@@ -5,7 +5,10 @@ RESULT_KEYS = [
     "rank", "score", "relevance", "content", "chunk_id", "document_id", "title", "source", "department",
     "section", "page", "start_offset", "end_offset", "parts", "metadata",
 ]  # fmt: skip
-ASK_KEYS = ["question", "answer", "refused", "citations", "timings_ms"]
+ASK_KEYS = [
+    *("question", "answer", "refused", "citations"),
+    *("model", "usage", "unsupported", "rewritten_question", "timings_ms"),
+]
 CITATION_KEYS = [
     "marker", "document_id", "source", "department", "section", "page", "last_page", "start_offset", "end_offset",
     "quote",

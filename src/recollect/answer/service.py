@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
-from recollect.answer.citations import cite
 from recollect.answer.extractive import ExtractionOptions, extract_answer
 from recollect.answer.prompt import DEFAULT_MAX_CONTEXT_CHARS, build_prompt
 from recollect.answer.synchronous import iterate
+from recollect.answer.verification import Verifier
+from recollect.answer.writing import AnswerEvent, Writing
+from recollect.answer.written import Treatment
+from recollect.context import estimate_tokens
 from recollect.errors import UsageError
 from recollect.model import Answer
-from recollect.model.answer import REFUSAL
 from recollect.retrieval.analysis import Analyzer
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ class AnswerOptions:
         max_context_tokens: A second budget, in tokens; needs ``count_tokens``.
         count_tokens: Counts the tokens of a text.
         max_tokens: The longest answer of a language model; None: its own limit.
+        unsupported: What is done with sentences of a language model that the sources do not support. ``mark``: they
+            stay, and are listed; ``remove``: they are left out; ``retry``: the model is asked once more, told which,
+            and what then is unsupported is marked; ``refuse``: one of them makes the answer a refusal.
     """
 
     language: str = "en"
@@ -43,6 +47,12 @@ class AnswerOptions:
     max_context_tokens: int | None = None
     count_tokens: Callable[[str], int] | None = None
     max_tokens: int | None = None
+    unsupported: Treatment = "mark"
+
+    def __post_init__(self) -> None:
+        if self.unsupported not in get_args(Treatment):
+            known = ", ".join(repr(name) for name in get_args(Treatment))
+            raise UsageError(f"unsupported must be one of {known}, not {self.unsupported!r}.")
 
 
 def answer(
@@ -92,7 +102,7 @@ def stream_answer_sync(
     chat_model: ChatModel | None = None,
     analyzer: Analyzer | None = None,
     options: AnswerOptions | None = None,
-) -> Iterator[str | Answer]:
+) -> Iterator[AnswerEvent]:
     """As ``stream_answer``, for callers that are not asynchronous; a running event loop does not disturb it."""
     stream = stream_answer(
         question, passages, embedder=embedder, chat_model=chat_model, analyzer=analyzer, options=options
@@ -109,16 +119,19 @@ async def stream_answer(
     chat_model: ChatModel | None = None,
     analyzer: Analyzer | None = None,
     options: AnswerOptions | None = None,
-) -> AsyncIterator[str | Answer]:
-    """Answer a question from passages, in pieces: text as it comes, and at the end the ``Answer`` with citations.
+) -> AsyncIterator[AnswerEvent]:
+    """Answer a question from passages, in pieces: checked text as it comes, and at the end the ``Answer``.
 
-    The pieces carry the model's own markers; the final text has them renumbered, and those that name no passage
-    removed. Without a language model there is one piece, computed in the calling thread.
+    With a language model each piece is a whole sentence, checked against the passages before it is yielded, its markers
+    numbered as in the final text: the pieces join to it. Behind a piece come the citations that it makes and the
+    `UnsupportedSentence` that it is, if it is one. Where an unsupported sentence can still change what stands before it
+    (``retry``, ``refuse``), everything comes when the model has ended. Without a language model there is one piece,
+    computed in the calling thread.
 
     Args:
         question: In plain words.
         passages: What a search found, best first; none gives a refusal.
-        embedder: Used without a language model only.
+        embedder: Without a language model it chooses the sentences, with one it helps to check them.
         chat_model: Writes the answer; None: sentences of the passages are quoted.
         analyzer: Splits texts into terms; None: one for the language of ``options``.
         options: Budgets and the refusal rule; None: the defaults.
@@ -143,57 +156,31 @@ async def stream_answer(
             options=options.extraction,
         )
         yield reply.text
-    else:
-        prompt = build_prompt(
-            question,
-            readable,
-            max_context_chars=options.max_context_chars,
-            max_context_tokens=options.max_context_tokens,
-            count_tokens=options.count_tokens,
-            language=options.language,
-        )
-        pieces: list[str] = []
-        async for piece in chat_model.stream(prompt.messages, max_tokens=options.max_tokens):
-            if not isinstance(piece, str):
-                continue
-            pieces.append(piece)
-            yield piece
-        reply = written_answer(question, "".join(pieces), prompt.passages, analyzer=analyzer, language=options.language)
-    yield replace(reply, timings_ms={"answer_ms": (time.perf_counter() - started) * 1000})
+        yield _timed(reply, started)
+        return
+    prompt = build_prompt(
+        question,
+        readable,
+        max_context_chars=options.max_context_chars,
+        max_context_tokens=options.max_context_tokens,
+        count_tokens=options.count_tokens,
+        language=options.language,
+    )
+    verifier = Verifier(
+        prompt.passages, terms=analyzer.terms, language=options.language, question=question, embedder=embedder
+    )
+    writing = Writing(
+        prompt,
+        verifier,
+        chat_model,
+        language=options.language,
+        treatment=options.unsupported,
+        max_tokens=options.max_tokens,
+        count_tokens=options.count_tokens or estimate_tokens,
+    )
+    async for event in writing.events(question):
+        yield _timed(event, started) if isinstance(event, Answer) else event
 
 
-def written_answer(
-    question: str,
-    text: str,
-    passages: Sequence[RetrievedContext],
-    *,
-    analyzer: Analyzer,
-    language: str = "en",
-) -> Answer:
-    """A model's text as an answer: a refusal recognised, or its markers turned into citations.
-
-    Args:
-        question: As asked.
-        text: All that the model wrote.
-        passages: The context blocks that it was shown, in their order.
-        analyzer: Splits texts into terms, to find the sentences that support a statement.
-        language: ISO 639-1 code of the passages.
-    """
-    if not text.strip() or is_refusal(text):
-        return Answer(question=question, text=REFUSAL, refused=True, citations=())
-    cited = cite(text, passages, terms=analyzer.terms, language=language)
-    return Answer(question=question, text=cited.text, refused=False, citations=cited.citations)
-
-
-def is_refusal(text: str) -> bool:
-    """Whether a model's text is the refusal sentence, or begins with it.
-
-    Typographic apostrophes, quotation marks, emphasis, case and line breaks make no difference. The sentence behind
-    a partial answer does not make that answer a refusal.
-    """
-    return _plain(text).startswith(_plain(REFUSAL))
-
-
-def _plain(text: str) -> str:
-    text = re.sub(r"[’‘`´]", "'", text.casefold())
-    return " ".join(re.sub(r"[\"“”„«»*_.]", "", text).split()).lstrip("'> ")
+def _timed(reply: Answer, started: float) -> Answer:
+    return replace(reply, timings_ms={"answer_ms": (time.perf_counter() - started) * 1000})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from recollect.pipeline import View
 
 _QUOTE_CHARACTERS = 300
+# Of sentences that the sources do not support.
+_UNSUPPORTED = "bold red"
 _MARKER = re.compile(r"\[\d+\]")
 
 
@@ -84,10 +87,15 @@ def as_json(answer: Answer, *, explain: bool = False) -> dict[str, Any]:
         "citations": [
             {
                 **{name: getattr(citation, name) for name in names},
+                **({} if citation.support is None else {"support": citation.support}),
                 **({"notes": notes_as_json(citation.notes)} if citation.notes else {}),
             }
             for citation in answer.citations
         ],
+        "model": answer.model,
+        "usage": answer.usage and asdict(answer.usage),
+        "unsupported": [asdict(sentence) for sentence in answer.unsupported],
+        "rewritten_question": answer.rewritten_question,
         "timings_ms": rounded(answer.timings_ms),
     }
     if explain and answer.refused:
@@ -133,7 +141,7 @@ def show_answer(ctx: CommandContext, answer: Answer) -> None:
 
     from recollect.cli._terminal import inline_markup, print_indented, shortened
 
-    ctx.out.print(_marked(answer.text, refused=answer.refused))
+    ctx.out.print(_marked(answer))
     if answer.nearest is not None:
         _show_nearest(ctx, answer.nearest)
     for citation in answer.citations:
@@ -145,6 +153,25 @@ def show_answer(ctx: CommandContext, answer: Answer) -> None:
         quote.stylize_before("dim")
         print_indented(ctx.out, quote, by=4)
         show_notes(ctx, citation.notes)
+    _show_unsupported(ctx, answer)
+
+
+def _show_unsupported(ctx: CommandContext, answer: Answer) -> None:
+    """What the sources do not support, and why: behind the citations, so that it is read last and remembered."""
+    from rich.text import Text
+
+    from recollect.cli._terminal import plain, print_indented, shortened
+
+    for at, sentence in enumerate(answer.unsupported):
+        if not at:
+            ctx.out.print()
+            removed = sentence.start_offset is None
+            ctx.out.print(
+                "Left out, not supported by the sources:" if removed else "Not supported by the sources:",
+                style=_UNSUPPORTED,
+            )
+        shown = Text(f"“{shortened(plain(sentence.text), _QUOTE_CHARACTERS)}”")
+        print_indented(ctx.out, shown.append(f"  ({plain(sentence.detail)})", "dim"), by=4)
 
 
 def _show_nearest(ctx: CommandContext, nearest: Nearest) -> None:
@@ -165,10 +192,22 @@ def _show_nearest(ctx: CommandContext, nearest: Nearest) -> None:
     print_indented(ctx.out, quote, by=4)
 
 
-def _marked(text: str, *, refused: bool) -> Text:
+def _marked(answer: Answer) -> Text:
+    """The answer's text; what the sources do not support stands out, also where there are no colours."""
+    from rich.text import Text
+
     from recollect.cli._terminal import inline_markup, plain
 
-    shown = inline_markup(plain(text).strip())
-    shown.stylize_before("yellow" if refused else "none")
+    shown, done = Text(), 0
+    for sentence in answer.unsupported:
+        if sentence.start_offset is None or sentence.end_offset is None:
+            continue
+        shown.append_text(inline_markup(plain(answer.text[done : sentence.start_offset])))
+        flagged = inline_markup(plain(answer.text[sentence.start_offset : sentence.end_offset]))
+        flagged.stylize(_UNSUPPORTED)
+        shown.append_text(flagged.append(" (?)", _UNSUPPORTED))
+        done = sentence.end_offset
+    shown.append_text(inline_markup(plain(answer.text[done:])))
+    shown.stylize_before("yellow" if answer.refused else "none")
     shown.highlight_regex(_MARKER, "bold green")
     return shown

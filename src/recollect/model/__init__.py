@@ -1,6 +1,6 @@
 """The values that travel between the parts: frozen, typed, without behaviour that needs I/O."""
 
-from recollect.model.answer import Answer, Citation
+from recollect.model.answer import Answer, Citation, TokenUsage, UnsupportedSentence
 from recollect.model.asking import asked_for
 from recollect.model.chunk import Chunk
 from recollect.model.document import Document, IngestResult
@@ -39,5 +39,7 @@ __all__ = [
     "SearchExplain",
     "SearchMode",
     "SearchReply",
+    "TokenUsage",
+    "UnsupportedSentence",
     "asked_for",
 ]

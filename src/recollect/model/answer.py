@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from recollect.model.passage import PassageNote
 
 REFUSAL = "I don't have information about that in the approved knowledge base."
+
+#: Why a sentence of a language model counts as unsupported. ``uncited``: the whole answer cites nothing; ``no_source``:
+#: a marker names no source that was given; ``wrong_source``: the source cited does not say it, or does not speak of it;
+#: ``no_evidence``: no source says it; ``number``, ``date``, ``name``, ``identifier``: one of them is not in the
+#: evidence, or is said there of something else; ``contradiction``: the evidence says the opposite.
+UnsupportedReason = Literal[
+    "uncited", "no_source", "wrong_source", "no_evidence", "number", "date", "name", "identifier", "contradiction"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +32,8 @@ class Citation:
         last_page: The page that it ends on.
         department: The document's.
         notes: Why what is quoted is not the last word; see `recollect.model.PassageNote`.
+        support: How well the quote supports what cites it, 0 to 1; of an answer without a language model, whose
+            sentences are the quotes, None.
     """
 
     marker: int
@@ -36,6 +47,43 @@ class Citation:
     department: str | None = None
     last_page: int | None = None
     notes: tuple[PassageNote, ...] = ()
+    support: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnsupportedSentence:
+    """A sentence that a language model wrote and the sources do not support.
+
+    Attributes:
+        text: As it stands in the answer, or stood before it was removed.
+        start_offset: Where it begins in the answer's text; None where it was removed.
+        end_offset: Just behind it; None where it was removed.
+        reason: What is wrong with it.
+        detail: The same in words.
+    """
+
+    text: str
+    start_offset: int | None
+    end_offset: int | None
+    reason: UnsupportedReason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenUsage:
+    """What an answer cost its language model.
+
+    Attributes:
+        input_tokens: Of all prompts.
+        output_tokens: Of all that the model wrote.
+        requests: How often it was asked.
+        estimated: Whether the model's server did not tell, and the numbers are counted here.
+    """
+
+    input_tokens: int
+    output_tokens: int
+    requests: int = 1
+    estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +114,11 @@ class Answer:
         citations: In order of their markers; empty for a refusal.
         timings_ms: Milliseconds by stage.
         nearest: For a refusal without a language model: the evidence that fell short; None where there was none.
+        model: The language model that wrote it; None where none was asked.
+        usage: What that cost; None where none was asked.
+        unsupported: The sentences that the sources do not support, in order.
+        rewritten_question: The question that was searched for and answered, where it is another than was asked: a
+            follow-up question in a conversation, made to stand alone.
     """
 
     question: str
@@ -74,3 +127,7 @@ class Answer:
     citations: tuple[Citation, ...]
     timings_ms: Mapping[str, float] = field(default_factory=dict)
     nearest: Nearest | None = None
+    model: str | None = None
+    usage: TokenUsage | None = None
+    unsupported: tuple[UnsupportedSentence, ...] = ()
+    rewritten_question: str | None = None

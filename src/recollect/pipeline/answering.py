@@ -15,6 +15,7 @@ from recollect.pipeline.search import search_with_place
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from recollect.answer.writing import AnswerEvent
     from recollect.context import AssembledContext
     from recollect.model import RetrievalOptions
     from recollect.model.collection import Collection
@@ -35,11 +36,12 @@ def answer_options(assembly: Assembly, place: Collection | None) -> AnswerOption
         max_context_chars=config.context.max_context_length,
         max_context_tokens=config.context.token_budget,
         count_tokens=assembly.count_tokens,
+        unsupported=config.answer.unsupported,
     )
 
 
-def answer_stream(at: Standpoint, question: str, options: RetrievalOptions) -> Iterator[str | Answer]:
-    """The pieces of an answer from what a search finds, and the whole `Answer` at the end."""
+def answer_stream(at: Standpoint, question: str, options: RetrievalOptions) -> Iterator[AnswerEvent]:
+    """The pieces of an answer from what a search finds, their events, and the whole `Answer` at the end."""
     reply, place = search_with_place(at, question, replace(options, outline=True))
     assembly = at.assembly
     for piece in stream_answer_sync(

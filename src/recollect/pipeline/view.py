@@ -16,6 +16,7 @@ from recollect.pipeline.standpoint import Standpoint
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from recollect.answer.writing import AnswerEvent
     from recollect.config import RAGConfig
     from recollect.context import AssembledContext
     from recollect.embedding.base import EmbeddingProvider
@@ -184,7 +185,11 @@ class View:
         return answer
 
     def ask_stream(self, question: str, options: RetrievalOptions | None = None) -> Iterator[str | Answer]:
-        """As `ask`, but yields the answer's pieces as they come, and the whole `Answer` at the end."""
+        """As `ask`, but yields the answer as it comes, in whole checked sentences, and the `Answer` at the end."""
+        return (event for event in self.ask_events(question, options) if isinstance(event, str | Answer))
+
+    def ask_events(self, question: str, options: RetrievalOptions | None = None) -> Iterator[AnswerEvent]:
+        """As `ask_stream`, with the `Citation`s and the `UnsupportedSentence` of each sentence behind it."""
         from recollect.pipeline.answering import answer_stream
 
         passages = self.config.answer.passages

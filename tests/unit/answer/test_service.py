@@ -7,11 +7,12 @@ import pytest
 
 from answer.samples import LEAVE, WordEmbedder, passage
 from recollect.answer import AnswerOptions, answer, stream_answer, stream_answer_sync, verify
-from recollect.answer.service import is_refusal
+from recollect.answer.absence import is_refusal
 from recollect.answer.synchronous import iterate
 from recollect.errors import ProviderError, UsageError
 from recollect.llm import ScriptedChatModel
-from recollect.model import Answer
+from recollect.llm.base import ChatUsage
+from recollect.model import Answer, Citation, TokenUsage, UnsupportedSentence
 from recollect.model.answer import REFUSAL
 
 EMBEDDER = WordEmbedder()
@@ -88,10 +89,10 @@ def test_a_stream_ends_with_the_answer(model):
     async def collect():
         return [p async for p in stream_answer(QUESTION, [passage(LEAVE)], embedder=EMBEDDER, chat_model=model)]
 
-    *pieces, last = asyncio.run(collect())
-    assert all(isinstance(piece, str) for piece in pieces)
+    *events, last = asyncio.run(collect())
     assert isinstance(last, Answer)
-    assert "".join(pieces) == (WRITTEN if model else last.text)
+    assert "".join(event for event in events if isinstance(event, str)) == last.text
+    assert [event for event in events if isinstance(event, Citation)] == (list(last.citations) if model else [])
 
 
 @pytest.mark.parametrize("model", [None, ScriptedChatModel(WRITTEN)])
@@ -157,5 +158,109 @@ def test_streaming_synchronously():
     *pieces, last = stream_answer_sync(
         QUESTION, [passage(LEAVE)], embedder=EMBEDDER, chat_model=ScriptedChatModel(WRITTEN)
     )
-    assert "".join(pieces) == WRITTEN
+    assert "".join(piece for piece in pieces if isinstance(piece, str)) == last.text
     assert last.citations
+
+
+BAD = "You receive 28 days of paid annual leave [1]. Managers receive a yacht [12]."
+
+
+def test_model_usage_and_unsupported_are_told():
+    reply = ask(ScriptedChatModel(BAD, model_name="tester"))
+    assert reply.model == "tester"
+    assert reply.usage.requests == 1
+    assert reply.usage.output_tokens > 0
+    (flagged,) = reply.unsupported
+    assert reply.text[flagged.start_offset : flagged.end_offset] == "Managers receive a yacht."
+    assert ask().model is None
+
+
+def test_what_the_provider_counts_is_taken():
+    class Counting(ScriptedChatModel):
+        async def stream(self, messages, *, max_tokens=None):
+            async for piece in super().stream(messages, max_tokens=max_tokens):
+                yield piece
+            yield ChatUsage(321, 12)
+
+    assert ask(Counting(WRITTEN)).usage == TokenUsage(input_tokens=321, output_tokens=12)
+
+
+def treated(treatment, reply):
+    model = ScriptedChatModel(reply)
+    return model, ask(model, options=AnswerOptions(unsupported=treatment))
+
+
+def test_unsupported_sentences_are_removed():
+    _, reply = treated("remove", BAD)
+    assert reply.text == "You receive 28 days of paid annual leave [1]."
+    assert [one.start_offset for one in reply.unsupported] == [None]
+
+
+def test_one_unsupported_sentence_refuses():
+    _, reply = treated("refuse", BAD)
+    assert (reply.refused, reply.text, reply.citations) == (True, REFUSAL, ())
+    assert reply.unsupported
+    assert not treated("refuse", WRITTEN)[1].refused
+
+
+def test_the_model_is_asked_once_more_and_told_what_has_no_support():
+    model, reply = treated("retry", lambda messages: BAD if len(messages) == 2 else WRITTEN)
+    assert reply.text == "You receive 28 days of paid annual leave [1]."
+    assert reply.unsupported == ()
+    assert reply.usage.requests == 2
+    again = model.calls[1]
+    assert (again[-2].role, again[-2].content) == ("assistant", BAD)
+    assert "Managers receive a yacht" in again[-1].content
+
+
+def test_what_a_second_answer_lacks_is_marked():
+    model, reply = treated("retry", BAD)
+    assert len(model.calls) == 2
+    assert [one.reason for one in reply.unsupported] == ["no_source"]
+
+
+def test_a_good_answer_is_asked_for_once():
+    model, _ = treated("retry", WRITTEN)
+    assert len(model.calls) == 1
+
+
+def test_an_unknown_treatment_is_refused():
+    with pytest.raises(UsageError, match="'mark', 'remove', 'retry', 'refuse'"):
+        AnswerOptions(unsupported="ignore")
+
+
+def test_a_sentence_comes_checked_before_the_next_one_is_written():
+    release = threading.Event()
+
+    class Slow(ScriptedChatModel):
+        async def stream(self, messages, *, max_tokens=None):
+            yield "You receive 28 days of paid annual leave [1]. Managers receive a yacht "
+            await asyncio.to_thread(release.wait, 10)
+            yield "[12]."
+
+    events = stream_answer_sync(QUESTION, [passage(LEAVE)], embedder=EMBEDDER, chat_model=Slow(""))
+    assert next(events) == "You receive 28 days of paid annual leave [1]."
+    citation = next(events)
+    assert isinstance(citation, Citation)
+    assert "28 days" in citation.quote
+    release.set()
+    *rest, reply = events
+    assert rest[0] == " Managers receive a yacht."
+    assert isinstance(rest[1], UnsupportedSentence)
+    assert reply.unsupported == (rest[1],)
+
+
+def test_a_model_that_breaks_leaves_only_checked_pieces():
+    error = ProviderError("gone", provider="scripted", retryable=True)
+    model = ScriptedChatModel(BAD, error=error, error_after=9)
+    seen = []
+
+    def read():
+        seen.extend(stream_answer_sync(QUESTION, [passage(LEAVE)], embedder=EMBEDDER, chat_model=model))
+
+    with pytest.raises(ProviderError, match="gone"):
+        read()
+    assert [event for event in seen if isinstance(event, str)] in (
+        [],
+        ["You receive 28 days of paid annual leave [1]."],
+    )

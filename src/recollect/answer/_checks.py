@@ -1,0 +1,320 @@
+"""What a claim says and its evidence does not: identifiers, numbers and names out of place, and opposites. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from recollect.answer._names import abbreviates, holds, is_weekday
+from recollect.answer._number_words import MONTHS
+from recollect.answer._polarity import contradiction, turned_around
+from recollect.answer._quantities import Quantity, without_year, year_of
+from recollect.answer.evidence import covered
+from recollect.model.answer import UnsupportedReason
+
+if TYPE_CHECKING:
+    from recollect.answer._claims import Claim
+    from recollect.answer._names import Name
+    from recollect.answer.evidence import Clause, Piece, Sources
+
+#: What is wrong, and the same in words.
+Fault: TypeAlias = tuple[UnsupportedReason, str]
+#: A term or a number, and how much it says.
+Context: TypeAlias = "dict[str | Quantity, float]"
+
+_QUANTITY_WEIGHT = 3.0
+# What names and identifiers say of which thing a number is.
+_NAME_WEIGHT = 4.0
+_CUT_OFF = 0.25
+# By how much other evidence must fit better for a number, or a name, to belong there.
+_MARGIN = 0.15
+# What a rival must hold of what is said around a number to be one.
+_LEAST_RIVAL = 0.4
+_SAME_CLAUSE = 0.55
+_NEARLY_ALL = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A claim beside the evidence that it is checked with.
+
+    Attributes:
+        claim: What is said.
+        pool: The pieces that may support it.
+        chosen: Those that hold most of it together, the best first.
+        sources: What was shown.
+        alike: Whether a word means nearly the same as one of others.
+    """
+
+    claim: Claim
+    pool: Sequence[Piece]
+    chosen: Sequence[Piece]
+    sources: Sources
+    alike: Callable[[str, Sequence[str]], bool]
+
+    @property
+    def foreign(self) -> bool:
+        """Whether the evidence is in another language than the claim: words do not match then."""
+        return bool(self.chosen) and self.chosen[0].language != self.claim.language
+
+    def context(self, start: int, end: int, *, but: object = None) -> Context:
+        """What the claim says around a place, by how much that tells what is spoken of."""
+        telling = {name.folded for name in self.claim.names} | {one.folded for one in self.claim.identifiers}
+        found: Context = {}
+        for term, share in self.claim.near(start, end).items():
+            tells = term in telling or term.replace("-", "") in telling
+            # A name says what is spoken of from farther away than a word does.
+            weight = _NAME_WEIGHT * max(share, 0.75) if tells and share > _CUT_OFF else share
+            found[term] = self.sources.weight(term) * weight
+        return found | {other: _QUANTITY_WEIGHT for other in self.claim.quantities if other is not but}
+
+
+def fault_in(case: Case) -> Fault | None:
+    """The first thing that is wrong with a claim; None where nothing is found."""
+    for check in (_identifiers, _quantities, _names, _opposites):
+        fault = check(case)
+        if fault is not None:
+            return fault
+    return None
+
+
+def share_of(context: Context, terms: frozenset[str], held: Sequence[Quantity]) -> float:
+    """How much of a context evidence holds, 0 to 1."""
+    total = sum(context.values())
+    if not total:
+        return 0.0
+    return (
+        sum(
+            weight * (float(one.found_in(held)) if isinstance(one, Quantity) else covered(one, terms))
+            for one, weight in context.items()
+        )
+        / total
+    )
+
+
+def _whole(context: Context) -> Callable[[Piece], float]:
+    return lambda piece: share_of(context, piece.all_terms, (*piece.quantities, *piece.around_quantities))
+
+
+def _identifiers(case: Case) -> Fault | None:
+    for code in case.claim.identifiers:
+        said = code.text.casefold()
+        if not any(code.folded in piece.codes or said in piece.text.casefold() for piece in case.pool):
+            return "identifier", f"{code.text!r} stands in no evidence"
+    return None
+
+
+def _quantities(case: Case) -> Fault | None:
+    for quantity in case.claim.quantities:
+        kind: UnsupportedReason = "number" if quantity.kind == "number" else "date"
+        holders = _holders(quantity, case.pool)
+        if not holders:
+            if any(quantity.found_in(piece.around_quantities) for piece in case.chosen or case.pool):
+                continue
+            return kind, f"{quantity.text.strip()!r} stands in no evidence"
+        if case.foreign:
+            continue
+        other = _belongs_elsewhere(case, quantity, holders)
+        if other is not None:
+            return kind, f"{quantity.text.strip()!r} is said of something else; of this the evidence says {other!r}"
+    return None
+
+
+def _holders(quantity: Quantity, pool: Sequence[Piece]) -> list[Piece]:
+    holders = [piece for piece in pool if quantity.found_in(piece.quantities)]
+    year = year_of(quantity) if quantity.kind == "date" else None
+    if holders or year is None:
+        return holders
+    day = without_year(quantity)
+    everywhere = [one for piece in pool for one in (*piece.quantities, *piece.around_quantities)]
+    years = {value for one in everywhere for value in one.values} | {said[0] for one in everywhere for said in one.days}
+    if year not in years or all(part is None for said in day.days for part in said):
+        return []
+    # A day that the evidence gives another year is another day.
+    return [piece for piece in pool if any(day.found_in([one]) and year_of(one) is None for one in piece.quantities)]
+
+
+def _belongs_elsewhere(case: Case, quantity: Quantity, holders: Sequence[Piece]) -> str | None:
+    """The number that the evidence has where it speaks of what the claim says this one of."""
+    context = case.context(quantity.start, quantity.end, but=quantity)
+    if not context:
+        return None
+    whole = _whole(context)
+    unit = _unit_of(quantity, holders)
+    own = max(whole(piece) for piece in holders)
+    for piece in case.pool:
+        if not any(piece is holder for holder in holders):
+            rival = _rival(case, quantity, unit, piece.quantities)
+            if rival is None:
+                continue
+            compared = _whole(_without(context, rival))
+            least = max(compared(holder) for holder in holders) + _MARGIN
+            if compared(piece) > max(least, _LEAST_RIVAL):
+                return rival.text.strip()
+    return _elsewhere_within(case, quantity, [piece for piece in holders if whole(piece) >= own - _MARGIN], context)
+
+
+def _elsewhere_within(case: Case, quantity: Quantity, holders: Sequence[Piece], context: Context) -> str | None:
+    """As `_belongs_elsewhere`, among the parts of the pieces that hold the number: in all of them it is so."""
+    found: str | None = None
+    unit = _unit_of(quantity, holders)
+    for piece in holders:
+        parts = [(share_of(context, part.terms, part.quantities), part) for part in piece.parts]
+        own = [(share, part) for share, part in parts if quantity.found_in(part.quantities)]
+        if not own:
+            return None
+        best_part = max(own, key=lambda one: one[0])[1]
+        better = [
+            rival.text.strip()
+            for _, part in parts
+            if not quantity.found_in(part.quantities)
+            and (rival := _rival(case, quantity, unit, part.quantities))
+            and _fits_better(_without(context, rival), part, best_part)
+        ]
+        stolen = _stolen_from(case, piece, best_part)
+        if not better and stolen is None:
+            return None
+        found = better[0] if better else stolen
+    return found
+
+
+def _fits_better(context: Context, part: Clause, other: Clause) -> bool:
+    share = share_of(context, part.terms, part.quantities)
+    return share > max(share_of(context, other.terms, other.quantities) + _MARGIN, _LEAST_RIVAL)
+
+
+def _without(context: Context, rival: Quantity) -> Context:
+    """The context without the rival itself, which the claim may say elsewhere."""
+    return {one: weight for one, weight in context.items() if not (isinstance(one, Quantity) and one.found_in([rival]))}
+
+
+def _stolen_from(case: Case, piece: Piece, part: Clause) -> str | None:
+    """The name that a sentence of several parts has where the claim has the name of another part."""
+    if len(piece.parts) < 2:
+        return None
+    said = frozenset(name.folded for name in case.claim.names)
+    strangers = [name for name in said if not holds(part.names | part.terms | piece.around_words, name)]
+    elsewhere = [name for name in strangers if any(holds(other.names, name) for other in piece.parts)]
+    rivals = [name for name in part.names & piece.names if not holds(said, name)]
+    return rivals[0] if elsewhere and rivals else None
+
+
+def _unit_of(quantity: Quantity, holders: Sequence[Piece]) -> str | None:
+    """Of a number without a unit the one that its evidence gives it."""
+    found = (one.unit for piece in holders for one in piece.quantities if quantity.found_in([one]))
+    return quantity.unit or next(found, None)
+
+
+def _rival(case: Case, quantity: Quantity, unit: str | None, others: Iterable[Quantity]) -> Quantity | None:
+    """A number that could stand in the place of another, and is not said by the claim in the same breath."""
+    for other in others:
+        if other.kind != quantity.kind or quantity.found_in([other]):
+            continue
+        said = (one for one in case.claim.quantities if one.found_in([other]))
+        if other.unit == (quantity.unit or unit) and not any(case.claim.together(one, quantity) for one in said):
+            return other
+    return None
+
+
+def _names(case: Case) -> Fault | None:
+    near = [*case.chosen, *(one for piece in case.chosen for one in case.sources.before(piece, 2))]
+    chosen_words = frozenset[str]().union(*(piece.words for piece in case.chosen))
+    near_words = frozenset[str]().union(*(piece.words for piece in near))
+    for name in case.claim.names:
+        if _is_month_of(name, near) or any(abbreviates(name.text, f"{piece.text} {piece.around}") for piece in near):
+            continue
+        rivals = _rival_names(case, case.chosen)
+        held = holds(chosen_words, name.folded) or _is_word_of(case, name)
+        if held:
+            if _taken_from_elsewhere(case, name):
+                return "name", f"{name.text!r} is said of something else"
+            continue
+        if holds(near_words, name.folded) and not rivals:
+            continue
+        if _is_name(case, name, rivals):
+            return "name", f"{name.text!r} does not stand in the evidence"
+    return None
+
+
+def _is_month_of(name: Name, pieces: Sequence[Piece]) -> bool:
+    month = MONTHS.get(name.folded)
+    dates = (one for piece in pieces for one in (*piece.quantities, *piece.around_quantities))
+    return month is not None and any(day[1] == month for one in dates for day in one.days)
+
+
+def _is_word_of(case: Case, name: Name) -> bool:
+    """Whether a capital word is a form of a word of the evidence, as at the beginning of a sentence."""
+    if name.inside:
+        return False
+    terms = case.claim.split(name.text)
+    return bool(terms) and all(any(covered(term, piece.all_terms) for piece in case.chosen) for term in terms)
+
+
+def _rival_names(case: Case, pieces: Sequence[Piece]) -> set[str]:
+    said = frozenset(name.folded for name in case.claim.names)
+    return {name for piece in pieces for name in case.sources.names_of(piece) if not holds(said, name)}
+
+
+def _taken_from_elsewhere(case: Case, name: Name) -> bool:
+    """Whether the evidence that speaks of the rest of the claim has another name in this one's place."""
+    if case.foreign or not name.inside:
+        return False
+    context = case.context(name.start, name.start + len(name.text))
+    for term in case.claim.split(name.text):
+        context.pop(term, None)
+    whole = _whole(context)
+    holders = [piece for piece in case.pool if holds(piece.words, name.folded)]
+    own = max((whole(piece) for piece in holders), default=0.0)
+    others = [piece for piece in case.chosen if not any(piece is holder for holder in holders)]
+    best = max(others, key=whole, default=None)
+    return best is not None and whole(best) > max(own + _MARGIN, _NEARLY_ALL) and bool(_rival_names(case, [best]))
+
+
+def _is_name(case: Case, name: Name, rivals: set[str]) -> bool:
+    """Whether a capital word that the evidence lacks is a proper name, and not the beginning of a sentence."""
+    if name.folded in MONTHS or is_weekday(name.folded):
+        return not case.foreign
+    if name.folded in case.sources.plain_words:
+        return False
+    if name.folded in case.sources.inner_names:
+        return True
+    if case.foreign:
+        return False
+    if name.inside:
+        return True
+    # At the beginning of a sentence any word is written so: a name, where it stands in a name's place.
+    said = frozenset(one.folded for one in case.claim.names)
+    initial = [word for piece in case.chosen[:1] for word in piece.initial & case.sources.capital_words]
+    replaced = {
+        *(one for one in rivals if one in case.sources.inner_names),
+        *(one for one in initial if not holds(said, one)),
+    }
+    return bool(replaced) and not case.alike(name.text, [word for piece in case.chosen for word in piece.text.split()])
+
+
+def _opposites(case: Case) -> Fault | None:
+    """What the claim says the other way round than the evidence that speaks of the same."""
+    if not case.chosen or case.foreign:
+        return None
+    parts = [part for piece in case.chosen for part in piece.clauses]
+    for text, terms in case.claim.clauses:
+        turned = turned_around(text, [part.text for part in parts])
+        if turned is not None:
+            return "contradiction", f"the evidence says the opposite ({turned})"
+        weights = {term: case.sources.weight(term) for term in terms}
+        total = sum(weights.values())
+        if not total:
+            continue
+        spoken = [
+            (sum(weight * covered(term, part.terms) for term, weight in weights.items()) / total, part)
+            for part in parts
+            if len(terms) > 1 or len(part.terms) <= 2
+        ]
+        best = max((share for share, _ in spoken), default=0.0)
+        if best < _SAME_CLAUSE:
+            continue
+        faults = [contradiction(text, part.text) for share, part in spoken if share >= best - 0.1]
+        if faults and all(faults):
+            return "contradiction", f"the evidence says the opposite ({faults[0]})"
+    return None

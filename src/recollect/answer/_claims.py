@@ -1,0 +1,123 @@
+"""What a statement claims: its terms, and the numbers, dates, names and identifiers that need evidence. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from recollect.answer._language import function_words, language_of
+from recollect.answer._names import Identifier, Name, identifiers, names
+from recollect.answer._number_words import listed
+from recollect.answer._polarity import clauses, normalised
+from recollect.answer._quantities import Quantity, quantities
+from recollect.answer.evidence import content_terms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_TOKEN = re.compile(r"\w+(?:[.,'’-]\w+)*")
+_WORDS = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
+_BREAK = re.compile(r"[,;:()–—]\s|\s(?:and|und|et|y|e|but|while|aber|mais|pero)\s")
+# Verbs and particles that any sentence may have, as terms of each language.
+_LIGHT = listed(
+    "get got give given come go goe take taken make made use need receiv appli offer provid out per accord say "
+    "said state mean also well up back onli current alreadi exact addit total one thing way peopl person someon "
+    "everyon everybodi erhalt bekomm gibt geb steht betragt lieg befind pro laut gemass obtien recoit selon donn "
+    "obten recib segun requir must muss soll doit deb"
+)
+# By how many words a term may be away from a number to say fully, or half, what the number is of.
+_NEAR, _FAR = 6, 12
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement, or the part of one that stands before a marker, taken apart.
+
+    Attributes:
+        text: Without markers and markup.
+        language: ISO 639-1 code of the statement itself.
+        terms: Its terms, numbers left out.
+        quantities: Its numbers, dates and times that ask for evidence.
+        identifiers: Its codes, addresses and files.
+        names: Its proper names.
+    """
+
+    text: str
+    language: str
+    terms: frozenset[str]
+    quantities: tuple[Quantity, ...]
+    identifiers: tuple[Identifier, ...]
+    names: tuple[Name, ...]
+    split: Callable[[str], Sequence[str]]
+
+    @cached_property
+    def facts(self) -> frozenset[str]:
+        """Everything checkable, as written, folded."""
+        return frozenset(
+            [quantity.text.casefold().strip() for quantity in self.quantities]
+            + [one.folded for one in self.identifiers]
+            + [name.folded for name in self.names if name.inside]
+        )
+
+    @property
+    def checkable(self) -> frozenset[str]:
+        """As `facts`."""
+        return self.facts
+
+    @cached_property
+    def clauses(self) -> tuple[tuple[str, frozenset[str]], ...]:
+        """Its clauses, set phrases normalised, each with its terms."""
+        return tuple((normalised(clause.text), content_terms(clause.text, self.split)) for clause in clauses(self.text))
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """Its words that are terms, as written."""
+        return tuple(
+            word for word in dict.fromkeys(_WORDS.findall(self.text)) if content_terms(word, self.split) - _LIGHT
+        )
+
+    def together(self, one: Quantity, other: Quantity) -> bool:
+        """Whether two of its numbers stand in one breath, no comma or conjunction between them."""
+        left, right = sorted((one, other), key=lambda quantity: quantity.start)
+        return one is not other and not _BREAK.search(self.text, left.end, right.start)
+
+    def near(self, start: int, end: int) -> dict[str, float]:
+        """The terms around a place, each with how much it says what stands there is of, 0 to 1."""
+        found: dict[str, float] = {}
+        tokens = list(_TOKEN.finditer(self.text))
+        here = next((at for at, token in enumerate(tokens) if token.end() > start), 0)
+        for at, token in enumerate(tokens):
+            numbers = any(one.start < token.end() and token.start() < one.end for one in self.quantities)
+            if numbers or (token.start() < end and token.end() > start):
+                continue
+            left, right = sorted((token.start(), start))
+            cuts = bool(_BREAK.search(self.text, left, right))
+            distance = abs(at - here)
+            share = 0.25 if cuts or distance > _FAR else 1.0 if distance <= _NEAR else 0.5
+            for term in content_terms(token.group(), self.split):
+                found[term] = max(found.get(term, 0.0), share)
+        return found
+
+
+def read_claim(text: str, *, terms: Callable[[str], Sequence[str]], language: str = "en") -> Claim:
+    """Take a statement apart.
+
+    Args:
+        text: Without markers and markup.
+        terms: Splits a text into its terms.
+        language: ISO 639-1 code of the passages; the statement's own is found out.
+    """
+    own = language_of(text, language)
+    codes = identifiers(text)
+    asked = [
+        quantity
+        for quantity in quantities(text, language=own)
+        if quantity.firm and not any(code.start < quantity.end and quantity.start < code.end for code in codes)
+    ]
+    # A date's month is compared with the date, whatever its notation.
+    rest = "".join(" " if any(one.start <= at < one.end for one in asked) else sign for at, sign in enumerate(text))
+    said = content_terms(normalised(rest), terms)
+    telling = said - _LIGHT - function_words(own)
+    return Claim(text, own, telling or said, tuple(asked), tuple(codes), tuple(names(text, language=own)), terms)

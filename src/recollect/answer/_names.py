@@ -1,0 +1,196 @@
+"""Names and identifiers in a sentence, and whether its evidence holds them. Pure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from recollect.answer._number_words import CARDINALS, MONTHS, SCALES, listed
+from recollect.answer._quantities import LETTERS, unit_of
+from recollect.retrieval.stopwords import stopwords
+
+if TYPE_CHECKING:
+    from collections.abc import Set
+
+_IDENTIFIERS = re.compile(
+    rf"""(?P<url>(?:https?://|www\.)[^\s<>()\[\]"']+)
+      | (?P<mail>[\w.+-]+@[\w-]+(?:\.[\w-]+)+)
+      | (?P<phone>\+\d[\d\ ()/-]{{5,}}\d)
+      | (?P<file>\b[\w-]+\.(?:pdf|docx?|xlsx?|pptx?|md|txt|html?|csv|json|ya?ml|toml|xml|py|sh|exe|zip)\b)
+      | (?P<code>(?<!\w)(?=[{LETTERS}\d./_-]*\d)[{LETTERS}]\w*(?:[-_./]\w+)*)
+      | (?P<place>(?<!\w)[A-Z]\s\d{{1,2}}\.\d{{1,3}}(?![\w.]))
+      | (?P<dashed>(?<![\w-])[A-Z]{{2,}}(?:-[A-Z\d]{{2,}})+(?![\w-]))
+      | (?P<snake>(?<!\w)[^\W_]+(?:_[^\W_]+)+(?!\w))
+      | (?P<serial>(?<![\w.,-])(?:0\d*|\d{{2,}})(?:-\d+)*-\d{{4,}}(?:-\d+)*(?![\w-]))
+      | (?P<version>(?<![\w.])\d+(?:\.\d{{1,2}}){{2,}}(?![\w]))
+    """,
+    re.VERBOSE,
+)
+# "EUR400" and "5kg" are amounts; "US$" no name.
+_AMOUNT = re.compile(r"(?:EUR|USD|GBP|CHF|US)\d+|(?:WD|[A-Z])?-?\d+(?:st|nd|rd|th)", re.IGNORECASE)
+_WORD = re.compile(r"[^\W\d_](?:[^\W_]|['’.&-](?=[^\W_]))*")
+_BEGINS = re.compile(r"(?:^|[.!?…:;]\s|[\"“„«»(\[|]|\n|[-*•–—]\s|>\s)[\s\"“„«*_(\[]*$")
+# Before what is a name even where every noun is written in capitals.
+_NAMING = listed("in aus nach bei von frau herr herrn dr prof firma stadt mit für via durch gegen zwischen und oder")
+_PRONOUNS = listed(
+    "whoever whatever everybody everyone everything nobody nothing someone somebody anyone anybody each every "
+    "those many most all several please yes no however therefore moreover additionally furthermore finally first "
+    "second third note wer jede jeder jedes alle viele bitte ja nein jedoch zudem chaque tous toutes oui non cada "
+    "todos todas"
+)
+_WEEKDAYS = frozenset(["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"])
+_CURRENCIES = frozenset({"EUR", "USD", "GBP", "CHF", "JPY"})
+_POSSESSIVE = re.compile(r"['’]s?$")
+_SEPARATORS = re.compile(r"[\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A word that seems to be a proper name.
+
+    Attributes:
+        start: Where it begins.
+        text: As written, without a possessive ending.
+        folded: For comparison.
+        inside: Whether it stands within a sentence, so that its capital letter means something.
+    """
+
+    start: int
+    text: str
+    folded: str
+    inside: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier:
+    """A code, an address, a file or a version."""
+
+    start: int
+    end: int
+    text: str
+    folded: str
+
+
+def identifiers(text: str) -> list[Identifier]:
+    """The codes (``ERR-4012``), addresses, telephone numbers, files and versions of a text, in order."""
+    found = []
+    for match in _IDENTIFIERS.finditer(text):
+        written = match.group().rstrip(".,;:!?)-/'’")
+        if not _AMOUNT.fullmatch(written):
+            folded = folded_identifier(written)
+            found.append(Identifier(match.start(), match.start() + len(written), written, folded))
+    return found
+
+
+def folded_identifier(text: str) -> str:
+    """An identifier without case and separators: "FRM 16" and "frm-16" are one."""
+    return _SEPARATORS.sub("", unicodedata.normalize("NFKC", text).casefold())
+
+
+def names(text: str, *, language: str = "en") -> list[Name]:
+    """The words that seem to be proper names, by their capital letters.
+
+    Where a language writes all nouns in capitals, only words behind one that names introduce ("in", "Frau") count.
+
+    Args:
+        text: A sentence without markup.
+        language: ISO 639-1 code of the sentence.
+    """
+    common = _common(language)
+    taken = [(identifier.start, identifier.end) for identifier in identifiers(text)]
+    found: list[Name] = []
+    before = ""
+    for match in _WORD.finditer(text):
+        word = _POSSESSIVE.sub("", match.group())
+        preceding, before = before, match.group()
+        if not word or not _is_capital(word) or any(start <= match.start() < end for start, end in taken):
+            continue
+        folded = fold(word)
+        inside = not _BEGINS.search(text, 0, match.start())
+        acronym = len(word) > 1 and word.isupper()
+        if (
+            unit_of(word) in _CURRENCIES
+            or folded in SCALES
+            or (folded in common and not acronym)
+            or len(word) < 2
+            or (folded in MONTHS and not inside and not _is_month(word, language))
+        ):
+            continue
+        follows_noun = preceding[:1].isupper() and not _BEGINS.search(text, 0, match.start() - len(preceding) - 1)
+        if language == "de" and not acronym and preceding.casefold() not in _NAMING and not follows_noun:
+            continue
+        certain = (acronym and len(word) <= 6) or is_weekday(folded) or folded in MONTHS
+        found.append(Name(match.start(), word, folded, inside or certain))
+    return found
+
+
+@lru_cache(maxsize=64)
+def _common(language: str) -> frozenset[str]:
+    numbers = {word for words in CARDINALS.values() for word in words}
+    return (
+        frozenset(stopwords(language))
+        | frozenset(stopwords("en"))
+        | frozenset(fold(word) for word in numbers)
+        | _PRONOUNS
+    )
+
+
+def _is_capital(word: str) -> bool:
+    return word[0].isupper() or (len(word) > 2 and any(letter.isupper() for letter in word[1:]))
+
+
+def _is_month(word: str, language: str) -> bool:
+    """Whether a month's name is no other word: "May" and "March" begin sentences, "Mar" and "Sep" are short forms."""
+    return language in {"en", "de", "nl"} and len(word) > 3 and word.casefold() not in {"march", "mars", "mart"}
+
+
+@lru_cache(maxsize=16_384)
+def fold(word: str) -> str:
+    """A word for comparison: without case, diacritics and compatibility forms."""
+    bare = unicodedata.normalize("NFKD", word.casefold().replace("ß", "ss"))
+    return "".join(letter for letter in bare if not unicodedata.combining(letter))
+
+
+@lru_cache(maxsize=8_192)
+def words_of(text: str) -> frozenset[str]:
+    """The words of a text, folded, compounds by hyphen and possessive forms by their parts too."""
+    found: set[str] = set()
+    for match in _WORD.finditer(text):
+        word = _POSSESSIVE.sub("", match.group())
+        found.add(fold(word))
+        found.update(fold(part) for part in re.split(r"[-'’.&]", word) if part)
+    return frozenset(found)
+
+
+def holds(words: Set[str], name: str) -> bool:
+    """Whether a text's words hold a name, possibly inflected ("Bremens", "Bremer")."""
+    if name in words:
+        return True
+    if any(part and part in words for part in (name.replace("-", ""), name.replace(".", ""))):
+        return True
+    parts = [part for part in re.split(r"[-'’.&]", name) if part]
+    if len(parts) > 1 and all(part in words for part in parts):
+        return True
+    return len(name) > 3 and any(_inflected(name, word) for word in words)
+
+
+def abbreviates(short: str, text: str) -> bool:
+    """Whether capitals are the initials of neighbouring words of a text that begin so ("UK", "United Kingdom")."""
+    if not (2 <= len(short) <= 6 and short.isupper()):
+        return False
+    initials = "".join(word[0] for word in re.findall(r"[^\W\d_]+", text) if word[0].isupper())
+    return short in initials
+
+
+def _inflected(one: str, other: str) -> bool:
+    shorter, longer = sorted((one, other), key=len)
+    kept = len(shorter) if len(shorter) < 6 else len(shorter) - 1
+    return len(shorter) > 3 and len(longer) - len(shorter) <= 3 and longer[:kept] == shorter[:kept]
+
+
+def is_weekday(name: str) -> bool:
+    """Whether an English name is a day of the week, in singular or plural."""
+    return name.removesuffix("s") in _WEEKDAYS

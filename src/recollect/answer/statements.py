@@ -1,0 +1,246 @@
+"""Cuts what a model writes into statements: sentences, list items and table rows with the markers behind them. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from recollect.chunking.sentences import sentence_spans
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from recollect.chunking.base import Span
+
+# Models write [1], [1, 2], [1-3], [Source 1], [Sources 1 and 2], [^1], 【1】, (Source 1), or repeat a block's whole
+# header. Longer numbers are years.
+_NUMBER = r"(?:(?:sources?|docs?|documents?|quellen?|fuentes?)\s*)?[#^]?\d{1,3}"
+_NUMBERS = rf"{_NUMBER}(?:\s*(?:,|;|&|and|und|et|y|-|–)\s*{_NUMBER})*"
+MARKER = re.compile(
+    rf"[ \t]*(?:\[\s*(?P<numbers>{_NUMBERS})\s*(?:[:|†][^\[\]\n]*)?\]"
+    rf"|[【［]\s*(?P<wide>{_NUMBERS})\s*(?:[:|†][^【】\n]*)?[】］]"
+    r"|\(\s*(?P<round>(?:sources?|quellen?)\s*\d{1,3}(?:\s*(?:,|;|&|and|und)\s*(?:(?:sources?|quellen?)\s*)?\d{1,3})*)\s*\))",
+    re.IGNORECASE,
+)
+_OPEN_MARKER = re.compile(r"\s*(?:\[[^\]\n]*|[【［][^】］\n]*|\([^)\n]{0,20})\Z")
+_RANGE = re.compile(r"(\d{1,3})\s*[-–]\s*(\d{1,3})")
+_DIGITS = re.compile(r"\d+")
+_LONGEST_RANGE = 20
+
+_LINE = re.compile(r"[^\n]*(?:\n|\Z)")
+_BULLET = re.compile(r"\s*(?:>\s*)*(?:[-*+•‣◦▪–—]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])\s+(?:\[[ xX]\]\s+)?")
+_ROW = re.compile(r"\s*\|.*\S|[^|\n]*\S\s+\|\s+\S.*")
+_HEADING = re.compile(r"\s*#{1,6}\s|\s*(?:\*\*|__)[^*_]{1,80}(?:\*\*|__):?\s*\Z")
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\((?:[^()\s]|\([^()]*\))*(?:\s+\"[^\"]*\")?\)")
+_MARKUP = re.compile(r"(\*\*|__|~~|`+)|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
+#: What must follow a sentence in a stream before its end is certain.
+_LOOK_AHEAD = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """What one marker, or markers side by side, stand behind.
+
+    Attributes:
+        text: Without markers and markup.
+        cited: The numbers of the markers; empty where there is none.
+    """
+
+    text: str
+    cited: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence, a list item's sentence, a table's row or a heading.
+
+    Attributes:
+        raw: As the model wrote it, with what stood between it and the statement before.
+        body: Without that.
+        kind: What checks it calls for.
+        segments: Its parts by the markers that they carry.
+    """
+
+    raw: str
+    body: str
+    kind: str
+    segments: tuple[Segment, ...]
+
+    @property
+    def text(self) -> str:
+        """The whole statement without markers and markup."""
+        return " ".join(segment.text for segment in self.segments)
+
+    @property
+    def cited(self) -> tuple[int, ...]:
+        """The numbers of all of its markers, each once."""
+        return tuple(dict.fromkeys(number for segment in self.segments for number in segment.cited))
+
+
+class StatementStream:
+    """Statements from pieces of text, each as soon as its end is certain.
+
+    Args:
+        language: ISO 639-1 code, for sentence boundaries.
+    """
+
+    def __init__(self, language: str = "en") -> None:
+        self._language = language
+        self._pending = ""
+
+    def feed(self, piece: str) -> list[Statement]:
+        """The statements that a further piece completes."""
+        self._pending += piece
+        # An end is looked for where there can be one, not at each piece.
+        if not any(sign in piece for sign in ".!?…:。！？؟।\n") and len(self._pending) < 4 * _LOOK_AHEAD:
+            return []
+        return self._taken(last=False)
+
+    def flush(self) -> list[Statement]:
+        """What is left when nothing more comes."""
+        return self._taken(last=True)
+
+    def _taken(self, *, last: bool) -> list[Statement]:
+        text = self._pending
+        spans = statement_spans(text, self._language)
+        if not last:
+            settled = max(text.rfind("\n") + 1, len(text) - _LOOK_AHEAD)
+            # One is certain when another has begun behind it, which is no marker that still goes on.
+            spans = [span for span in spans[:-1] if span[1] <= settled and not _OPEN_MARKER.match(text, span[1])]
+        done, found = 0, []
+        for start, end, kind in spans:
+            found.append(statement(text[done:end], start - done, kind))
+            done = end
+        self._pending = "" if last else text[done:]
+        if last and found and text[done:]:
+            tail = found.pop()
+            found.append(statement(tail.raw + text[done:], len(tail.raw) - len(tail.body), tail.kind))
+        return found
+
+
+def statement(raw: str, lead: int, kind: str) -> Statement:
+    """A statement from its text, of which the first ``lead`` characters stand before it."""
+    body = raw[lead:]
+    return Statement(raw, body, kind, tuple(_segments(body)))
+
+
+def statement_spans(text: str, language: str = "en") -> list[tuple[int, int, str]]:
+    """Where the statements of a text stand, in order, and the kind of each.
+
+    It is ``sentence``, ``row``, ``heading`` or ``rule``. Markers behind a sentence's full stop belong to it.
+    """
+    masked = MARKER.sub(lambda match: " " * len(match.group()), text)
+    spans: list[tuple[int, int, str]] = []
+    for kind, start, end in _blocks(text):
+        inner: list[Span] = [(start, end)]
+        if kind == "sentence":
+            inner = [(start + a, start + b) for a, b in sentence_spans(masked[start:end], language)]
+        inner = _joined(masked, inner)
+        if not inner:  # markers alone
+            inner = [(start, end)]
+        # What the mask hid before the first sentence and behind each belongs to them.
+        edges = [start, *(first for first, _ in inner[1:]), end]
+        for left, right in pairwise(edges):
+            a, b = _trimmed(text, left, right)
+            if b > a:
+                spans.append((a, b, kind))
+    return spans
+
+
+def _joined(text: str, spans: list[Span]) -> list[Span]:
+    """Spans, those that hold no word (a bullet's number, "*") joined to the next."""
+    joined: list[Span] = []
+    start: int | None = None
+    for a, b in spans:
+        begin = a if start is None else start
+        if not any(letter.isalpha() for letter in text[begin:b]) and (a, b) != spans[-1]:
+            start = begin
+            continue
+        joined.append((begin, b))
+        start = None
+    return joined
+
+
+def _blocks(text: str) -> Iterator[tuple[str, int, int]]:
+    kind, start, end = "", 0, 0
+    fenced = False
+    for match in _LINE.finditer(text):
+        line = match.group()
+        line_kind = _line_kind(line)
+        if line.lstrip().startswith(("```", "~~~")):
+            fenced, line_kind = not fenced, "rule"
+        elif fenced and line_kind != "blank":
+            line_kind = "row"
+        starts_item = bool(_BULLET.match(line))
+        if line_kind == "sentence" and kind == "sentence" and not starts_item:
+            end = match.end()
+            continue
+        if kind and kind != "blank":
+            yield kind, start, end
+        kind, start, end = line_kind, match.start(), match.end()
+    if kind and kind != "blank":
+        yield kind, start, end
+
+
+def _line_kind(line: str) -> str:
+    bare = line.strip()
+    if not bare:
+        return "blank"
+    if not any(letter.isalnum() for letter in bare):
+        return "rule"
+    if _HEADING.match(line.rstrip("\n")) and not MARKER.search(line):
+        return "heading"
+    return "row" if _ROW.fullmatch(line.rstrip("\n")) else "sentence"
+
+
+def _trimmed(text: str, start: int, end: int) -> Span:
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
+def _segments(body: str) -> Iterator[Segment]:
+    """The statement's parts up to each group of markers; what follows the last one belongs to it."""
+    parts: list[tuple[str, list[int]]] = []
+    done = 0
+    for match in MARKER.finditer(body):
+        before = body[done : match.start()]
+        if parts and not any(letter.isalnum() for letter in before):
+            parts[-1][1].extend(marker_numbers(match))
+        elif not any(letter.isalnum() for letter in before):
+            parts.append(("", list(marker_numbers(match))))
+        elif len(parts) == 1 and not parts[0][0]:
+            # A marker at the beginning stands for what follows it.
+            parts[0] = (before, [*parts[0][1], *marker_numbers(match)])
+        else:
+            parts.append((before, list(marker_numbers(match))))
+        done = match.end()
+    rest = body[done:]
+    if parts:
+        text, cited = parts[-1]
+        parts[-1] = (text + " " + rest if any(letter.isalnum() for letter in rest) else text, cited)
+    else:
+        parts.append((rest, []))
+    for text, cited in parts:
+        yield Segment(bare(text), tuple(dict.fromkeys(cited)))
+
+
+def marker_numbers(match: re.Match[str]) -> Iterator[int]:
+    """The numbers that a marker names, ranges spelled out."""
+    written = match.group("numbers") or match.group("wide") or match.group("round") or ""
+    for first, last in _RANGE.findall(written):
+        if int(first) < int(last) <= int(first) + _LONGEST_RANGE:
+            written += "".join(f" {number}" for number in range(int(first) + 1, int(last)))
+    return (int(digits) for digits in _DIGITS.findall(written))
+
+
+def bare(text: str) -> str:
+    """A text without Markdown: bullets, emphasis, table bars, headings' signs; links by their words."""
+    text = _BULLET.sub("", text, count=1) if _BULLET.match(text) else text
+    text = _LINK.sub(lambda match: f"{match.group(1)} {match.group()[match.group().rindex('(') :].strip('()')}", text)
+    text = re.sub(r"^\s*(?:#{1,6}\s+|(?:>\s*)+)", "", text)
+    return " ".join(_MARKUP.sub("", text).split())
