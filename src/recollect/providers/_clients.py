@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 def close_client(backend: object) -> None:
     """Close the SDK's client that a backend keeps as ``_client``, if there is one; the next request makes another."""
     client = vars(backend).pop("_client", None)
-    close = getattr(client, "close", None)
-    if close is not None:
-        with contextlib.suppress(Exception):
-            close()
+    with contextlib.suppress(Exception):
+        if hasattr(client, "close"):
+            client.close()
+        elif client is not None:  # Cohere's closes as a context only
+            client.__exit__(None, None, None)
 
 
 @cache

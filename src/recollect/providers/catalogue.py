@@ -80,7 +80,7 @@ class Provider:
         Raises:
             ConfigurationError: The model is unknown and no length is given, or it does not give that length.
         """
-        known = self.dimensions.get(self._plain(model))
+        known = self.dimensions.get(self.plain(model))
         if known is None:
             if wanted is None:
                 raise ConfigurationError(
@@ -98,15 +98,18 @@ class Provider:
 
     def known_dimension(self, model: str) -> int | None:
         """How long a model's vectors are unasked; None: unknown."""
-        known = self.dimensions.get(self._plain(model))
+        known = self.dimensions.get(self.plain(model))
         return None if known is None else known.default
 
     def can_be_cut(self, model: str) -> bool:
         """Whether the beginning of a model's vector is a vector of the same model (Matryoshka)."""
-        known = self.dimensions.get(self._plain(model))
+        known = self.dimensions.get(self.plain(model))
         return known is not None and bool(known.allowed)
 
-    def _plain(self, model: str) -> str:
+    def plain(self, model: str) -> str:
+        """A model's own name, without what only says where it is reached."""
+        if model.startswith("arn:"):
+            model = model.rpartition("/")[2]
         for prefix in self.prefixes:
             if model.startswith(prefix):
                 return model.removeprefix(prefix)
@@ -123,6 +126,8 @@ def _ways(known: Dimensions) -> str:
 
 _SECTIONS: Mapping[Capability, str] = {"embedding": "embedding", "reranking": "reranking", "chat": "answer"}
 
+_COHERE_4 = Dimensions(default=1536, allowed=(256, 512, 1024, 1536))
+_GEMINI = Dimensions(default=3072, allowed=range(128, 3073))
 _VOYAGE_4 = Dimensions(default=1024, allowed=(256, 512, 1024, 2048))
 
 _ROWS = (
@@ -162,7 +167,13 @@ _ROWS = (
         module="cohere",
         key_variables=("CO_API_KEY", "COHERE_API_KEY"),
         default_models={"embedding": "embed-v4.0", "reranking": "rerank-v4.0-pro"},
-        dimensions={"embed-v4.0": Dimensions(default=1536, allowed=(256, 512, 1024, 1536))},
+        dimensions={
+            "embed-v4.0": _COHERE_4,
+            "embed-english-v3.0": Dimensions(default=1024),
+            "embed-english-light-v3.0": Dimensions(default=384),
+            "embed-multilingual-v3.0": Dimensions(default=1024),
+            "embed-multilingual-light-v3.0": Dimensions(default=384),
+        },
     ),
     Provider(
         name="bedrock",
@@ -175,8 +186,15 @@ _ROWS = (
         key_variables=("AWS_BEARER_TOKEN_BEDROCK",),
         needs_key=False,
         default_models={"embedding": "cohere.embed-v4:0", "reranking": "cohere.rerank-v3-5:0"},
-        dimensions={"cohere.embed-v4:0": Dimensions(default=1536, allowed=(256, 512, 1024, 1536))},
-        prefixes=("us.", "eu.", "apac.", "global."),
+        dimensions={
+            "cohere.embed-v4:0": _COHERE_4,
+            "cohere.embed-english-v3": Dimensions(default=1024),
+            "cohere.embed-multilingual-v3": Dimensions(default=1024),
+            "amazon.titan-embed-text-v2:0": Dimensions(default=1024, allowed=(256, 512, 1024)),
+            "amazon.titan-embed-text-v1": Dimensions(default=1536),
+        },
+        # Inference profiles, which answer from several regions.
+        prefixes=("us.", "us-gov.", "eu.", "apac.", "jp.", "au.", "ca.", "global."),
     ),
     Provider(
         name="voyage",
@@ -201,8 +219,8 @@ _ROWS = (
         extra="google",
         module="google",
         key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-        default_models={"embedding": "gemini-embedding-2"},
-        dimensions={"gemini-embedding-2": Dimensions(default=3072, allowed=range(128, 3073))},
+        default_models={"embedding": "gemini-embedding-2", "chat": "gemini-3.8-flash"},
+        dimensions={"gemini-embedding-2": _GEMINI, "gemini-embedding-001": _GEMINI},
     ),
     Provider(
         name="huggingface",
@@ -237,6 +255,7 @@ _ROWS = (
         extra="anthropic",
         module="anthropic",
         key_variables=("ANTHROPIC_API_KEY",),
+        default_models={"chat": "claude-sonnet-5-5"},
     ),
 )
 

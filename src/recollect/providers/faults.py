@@ -72,6 +72,11 @@ class Fault(Exception):  # noqa: N818 - it is translated before anybody outside 
         self.status = status
         self.retry_after_seconds = retry_after_seconds
 
+    def in_the_stream(self) -> Fault:
+        """The same, of a stream that had begun: what its error's name would have been as a status was none."""
+        self.status = None
+        return self
+
     @property
     def of_the_server(self) -> bool:
         """Whether it says that the server is broken or gone, rather than that this request is wrong."""

@@ -1,5 +1,14 @@
 """Every provider's wire formats."""
 
-from . import huggingface, ollama, openai, voyage
+from . import anthropic, bedrock, cohere, google, huggingface, ollama, openai, voyage
 
-WIRES = [*openai.WIRES, *ollama.WIRES, *huggingface.WIRES, *voyage.WIRES]
+WIRES = [
+    *anthropic.WIRES,
+    *bedrock.WIRES,
+    *cohere.WIRES,
+    *google.WIRES,
+    *huggingface.WIRES,
+    *ollama.WIRES,
+    *openai.WIRES,
+    *voyage.WIRES,
+]

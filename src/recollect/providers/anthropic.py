@@ -1,0 +1,133 @@
+"""Anthropic: Claude by the Messages API."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from recollect.llm.base import ChatUsage
+from recollect.providers._clients import tls_context
+from recollect.providers.chat import StreamEnd
+from recollect.providers.faults import Fault, status_fault
+from recollect.providers.turns import turns_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Sequence
+
+    from anthropic import APIStatusError, AsyncAnthropic
+    from anthropic.types import StopReason
+
+    from recollect.llm.base import ChatMessage
+    from recollect.providers.chat import ChatItem
+    from recollect.providers.registry import ModelRequest
+
+ANTHROPIC_BASE_URL = "https://api.anthropic.com"
+
+# The API asks for a limit. What a model thinks before it answers counts too, so it leaves room for both.
+_MAX_TOKENS = 16_384
+# What an error in the middle of a stream would have had as a status at its beginning.
+_STATUSES = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+
+
+class Chat:
+    """Chat by ``/v1/messages``."""
+
+    def __init__(self, request: ModelRequest) -> None:
+        self._request = request
+
+    def _client(self) -> AsyncAnthropic:
+        from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
+
+        connection = self._request.connection
+        return AsyncAnthropic(
+            # Key and address must be named, or the SDK takes them from the environment: one's key, another's address.
+            api_key=connection.key or "none",
+            base_url=connection.base_url or ANTHROPIC_BASE_URL,
+            timeout=connection.timeout_seconds,
+            max_retries=0,
+            http_client=DefaultAsyncHttpxClient(verify=tls_context()),
+        )
+
+    async def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int | None) -> AsyncIterator[ChatItem]:
+        """See `ChatBackend`."""
+        system, turns = turns_of(messages)
+        options: dict[str, Any] = {}
+        if system:
+            options["system"] = system
+        if self._request.temperature is not None:
+            options["temperature"] = self._request.temperature
+        asked: list[Any] = [{"role": turn.role, "content": turn.text} for turn in turns]
+        with _errors_in_the_stream():
+            async with self._client() as client:
+                events: Any = await client.messages.create(
+                    model=self._request.model,
+                    max_tokens=max_tokens or _MAX_TOKENS,
+                    messages=asked,
+                    stream=True,
+                    **options,
+                )
+                async with events:
+                    sent: int | None = None
+                    async for event in events:
+                        if event.type == "message_start":
+                            sent = _input_tokens(event.message.usage)
+                        for item in _items(event, sent=sent or 0):
+                            yield item
+                    if sent is None:
+                        raise Fault("malformed", "it sent no events")
+
+
+def _items(event: Any, *, sent: int) -> Iterator[ChatItem]:  # noqa: ANN401 - one of the SDK's many events
+    # What the model thinks comes as another kind of delta, and is no part of its answer.
+    if event.type == "content_block_delta" and event.delta.type == "text_delta":
+        yield event.delta.text
+    elif event.type == "message_delta":
+        if event.delta.stop_reason is not None:
+            yield _end(event.delta.stop_reason)
+        yield ChatUsage(_input_tokens(event.usage) or sent, event.usage.output_tokens)
+
+
+def _input_tokens(usage: Any) -> int:  # noqa: ANN401 - two classes of the SDK with the same fields
+    """All that was read, what the provider had in its cache included."""
+    return sum(
+        count or 0 for count in (usage.input_tokens, usage.cache_creation_input_tokens, usage.cache_read_input_tokens)
+    )
+
+
+def _end(reason: StopReason) -> StreamEnd:
+    if reason == "refusal":
+        return StreamEnd("filtered")
+    return StreamEnd("length" if reason in {"max_tokens", "model_context_window_exceeded"} else "stop")
+
+
+@contextmanager
+def _errors_in_the_stream() -> Iterator[None]:
+    """An error that the server sends in place of an event has its status in its name."""
+    from anthropic import APIStatusError
+
+    try:
+        yield
+    except APIStatusError as exc:
+        raise _fault(exc) from exc
+
+
+def _fault(exc: APIStatusError) -> Fault:
+    error = exc.body.get("error") if isinstance(exc.body, dict) else None
+    error = error if isinstance(error, dict) else {}
+    name = str(error.get("type") or "")
+    said = " ".join(str(error.get("message") or "").split())
+    detail = ": ".join(part for part in (name, said) if part)
+    if exc.status_code >= 400:
+        return status_fault(exc.status_code, detail, exc.response.headers)
+    return status_fault(_STATUSES.get(name, 500), detail).in_the_stream()
