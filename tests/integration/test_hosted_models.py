@@ -1,0 +1,136 @@
+"""Collections whose texts a provider's model embeds: long vectors, several tenants, a model that is replaced."""
+
+from __future__ import annotations
+
+import pytest
+
+from contracts.wire_formats import openai, voyage
+from contracts.wire_formats.server import DIMENSION, ModelServer
+from recollect import Document, RAGConfig, RAGPipeline
+from recollect.embedding.hashing import HashingEmbedder
+from recollect.errors import ConfigurationError, ProviderError, UsageError
+from recollect.model import RetrievalOptions, Scope
+
+DOCUMENTS = [
+    Document(content=f"The pump {number} leaked in May.", source=f"{number}.txt", title="t") for number in range(8)
+]
+
+
+@pytest.fixture
+def server():
+    server = ModelServer(openai.Embeddings())
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def configured(dsn, tmp_path, server):
+    def configured(**embedding):
+        settings = {"model": "unknown-model", "base_url": f"{server.base_url}/v1", "dimensions": DIMENSION}
+        return RAGConfig.load(
+            storage={"data_dir": tmp_path / "unused", "dsn": dsn},
+            embedding={"provider": "openai", "max_retries": 0, **settings, **embedding},
+        )
+
+    return configured
+
+
+@pytest.mark.parametrize("dimension", [256, 3072, 4000])
+def test_long_vectors_are_stored_indexed_and_found(dsn, tmp_path, dimension):
+    config = RAGConfig.load(storage={"data_dir": tmp_path / "unused", "dsn": dsn, "index_threshold": 4})
+    with RAGPipeline(config, embedder=HashingEmbedder(dimension)) as rag:
+        for document in DOCUMENTS:
+            rag.ingest(document)
+        rag.store.dense_indexer.build(Scope(), "default")
+        place = rag.store.collections.get(Scope(), "default")
+        assert (place.embedding_dimension, place.indexed) == (dimension, True)
+        reply = rag.search("pump 3 leaked", RetrievalOptions(mode="dense", top_k=1))
+        assert [passage.source for passage in reply.results] == ["3.txt"]
+
+
+def test_requests_are_logged_for_the_tenant_that_asked(configured):
+    with RAGPipeline(configured()) as rag:
+        views = [rag.view(tenant=rag.tenants.create(name).tenant_id) for name in ("a", "b")]
+        for number, view in enumerate(views):
+            view.collections.ensure()
+            for document in DOCUMENTS[: 2 + number]:
+                view.ingest(document)
+        first = [sum(one.inputs for one in view.audit.requests()) for view in views]
+        assert first[1] > first[0] > 0
+        views[0].search("pump")
+        again = [sum(one.inputs for one in view.audit.requests()) for view in views]
+        assert again[0] > first[0] and again[1] == first[1]
+        assert rag.audit.requests() == []
+
+
+def test_a_text_is_embedded_once(configured, server):
+    with RAGPipeline(configured()) as rag:
+        rag.ingest(DOCUMENTS[0])
+        asked = len(server.requests)
+        rag.ingest(Document(content=DOCUMENTS[0].content, source="again.txt", title="t"))
+        assert len(server.requests) == asked
+
+
+def test_a_provider_that_fails_loses_nothing(configured, server):
+    with RAGPipeline(configured()) as rag:
+        rag.ingest(DOCUMENTS[0])
+        server.fault = "half-a-batch"
+        with pytest.raises(ProviderError, match="vectors for"):
+            rag.ingest(Document(content="One.\n\nTwo.\n\n" * 400, source="long.txt"))
+        server.fault = ""
+        assert [one.source for one in rag.documents.list()] == ["0.txt"]
+        rag.ingest(DOCUMENTS[1])
+        assert len(rag.documents.list()) == 2
+
+
+def test_another_model_or_length_on_a_collection_says_what_to_do(configured, dsn, tmp_path):
+    with RAGPipeline(configured()) as rag:
+        rag.ingest(DOCUMENTS[0])
+    for other in (
+        configured(dimensions=4),
+        configured(model="another-model"),
+        configured(provider="voyage", api_key="k"),
+    ):
+        with RAGPipeline(other) as rag:
+            for act in (lambda rag=rag: rag.ingest(DOCUMENTS[1]), lambda rag=rag: rag.search("pump")):
+                with pytest.raises(UsageError, match=r"openai/unknown-model:8.*[Cc]onfigure"):
+                    act()
+
+
+def test_models_of_one_space_index_and_ask(dsn, tmp_path):
+    server = ModelServer(voyage.Embeddings())
+    models = []
+
+    def texts(path, body):
+        models.append((body["model"], body["input_type"]))
+        return body["input"]
+
+    server.wire.texts = texts
+    settings = {
+        "provider": "voyage",
+        "model": "voyage-4-large",
+        "query_model": "voyage-4-lite",
+        "dimensions": 256,
+        "base_url": f"{server.base_url}/v1",
+        "truncate": False,
+    }
+    config = RAGConfig.load(storage={"data_dir": tmp_path / "unused", "dsn": dsn}, embedding=settings)
+    with RAGPipeline(config) as rag:
+        assert rag.embedder.model_name == "voyage/voyage-4:256"
+        with pytest.raises(ProviderError, match="8 dimensions, not 256"):
+            rag.embedder.embed_query("pump")
+        with pytest.raises(ProviderError):
+            rag.embedder.embed_documents(["pump"])
+    server.close()
+    assert models == [("voyage-4-lite", "query"), ("voyage-4-large", "document")]
+
+
+def test_settings_that_do_not_fit_are_refused_before_anything_is_asked(configured, server):
+    for wrong, said in (
+        ({"dimensions": None}, "set rag.embedding.dimensions"),
+        ({"model": "text-embedding-3-small", "dimensions": 3072}, "not 3072"),
+        ({"base_url": "localhost:8000"}, "must begin with http"),
+    ):
+        with RAGPipeline(configured(**wrong)) as rag, pytest.raises(ConfigurationError, match=said):
+            rag.ingest(DOCUMENTS[0])
+    assert server.requests == []
