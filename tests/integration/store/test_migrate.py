@@ -82,6 +82,7 @@ def test_a_migration_that_was_applied_with_other_content_is_noticed(dsn: str):
 def test_a_store_from_before_the_first_release_is_refused_and_left_alone(dsn: str, tmp_path: Path):
     execute(
         dsn,
+        "DELETE FROM recollect.schema_migrations WHERE version > 1; "
         "UPDATE recollect.schema_migrations SET name = '0001_foundation', checksum = 'x'; "
         "INSERT INTO recollect.schema_migrations (version, name, checksum) "
         "SELECT n, 'of then', 'x' FROM generate_series(2, 22) n; "
