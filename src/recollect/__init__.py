@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
     from recollect.model.memory import RecallOptions, Turn
     from recollect.pipeline import RAGPipeline, View
+    from recollect.pipeline.asynchronous import AsyncRAGPipeline, AsyncView
     from recollect.pipeline.hybrid import ContextAssembler, HybridRetriever
     from recollect.pipeline.multi_tenant import MultiTenantRAG
     from recollect.pipeline.session_rag import SessionRAG
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
+    "AsyncRAGPipeline",
+    "AsyncView",
     "ChunkingStrategy",
     "Citation",
     "ContextAssembler",
@@ -78,6 +81,7 @@ __getattr__, __dir__ = _imported_on_use(
         ),
         "recollect.model.memory": ("RecallOptions", "Turn"),
         "recollect.pipeline": ("RAGPipeline", "View"),
+        "recollect.pipeline.asynchronous": ("AsyncRAGPipeline", "AsyncView"),
         "recollect.pipeline.hybrid": ("ContextAssembler", "HybridRetriever"),
         "recollect.pipeline.multi_tenant": ("MultiTenantRAG",),
         "recollect.pipeline.session_rag": ("SessionRAG",),

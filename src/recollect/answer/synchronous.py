@@ -9,6 +9,8 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from recollect.interruption import Interrupted, stoppable
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
@@ -83,7 +85,8 @@ def _in_thread(stream: AsyncIterator[T]) -> Iterator[T]:
     thread.start()
     try:
         while True:
-            item = items.get()
+            with stoppable(lambda: items.put(_End(Interrupted()))):
+                item = items.get()
             if isinstance(item, _End):
                 if item.error is not None:
                     raise item.error

@@ -6,12 +6,17 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from recollect import interruption
 
 if TYPE_CHECKING:
     from recollect.ingest.prepare import CutDocument
 
+P = ParamSpec("P")
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 Embedded = TypeVar("Embedded")
@@ -27,6 +32,13 @@ BYTES_AHEAD = 16 * 1024 * 1024
 _EMBEDDED_AT_ONCE = 2
 
 
+class _Workers(ThreadPoolExecutor):
+    """Threads with the context variables of whoever gives them work: what interrupts that one, interrupts them."""
+
+    def submit(self, fn: Callable[P, Made], /, *args: P.args, **kwargs: P.kwargs) -> Future[Made]:
+        return super().submit(copy_context().run, partial(fn, *args, **kwargs))
+
+
 @contextmanager
 def threads(count: int, name: str, *, on_error: Callable[[], None] | None = None) -> Iterator[ThreadPoolExecutor]:
     """Worker threads; leaving waits for what they are at, but not for what they have not begun.
@@ -36,7 +48,7 @@ def threads(count: int, name: str, *, on_error: Callable[[], None] | None = None
         name: What they are called after.
         on_error: Called when they are left by an error or an interrupt, before that wait.
     """
-    workers = ThreadPoolExecutor(count, thread_name_prefix=f"recollect-{name}")
+    workers = _Workers(count, thread_name_prefix=f"recollect-{name}")
     try:
         yield workers
     except BaseException:
@@ -69,6 +81,7 @@ def ahead(
     waiting: deque[tuple[int, Future[Made]]] = deque()
     in_flight = 0
     for item in items:
+        interruption.check()
         weight = size(item)
         while waiting and (len(waiting) >= max_items or in_flight + weight > max_size):
             done, future = waiting.popleft()
@@ -77,6 +90,7 @@ def ahead(
         waiting.append((weight, workers.submit(make, item)))
         in_flight += weight
     while waiting:
+        interruption.check()
         yield waiting.popleft()[1].result()
 
 

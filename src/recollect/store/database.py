@@ -8,6 +8,7 @@ import select
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from threading import Semaphore
 from typing import Any, LiteralString
 from weakref import WeakKeyDictionary, WeakSet
@@ -27,6 +28,7 @@ from recollect.errors import (
     TenantSuspendedError,
 )
 from recollect.forking import leave_to_parent, renew_in_children
+from recollect.interruption import stoppable
 from recollect.model import Scope, asked_for
 from recollect.store.dsn import require_dsn
 from recollect.store.session_state import SESSION_MARK, begin_session, begin_transaction, give_up_session, is_pooled
@@ -430,10 +432,16 @@ class Database:
                 f"No database connection became free or could be opened in time: {self._server_trouble or exc}"
             ) from exc
         try:
-            with connection:
+            with stoppable(partial(_cancel, connection)), connection:
                 yield connection
         finally:
             pool.putconn(connection)
+
+
+def _cancel(connection: Connection) -> None:
+    """End the statement that a connection runs; where its server cannot be reached it has ended."""
+    with suppress(psycopg.Error):
+        connection.cancel_safe(timeout=_CONNECT_TIMEOUT_SECONDS)
 
 
 def _unbroken(pool: ConnectionPool[Connection]) -> Connection:

@@ -1,0 +1,346 @@
+"""Views for asyncio programs: the same methods, each of which runs in a thread and is awaited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, assert_type
+
+from recollect.errors import UsageError
+from recollect.pipeline.audit import Audit
+from recollect.pipeline.collections import Collections
+from recollect.pipeline.contents import Contents
+from recollect.pipeline.documents import Documents
+from recollect.pipeline.facts import Facts
+from recollect.pipeline.feedback import Feedback
+from recollect.pipeline.grants import Grants
+from recollect.pipeline.maintenance import Maintenance
+from recollect.pipeline.memory import ConversationMemory
+from recollect.pipeline.rag import RAGPipeline
+from recollect.pipeline.sessions import Sessions
+from recollect.pipeline.tenants import Tenants
+from recollect.pipeline.threads import Threads, streamed, threaded
+from recollect.pipeline.view import View
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from recollect.config import RAGConfig
+    from recollect.ingest.report import IngestReport
+    from recollect.model import Answer, IngestResult, RetrievalOptions, SearchReply
+    from recollect.store.documents import DocumentRecord
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _AsyncGroup:
+    """The methods of a group, each in a thread.
+
+    Args:
+        inner: The group.
+        threads: Where they run.
+    """
+
+    def __init__(self, inner: Any, threads: Threads) -> None:  # noqa: ANN401 - each class names its own
+        self._inner = inner
+        self._threads = threads
+
+
+class AsyncAudit(_AsyncGroup):
+    """`Audit`, awaited."""
+
+    verify = threaded(Audit.verify)
+    export = streamed(Audit.export)
+    list = threaded(Audit.list)
+
+
+class AsyncCollections(_AsyncGroup):
+    """`Collections`, awaited."""
+
+    ensure = threaded(Collections.ensure)
+    create = threaded(Collections.create)
+    delete = threaded(Collections.delete)
+    import_file = threaded(Collections.import_file)
+    export_lines = streamed(Collections.export_lines)
+    share = threaded(Collections.share)
+    unshare = threaded(Collections.unshare)
+    shared = threaded(Collections.shared)
+    list = threaded(Collections.list)
+
+
+class AsyncContents(_AsyncGroup):
+    """`Contents`, awaited."""
+
+    outline = threaded(Contents.outline)
+    read = threaded(Contents.read)
+    grep = threaded(Contents.grep)
+    list = threaded(Contents.list)
+
+
+class AsyncConversationMemory(_AsyncGroup):
+    """`ConversationMemory`, awaited. What makes contexts of it is used in `AsyncView.in_thread`."""
+
+    get = threaded(ConversationMemory.get)
+    turns = threaded(ConversationMemory.turns)
+    delete = threaded(ConversationMemory.delete)
+    forget = threaded(ConversationMemory.forget)
+    list = threaded(ConversationMemory.list)
+
+
+class AsyncDocuments(_AsyncGroup):
+    """`Documents`, awaited."""
+
+    get = threaded(Documents.get)
+    resolve = threaded(Documents.resolve)
+    filter_hints = threaded(Documents.filter_hints)
+    history = threaded(Documents.history)
+    diff = threaded(Documents.diff)
+    diff_evidence = threaded(Documents.diff_evidence)
+    restore = threaded(Documents.restore)
+    set_ttl = threaded(Documents.set_ttl)
+    delete = threaded(Documents.delete)
+    erase = threaded(Documents.erase)
+    list = threaded(Documents.list)
+
+
+class AsyncFacts(_AsyncGroup):
+    """`Facts`, awaited."""
+
+    consolidate = threaded(Facts.consolidate)
+    search = threaded(Facts.search)
+    get = threaded(Facts.get)
+    history = threaded(Facts.history)
+    delete = threaded(Facts.delete)
+    list = threaded(Facts.list)
+
+
+class AsyncFeedback(_AsyncGroup):
+    """`Feedback`, awaited."""
+
+    give = threaded(Feedback.give)
+    weights = threaded(Feedback.weights)
+    reset = threaded(Feedback.reset)
+
+
+class AsyncGrants(_AsyncGroup):
+    """`Grants`, awaited."""
+
+    add = threaded(Grants.add)
+    deny = threaded(Grants.deny)
+    remove = threaded(Grants.remove)
+    of_documents = threaded(Grants.of_documents)
+    of_collection = threaded(Grants.of_collection)
+    set_collection = threaded(Grants.set_collection)
+
+
+class AsyncMaintenance(_AsyncGroup):
+    """`Maintenance`, awaited."""
+
+    status = threaded(Maintenance.status)
+    check = threaded(Maintenance.check)
+    verify = threaded(Maintenance.verify)
+    scrub = threaded(Maintenance.scrub)
+    close_expired = threaded(Maintenance.close_expired)
+    cleanup = threaded(Maintenance.cleanup)
+
+
+class AsyncSessions(_AsyncGroup):
+    """`Sessions`, awaited."""
+
+    create = threaded(Sessions.create)
+    default_config = threaded(Sessions.default_config)
+    get = threaded(Sessions.get)
+    renew = threaded(Sessions.renew)
+    end = threaded(Sessions.end)
+    end_expired = threaded(Sessions.end_expired)
+    list = threaded(Sessions.list)
+
+
+class AsyncTenants(_AsyncGroup):
+    """`Tenants`, awaited."""
+
+    create = threaded(Tenants.create)
+    get = threaded(Tenants.get)
+    suspend = threaded(Tenants.suspend)
+    resume = threaded(Tenants.resume)
+    set_quota = threaded(Tenants.set_quota)
+    export = threaded(Tenants.export)
+    erase = threaded(Tenants.erase)
+    isolation = threaded(Tenants.isolation)
+    list = threaded(Tenants.list)
+
+
+def _refining(
+    function: Callable[Concatenate[View, P], View],
+) -> Callable[Concatenate[AsyncView, P], AsyncView]:
+    def view(self: AsyncView, /, *args: P.args, **kwargs: P.kwargs) -> AsyncView:
+        """A view that differs from this one in what is named; see `View.view`. It asks the database nothing."""
+        return AsyncView(function(self.view_of, *args, **kwargs), self._threads)
+
+    return view
+
+
+class AsyncView:
+    """A `View` for asyncio programs: the same methods with the same arguments, awaited.
+
+    Each runs in one of a bounded number of threads, with the context variables of whoever awaits it. Cancelled, a call
+    that waits for a thread does not begin; one that runs is interrupted, its statement cancelled in the database, and
+    the cancellation is raised when it has ended: nothing runs on and nothing stays locked. What had been stored stays
+    stored, whole documents at a time.
+
+    Args:
+        view: The view.
+        threads: Where its methods run.
+    """
+
+    def __init__(self, view: View, threads: Threads) -> None:
+        self._inner = view
+        self._threads = threads
+
+    def __repr__(self) -> str:
+        return f"Async{self._inner!r}"
+
+    view = _refining(View.view)
+    search = threaded(View.search)
+    retrieve = threaded(View.retrieve)
+    context = threaded(View.context)
+    ask = threaded(View.ask)
+    ask_stream = streamed(View.ask_stream)
+    why_not = threaded(View.why_not)
+    ingest = threaded(View.ingest)
+    remember = threaded(View.remember)
+    recall = threaded(View.recall)
+
+    def default_options(self) -> RetrievalOptions:
+        """The configured options of a search; not awaited."""
+        return self._inner.default_options()
+
+    async def in_thread(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run any function as the methods are run: a tool's ``execute``, or what needs several calls of the view.
+
+        Args:
+            function: What it calls of the view, or of another of the same pipeline, is interrupted as the methods are.
+            *args: Its arguments.
+            **kwargs: Those by name.
+        """
+        return await self._threads.run(function, *args, **kwargs)
+
+    @property
+    def view_of(self) -> View:
+        """The view itself, whose methods block."""
+        return self._inner
+
+    @property
+    def audit(self) -> AsyncAudit:
+        """What was done, by whom and when."""
+        return AsyncAudit(self._inner.audit, self._threads)
+
+    @property
+    def collections(self) -> AsyncCollections:
+        """Collections: made, listed, shared, and written to and read from files."""
+        return AsyncCollections(self._inner.collections, self._threads)
+
+    @property
+    def contents(self) -> AsyncContents:
+        """What the documents say: listed, outlined, read in parts, and searched exactly."""
+        return AsyncContents(self._inner.contents, self._threads)
+
+    @property
+    def documents(self) -> AsyncDocuments:
+        """Documents, their versions, and what becomes of them."""
+        return AsyncDocuments(self._inner.documents, self._threads)
+
+    @property
+    def facts(self) -> AsyncFacts:
+        """Facts drawn from conversations."""
+        return AsyncFacts(self._inner.facts, self._threads)
+
+    @property
+    def feedback(self) -> AsyncFeedback:
+        """Whether what contexts showed has helped."""
+        return AsyncFeedback(self._inner.feedback, self._threads)
+
+    @property
+    def grants(self) -> AsyncGrants:
+        """Who may read what."""
+        return AsyncGrants(self._inner.grants, self._threads)
+
+    @property
+    def maintenance(self) -> AsyncMaintenance:
+        """The store as a whole: what it holds, whether it is sound, and what has passed its time."""
+        return AsyncMaintenance(self._inner.maintenance, self._threads)
+
+    @property
+    def memory(self) -> AsyncConversationMemory:
+        """Conversations."""
+        return AsyncConversationMemory(self._inner.memory, self._threads)
+
+    @property
+    def sessions(self) -> AsyncSessions:
+        """Sessions with documents of their own."""
+        return AsyncSessions(self._inner.sessions, self._threads)
+
+    @property
+    def tenants(self) -> AsyncTenants:
+        """The tenants of the store."""
+        return AsyncTenants(self._inner.tenants, self._threads)
+
+
+class AsyncRAGPipeline(AsyncView):
+    """A `RAGPipeline` for asyncio programs: an asynchronous context manager, and the view of the defaults.
+
+    Args:
+        pipeline: The pipeline, which its owner closes, or the settings of one that this object opens and closes; None:
+            the default settings.
+        max_threads: How many calls run at a time, the others waiting for their turn; None: as many as there may be
+            connections to the store (``[rag.storage] max_connections``).
+
+    Raises:
+        UsageError: ``max_threads`` is less than 1.
+
+    Example:
+        >>> from recollect import AsyncRAGPipeline
+        >>> async def main():
+        ...     async with AsyncRAGPipeline() as rag:
+        ...         await rag.ingest("Annual leave is 30 days.")
+        ...         async for piece in rag.ask_stream("How long is annual leave?"):
+        ...             print(piece)
+    """
+
+    def __init__(self, pipeline: RAGPipeline | RAGConfig | None = None, *, max_threads: int | None = None) -> None:
+        if max_threads is not None and max_threads < 1:
+            raise UsageError(f"max_threads must be at least 1, not {max_threads}.")
+        self._owns = not isinstance(pipeline, RAGPipeline)
+        self.pipeline = pipeline if isinstance(pipeline, RAGPipeline) else RAGPipeline(pipeline)
+        super().__init__(self.pipeline, Threads(max_threads or self.pipeline.config.storage.max_connections))
+
+    async def __aenter__(self) -> AsyncRAGPipeline:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Wait for the calls that run, and close the pipeline where this object opened it.
+
+        The next call opens it again.
+        """
+        await self._threads.close(self.pipeline.close if self._owns else None)
+
+
+if TYPE_CHECKING:
+
+    async def _types(view: AsyncView) -> None:
+        # What the type checker knows of the awaited methods is held by the type checker.
+        assert_type(view.view(as_of="7d"), AsyncView)
+        assert_type(await view.search("leave"), SearchReply)
+        assert_type(await view.documents.list(limit=5), list[DocumentRecord])
+        assert_type(await view.ingest("A text.", force=True), IngestResult)
+        assert_type(await view.ingest([Path("docs")], sync=True), IngestReport)
+        async for piece in view.ask_stream("leave"):
+            assert_type(piece, str | Answer)
+        await view.search(5)  # type: ignore[arg-type]
+        await view.documents.list(limit="5")  # type: ignore[arg-type]
