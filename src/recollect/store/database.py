@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from threading import Semaphore
 from typing import Any, LiteralString
@@ -30,6 +29,7 @@ from recollect.errors import (
 from recollect.forking import leave_to_parent, renew_in_children
 from recollect.interruption import stoppable
 from recollect.model import Scope, asked_for
+from recollect.store.connections import cancel, cut_off, hung_up
 from recollect.store.dsn import require_dsn
 from recollect.store.session_state import SESSION_MARK, begin_session, begin_transaction, give_up_session, is_pooled
 from recollect.store.session_state import Connection as Connection
@@ -209,7 +209,7 @@ class Database:
     def renew_in_child(self) -> None:
         """In the child of a fork: connections of its own, opened when they are needed."""
         for connection in list(self._connections):
-            _cut_off(connection)
+            cut_off(connection)
         leave_to_parent(self._pool, self._ahead_pool, self._owners_pool, self._ahead, self._tenants, self._connections)
         closed = self._closed
         self._make_pools()
@@ -432,37 +432,20 @@ class Database:
                 f"No database connection became free or could be opened in time: {self._server_trouble or exc}"
             ) from exc
         try:
-            with stoppable(partial(_cancel, connection)), connection:
+            with stoppable(partial(cancel, connection)), connection:
                 yield connection
         finally:
             pool.putconn(connection)
-
-
-def _cancel(connection: Connection) -> None:
-    """End the statement that a connection runs; where its server cannot be reached it has ended."""
-    with suppress(psycopg.Error):
-        connection.cancel_safe(timeout=_CONNECT_TIMEOUT_SECONDS)
 
 
 def _unbroken(pool: ConnectionPool[Connection]) -> Connection:
     """A connection that the server has not hung up on. When it was killed, all that lie in the pool are broken."""
     while True:
         connection = pool.getconn()
-        if not _hung_up(connection):
+        if not hung_up(connection):
             return connection
         connection.close()
         pool.putconn(connection)
-
-
-def _hung_up(connection: Connection) -> bool:
-    """Whether the server has ended an idle connection: known without asking it, which would cost a round trip."""
-    poll = select.poll()
-    try:
-        poll.register(connection.pgconn.socket, select.POLLIN)
-    except psycopg.OperationalError:
-        return True
-    # To an idle client a server says nothing but its last words.
-    return bool(poll.poll(0))
 
 
 def _pool(dsn: Callable[[], str], max_size: int, configure: Callable[[Connection], None]) -> ConnectionPool[Connection]:
@@ -476,17 +459,6 @@ def _pool(dsn: Callable[[], str], max_size: int, configure: Callable[[Connection
         # At the first use: threads that nobody needs would be started with each store, and in each child of a fork.
         open=False,
     )
-
-
-def _cut_off(connection: Connection) -> None:
-    """Part this process's copy of a parent's connection from the server, without a word to it."""
-    with suppress(psycopg.Error, OSError):
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        try:
-            # Not closed: its number would be another file's, and what still writes to it would write there.
-            os.dup2(nowhere, connection.pgconn.socket, inheritable=False)
-        finally:
-            os.close(nowhere)
 
 
 def rows(
