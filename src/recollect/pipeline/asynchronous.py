@@ -207,6 +207,7 @@ class AsyncView:
     context = threaded(View.context)
     ask = threaded(View.ask)
     ask_stream = streamed(View.ask_stream)
+    ask_events = streamed(View.ask_events)
     why_not = threaded(View.why_not)
     ingest = threaded(View.ingest)
     remember = threaded(View.remember)
