@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import itertools
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -27,11 +26,7 @@ from recollect import (
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, UsageError
 from recollect.interruption import Interrupted, check
-from recollect.pipeline.standpoint import Group
 from recollect.tools import Toolbox
-
-#: What is made to be used in a thread, together with what it gives.
-USED_IN_THREAD = {"ConversationMemory.retriever", "ConversationMemory.assembler"}
 
 
 def run(main: Callable[[AsyncRAGPipeline], Awaitable[Any]], rag: RAGPipeline, **options: Any) -> Any:
@@ -68,31 +63,6 @@ async def until(holds: Callable[[], bool]) -> None:
 def blocked(watch: psycopg.Connection) -> bool:
     query = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock')"
     return bool(watch.execute(query).fetchone()[0])
-
-
-def public(kind: type) -> set[str]:
-    return {
-        name
-        for name, value in inspect.getmembers(kind)
-        if not name.startswith("_") and (inspect.isfunction(value) or isinstance(value, property))
-    }
-
-
-def test_everything_that_a_view_has_an_asynchronous_one_has():
-    own = public(AsyncView) - {"in_thread", "view_of"}
-    parts = {"standpoint", "config", "scope", "store", "models", "embedder"}
-    assert own == public(View) - parts
-    groups = {kind.__module__.rpartition(".")[2]: kind for kind in Group.__subclasses__()}
-    for name, kind in groups.items():
-        twin = inspect.signature(getattr(AsyncView, name).fget, eval_str=False).return_annotation
-        assert twin == f"Async{kind.__name__}"
-        asynchronous = getattr(inspect.getmodule(AsyncView), twin)
-        methods = {one for one in public(kind) if inspect.isfunction(getattr(kind, one))}
-        missing = {f"{kind.__name__}.{one}" for one in methods - public(asynchronous)}
-        assert missing <= USED_IN_THREAD
-        for one in public(asynchronous):
-            twin_method, method = getattr(asynchronous, one), getattr(kind, one)
-            assert inspect.signature(twin_method) == inspect.signature(method) and twin_method.__doc__ == method.__doc__
 
 
 def test_searches_views_groups_and_answers_are_awaited(filled: RAGPipeline):
@@ -276,7 +246,7 @@ def test_an_ingest_that_is_cancelled_leaves_whole_documents(filled: RAGPipeline)
 
 
 class Endless:
-    """A chat model that says a word, and then nothing for ever."""
+    """A chat model that says some sentences, and then nothing for ever."""
 
     model_name = "endless"
 
@@ -285,8 +255,8 @@ class Endless:
 
     async def stream(self, messages: object, *, max_tokens: int | None = None) -> AsyncIterator[str]:
         try:
-            yield "Thirty days, says the handbook of the company [1]. "
-            yield "And "
+            for _ in range(5):
+                yield "Annual leave is 30 days [1].\n\n"
             await asyncio.Event().wait()
         finally:
             self.closed.set()

@@ -52,6 +52,8 @@ class AsyncAudit(_AsyncGroup):
 
     verify = threaded(Audit.verify)
     export = streamed(Audit.export)
+    requests = threaded(Audit.requests)
+    request_totals = threaded(Audit.request_totals)
     list = threaded(Audit.list)
 
 
