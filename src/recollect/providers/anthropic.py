@@ -66,7 +66,8 @@ class Chat:
         if system:
             options["system"] = system
         if self._request.temperature is not None:
-            options["temperature"] = self._request.temperature
+            # Newer models refuse it, and the SDK has no argument for it any more.
+            options["extra_body"] = {"temperature": self._request.temperature}
         asked: list[Any] = [{"role": turn.role, "content": turn.text} for turn in turns]
         with _errors_in_the_stream():
             async with self._client() as client:

@@ -28,8 +28,8 @@ def error(status, message):
     return json.dumps({"__type": _NAMES.get(status, "UnknownException"), "message": message}).encode()
 
 
-def connection(base_url, **settings):
-    return Connection(base_url=base_url, region="eu-central-1", **settings)
+def connection(base_url, *, region="eu-central-1", **settings):
+    return Connection(base_url=base_url, region=region, **settings)
 
 
 class Embeddings:

@@ -246,10 +246,10 @@ class Response:
 
     def _head(self, status, content_type, headers):
         self.handler.send_response(status)
-        self.handler.send_header("Content-Type", content_type)
-        self.handler.send_header("Retry-After", "0")
-        for name, value in headers.items():
-            self.handler.send_header(name, value)
+        own = getattr(self.server.wire, "headers", {})
+        for name, value in ({"Content-Type": content_type, "Retry-After": "0"} | headers | own).items():
+            if value is not None:
+                self.handler.send_header(name, value)
         self.handler.end_headers()
 
     def _whole(self, status, body, content_type):
