@@ -190,19 +190,43 @@ def _refused(case: Case, rule: RefusalRule) -> bool:
     return case.support is None or rule.refuses(case.support)
 
 
+_WEIGHTS = ("score_weight", "similarity_weight")
+_PENALTIES = (
+    "missing_number_penalty",
+    "missing_name_penalty",
+    "unknown_name_penalty",
+    "missing_attribute_penalty",
+    "wrong_kind_penalty",
+)
+
+
+def _features(support: Support) -> list[float]:
+    """1, then what the rule weighs, in the order of ``_WEIGHTS`` and ``_PENALTIES``."""
+    return [
+        1.0,
+        support.total,
+        support.similarity,
+        support.missing_number,
+        support.missing_name,
+        support.unknown_name,
+        support.missing_attribute,
+        support.wrong_kind,
+    ]
+
+
 def fit(cases: Sequence[Case]) -> RefusalRule:
     """Logistic regression (Newton steps, a little ridge), each family's two sides with equal weight.
 
     The bias is then moved to where the mean of false refusals and false answers is smallest.
     """
     cases = [case for case in cases if case.support is not None and case.group != "gap"]
-    x = np.array([[1, c.support.similarity, c.support.coverage, c.support.missing_number] for c in cases], float)
+    x = np.array([_features(case.support) for case in cases], float)
     y = np.array([case.answerable for case in cases], float)
     sizes = Counter((case.family, case.answerable) for case in cases)
     weight = np.array([1 / sizes[case.family, case.answerable] for case in cases])
     weight /= weight.sum()
-    ridge = np.diag([0, 1e-3, 1e-3, 1e-3])
-    beta = np.zeros(4)
+    ridge = np.diag([0] + [1e-3] * (x.shape[1] - 1))
+    beta = np.zeros(x.shape[1])
     for _ in range(50):
         p = 1 / (1 + np.exp(-x @ beta))
         hessian = (x * (weight * p * (1 - p))[:, None]).T @ x + ridge
@@ -213,9 +237,8 @@ def fit(cases: Sequence[Case]) -> RefusalRule:
     near_best = biases[np.array(errors) <= min(errors) + 0.002]
     return RefusalRule(
         bias=float(np.median(near_best)),
-        similarity_weight=float(beta[1]),
-        coverage_weight=float(beta[2]),
-        missing_number_penalty=float(-beta[3]),
+        **dict(zip(_WEIGHTS, map(float, beta[1:3]), strict=True)),
+        **dict(zip(_PENALTIES, map(float, -beta[3:]), strict=True)),
     )
 
 

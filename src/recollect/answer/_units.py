@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal
 
+from recollect.answer._layout import Block, blocks
 from recollect.chunking.sentences import sentence_spans
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Sequence
 
 MAX_UNIT_CHARS = 600
-_LINE = re.compile(r"[^\n]*(?:\n|\Z)")
 _BULLET = re.compile(r"\s*(?:[-*+•‣◦▪–—]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])\s+(?:\[[ xX]\]\s+)?")
 _QUOTE_MARK = re.compile(r"\s*(?:>\s*)+")
-_TABLE_ROW = re.compile(r"\s*\|.*\S|[^|\n]*\S\s+\|\s+\S.*|[^\t\n]+\t[^\t\n]*\S.*")
-# A table's row as the readers write it where the format has no other: "Country: Norway; Full rate: 75".
-_RECORD = re.compile(r"\s*[^:;\n]{1,60}: [^;\n]+(?:; [^:;\n]{1,60}: [^;\n]+)+")
-_ENDS_SENTENCE = re.compile(r"[.!?:;,。！？؟।…][\"'”’)\]*_]*\s*\Z")
+_COLUMN_GAP = re.compile(r"(?<=\S) {3,}(?=\S)")
+_ENDS_IN_ORDINAL = re.compile(r"(?<![\w.,])\d{1,2}\.\Z")
+_GOES_ON = re.compile(
+    r"[^\W\d_A-Z]|(?:Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember)\b"
+)
 _LEANS_BACK = re.compile(
     r"[\"'“‘(*_]*(?:it|its|they|them|their|this|these|those|that|such|he|she|his|her|both|either|neither|"
     r"however|also|therefore|thus|otherwise|instead|in addition|in that case|if so|then)\b",
@@ -33,10 +35,13 @@ class Unit:
     Attributes:
         start: Offset of its first character in the text it was cut from.
         end: Offset just behind its last character.
-        lead: What it needs to be understood, for scoring only: a table's header, a list's opening line.
-        heading: The heading that it stands under, if that is in the text.
         quote_start: Where a quote of it begins: at ``start``, or at the sentence before where it begins with a word
             that points back ("It must …").
+        lead: What it needs to be understood: a table's header, a list's opening line.
+        heading: The heading that it stands under, if that is in the text.
+        lead_start: Where ``lead`` begins; equal to ``lead_end`` where there is none.
+        lead_end: Just behind its last character.
+        kind: A sentence, a list's item or a table's row.
     """
 
     start: int
@@ -44,15 +49,9 @@ class Unit:
     quote_start: int
     lead: str = ""
     heading: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """Lines that belong together."""
-
-    kind: str
-    start: int
-    end: int
+    lead_start: int = 0
+    lead_end: int = 0
+    kind: Literal["sentence", "item", "row"] = "sentence"
 
 
 def quotable_units(text: str, *, language: str = "en", headings: Collection[str] = ()) -> list[Unit]:
@@ -65,75 +64,61 @@ def quotable_units(text: str, *, language: str = "en", headings: Collection[str]
             are left out.
     """
     units: list[Unit] = []
-    heading, lead, header = "", "", ""
-    blocks = list(_blocks(text, frozenset(title.strip().casefold() for title in headings)))
-    for index, block in enumerate(blocks):
-        piece = text[block.start : block.end].strip()
+    heading, lead, header = "", (0, 0), (0, 0)
+    found = list(blocks(text, frozenset(title.strip().casefold() for title in headings)))
+    for index, block in enumerate(found):
         if block.kind == "heading":
-            heading, lead = piece.strip("#*_ "), ""
+            heading, lead = text[block.start : block.end].strip().strip("#*_ "), (0, 0)
         elif block.kind == "row":
-            header = header if index and blocks[index - 1].kind in {"row", "rule"} else piece
-            followed_by_rule = index + 1 < len(blocks) and blocks[index + 1].kind == "rule"
+            before = found[index - 1] if index else None
+            if before is None or before.kind not in {"row", "rule"} or before.end < block.start:
+                header = _header(text, found, index)
+            followed_by_rule = index + 1 < len(found) and found[index + 1].kind == "rule"
             if not followed_by_rule:
-                units.extend(_whole(text, block, lead="" if header == piece else header, heading=heading))
+                units.extend(_row(text, block, lead=header, heading=heading))
         elif block.kind in {"item", "prose"}:
             is_item = block.kind == "item"
-            found = _sentences(text, block, language=language, whole=is_item)
-            units.extend(replace(unit, heading=heading, lead=lead if is_item else "") for unit in found)
+            own = list(_sentences(text, block, language=language, whole=is_item))
+            for unit in own:
+                led = _led(unit, text, lead) if is_item else unit
+                units.append(replace(led, heading=heading, kind="item" if is_item else "sentence"))
             if not is_item:
-                lead = text[units[-1].start : units[-1].end] if units and piece.endswith(":") else ""
+                introduces = own and text[block.start : block.end].rstrip().rstrip("*_").endswith((":", "："))
+                lead = (own[-1].quote_start, own[-1].end) if introduces else (0, 0)
     return units
 
 
-def _blocks(text: str, headings: frozenset[str]) -> Iterator[_Block]:
-    """Lines grouped: table rows and headings stand alone, an item or a paragraph takes its continuation lines."""
-    kind, start, end = "", 0, 0
-    for match in _LINE.finditer(text):
-        line_kind = _line_kind(match.group(), headings)
-        continues = line_kind == "prose" and kind in {"prose", "item"}
-        if continues:
-            end = match.end()
-            continue
-        if kind and kind != "blank":
-            yield _Block(kind, start, end)
-        kind, start, end = line_kind, match.start(), match.end()
-    if kind and kind != "blank":
-        yield _Block(kind, start, end)
+def _header(text: str, found: Sequence[Block], index: int) -> tuple[int, int]:
+    """The head of the table that begins with this row: above a rule; or without figures, where most rows have some.
+
+    Two columns without a rule are names and what they stand for: they have no head.
+    """
+    own = _trimmed(text, found[index].start, found[index].end, edge="|")
+    if index + 1 < len(found) and found[index + 1].kind == "rule":
+        return own
+    rows = []
+    for before, block in pairwise(found[index:]):
+        if block.kind != "row" or before.end < block.start:
+            break
+        rows.append(text[block.start : block.end])
+    with_figures = sum(any(character.isdigit() for character in row) for row in rows)
+    head = text[slice(*own)]
+    plain = not any(character.isdigit() for character in head) and len(_COLUMN_GAP.findall(head)) != 1
+    return own if plain and len(rows) > 1 and 2 * with_figures >= len(rows) else (0, 0)
 
 
-def _line_kind(line: str, headings: frozenset[str]) -> str:
-    bare = line.strip()
-    if not bare:
-        return "blank"
-    if not any(character.isalnum() for character in bare):
-        return "rule"
-    if bare.startswith("#") or bare.strip("*_# ").casefold() in headings or _is_capitals(bare):
-        return "heading"
-    if _TABLE_ROW.fullmatch(line.rstrip("\n")):
-        return "row"
-    if _BULLET.match(line) or _RECORD.fullmatch(line.rstrip()):
-        return "item"
-    return "prose"
+def _led(unit: Unit, text: str, lead: tuple[int, int]) -> Unit:
+    return replace(unit, lead=text[slice(*lead)], lead_start=lead[0], lead_end=lead[1])
 
 
-def _is_capitals(line: str) -> bool:
-    """A short line all in capitals that does not end as a sentence does."""
-    letters = [character for character in line if character.isalpha()]
-    return (
-        len(line) <= 80
-        and len(letters) > 3
-        and all(letter.isupper() for letter in letters)
-        and not _ENDS_SENTENCE.search(line)
-    )
-
-
-def _whole(text: str, block: _Block, *, lead: str, heading: str) -> Iterator[Unit]:
+def _row(text: str, block: Block, *, lead: tuple[int, int], heading: str) -> Iterator[Unit]:
     start, end = _trimmed(text, block.start, block.end, edge="|")
-    if end > start:
-        yield Unit(start, end, start, lead=lead, heading=heading)
+    for first, last in _bounded(text, start, end):
+        unit = Unit(first, last, first, heading=heading, kind="row")
+        yield unit if lead[0] <= first < lead[1] else _led(unit, text, lead)
 
 
-def _sentences(text: str, block: _Block, *, language: str, whole: bool) -> Iterator[Unit]:
+def _sentences(text: str, block: Block, *, language: str, whole: bool) -> Iterator[Unit]:
     """The block's sentences; a block that must stay whole is cut only where it is too long to quote."""
     marker = _BULLET.match(text, block.start, block.end) if whole else _QUOTE_MARK.match(text, block.start, block.end)
     begin = marker.end() if marker else block.start
@@ -143,11 +128,25 @@ def _sentences(text: str, block: _Block, *, language: str, whole: bool) -> Itera
     else:
         spans = [(begin + a, begin + b) for a, b in sentence_spans(text[begin : block.end], language)]
     before: int | None = None
-    for span in spans:
+    for span in _with_ordinals(text, spans):
         for start, end in _bounded(text, *_trimmed(text, *span)):
             leans_back = before is not None and _LEANS_BACK.match(text, start, end)
             yield Unit(start, end, before if before is not None and leans_back else start)
             before = start
+
+
+def _with_ordinals(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The spans, where "bis zum 10. des Monats" was cut behind the ordinal joined again."""
+    joined: tuple[int, int] | None = None
+    for start, end in spans:
+        if joined and _ENDS_IN_ORDINAL.search(text, joined[0], joined[1]) and _GOES_ON.match(text, start, end):
+            joined = (joined[0], end)
+            continue
+        if joined:
+            yield joined
+        joined = (start, end)
+    if joined:
+        yield joined
 
 
 def _trimmed(text: str, start: int, end: int, *, edge: str = "") -> tuple[int, int]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from recollect.answer._regions import Region, join_passages
-from recollect.answer._units import Unit, quotable_units
+from recollect.answer._evidence import Evidence, Weights, coverage, gather, weighted_terms
+from recollect.answer._question import Asked, in_range, understand
+from recollect.answer._regions import Region
 from recollect.answer.refusal import RefusalRule, Support
 from recollect.errors import UsageError
 from recollect.model import Answer, Citation
@@ -17,13 +16,18 @@ from recollect.model.answer import REFUSAL, Nearest
 from recollect.retrieval.analysis import Analyzer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from recollect.embedding.base import EmbeddingProvider
     from recollect.model import RetrievedContext
 
 _IDENTIFIER = re.compile(r"\b(?=\w*[A-Za-z])[A-Za-z]\w*(?:[-_./]\w+)*[-_./]?\d[\w.-]*\b")
 _NUMBER = re.compile(r"\d[\d.]*")
+# What a newer edition must reach of the older one's score, and share of its terms, to stand in its place.
+_NEARLY = 0.75
+_SAME_SUBJECT = 0.5
+# A longer line before a list, or head of a table, counts for the choice and is not shown.
+_LONGEST_LEAD = 240
 _LOOKS_LIKE_MARKER = re.compile(r"\[(\d+)\]")
 
 
@@ -32,19 +36,18 @@ class ExtractionOptions:
     """How sentences are chosen.
 
     Attributes:
-        max_sentences: At most so many quotes, 1 to 10.
+        max_sentences: At most so many quotes, 1 to 10; the line that introduces a list's item and the head of a
+            table's row count.
         max_passages: Only so many of the best passages are read; each costs the embedding of its sentences.
-        coverage_weight: What a sentence gains by holding all of the question's terms.
-        passage_weight: What a sentence gains by standing in the best passage.
+        weights: What a sentence gains and loses beside its similarity.
         keep_within: A further sentence must score at least this share of the best one's score.
         rule: When to refuse.
     """
 
     max_sentences: int = 3
     max_passages: int = 10
-    coverage_weight: float = 0.5
-    passage_weight: float = 0.15
-    keep_within: float = 0.8
+    weights: Weights = field(default_factory=Weights)
+    keep_within: float = 0.9
     rule: RefusalRule = field(default_factory=RefusalRule)
 
     def __post_init__(self) -> None:
@@ -52,35 +55,6 @@ class ExtractionOptions:
             raise UsageError(f"max_sentences must be from 1 to 10, not {self.max_sentences!r}.")
         if self.max_passages < 1:
             raise UsageError(f"max_passages must be at least 1, not {self.max_passages!r}.")
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """A quotable piece of a region and how well it fits the question.
-
-    Attributes:
-        similarity: Cosine similarity of question and piece.
-        terms: The piece's terms.
-        coverage: Weighted share of the question's terms in it.
-        score: What pieces are ordered by.
-    """
-
-    region: Region
-    unit: Unit
-    similarity: float
-    terms: frozenset[str]
-    coverage: float
-    score: float
-
-    @property
-    def start_offset(self) -> int:
-        """Where the piece begins in its document."""
-        return self.region.start_offset + self.unit.start
-
-    @property
-    def end_offset(self) -> int:
-        """Just behind its last character."""
-        return self.region.start_offset + self.unit.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +104,7 @@ def extract_answer(
     if reading.support is None or not reading.chosen or options.rule.refuses(reading.support):
         nearest = _nearest(reading, options.rule)
         return Answer(question=question, text=REFUSAL, refused=True, citations=(), nearest=nearest)
-    quotes = _joined_quotes(reading.chosen)
+    quotes = _quotes(reading.chosen, options.max_sentences)
     citations = tuple(_citation(marker, *quote) for marker, quote in enumerate(quotes, start=1))
     text = " ".join(f"{_readable(citation.quote)} [{citation.marker}]" for citation in citations)
     return Answer(question=question, text=text, refused=False, citations=citations)
@@ -149,80 +123,88 @@ def read(
     if not question.strip():
         raise UsageError("The question is empty; ask something, for instance 'How many days of leave do I have?'.")
     used = list(passages[: options.max_passages])
-    pieces = [(region, unit) for region in join_passages(used) for unit in _units(region, language)]
-    if not pieces:
-        return Reading((), (), None)
-    piece_texts = [_scoring_text(region, unit) for region, unit in pieces]
     analyzer = analyzer or Analyzer(language)
-    piece_terms = [frozenset(analyzer.terms(text)) for text in piece_texts]
-    wanted = _weighted_terms(frozenset(analyzer.query_terms(question)), piece_terms)
-    similarities = embedder.embed_documents(piece_texts) @ embedder.embed_query(question)
-    strengths = _passage_strengths(used)
-    evidence: list[Evidence] = []
-    for (region, unit), held, similarity in zip(pieces, piece_terms, similarities.tolist(), strict=True):
-        coverage = _coverage(wanted, held)
-        start, end = region.start_offset + unit.start, region.start_offset + unit.end
-        score = similarity + options.coverage_weight * coverage
-        score += options.passage_weight * max(strengths[id(p)] for p in region.covering(start, end))
-        evidence.append(Evidence(region, unit, similarity, held, coverage, score))
-    evidence.sort(key=lambda e: (-e.score, e.region.document_id, e.start_offset))
-    chosen = _choose(evidence, options)
-    around = "\n".join(f"{passage.title}\n{part.section or ''}" for passage in used for part in passage.parts)
-    everywhere = frozenset(analyzer.terms(around)).union(*piece_terms)
-    support = Support(
+    asked = understand(question, analyzer)
+    evidence = gather(asked, used, embedder=embedder, analyzer=analyzer, language=language, weights=options.weights)
+    if not evidence:
+        return Reading((), (), None)
+    wanted = weighted_terms(asked.terms, [piece.terms for piece in evidence])
+    chosen = _choose(asked, evidence, options)
+    return Reading(tuple(evidence), tuple(chosen), _support(asked, used, evidence, chosen, wanted, analyzer))
+
+
+def _support(
+    asked: Asked,
+    passages: Sequence[RetrievedContext],
+    evidence: Sequence[Evidence],
+    chosen: Sequence[Evidence],
+    wanted: dict[str, float],
+    analyzer: Analyzer,
+) -> Support:
+    best = chosen[0]
+    unknown = best.missing_names.intersection(*(piece.missing_names for piece in evidence))
+    around = "\n".join(f"{passage.title}\n{part.section or ''}" for passage in passages for part in passage.parts)
+    everywhere = frozenset(analyzer.terms(around)).union(*(piece.terms for piece in evidence))
+    # A row whose range holds the question's sum need not name it.
+    in_a_range = asked.amount is not None and in_range(asked.amount, best.quote) > 0
+    return Support(
         similarity=max(piece.similarity for piece in evidence),
-        coverage=_coverage(wanted, frozenset[str]().union(*(piece.terms for piece in chosen))),
-        missing_number=any(_NUMBER.fullmatch(term) and term not in everywhere for term in wanted),
-        missing_identifier=_misses_identifier(question, around, used),
-        relevance=max((passage.relevance for passage in used if passage.relevance is not None), default=None),
+        coverage=coverage(wanted, frozenset[str]().union(*(piece.terms for piece in chosen))),
+        score=best.score,
+        missing_number=not in_a_range and any(_NUMBER.fullmatch(term) and term not in everywhere for term in wanted),
+        missing_identifier=_misses_identifier(asked.text, around, passages),
+        missing_name=_share_of_names(asked, best.missing_names - unknown),
+        unknown_name=_share_of_names(asked, [name for name in unknown if not name & asked.unnamed]),
+        missing_attribute=len(asked.attribute - best.context) / max(1, len(asked.attribute)),
+        wrong_kind=not best.fits,
+        relevance=max((passage.relevance for passage in passages if passage.relevance is not None), default=None),
     )
-    return Reading(tuple(evidence), tuple(chosen), support)
 
 
-def _units(region: Region, language: str) -> list[Unit]:
-    titles = {title for p in region.passages for part in p.parts for title in (part.section or "").split(" > ")}
-    return quotable_units(region.text, language=language, headings=titles)
+def _share_of_names(asked: Asked, missing: Collection[frozenset[str]]) -> float:
+    return len(missing) / len(asked.names) if asked.names else 0.0
 
 
-def _scoring_text(region: Region, unit: Unit) -> str:
-    """The piece with what it needs to be understood: a list's opening line, a table's header."""
-    text = region.text[unit.start : unit.end]
-    section = region.part_at(region.start_offset + unit.start).section or ""
-    heading = unit.heading or section.rpartition(" > ")[2]
-    return " ".join(part for part in (heading, unit.lead, text) if part)
-
-
-def _weighted_terms(question_terms: frozenset[str], piece_terms: Sequence[frozenset[str]]) -> dict[str, float]:
-    """The question's terms by rarity among the pieces; a term that no piece holds weighs as the rarest."""
-    holders = Counter(term for held in piece_terms for term in held & question_terms)
-    total = len(piece_terms)
-    return {term: math.log(1 + (total + 1) / (holders[term] + 0.5)) for term in sorted(question_terms)}
-
-
-def _coverage(wanted: dict[str, float], held: frozenset[str]) -> float:
-    total = sum(wanted.values())
-    return sum(weight for term, weight in wanted.items() if term in held) / total if total else 0.0
-
-
-def _passage_strengths(passages: Sequence[RetrievedContext]) -> dict[int, float]:
-    """Retrieval scores scaled to 0..1 within this search, since they are comparable only there."""
-    low = min(p.score for p in passages)
-    high = max(p.score for p in passages)
-    width = high - low
-    return {id(p): (p.score - low) / width if width > 0 else 1.0 for p in passages}
-
-
-def _choose(evidence: Sequence[Evidence], options: ExtractionOptions) -> list[Evidence]:
-    """The best piece, and others nearly as good that add something, in the order in which they are read."""
-    chosen: list[Evidence] = []
-    floor = options.keep_within * evidence[0].score if evidence[0].score > 0 else math.inf
+def _choose(asked: Asked, evidence: Sequence[Evidence], options: ExtractionOptions) -> list[Evidence]:
+    """The best piece first, and those that belong to it or add what the question asks for."""
+    best = _newest(asked, evidence)
+    chosen = [best]
+    if best.score <= 0:
+        return chosen
     for piece in evidence:
-        if len(chosen) == options.max_sentences or (chosen and piece.score < floor):
+        if len(chosen) == options.max_sentences or piece.score < options.keep_within * best.score:
             break
-        if not any(_says_the_same(piece, other) for other in chosen):
-            chosen.append(piece)
-    first_seen = {id(piece.region): index for index, piece in reversed(list(enumerate(chosen)))}
-    return sorted(chosen, key=lambda piece: (first_seen[id(piece.region)], piece.start_offset))
+        if any(_says_the_same(piece, other) for other in chosen) or _is_out_of_place(asked, piece, best):
+            continue
+        chosen.append(piece)
+    return chosen
+
+
+def _newest(asked: Asked, evidence: Sequence[Evidence]) -> Evidence:
+    """The best piece; or, where that tells what held before, one nearly as good on the same that does not."""
+    best = evidence[0]
+    if asked.past or not best.past:
+        return best
+    newer = (
+        piece
+        for piece in evidence
+        if not piece.past and piece.score >= _NEARLY * best.score and _shared_terms(piece, best) >= _SAME_SUBJECT
+    )
+    return next(newer, best)
+
+
+def _shared_terms(piece: Evidence, other: Evidence) -> float:
+    smaller = min(len(piece.terms), len(other.terms))
+    return len(piece.terms & other.terms) / smaller if smaller else 0.0
+
+
+def _is_out_of_place(asked: Asked, piece: Evidence, best: Evidence) -> bool:
+    """Whether a piece cannot stand beside the best one: not about what is asked, or of the past where it is not."""
+    return (
+        not piece.missing_names <= best.missing_names
+        or (best.fits and not piece.fits)
+        or (piece.past and not asked.past)
+    )
 
 
 def _says_the_same(piece: Evidence, other: Evidence) -> bool:
@@ -242,17 +224,34 @@ def _misses_identifier(question: str, around: str, passages: Sequence[RetrievedC
     return any(identifier not in everything for identifier in identifiers)
 
 
-def _joined_quotes(chosen: Sequence[Evidence]) -> list[tuple[Region, int, int]]:
-    """Spans of the regions' texts to quote; sentences that follow on from one another become one quote."""
-    quotes: list[tuple[Region, int, int]] = []
+def _quotes(chosen: Sequence[Evidence], most: int) -> list[tuple[Region, int, int]]:
+    """Spans of the regions' texts to quote, in reading order, the best piece's region first.
+
+    What introduces a piece stands before it, where there is room for one quote more. Spans that follow on from one
+    another become one.
+    """
+    spans = [(piece.region, piece.unit.quote_start, piece.unit.end) for piece in chosen]
     for piece in chosen:
-        start, end = piece.unit.quote_start, piece.unit.end
-        if quotes and quotes[-1][0] is piece.region and not piece.region.text[quotes[-1][2] : start].strip():
-            region, begin, so_far = quotes[-1]
-            quotes[-1] = (region, begin, max(so_far, end))
+        lead = (piece.region, piece.unit.lead_start, piece.unit.lead_end)
+        if (
+            len(spans) < most
+            and 0 < lead[2] - lead[1] <= _LONGEST_LEAD
+            and not any(_overlap(lead, one) for one in spans)
+        ):
+            spans.append(lead)
+    order = {id(piece.region): index for index, piece in reversed(list(enumerate(chosen)))}
+    spans.sort(key=lambda span: (order[id(span[0])], span[1]))
+    quotes: list[tuple[Region, int, int]] = []
+    for region, start, end in spans:
+        if quotes and quotes[-1][0] is region and not region.text[quotes[-1][2] : start].strip():
+            quotes[-1] = (region, quotes[-1][1], max(quotes[-1][2], end))
         else:
-            quotes.append((piece.region, start, end))
+            quotes.append((region, start, end))
     return quotes
+
+
+def _overlap(one: tuple[Region, int, int], other: tuple[Region, int, int]) -> bool:
+    return one[0] is other[0] and one[1] < other[2] and other[1] < one[2]
 
 
 def _nearest(reading: Reading, rule: RefusalRule) -> Nearest | None:

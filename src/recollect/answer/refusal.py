@@ -1,6 +1,6 @@
 """When the evidence is too thin to answer: a rule with few parameters, chosen by measurement.
 
-The rule is a logistic model over three features of the evidence. ``benchmarks/refusal.py`` fits it and measures its
+The rule is a logistic model over a few features of the evidence. ``benchmarks/refusal.py`` fits it and measures its
 errors on question sets that it was not fitted on; ``docs/how-to/answers.md`` holds the figures.
 """
 
@@ -20,42 +20,73 @@ class Support:
     Attributes:
         similarity: Cosine similarity of the question and the sentence closest to it, -1 to 1.
         coverage: Share of the question's terms, weighted by rarity, that the chosen sentences hold, 0 to 1.
+        score: What the best sentence is ordered by: its similarity, its coverage and where it stands, together. None:
+            made of the two above.
         missing_number: The question names a number that no passage holds.
         missing_identifier: The question names an identifier (``ERR-4012``) that no passage holds.
+        missing_name: How much of what the question names (``Lyon``, ``RW-400``) the best sentence is not about, though
+            other passages are: neither it nor its section, title or path holds it. 0 to 1.
+        unknown_name: How much of it no passage is about, 0 to 1; whoever speaks does not count.
+        missing_attribute: Share of the words for what the question wants to know ("annual premium") that the best
+            sentence and its section do not hold, 0 to 1.
+        wrong_kind: The best sentence cannot hold the kind of answer that the question expects, a number for instance.
         relevance: The most relevant passage's (`recollect.model.RetrievedContext.relevance`); None where no passage has
             any.
     """
 
     similarity: float
     coverage: float
+    score: float | None = None
     missing_number: bool = False
     missing_identifier: bool = False
+    missing_name: float = 0.0
+    unknown_name: float = 0.0
+    missing_attribute: float = 0.0
+    wrong_kind: bool = False
     relevance: float | None = None
+
+    @property
+    def total(self) -> float:
+        """The score, or what it is on average for this similarity and coverage."""
+        return self.similarity + 0.55 * self.coverage + 0.25 if self.score is None else self.score
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusalRule:
     """Refuses where the estimated probability that the evidence answers the question is below ``threshold``.
 
-    The probability is the logistic function of ``bias + similarity_weight * similarity + coverage_weight * coverage``,
-    less ``missing_number_penalty`` where the question names a number that no passage holds. Where no passage is as
-    relevant as ``min_relevance``, it is no more than the best relevance. The weights belong to the
-    local MiniLM model; another embedding model has another range of similarities and wants a calibration of its own.
+    The probability is the logistic function of ``bias + score_weight * score + similarity_weight *
+    similarity``, less a penalty for each thing that is
+    missing. Where no passage is as relevant as ``min_relevance``, it is no more than the best relevance. The weights
+    belong to the local MiniLM model; another embedding model has another range of similarities and wants a calibration
+    of its own.
 
     Attributes:
         bias: Added to every score; lower refuses more.
-        similarity_weight: Weight of the best sentence's similarity.
-        coverage_weight: Weight of the covered share of the question's terms.
+        score_weight: Weight of the best sentence's score.
+        similarity_weight: Weight of the similarity of the sentence closest to the question.
+        coverage_weight: Weight of the covered share of the question's terms by itself. The measured rule has none;
+            rules that were calibrated before sentences had scores have.
         missing_number_penalty: What a number that no passage holds costs.
+        missing_name_penalty: What names that the best sentence is not about cost, where other passages are.
+        unknown_name_penalty: What names that no passage is about cost.
+        missing_attribute_penalty: What it costs where the best sentence has no word for what the question wants to
+            know.
+        wrong_kind_penalty: What it costs that the best sentence cannot hold the expected kind of answer.
         min_relevance: What the most relevant passage must reach for its sentences to count.
         threshold: From 0 (never refuses on weak evidence) to 1 (always refuses).
         require_identifiers: Refuse whenever the question names an identifier that no passage holds.
     """
 
-    bias: float = -4.6
-    similarity_weight: float = 8.5
-    coverage_weight: float = 1.2
+    bias: float = -4.3
+    score_weight: float = 3.0
+    similarity_weight: float = 4.0
+    coverage_weight: float = 0.0
     missing_number_penalty: float = 2.0
+    missing_name_penalty: float = 3.0
+    unknown_name_penalty: float = 3.0
+    missing_attribute_penalty: float = 3.0
+    wrong_kind_penalty: float = 1.0
     min_relevance: float = 0.12
     threshold: float = 0.5
     require_identifiers: bool = True
@@ -66,9 +97,12 @@ class RefusalRule:
 
     def probability(self, support: Support) -> float:
         """The estimated probability that the evidence answers the question, 0 to 1."""
-        score = self.bias + self.similarity_weight * support.similarity + self.coverage_weight * support.coverage
-        if support.missing_number:
-            score -= self.missing_number_penalty
+        score = self.bias + self.score_weight * support.total
+        score += self.similarity_weight * support.similarity + self.coverage_weight * support.coverage
+        score -= self.missing_number_penalty * support.missing_number
+        score -= self.missing_name_penalty * support.missing_name + self.unknown_name_penalty * support.unknown_name
+        score -= self.missing_attribute_penalty * support.missing_attribute
+        score -= self.wrong_kind_penalty * support.wrong_kind
         probability = 1 / (1 + math.exp(-max(-50.0, min(50.0, score))))
         irrelevant = support.relevance is not None and support.relevance < self.min_relevance
         return min(probability, support.relevance or 0.0) if irrelevant else probability
@@ -87,6 +121,9 @@ class RefusalRule:
     def from_mapping(cls, stored: Mapping[str, object]) -> RefusalRule:
         """A rule from parameters that were kept; what is not there has its default, other keys are passed over.
 
+        A rule that was kept before sentences had scores judges by similarity and coverage alone, as it did then: its
+        threshold means nothing to the features that came later.
+
         Raises:
             UsageError: A parameter is no number, or out of range.
         """
@@ -94,4 +131,16 @@ class RefusalRule:
         for name, value in known.items():
             if isinstance(value, bool) != (name == "require_identifiers") or not isinstance(value, int | float):
                 raise UsageError(f"The stored refusal rule has {name} = {value!r}: run `recollect calibrate` again.")
+        if "similarity_weight" in known and "score_weight" not in known:
+            known = dict.fromkeys(_LATER, 0.0) | known
         return cls(**known)  # type: ignore[arg-type]
+
+
+#: Parameters of features that rules of the first shape did not have.
+_LATER = (
+    "score_weight",
+    "missing_name_penalty",
+    "unknown_name_penalty",
+    "missing_attribute_penalty",
+    "wrong_kind_penalty",
+)

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -9,6 +13,7 @@ from hypothesis import strategies as st
 from answer.samples import LEAVE, WordEmbedder, passage
 from recollect.answer import ExtractionOptions, RefusalRule, extract_answer, verify
 from recollect.errors import UsageError
+from recollect.model import PassageNote
 from recollect.model.answer import REFUSAL
 
 EMBEDDER = WordEmbedder()
@@ -205,3 +210,127 @@ def test_every_quote_is_exact_whatever_the_text(contents, question, data):
     assert all(citation.quote == citation.quote.strip() for citation in reply.citations)
     spans = sorted((c.document_id, c.start_offset, c.end_offset) for c in reply.citations)
     assert all(a[0] != b[0] or a[2] <= b[1] for a, b in itertools.pairwise(spans))
+
+
+HOTELS = """# Expense policy
+
+## Hotels
+
+| Country or city | Limit per night |
+|---|---|
+| France | EUR 150 |
+| Paris | EUR 190 |
+| Portugal | EUR 115 |
+
+Not refunded are:
+
+- Fines and parking tickets
+- Minibar and pay TV in hotels
+"""
+
+
+def test_of_a_table_the_row_and_its_header_are_quoted():
+    reply = ask("What is the limit per night in Paris?", [passage(HOTELS, section="Hotels")])
+    assert [citation.quote for citation in reply.citations] == ["Country or city | Limit per night", "Paris | EUR 190"]
+    assert verify(reply.text, reply.citations, {1: HOTELS}) == ()
+
+
+def test_a_list_item_is_quoted_with_the_line_that_introduces_it():
+    reply = ask("Is the minibar in hotels refunded?", [passage(HOTELS)], ANSWER_ALWAYS)
+    assert [citation.quote for citation in reply.citations][:2] == ["Not refunded are:", "Minibar and pay TV in hotels"]
+
+
+def test_what_introduces_a_row_takes_a_place_among_the_quotes():
+    options = ExtractionOptions(max_sentences=1, rule=ANSWER_ALWAYS.rule)
+    reply = ask("What is the limit per night in Paris?", [passage(HOTELS)], options)
+    assert [citation.quote for citation in reply.citations] == ["Paris | EUR 190"]
+
+
+BREMEN = "# Office guide Bremen\n\nLunch in the canteen is from 11:45. The company pays EUR 4.00 towards each lunch."
+LYON = "# Office guide Lyon\n\nThere is no canteen. Each lunch voucher is worth EUR 11."
+
+
+def offices():
+    return [
+        passage(BREMEN, title="Office guide Bremen", source="bremen.md", section="Office guide Bremen"),
+        passage(
+            LYON, document_id=2, title="Office guide Lyon", source="lyon.md", section="Office guide Lyon", score=0.9
+        ),
+    ]
+
+
+def test_a_question_about_one_place_is_not_answered_from_another_ones_document():
+    question = "How much does the company pay towards lunch in {}?"
+    assert ask(question.format("Bremen"), offices()).citations[0].source == "bremen.md"
+    assert ask(question.format("Porto"), offices()).refused
+    lyon = ask(question.format("Lyon"), offices())
+    assert lyon.refused or {citation.source for citation in lyon.citations} == {"lyon.md"}
+
+
+def test_a_question_about_one_company_is_not_answered_from_another_ones_report():
+    report = "At the end of 2021 we employed approximately 79,000 people worldwide. Revenues were USD 81.3 billion."
+    passages = [passage(report, source="PFIZER_2021.pdf", title="Pfizer Inc. annual report")]
+    question = "How many people did {} employ worldwide at the end of 2021?"
+    assert "79,000" in ask(question.format("Pfizer"), passages).text
+    assert ask(question.format("Siemens"), passages).refused
+
+
+def test_what_a_question_wants_to_know_must_have_a_word_in_the_quote_or_its_section():
+    text = "The cyber insurance is told of an incident within 48 hours. The cyber insurance's deductible is EUR 50,000."
+    assert not ask("What is the deductible of the cyber insurance?", [passage(text)]).refused
+    assert ask("What is the annual premium of the cyber insurance?", [passage(text)]).refused
+
+
+def test_the_row_whose_range_holds_the_amount_is_chosen():
+    table = (
+        "| Cost of a course | Approval |\n|---|---|\n| up to EUR 500 | line manager |\n"
+        "| EUR 500.01 to EUR 2,500 | department head |\n| above EUR 2,500 | Head of People |\n"
+    )
+    for amount, approver in (("300", "line manager"), ("1,800", "department head"), ("2,600", "Head of People")):
+        reply = ask(f"Whose approval does a course at a cost of EUR {amount} need?", [passage(table)], ANSWER_ALWAYS)
+        assert approver in reply.text
+
+
+OLD = "Employees receive 28 days of paid annual leave per calendar year."
+NEW = "Employees receive 30 days of paid annual leave per calendar year."
+NOTE = PassageNote(kind="newer_document", text="a newer document covers this", document_id=2, source="leave.md")
+
+
+def editions():
+    return [
+        passage(OLD, source="leave_2023.md", title="Leave 2023", notes=(NOTE,)),
+        passage(NEW, document_id=2, source="leave.md", title="Leave", score=0.95),
+    ]
+
+
+def test_the_newest_edition_answers_and_the_older_one_does_not_repeat_it():
+    reply = ask("How many days of paid annual leave do employees receive?", editions())
+    assert [citation.source for citation in reply.citations] == ["leave.md"]
+
+
+def test_a_question_about_the_past_is_answered_from_the_older_edition_with_its_note():
+    reply = ask("How many days of paid annual leave did employees receive under the old policy?", editions())
+    assert reply.citations[0].source == "leave_2023.md"
+    assert reply.citations[0].notes == (NOTE,)
+
+
+def test_the_same_question_gets_the_same_bytes_in_every_process():
+    script = (
+        "import sys; sys.path.insert(0, 'tests/unit')\n"
+        "from answer.test_extractive import HOTELS, LEAVE, ask, editions, offices, passage\n"
+        "many = [passage(HOTELS), *editions(), *offices(), passage(LEAVE, document_id=9)]\n"
+        "for question in ('What is the limit per night in Paris?', 'How many days of leave?', 'Lunch in Porto?'):\n"
+        "    print(ask(question, many))\n"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+            cwd=Path(__file__).parents[3],
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(outputs) == 1
+    assert b"EUR 190" in outputs.pop()

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,3 +43,30 @@ def test_without_a_relevant_passage_the_best_sentence_does_not_count():
 def test_a_threshold_out_of_range(threshold):
     with pytest.raises(UsageError, match="threshold"):
         RefusalRule(threshold=threshold)
+
+
+def test_what_is_missing_costs():
+    supported = Support(similarity=0.7, coverage=0.7)
+    assert not RULE.refuses(supported)
+    for missing in ({"missing_name": 1.0}, {"unknown_name": 1.0}, {"missing_attribute": 1.0}, {"missing_number": True}):
+        assert RULE.probability(replace(supported, **missing)) < RULE.probability(supported)
+
+
+def test_a_rule_of_the_first_shape_judges_as_it_did():
+    stored = {
+        "bias": -4.6,
+        "similarity_weight": 8.5,
+        "coverage_weight": 1.2,
+        "missing_number_penalty": 2.0,
+        "threshold": 0.7,
+    }
+    rule = RefusalRule.from_mapping(stored)
+    support = Support(similarity=0.6, coverage=0.5, score=1.4, missing_name=1.0, missing_attribute=1.0, wrong_kind=True)
+    assert rule.probability(support) == pytest.approx(1 / (1 + math.exp(4.6 - 8.5 * 0.6 - 1.2 * 0.5)))
+    assert RefusalRule.from_mapping(RULE.as_mapping()) == RULE
+
+
+@pytest.mark.parametrize("wrong", [{"score_weight": "3"}, {"missing_name_penalty": True}, {"require_identifiers": 1}])
+def test_a_stored_parameter_of_the_wrong_kind_says_what_to_do(wrong):
+    with pytest.raises(UsageError, match="recollect calibrate"):
+        RefusalRule.from_mapping(wrong)

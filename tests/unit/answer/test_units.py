@@ -67,3 +67,59 @@ def test_no_text_is_cubic():
         "a: b;" * 20_000,
     ):
         quotable_units(text)
+
+
+LOST_TABLES = """Special leave
+
+Occasion Paid days
+Own wedding or civil partnership 2
+Death of a spouse, partner, parent or child 4
+Moving house for personal reasons 1, once in 24 months
+Special leave is taken within 6 weeks of the occasion. Nobody may carry it over to another year.
+
+Key Default Range Meaning
+session_timeout_min 45 5 to 480
+Minutes without activity
+until sign-out
+heartbeat_sec 300 60 to 3600
+Interval of the gateway's
+sign of life
+Internal - Page 2 of 5
+
+  System          Frequency       Kept for
+  File server     every 4 hours   90 days
+  Mail            daily           60 days,
+                                  and 30 more
+"""
+
+
+def test_the_rows_of_a_table_that_lost_its_lines_stand_alone_with_their_header():
+    units = {LOST_TABLES[unit.start : unit.end]: unit for unit in quotable_units(LOST_TABLES)}
+    wedding = units["Own wedding or civil partnership 2"]
+    assert (wedding.kind, wedding.lead) == ("row", "Occasion Paid days")
+    assert LOST_TABLES[wedding.lead_start : wedding.lead_end] == wedding.lead
+    assert units["File server     every 4 hours   90 days"].lead.startswith("System")
+    assert "heartbeat_sec 300 60 to 3600\nInterval of the gateway's\nsign of life" in units
+    assert any(text.endswith("and 30 more") and text.startswith("Mail") for text in units)
+    assert units["Nobody may carry it over to another year."].kind == "sentence"
+    assert not any("Page 2" in text for text in units)
+
+
+def test_wrapped_prose_is_no_table():
+    text = (
+        "The policy covers office-based employees in all locations once they have\n"
+        "finished their first month. It does not cover production, goods-in, the\n"
+        "Calibration Laboratory and reception, where the work cannot be done elsewhere.\n"
+        "Interns can work remotely.\n"
+    )
+    assert [unit.kind for unit in quotable_units(text)] == ["sentence"] * 3
+
+
+def test_an_ordinal_does_not_end_a_sentence():
+    text = "Den Antrag stellt man bis zum 10. des Vormonats. Vom 1. März bis zum 31. Juli gilt ein Verbot."
+    assert len(quotes(text)) == 2
+
+
+def test_names_and_what_they_stand_for_have_no_header():
+    text = "  Portal      the preferred way\n  Telephone   extension 4400\n  Walk-in     room 12, from 10:00\n"
+    assert {unit.lead for unit in quotable_units(text)} == {""}

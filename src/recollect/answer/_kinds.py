@@ -1,0 +1,204 @@
+"""What kind of answer a question expects, and whether a text holds one. English questions; others expect nothing."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from functools import lru_cache
+
+from recollect.retrieval.stopwords import stopwords
+
+
+class Kind(Enum):
+    """What a question asks for."""
+
+    MONEY = "money"
+    NUMBER = "number"
+    DURATION = "duration"
+    DATE = "date"
+    PERSON = "person"
+    PLACE = "place"
+    YES_NO = "yes or no"
+    DEFINITION = "definition"
+    OTHER = "other"
+
+
+_I = re.IGNORECASE
+_FORMS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+    (
+        Kind.DURATION,
+        re.compile(
+            r"\bhow (?:long|often|soon|quick(?:ly)?|fast|frequently)\b|"
+            r"\bhow (?:far|long) (?:ahead|in advance|before)\b|"
+            r"\bhow (?:many|much) (?:\w+ ){0,3}?(?:minutes?|hours?|days?|weeks?|months?|years?|time|leave|vacation)\b",
+            _I,
+        ),
+    ),
+    (
+        Kind.MONEY,
+        re.compile(
+            r"\bhow (?:much|high|expensive)\b.*\b(?:cost|costs|pay|paid|pays|money|spend|spent|price|fee|charge[sd]?|"
+            r"refund(?:ed)?|claim|allowance|bonus|salary|deductible|limit|rate|earn|contribut\w+|fine|worth|award)\b|"
+            r"\bwhat\b.*\b(?:cost|costs|price|fee|fees|deductible|revenue|profit|salary|premium|allowance)\b|"
+            r"\b(?:amount|how much money)\b",
+            _I,
+        ),
+    ),
+    (
+        Kind.DATE,
+        re.compile(
+            r"(?:^|[.,;:!?] |\band )\W*(?:until |since |by |from )?when\b|"
+            r"\b(?:which|what) (?:\w+ )?(?:date|day|weekday|month|months|year|years|time|century)\b",
+            _I,
+        ),
+    ),
+    (
+        Kind.NUMBER,
+        re.compile(
+            r"\bhow (?:many|much|high|large|big|heavy|tall|wide|deep|old|far)\b|"
+            r"\b(?:what|which) (?:share|percentage|percent|proportion|rate|ratio|age|size|limit|value)\b|"
+            r"\bwhat (?:is|was|are|were) the (?:\w+ ){0,4}?(?:number|percentage|share|rate|limit|maximum|minimum|"
+            r"default|population|height|weight|size|length|speed|temperature|total|average)\b",
+            _I,
+        ),
+    ),
+    (Kind.PERSON, re.compile(r"(?:^|[.,;:!?] |\band )\W*(?:from |to |by |for |with )?(?:who|whom|whose)\b", _I)),
+    (
+        Kind.PLACE,
+        re.compile(r"\bwhere\b|\b(?:in|at|to|from) (?:which|what) (?:city|country|place|town|room|office)\b", _I),
+    ),
+    (
+        Kind.DEFINITION,
+        re.compile(
+            r"^\W*what (?:does|do|did) .{1,60} (?:mean|stand for)\b|"
+            r"^\W*what (?:is|are|was|were) (?:an? |the )?[\w'’-]+\W*$",
+            _I,
+        ),
+    ),
+    (
+        Kind.YES_NO,
+        re.compile(
+            r"^\W*(?:is|are|was|were|am|do|does|did|can|could|may|might|must|should|shall|will|would|has|have|had)\b",
+            _I,
+        ),
+    ),
+)
+
+_ATTRIBUTE = re.compile(
+    r"\bwhat (?:is|was) (?:the|our|my) (?P<of>[\w’' -]{3,60}?)(?= (?:of|for|in|on|at|to|by|from|between|when|if|while|"
+    r"that|I|we)\b|\W*$)|\bwhat (?:are|were) (?:the|our|my) (?P<these>[\w’' -]{0,40}?(?:hours|times|costs|fees|prices|"
+    r"revenues|dimensions|limits))\b|"
+    r"\bhow many (?P<many>[\w’' -]{3,40}?)(?= (?:does|do|did|are|is|was|were|has|have|had|can|may|must|should|of|for|"
+    r"in|on|at|to|took|take|work|will)\b|\W*$)",
+    _I,
+)
+# Nouns that a text may answer without.
+_GENERAL_WORDS = """
+    people persons person name names number numbers amount date day days time times year years share percentage
+    difference reason way kind type sort cause result word term total value level place outcome composition
+    status effect role purpose impact relationship view idea importance significance definition meaning method
+    approach feature benefit goal aim main problem issue story event answer process
+"""
+_GENERAL = frozenset(_GENERAL_WORDS.split())
+_IDENTIFIER = re.compile(r"\b(?=\w*[^\W\d_])[\w./-]*\d[\w./-]*\b")
+_WORDS = (
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion dozen "
+    "half quarter third twice once double single both none no nobody never not nothing unlimited daily weekly monthly "
+    "yearly annually quarterly every each first second immediately always free"
+)
+_COUNT = re.compile(r"\d|\b(?:" + "|".join(_WORDS.split()) + r")\b", _I)
+_TIME = re.compile(
+    r"\b(?:seconds?|minutes?|mins?|hours?|days?|nights?|weeks?|months?|years?|decades?|centur(?:y|ies)|quarters?|daily|"
+    r"weekly|monthly|yearly|annual(?:ly)?|once|twice|immediately|always|never|permanently|indefinitely|until|end|"
+    r"january|february|march|april|may|june|july|august|september|october|november|december|same day|at once)\b|"
+    r"\d\s?(?:s|h|min|ms)\b|\b(?:19|20)\d\d\b",
+    _I,
+)
+_WHEN = re.compile(
+    r"\b(?:january|february|march|april|may|june|july|august|september|october|november|december|"
+    r"jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|today|tomorrow|"
+    r"yesterday|year|month|week|day|days|weeks|months|years|hours?|quarter|century|spring|summer|autumn|winter|"
+    r"before|after|during|until|since|when|once|noon|midnight|immediately|always|never)\b|\d",
+    _I,
+)
+_MONEY = re.compile(r"[$€£¥₹₺]|\b(?:EUR|USD|GBP|CHF|JPY|euros?|dollars?|pounds?|cents?|francs?|yen|free)\b", _I)
+_PERCENT = re.compile(r"\d ?(?:%|percent\b|per cent\b)", _I)
+_PRICE = re.compile(r"\b(?:costs?|prices?|fees?|premium|deductible)\b", _I)
+_NAME = re.compile(r"(?<=\w[ ,;:|])\W{0,2}[^\W\d_a-z]\w+|\b[A-Z]{2,}\b")
+_ROLES = re.compile(
+    r"\b(?:\w*(?:manager|officer|director|head|owner|lead|leader|chief|president|minister|board|team|department|desk|"
+    r"council|committee|employees?|staff|colleagues?|persons?|people|members?|partners?|technicians?|administrators?|"
+    r"doctors?|founders?|king|queen|emperor|author|company|everybody|anybody|nobody|parents?|students?|workers?|"
+    r"customers?|suppliers?|requesters?|heads?|group|we|you|he|she|they))\b",
+    _I,
+)
+
+
+def expected_kind(question: str) -> Kind:
+    """What a question asks for; `Kind.OTHER` where that is not plain, or the question is not English."""
+    if not is_english(question):
+        return Kind.OTHER
+    found = [
+        (match.start(), order, kind) for order, (kind, form) in enumerate(_FORMS) if (match := form.search(question))
+    ]
+    return min(found, key=lambda one: one[:2])[2] if found else Kind.OTHER
+
+
+def attribute(question: str) -> str | None:
+    """What a question wants to know of something, its noun: "annual premium" of "What is the annual premium of …?"."""
+    match = _ATTRIBUTE.search(question) if is_english(question) else None
+    if match is None:
+        return None
+    phrase = re.split(r" an? (?=\w+$)", match["of"] or match["these"] or match["many"])[0]
+    noun = phrase.split()[-1].casefold()
+    return None if noun in _GENERAL or len(noun) < 3 else phrase
+
+
+@lru_cache(maxsize=64)
+def is_english(question: str) -> bool:
+    """Whether a question looks English: all its letters are plain, and English function words are among its words."""
+    words = re.findall(r"[^\W\d_]+", question.casefold())
+    if not words:
+        return False
+    own = stopwords("en")
+    known = sum(word in own for word in words)
+    others = max(sum(word in stopwords(code) for word in words) for code in ("de", "fr", "es", "it", "pt", "nl"))
+    return known > 0 and known >= others
+
+
+def holds_kind(kind: Kind, text: str, question: str, *, in_table: bool = False) -> bool:
+    """Whether a text may hold such an answer. Numbers that the question names, and those of names, are none.
+
+    Args:
+        kind: From `expected_kind`.
+        text: The sentence or row, with the line that introduces it.
+        question: As asked.
+        in_table: Whether it is a row or an item, whose currency may stand elsewhere.
+    """
+    match kind:
+        case Kind.MONEY:
+            return _holds_money(_without_names(text, question), question, in_table=in_table)
+        case Kind.NUMBER:
+            return bool(_COUNT.search(_without_names(text, question)))
+        case Kind.DURATION:
+            return bool(_COUNT.search(_without_names(text, question)) or _TIME.search(text))
+        case Kind.DATE:
+            return bool(_WHEN.search(_without_names(text, question)))
+        case Kind.PERSON:
+            return bool(_NAME.search(text) or _ROLES.search(text))
+        case _:
+            return True
+
+
+def _holds_money(text: str, question: str, *, in_table: bool) -> bool:
+    if not _COUNT.search(text):
+        return False
+    share = bool(_PERCENT.search(text))
+    return bool(_MONEY.search(text)) or (in_table and not share) or (share and not _PRICE.search(question))
+
+
+def _without_names(text: str, question: str) -> str:
+    known = set(re.findall(r"\d[\d.,]*\d|\d", question))
+    bare = _IDENTIFIER.sub(" ", text)
+    return re.sub(r"\d[\d.,]*\d|\d", lambda m: " " if m.group() in known else m.group(), bare)

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.answer._kinds import Kind, attribute, expected_kind, holds_kind
+from recollect.answer._question_names import missing_names, names_in
+from recollect.answer._question import in_range, understand
+from recollect.retrieval.analysis import Analyzer
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("How many seats does the room have?", Kind.NUMBER),
+        ("How much does the Engineering bundle cost?", Kind.MONEY),
+        ("How long are backups kept?", Kind.DURATION),
+        ("When do the payment runs take place?", Kind.DATE),
+        ("My laptop was stolen. Whom do I call?", Kind.PERSON),
+        ("Where do people gather when the siren sounds?", Kind.PLACE),
+        ("Can I fly business class?", Kind.YES_NO),
+        ("What does RTO mean?", Kind.DEFINITION),
+        ("How do I solve ERR-4017?", Kind.OTHER),
+        ("Wie hoch ist der Zuschuss?", Kind.OTHER),
+        ("Combien de jours ai-je ?", Kind.OTHER),
+        ("¿Cuándo se paga el salario?", Kind.OTHER),
+        ("什么时候发工资？", Kind.OTHER),
+        ("", Kind.OTHER),
+    ],
+)
+def test_the_kind_of_answer_that_a_question_expects(question, kind):
+    assert expected_kind(question) is kind
+
+
+@pytest.mark.parametrize(
+    ("question", "holds", "lacks"),
+    [
+        ("How much does it cost?", "It costs EUR 400.", "It is reported within 48 hours by the CFO."),
+        ("How much does the Gold level cost?", "Gold is USD 4 a seat.", "Gold has 99.9 percent of the month."),
+        ("How many parts has the RW-400?", "It has twelve parts.", "The RW-400 is a sensor of POL-040."),
+        ("When was it founded?", "It was founded in 1998.", "It was founded by an engineer."),
+        ("Who founded it?", "It was founded by an engineer and Anna Berg.", "it is a sensor with a cable"),
+    ],
+)
+def test_a_text_holds_the_kind_or_not(question, holds, lacks):
+    kind = expected_kind(question)
+    assert holds_kind(kind, holds, question)
+    assert not holds_kind(kind, lacks, question)
+
+
+def test_numbers_that_the_question_names_are_no_answer():
+    question = "How many trips to group 3 took place?"
+    assert not holds_kind(Kind.NUMBER, "Group 3 needs approval.", question)
+    assert holds_kind(Kind.NUMBER, "Group 3: 14 trips.", question)
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("What does lunch in Porto cost?", {"porto"}),
+        ("What is the opening angle of the RW-200's radar beam?", {"rw-200"}),
+        ("What were 3M's net sales in 2022?", {"3m"}),
+        ("How many people work for Johnson & Johnson in FY2022?", {"johnson"}),
+        ("What is the default of max_sessions in v3.4.1?", {"max_sessions"}),
+        ("Can I get a code by SMS on Monday?", set()),
+        ("Wie hoch ist der Zuschuss zum Mittagessen in Porto?", set()),
+        ("Who is President Biden?", {"biden"}),
+        ("WHO DECIDES THIS HERE", set()),
+    ],
+)
+def test_what_a_question_names(question, names):
+    assert {word for name in names_in(question) for word in name} == names
+
+
+def test_a_text_is_about_a_name_by_its_title_or_path_too():
+    names = names_in("What does Hotel Weserblick in Bremen cost?")
+    assert missing_names(names, "Weserblick (EUR 112)\ngeneral/office_guide_bremen.txt") == []
+    assert missing_names(names, "Weserblick (EUR 112)\ngeneral/office_guide_lyon.txt") == [frozenset({"bremen"})]
+
+
+def test_what_a_question_wants_to_know():
+    assert attribute("What is the annual premium of the cyber insurance?") == "annual premium"
+    assert attribute("How many seats does the room have?") == "seats"
+    assert attribute("What is the name of the bridge?") is None
+    assert attribute("How is my user name made up?") is None
+
+
+def test_the_range_that_holds_an_amount():
+    amount = understand("Who approves EUR 1,800?", Analyzer("en")).amount
+    assert amount == 1800
+    assert in_range(amount, "EUR 500.01 to EUR 2,500 | department head") == 1
+    assert in_range(amount, "up to EUR 500 | line manager") == -1
+    assert in_range(amount, "above EUR 2,500 | Head of People") == -1
+    assert in_range(amount, "The line manager") == in_range(None, "up to EUR 500") == 0
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_any_text_can_be_read_as_a_question(question, text):
+    understand(question, Analyzer("en"))
+    assert isinstance(holds_kind(expected_kind(question), text, question), bool)
+    missing_names(names_in(question), text)
