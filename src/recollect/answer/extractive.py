@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from recollect.answer._evidence import Evidence, Weights, coverage, gather, weighted_terms
 from recollect.answer._question import Asked, in_range, understand
 from recollect.answer._regions import Region
+from recollect.answer._scoring import Evidence, Weights, coverage, gather, weighted_terms
 from recollect.answer.refusal import RefusalRule, Support
 from recollect.errors import UsageError
 from recollect.model import Answer, Citation

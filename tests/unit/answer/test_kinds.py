@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.answer._kinds import Kind, attribute, expected_kind, holds_kind
-from recollect.answer._question_names import missing_names, names_in
 from recollect.answer._question import in_range, understand
+from recollect.answer._question_names import missing_names, names_in
 from recollect.retrieval.analysis import Analyzer
 
 

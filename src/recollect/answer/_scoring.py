@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.answer._kinds import holds_kind
-from recollect.answer._question_names import missing_names
 from recollect.answer._question import Asked, in_range, tells_of_past
+from recollect.answer._question_names import missing_names
 from recollect.answer._regions import Region, join_passages
 from recollect.answer._units import Unit, quotable_units
 
