@@ -33,7 +33,7 @@ PANELS = {
     "Knowledge": ("collections", "documents", "history", "diff", "import", "export", "cleanup"),
     "Conversations": ("remember", "recall", "consolidate", "facts", "feedback"),
     "People": ("grants", "sessions", "tenants"),
-    "Quality": ("why-not", "rag-test", "eval", "calibrate"),
+    "Quality": ("why-not", "rag-test", "quality-test", "eval", "calibrate"),
     "Operation": ("db", "audit", "models", "providers", "requests"),
 }
 

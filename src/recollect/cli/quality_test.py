@@ -1,0 +1,223 @@
+"""``recollect quality-test``: how good answers are, by model."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recollect.cli._command_context import CommandContext
+from recollect.cli._evaluation import measured
+from recollect.cli._options import CollectionOption, SearchOptions, command
+from recollect.errors import UsageError
+
+if TYPE_CHECKING:
+    from recollect.config import RAGConfig
+    from recollect.evaluation.judge import ModelJudge
+    from recollect.evaluation.quality import ModelQuality
+    from recollect.evaluation.quality_cases import QualitySuite
+    from recollect.model import RetrievalOptions
+    from recollect.pipeline import View
+
+_EXTRACTIVE = "extractive"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "quality-test")(_quality_test)
+
+
+def _quality_test(
+    ctx: CommandContext,
+    collection: CollectionOption,
+    search: SearchOptions,
+    *,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Questions and what is expected of answers, in YAML.")],
+    model: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PROVIDER/NAME", help="Test this model, or extractive; repeat for more."),
+    ] = None,
+    all_models: Annotated[
+        bool,
+        typer.Option(
+            "--all-models",
+            help="Test answers without a model, the configured model, and each installed provider's whose key is set.",
+        ),
+    ] = False,
+    judge: Annotated[
+        str | None, typer.Option(metavar="PROVIDER/NAME", help="Let this model judge faithfulness and relevancy.")
+    ] = None,
+    ingest: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Test this folder, in a collection that is removed afterwards."),
+    ] = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page to look at.")] = None,
+) -> int:
+    """Measure answers: refusals, facts, faithfulness, citations, latency, tokens and cost; a table by model.
+
+    The exit status is 1 if a case fails with some model.
+    """
+    from recollect.evaluation.quality_cases import load_quality_suite
+    from recollect.evaluation.quality_report import render_quality
+
+    suite = load_quality_suite(file)
+    if model and all_models:
+        raise UsageError("Give --model or --all-models, but not both.")
+    if html is not None and not html.parent.is_dir():
+        raise UsageError(f"There is no folder {str(html.parent)!r} to write {html.name} to.")
+    asked = _all_models(ctx.config) if all_models else model or [_name(ctx.config)]
+    configurations = [with_model(ctx.config, name) for name in dict.fromkeys(asked)]
+    judging = None if judge is None else with_model(ctx.config, judge)
+    models = [
+        _measured_model(ctx, config, suite, search, judging=judging, ingest=ingest, collection=collection.collection)
+        for config in configurations
+    ]
+    if html is not None:
+        when = datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC")
+        subtitle = f"{len(suite.cases):,} questions · judge: {judge or 'none'} · {when}"
+        html.write_text(render_quality(models, title=f"Answers to {file.name}", subtitle=subtitle), encoding="utf-8")
+    passed = all(one.passed for one in models)
+    if ctx.json:
+        document = {"file": str(file), "judge": judge, "passed": passed, "models": [one.as_json() for one in models]}
+        ctx.emit(document | ({"html": str(html)} if html is not None else {}))
+    else:
+        _show(ctx, models, html)
+    return 0 if passed else 1
+
+
+def with_model(config: RAGConfig, name: str) -> RAGConfig:
+    """Settings that answer with another model: ``provider/name``, a provider alone, or ``extractive``.
+
+    Raises:
+        ConfigurationError: There is no such provider of language models.
+    """
+    from recollect.providers.catalogue import provider_named
+
+    now = config.answer
+    if name == _name(config):
+        return config
+    if name == _EXTRACTIVE:
+        return config.model_copy(update={"answer": now.model_copy(update={"provider": _EXTRACTIVE})})
+    provider, _, chosen = name.partition("/")
+    row = provider_named(provider, "chat")
+    update: dict[str, object] = {
+        "provider": row.name,
+        "model": row.model("chat", chosen or None),
+        "input_price": None,
+        "output_price": None,
+    }
+    if provider != now.provider:
+        # An address, a key and a temperature are the configured provider's.
+        update |= {"base_url": None, "api_key": None, "api": None, "temperature": None}
+    return config.model_copy(update={"answer": now.model_copy(update=update)})
+
+
+def _name(config: RAGConfig) -> str:
+    answer = config.answer
+    if answer.provider == _EXTRACTIVE:
+        return _EXTRACTIVE
+    from recollect.providers.catalogue import PROVIDERS
+
+    return f"{answer.provider}/{PROVIDERS[answer.provider].model('chat', answer.model)}"
+
+
+def _all_models(config: RAGConfig) -> list[str]:
+    from recollect.providers.catalogue import PROVIDERS
+    from recollect.providers.registry import environment_key, installed
+
+    usable = [
+        f"{row.name}/{row.default_models['chat']}"
+        for row in PROVIDERS.values()
+        if "chat" in row.default_models and installed(row) and environment_key(row) is not None
+    ]
+    return list(dict.fromkeys([_EXTRACTIVE, _name(config), *usable]))
+
+
+def _measured_model(
+    ctx: CommandContext,
+    config: RAGConfig,
+    suite: QualitySuite,
+    search: SearchOptions,
+    *,
+    judging: RAGConfig | None,
+    ingest: Path | None,
+    collection: str | None,
+) -> ModelQuality:
+    from recollect.cli._progress import WorkBar
+    from recollect.cli.rag_test import under_test
+    from recollect.evaluation.quality import priced, run_quality
+    from recollect.retrieval.validation import validate
+
+    settings = config.retrieval
+    options = search.retrieval(mode=settings.mode, top_k=config.answer.passages, fusion=settings.fusion)
+    for case in suite.cases:
+        validate(case.question, options)
+    name = _name(config)
+    with (
+        ctx.view(measured(config)) as whole,
+        under_test(ctx, whole, ingest, collection) as view,
+        WorkBar(ctx.err, f"Asking {name}", unit="questions") as bar,
+    ):
+        # The first search loads the model of embeddings, which is no part of any answer's latency.
+        view.search(suite.cases[0].question, options)
+        quality = run_quality(
+            suite,
+            model=name,
+            ask=lambda question: view.ask(question, options),
+            judge=None if judging is None else _judge(view, judging, options),
+            progress=bar.update,
+        )
+    answer = config.answer
+    return priced(quality, input_price=answer.input_price, output_price=answer.output_price)
+
+
+def _judge(view: View, config: RAGConfig, options: RetrievalOptions) -> ModelJudge:
+    from recollect.evaluation.judge import ModelJudge
+    from recollect.pipeline.models import embedding_model, language_model
+
+    model = language_model(config)
+    if model is None:
+        raise UsageError("A judge is a language model: --judge provider/name.")
+    return ModelJudge(
+        model,
+        sources=lambda answer: [hit.content for hit in view.search(answer.question, options).results],
+        embedder=embedding_model(config),
+        timeout_seconds=config.answer.timeout_seconds,
+    )
+
+
+def _show(ctx: CommandContext, models: list[ModelQuality], html: Path | None) -> None:
+    from rich.table import Table
+
+    from recollect.cli._terminal import one_line
+    from recollect.evaluation.quality import METRICS
+    from recollect.evaluation.quality_report import shown
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("Model", overflow="fold")
+    for title in ("passed", *(name.replace("_", "\n") for name in METRICS), "ms", "tokens", "cost"):
+        table.add_column(title, justify="right")
+    for model in models:
+        sent, written = model.tokens()
+        cost = model.cost()
+        passed = sum(result.passed for result in model.results)
+        table.add_row(
+            one_line(model.model),
+            f"{passed:,}/{len(model.results):,}",
+            *(shown(model.mean(name)) for name in METRICS),
+            f"{model.latency_ms(0.5):,.0f}",
+            f"{sent + written:,}",
+            "–" if cost is None else f"{cost:.4f}",
+        )
+    ctx.out.print(table)
+    for model in models:
+        for result in model.results:
+            if not result.passed:
+                ctx.out.print()
+                ctx.out.print(f"✗ {one_line(model.model)}: {one_line(result.case.question)}", style="bold red")
+                for failure in result.failures:
+                    ctx.out.print(f"    {one_line(failure)}", style="red", soft_wrap=True)
+    if html is not None:
+        ctx.out.print(f"Written to {html}", soft_wrap=True)

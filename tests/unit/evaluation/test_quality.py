@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.embedding.hashing import HashingEmbedder
+from recollect.errors import NotFoundError, ProviderError, UsageError
+from recollect.evaluation.judge import ModelJudge
+from recollect.evaluation.quality import METRICS, metrics_of, priced, run_quality
+from recollect.evaluation.quality_cases import QualityCase, QualitySuite, load_quality_suite
+from recollect.evaluation.quality_report import render_quality
+from recollect.llm.scripted import ScriptedChatModel
+from recollect.model import Answer, Citation
+from recollect.model.answer import REFUSAL, TokenUsage, UnsupportedSentence
+
+LEAVE = {"question": "How much leave?", "expected_facts": ["30 days", ["1 April", "April 1"]]}
+PETS = {"question": "May I bring a cat?", "expected_refusal": True}
+
+
+def citation(marker):
+    return Citation(
+        marker=marker,
+        document_id=1,
+        source="leave.md",
+        section=None,
+        page=None,
+        start_offset=0,
+        end_offset=5,
+        quote="quote",
+    )
+
+
+def answer(text, *, wrong=(), invented=0, cited=(1,), refused=False, usage=None):
+    unsupported = [
+        UnsupportedSentence(
+            text=one,
+            start_offset=text.index(one),
+            end_offset=text.index(one) + len(one),
+            reason="number",
+            detail="100 is not in the source",
+        )
+        for one in wrong
+    ]
+    unsupported += [
+        UnsupportedSentence(text="x", start_offset=None, end_offset=None, reason="no_source", detail="[9] names none")
+        for _ in range(invented)
+    ]
+    return Answer(
+        question="How much leave?",
+        text=text,
+        refused=refused,
+        citations=tuple(map(citation, cited)),
+        unsupported=tuple(unsupported),
+        usage=usage,
+    )
+
+
+def refusal():
+    return answer(REFUSAL, cited=(), refused=True)
+
+
+def case(**fields):
+    return QualityCase.model_validate(LEAVE | fields)
+
+
+def suite(*cases, **thresholds):
+    return QualitySuite.model_validate({"cases": list(cases), "thresholds": thresholds})
+
+
+class TestMetrics:
+    def test_a_good_answer(self):
+        found = metrics_of(case(), answer("Employees get 30 days [1]. It starts on April 1 [1]."))
+        assert found == {
+            "refusal_accuracy": 1,
+            "fact_recall": 1,
+            "faithfulness": 1,
+            "citation_precision": 1,
+            "citation_recall": 1,
+            "answer_relevancy": None,
+        }
+
+    def test_shares(self):
+        text = "Employees get **30 days** [1]. Managers get 100 days [2]. Everybody likes it."
+        found = metrics_of(case(), answer(text, wrong=["Managers get 100 days [2]."], cited=(1, 2), invented=1))
+        assert found["fact_recall"] == 0.5
+        assert found["faithfulness"] == pytest.approx(2 / 3)
+        assert found["citation_precision"] == pytest.approx(1 / 3), "one of [1], [2] and the invented one is right"
+        assert found["citation_recall"] == pytest.approx(1 / 3)
+
+    def test_markers_and_markup_hide_no_fact(self):
+        assert metrics_of(case(), answer("**30**  days[1] from *1 April* [1]."))["fact_recall"] == 1
+
+    def test_a_refusal_is_right_or_wrong_and_no_more(self):
+        right = metrics_of(QualityCase.model_validate(PETS | {"name": "pets"}), refusal())
+        assert {name for name, value in right.items() if value is not None} == {"refusal_accuracy"}
+        assert right["refusal_accuracy"] == 1
+        wrong = metrics_of(case(), refusal())
+        assert (wrong["refusal_accuracy"], wrong["fact_recall"], wrong["faithfulness"]) == (0, 0, None)
+
+    @given(st.text(max_size=80), st.lists(st.integers(1, 9), max_size=3), st.booleans())
+    def test_whatever_an_answer_is_no_figure_is_nan_or_out_of_range(self, text, cited, refused):
+        found = metrics_of(case(), answer(text, cited=tuple(cited), refused=refused))
+        assert list(found) == list(METRICS)
+        for value in found.values():
+            assert value is None or (math.isfinite(value) and 0 <= value <= 1)
+
+
+class TestRun:
+    def ask(self, question):
+        if "cat" in question:
+            return answer("Cats are welcome [1].")
+        return answer("It is 30 days from April 1 [1].", usage=TokenUsage(input_tokens=1000, output_tokens=500))
+
+    def test_cases_pass_and_fail(self):
+        told = []
+        done = run_quality(suite(LEAVE, PETS), model="m", ask=self.ask, progress=lambda *step: told.append(step))
+        assert [result.passed for result in done.results] == [True, False]
+        assert done.results[1].failures == ("answered, though it has no answer",)
+        assert (done.passed, done.mean("refusal_accuracy"), done.tokens()) == (False, 0.5, (1000, 500))
+        assert told == [(1, 2), (2, 2)]
+
+    def test_missing_facts_are_named(self):
+        (result,) = run_quality(suite(LEAVE), model="m", ask=lambda question: answer("It is 30 days [1].")).results
+        assert result.failures == ("fact_recall 0.50 is below 1 (missing: 1 April)",)
+
+    def test_thresholds_of_the_file_and_of_a_case(self):
+        text = "It is 30 days from April 1 [1]. Managers get 100 [1]."
+
+        def ask(question):
+            return answer(text, wrong=["Managers get 100 [1]."])
+
+        strict = run_quality(suite(LEAVE, faithfulness=0.9), model="m", ask=ask)
+        assert strict.results[0].failures == ("faithfulness 0.50 is below 0.9",)
+        own = LEAVE | {"thresholds": {"faithfulness": 0.5}}
+        assert run_quality(suite(own, faithfulness=0.9), model="m", ask=ask).passed
+
+    def test_a_model_that_fails_fails_its_case_and_the_others_go_on(self):
+        def ask(question):
+            if "cat" in question:
+                return refusal()
+            raise ProviderError("the server failed", provider="x")
+
+        done = run_quality(suite(LEAVE, PETS), model="m", ask=ask)
+        assert [result.passed for result in done.results] == [False, True]
+        assert "the server failed" in done.results[0].failures[0]
+        assert done.mean("faithfulness") is None
+        assert "NaN" not in json.dumps(done.as_json(), allow_nan=False)
+
+    def test_cost(self):
+        done = run_quality(suite(LEAVE), model="m", ask=self.ask)
+        assert done.cost() is None, "no price is known"
+        assert priced(done, input_price=2.0, output_price=10.0).cost() == pytest.approx(0.007)
+        assert run_quality(suite(PETS), model="extractive", ask=lambda question: refusal()).cost() == 0
+
+    def test_the_page_shows_all_and_runs_nothing(self):
+        def ask(question):
+            return answer("<script>alert(1)</script> 30 days [1].", wrong=["30 days [1]."])
+
+        page = render_quality([run_quality(suite(LEAVE, PETS), model="<m>", ask=ask)], title="T & T")
+        assert "<script" not in page
+        assert "&lt;script&gt;alert(1)" in page
+        assert "&lt;m&gt;" in page
+        assert "T &amp; T" in page
+        assert "missing: 1 April" in page
+        assert "nan" not in page.lower().replace("finance", "")
+
+
+class TestJudge:
+    def judge(self, reply):
+        return ModelJudge(ScriptedChatModel(reply), sources=lambda given: ["30 days."], embedder=HashingEmbedder())
+
+    def test_verdicts_and_questions(self):
+        def reply(messages):
+            if "STATEMENTS" in messages[1].content:
+                assert "30 days." in messages[1].content
+                assert "1. It is 30 days." in messages[1].content
+                return "```json\n[1, 0]\n```"
+            return '{"questions": ["How much leave?", "How much leave?"], "noncommittal": false}'
+
+        found = metrics_of(case(), answer("It is 30 days [1]. Managers get more [1]."), self.judge(reply))
+        assert found["faithfulness"] == 0.5
+        assert found["answer_relevancy"] == pytest.approx(1, abs=1e-6)
+
+    def test_an_evasive_answer_is_not_relevant(self):
+        evasive = '{"questions": ["How much leave?"], "noncommittal": true}'
+        assert self.judge(evasive).answer_relevancy(answer("It depends.")) == 0
+
+    @pytest.mark.parametrize(
+        "reply",
+        ["yes", "[1, 2]", "[1]", "[NaN, 1]", "[true, []]", '{"questions": [3]}', '{"questions": "x"}', "[[[[", "{"],
+    )
+    def test_what_cannot_be_read_is_no_verdict(self, reply):
+        judge = self.judge(reply)
+        assert judge.faithfulness(answer("a b"), ["a", "b"]) is None
+        assert judge.answer_relevancy(answer("a b")) is None
+
+    def test_a_judge_that_fails_gives_none(self):
+        model = ScriptedChatModel("[1]", error=ProviderError("down", provider="x"))
+        judge = ModelJudge(model, sources=lambda given: [], embedder=HashingEmbedder())
+        assert judge.faithfulness(answer("a"), ["a"]) is None
+
+
+class TestFile:
+    def write(self, tmp_path, text):
+        path = tmp_path / "quality.yaml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def test_short_forms(self, tmp_path):
+        path = self.write(
+            tmp_path, "cases:\n- question: How?\n  expected_facts: so\n- {question: Why, expected_refusal: true}"
+        )
+        first, second = load_quality_suite(path).cases
+        assert (first.name, first.expected_facts) == ("How?", (("so",),))
+        assert (second.expected_facts, second.expected_refusal) == ((), True)
+
+    @pytest.mark.parametrize(
+        ("text", "complaint"),
+        [
+            ("cases: []", ":1: cases: Tuple should have at least 1 item"),
+            ("cases:\n- question: a\n  facts: b", ":3: cases.0.facts: Extra inputs"),
+            ("cases:\n- question: a\n- question: a", "two cases named 'a'"),
+            ("cases:\n- question: a\n  expected_facts: b\n  expected_refusal: true", "a refusal holds no facts"),
+            ("cases:\n- question: ' '", "the question is blank"),
+            (
+                "cases:\n- question: a\n  expected_facts: [30]",
+                ":3: cases.0.expected_facts.0.0: Input should be a valid string",
+            ),
+            ("cases:\n- question: a\nthresholds: {recall: 1}", ":3: thresholds.recall: Extra inputs"),
+            ("cases:\n- question: a\nthresholds: {faithfulness: .nan}", "thresholds.faithfulness"),
+        ],
+    )
+    def test_a_wrong_one_names_the_line(self, tmp_path, text, complaint):
+        with pytest.raises(UsageError) as caught:
+            load_quality_suite(self.write(tmp_path, text))
+        assert complaint in str(caught.value)
+
+    def test_none(self, tmp_path):
+        with pytest.raises(NotFoundError):
+            load_quality_suite(tmp_path / "none.yaml")
