@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import pickle
 import traceback
@@ -12,8 +13,9 @@ import pytest
 from wire_formats import WIRES
 from wire_formats.server import DIMENSION, KEY, REPLY, ModelServer, score, vector
 
-from recollect.errors import ProviderError, RecollectError
+from recollect.errors import ConfigurationError, ProviderError, RecollectError
 from recollect.llm.base import ChatMessage, ChatUsage
+from recollect.providers import PROVIDERS
 from recollect.providers.connection import Secret
 
 TEXTS = ["How many days?", "", " \n", "ERR-4012", "يرجى مراجعة سياسة الخصوصية", "👩‍👩‍👧‍👦 \x00 \ud800", "a" * 300]
@@ -75,7 +77,7 @@ class Asked:
     def make(self, **connection):
         settings = {"max_retries": 0, "backoff_seconds": 0.0001, "timeout_seconds": 20.0}
         model = self.wire.make(
-            self.server.base_url, api_key=Secret(KEY), recorder=self.records.append, **settings | connection
+            self.server.base_url, recorder=self.records.append, **{"api_key": Secret(KEY)} | settings | connection
         )
         self.models.append(model)
         return model
@@ -194,6 +196,26 @@ class TestProviders:
             asked.ask(model)
         assert (caught.value.kind, caught.value.retryable) == ("unreachable", True)
         require_no_key(asked, caught.value, caplog.text)
+
+    @every_wire
+    def test_a_key_goes_to_no_other_server(self, asked):
+        other = ModelServer(asked.wire)
+        asked.server.elsewhere, asked.server.fault = other.base_url, "redirect"
+        with contextlib.suppress(ProviderError):
+            asked.ask(asked.make())
+        other.close()
+        assert not [value for request in other.requests for value in request.headers.values() if KEY in value]
+
+    @every_wire
+    def test_a_key_of_the_environment_goes_to_the_providers_own_address_alone(self, asked, monkeypatch):
+        for variable in {name for row in PROVIDERS.values() for name in row.key_variables} - {
+            "AWS_BEARER_TOKEN_BEDROCK"
+        }:
+            monkeypatch.setenv(variable, KEY)
+        monkeypatch.setenv("OLLAMA_API_KEY", KEY)
+        with contextlib.suppress(ProviderError, ConfigurationError):
+            asked.ask(asked.make(api_key=None))
+        assert not [value for request in asked.server.requests for value in request.headers.values() if KEY in value]
 
     @every_wire
     def test_one_that_keeps_failing_is_left_alone(self, asked):

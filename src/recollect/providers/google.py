@@ -52,6 +52,8 @@ def _client(connection: Connection, *, timeout_seconds: float | None) -> Client:
     from httpx2 import AsyncHTTPTransport
 
     trusted = tls_context()
+    # The key stands in a header of its own, which would go along to wherever a server redirects.
+    trust = {"verify": trusted, "follow_redirects": False}
     return Client(
         # Key, address and service must be named, or the SDK takes them from the environment, and sends one's key to
         # another's.
@@ -61,9 +63,9 @@ def _client(connection: Connection, *, timeout_seconds: float | None) -> Client:
             base_url=connection.base_url or GOOGLE_BASE_URL,
             timeout=None if timeout_seconds is None else max(1, round(timeout_seconds * 1000)),
             retry_options=HttpRetryOptions(attempts=1),
-            client_args={"verify": trusted},
+            client_args=trust,
             # A transport is named, or the SDK takes aiohttp wherever that happens to be installed.
-            async_client_args={"verify": trusted, "transport": AsyncHTTPTransport(verify=trusted)},
+            async_client_args={**trust, "transport": AsyncHTTPTransport(verify=trusted)},
         ),
     )
 

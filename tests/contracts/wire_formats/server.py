@@ -90,6 +90,7 @@ class ModelServer:
         fault: What goes wrong with every request.
         requests: All that it was asked.
         models: What it says that it serves; None: something that is no model server.
+        elsewhere: The address that the fault ``redirect`` sends requests to.
     """
 
     wire: WireFormat
@@ -98,6 +99,7 @@ class ModelServer:
     requests: list[Request] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
     models: list[str] | None = None
+    elsewhere: str = ""
 
     def __post_init__(self):
         outer = self
@@ -190,6 +192,9 @@ class Response:
     def _reset(self):
         self._hang_up()
 
+    def _redirect(self):
+        self._whole(307, b"", "text/plain", {"Location": f"{self.server.elsewhere}{self.request.path}"})
+
     def _silence(self):
         self.server.released.wait(10)
         self.handler.close_connection = True
@@ -252,8 +257,8 @@ class Response:
                 self.handler.send_header(name, value)
         self.handler.end_headers()
 
-    def _whole(self, status, body, content_type):
-        self._head(status, content_type, {"Content-Length": str(len(body))})
+    def _whole(self, status, body, content_type, headers=None):
+        self._head(status, content_type, {"Content-Length": str(len(body)), **(headers or {})})
         self.handler.wfile.write(body)
 
     def _parts(self, parts, *, hang_up=False, wait=False):
