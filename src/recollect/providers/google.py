@@ -65,7 +65,8 @@ def _client(connection: Connection, *, timeout_seconds: float | None) -> Client:
             retry_options=HttpRetryOptions(attempts=1),
             client_args=trust,
             # A transport is named, or the SDK takes aiohttp wherever that happens to be installed.
-            async_client_args={**trust, "transport": AsyncHTTPTransport(verify=trusted)},
+            # For its WebSockets, which nobody opens, the SDK reads all certificates unless it is given a context.
+            async_client_args={**trust, "ssl": trusted, "transport": AsyncHTTPTransport(verify=trusted)},
         ),
     )
 

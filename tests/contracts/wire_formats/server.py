@@ -80,7 +80,7 @@ class Request:
     body: Any
 
 
-@dataclass
+@dataclass(repr=False)
 class ModelServer:
     """One wire format on a free port of loopback.
 
