@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import platformdirs
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
@@ -247,10 +247,15 @@ class ContextConfig(_Section):
     max_context_length: int = Field(12_000, ge=500, description="Characters of a context at most, headers included.")
 
 
+_AnswerProvider = Literal["extractive", "openai", "ollama", "bedrock", "google", "anthropic"]
+#: What can answer.
+ANSWER_PROVIDERS: tuple[str, ...] = get_args(_AnswerProvider)
+
+
 class AnswerConfig(_ProviderSection):
     """``[rag.answer]``: extraction by default, a language model where one is configured."""
 
-    provider: Literal["extractive", "openai", "ollama", "bedrock", "google", "anthropic"] = Field(
+    provider: _AnswerProvider = Field(
         "extractive", description="extractive quotes sentences; the others ask a language model."
     )
     model: str | None = Field(None, description="As the provider names it; by default its default, where it has one.")
@@ -264,6 +269,18 @@ class AnswerConfig(_ProviderSection):
         None, ge=0, description="Of a million tokens that are written, for the log of requests; by default unknown."
     )
     passages: int = Field(10, ge=1, le=100, description="Passages that an answer may rest on.")
+    top_k: int | None = Field(
+        None, ge=1, le=100, description="Passages that a language model is shown at most; by default `passages`."
+    )
+    max_context_tokens: int | None = Field(
+        None, ge=100, description="Tokens that it is shown at most; by default `context.token_budget`."
+    )
+    prompt: _Folder | None = Field(
+        None, description="A file that holds the prompt; by default the packaged one. See the how-to on answers."
+    )
+    prompts: dict[str, _Folder] = Field(
+        default_factory=dict, description="Such files by the name of the collection that is asked."
+    )
     unsupported: Literal["mark", "remove", "retry", "refuse"] = Field(
         "mark",
         description="What becomes of sentences of a language model that the sources do not support: mark: they are "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
@@ -33,6 +34,8 @@ _MARGIN = 0.15
 _LEAST_RIVAL = 0.4
 _SAME_CLAUSE = 0.55
 _NEARLY_ALL = 0.75
+_YEAR = re.compile(r"(?:1[5-9]|20|21)\d\d")
+_ORDINAL = re.compile(r"\d(?:st|nd|rd|th)\.?\Z|(?:first|second|third|fth|xth|enth|hth|nth|eth)\Z", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,9 @@ class Case:
 
 def fault_in(case: Case) -> Fault | None:
     """The first thing that is wrong with a claim; None where nothing is found."""
+    if any(case.claim.folded in piece.folded for piece in case.chosen):
+        # Word for word; it may still be the part of a sentence that denies it.
+        return _opposites(case)
     for check in (_identifiers, _quantities, _names, _opposites):
         fault = check(case)
         if fault is not None:
@@ -200,6 +206,15 @@ def _stolen_from(case: Case, piece: Piece, part: Clause) -> str | None:
     return rivals[0] if elsewhere and rivals else None
 
 
+def _shape(quantity: Quantity) -> str:
+    """Whether a number without a unit is a year, a place in an order, or an amount."""
+    if quantity.kind != "number":
+        return quantity.kind
+    if _YEAR.fullmatch(quantity.text.strip()):
+        return "year"
+    return "ordinal" if _ORDINAL.search(quantity.text.strip()) else "amount"
+
+
 def _unit_of(quantity: Quantity, holders: Sequence[Piece]) -> str | None:
     """Of a number without a unit the one that its evidence gives it."""
     found = (one.unit for piece in holders for one in piece.quantities if quantity.found_in([one]))
@@ -212,7 +227,11 @@ def _rival(case: Case, quantity: Quantity, unit: str | None, others: Iterable[Qu
         if other.kind != quantity.kind or quantity.found_in([other]):
             continue
         said = (one for one in case.claim.quantities if one.found_in([other]))
-        if other.unit == (quantity.unit or unit) and not any(case.claim.together(one, quantity) for one in said):
+        if (
+            other.unit == (quantity.unit or unit)
+            and (other.unit or _shape(other) == _shape(quantity))
+            and not any(case.claim.together(one, quantity) for one in said)
+        ):
             return other
     return None
 
@@ -276,7 +295,8 @@ def _is_name(case: Case, name: Name, rivals: set[str]) -> bool:
     if name.folded in MONTHS or is_weekday(name.folded):
         return not case.foreign
     if name.folded in case.sources.plain_words:
-        return False
+        words = [word for piece in case.chosen for word in piece.text.split()]
+        return name.inside and not case.foreign and bool(words) and not case.alike(name.text, words)
     if name.folded in case.sources.inner_names:
         return True
     if case.foreign:

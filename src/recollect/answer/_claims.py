@@ -12,14 +12,25 @@ from recollect.answer._names import Identifier, Name, identifiers, names
 from recollect.answer._number_words import listed
 from recollect.answer._polarity import clauses, normalised
 from recollect.answer._quantities import Quantity, quantities
-from recollect.answer.evidence import content_terms
+from recollect.answer.evidence import content_terms, row_of_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+_JOINED = re.compile(r"\s*(?:,|and|or|und|oder|et|ou|y|o|e)?\s*")
 _TOKEN = re.compile(r"\w+(?:[.,'’-]\w+)*")
 _WORDS = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 _BREAK = re.compile(r"[,;:()–—]\s|\s(?:and|und|et|y|e|but|while|aber|mais|pero)\s")
+# What only says that something is told, before it is.
+_LEAD_IN = re.compile(
+    r"^\W*(?:(?:according to|based on|as (?:stated|described|mentioned) in|per|laut|gemäß|nach|selon|d['’]après|según|secondo|segundo)\s+"
+    r"(?:(?:the|this|these|den|der|dem|le|la|les|el|los|las|il|i|o|os|as)\s+)?(?:(?:provided|given|approved|above|bereitgestellten)\s+)?"
+    r"(?:sources?|documents?|context|texts?|passages?|excerpts?|information|knowledge base|quellen?|dokumenten?|kontext|documentos?|"
+    r"contexte|contexto|contesto|fuentes?|fontes?|fonti)(?:\s+(?:provided|given))?\s*[,:]?|"
+    r"(?:the|this)\s+(?:source|document|context|text|passage)s?\s+(?:states?|says?|mentions?|notes?|explains?|specif(?:y|ies))\s+that|"
+    r"(?:in short|in summary|in brief|overall|to summari[sz]e|kurz gesagt|zusammenfassend|en résumé|en bref|en resumen|in sintesi)\s*[,:])\s*",
+    re.IGNORECASE,
+)
 # Verbs and particles that any sentence may have, as terms of each language.
 _LIGHT = listed(
     "get got give given come go goe take taken make made use need receiv appli offer provid out per accord say "
@@ -53,6 +64,11 @@ class Claim:
     split: Callable[[str], Sequence[str]]
 
     @cached_property
+    def folded(self) -> str:
+        """Its words in a row, folded."""
+        return row_of_words(self.text)
+
+    @cached_property
     def facts(self) -> frozenset[str]:
         """Everything checkable, as written, folded."""
         return frozenset(
@@ -81,6 +97,8 @@ class Claim:
     def together(self, one: Quantity, other: Quantity) -> bool:
         """Whether two of its numbers stand in one breath, no comma or conjunction between them."""
         left, right = sorted((one, other), key=lambda quantity: quantity.start)
+        if _JOINED.fullmatch(self.text, left.end, right.start):
+            return one is not other
         return one is not other and not _BREAK.search(self.text, left.end, right.start)
 
     def near(self, start: int, end: int) -> dict[str, float]:
@@ -109,6 +127,7 @@ def read_claim(text: str, *, terms: Callable[[str], Sequence[str]], language: st
         terms: Splits a text into its terms.
         language: ISO 639-1 code of the passages; the statement's own is found out.
     """
+    text = _LEAD_IN.sub("", text, count=1) or text
     own = language_of(text, language)
     codes = identifiers(text)
     asked = [

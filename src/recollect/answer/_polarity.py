@@ -80,6 +80,12 @@ _OPPOSITES = [
         r"north / south", r"morning / evening|afternoon", r"everybody|everyone|all employees / nobody|no one",
     )
 ]  # fmt: skip
+# Words that deny without a negation.
+_REFUSING = re.compile(
+    r"\bun(?!der|til|it|iv|ion|less|i)\w{4,}|\b(?:forbidden|optional|impossible|invalid|ineligible|only|nur|seulement|sólo|solo|except|lack\w*|fail\w*|"
+    r"refus\w*|exclud\w*|lost|instead)\b",
+    re.IGNORECASE,
+)
 # Within a clause of the evidence that is not compared: what a condition says of another case.
 _CLAUSE = re.compile(
     r"[,;:()–—]|\.\s|\s-\s|\b(?:but|while|whereas|although|however|unless|except|aber|sondern|außer|mais|sauf|pero|salvo|sino)\b"
@@ -177,9 +183,10 @@ def _negations(text: str) -> int:
 def _excuses(sentence: str, evidence: str) -> bool:
     """Whether one side says by a word of refusal what the other says by a negation ("forbidden", "not possible")."""
     negative = [line[1] for line in _OPPOSITES[:2]]
+    if {word.casefold() for word in _REFUSING.findall(sentence)} == {
+        word.casefold() for word in _REFUSING.findall(evidence)
+    }:
+        return False
     return any(side.search(sentence) or side.search(evidence) for side in negative) or bool(
-        re.search(
-            r"\bun(?!der|til|it|iv|ion|less|i)\w{4,}|\b(?:impossible|invalid|ineligible|only|nur|seulement|sólo|solo|except|lack|fail|refus|exclud|lost|instead)",
-            sentence + " " + evidence,
-        )
+        _REFUSING.search(f"{sentence} {evidence}")
     )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from recollect.model import RetrievedContext
 
+_WORD = re.compile(r"[^\W_]+")
 _STEM_CHARACTERS = 5
 _SHORT_STEM = 4
 # Words that two paths share, where what they do not share tells two of a kind apart.
@@ -98,6 +99,11 @@ class Piece:
     clauses: tuple[Clause, ...]
     language: str
     order: int
+
+    @property
+    def folded(self) -> str:
+        """Its words in a row, folded."""
+        return row_of_words(self.text)
 
     @property
     def all_terms(self) -> frozenset[str]:
@@ -186,6 +192,12 @@ def _telling_apart(passages: Sequence[RetrievedContext]) -> frozenset[str]:
         return frozenset()
     pairs = [(one, other) for one in of_each.values() for other in of_each.values() if len(one & other) >= _ALIKE]
     return frozenset(word for one, other in pairs for word in one - other)
+
+
+def row_of_words(text: str) -> str:
+    """A text's words in a row, folded, a blank at each end: for finding one text word for word in another."""
+    words = " ".join(fold(word) for word in _WORD.findall(text))
+    return f" {words} "
 
 
 def content_terms(text: str, terms: Callable[[str], Sequence[str]]) -> frozenset[str]:

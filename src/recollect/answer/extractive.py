@@ -281,6 +281,7 @@ def _citation(marker: int, region: Region, start: int, end: int) -> Citation:
         quote=region.text[start:end],
         department=passage.department,
         notes=passage.notes,
+        collection=passage.collection,
     )
 
 

@@ -1,27 +1,60 @@
-"""Builds the prompt that holds a language model to the passages. Pure but for reading the packaged template."""
+"""Builds the prompt that holds a language model to the passages. Pure but for reading a prompt's file."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from recollect.context import assemble, context_block, defused, estimate_tokens
-from recollect.errors import UsageError
+from recollect.errors import ConfigurationError, UsageError
 from recollect.llm.base import ChatMessage
 from recollect.model.answer import REFUSAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from recollect.model import RetrievedContext
 
-OPENING = "<<<CONTEXT"
-CLOSING = "CONTEXT>>>"
+#: The lines around the context, which no document can imitate.
+OPENING = "APPROVED CONTEXT"
+CLOSING = "END OF CONTEXT"
+#: The line between two blocks.
+SEPARATOR = "\n\n---\n\n"
 DEFAULT_MAX_CONTEXT_CHARS = 12_000
 
-__all__ = ["CLOSING", "DEFAULT_MAX_CONTEXT_CHARS", "OPENING", "Prompt", "build_prompt", "context_block"]
+__all__ = [
+    "CLOSING",
+    "DEFAULT_MAX_CONTEXT_CHARS",
+    "OPENING",
+    "Prompt",
+    "PromptTemplate",
+    "build_prompt",
+    "context_block",
+    "default_prompt",
+    "load_prompt",
+]
+
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_KNOWN = ("refusal", "context", "question")
+_BEGINS = re.compile(rf"^{OPENING}[ \t]*$", re.MULTILINE)
+_ENDS = re.compile(rf"^{CLOSING}[ \t]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTemplate:
+    """A prompt's two messages, with places for what changes.
+
+    Attributes:
+        system: The rules; ``{refusal}`` stands for the refusal sentence.
+        request: From the line ``APPROVED CONTEXT`` on, with ``{context}`` and, behind it, ``{question}``.
+    """
+
+    system: str
+    request: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +70,52 @@ class Prompt:
     passages: tuple[RetrievedContext, ...]
 
 
+def load_prompt(path: Path) -> PromptTemplate:
+    """A prompt from a file.
+
+    Args:
+        path: Text in UTF-8. Up to a line ``APPROVED CONTEXT`` it is the system message, which holds ``{refusal}``; from
+            there on the request, with ``{context}``, a line ``END OF CONTEXT``, and ``{question}`` last.
+
+    Raises:
+        ConfigurationError: The file cannot be read, or something is missing in it or unknown.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ConfigurationError(f"The prompt {str(path)!r} cannot be read: {exc}.") from exc
+    return _checked(text, f"The prompt {str(path)!r}")
+
+
+@cache
+def default_prompt() -> PromptTemplate:
+    """The packaged prompt."""
+    text = files("recollect.answer").joinpath("prompts/strict.md").read_text(encoding="utf-8")
+    return _checked(text, "The packaged prompt")
+
+
+def _checked(text: str, name: str) -> PromptTemplate:
+    opening = _BEGINS.search(text)
+    faults = [] if opening else [f"a line {OPENING!r}, from which on it is the request"]
+    system, request = (text[: opening.start()], text[opening.start() :]) if opening else (text, text)
+    if "{refusal}" not in system and REFUSAL not in system:
+        faults.append("{refusal}, the refusal sentence, among the rules")
+    faults += [f"{{{place}}} once" for place in ("context", "question") if request.count(f"{{{place}}}") != 1]
+    closing = _ENDS.search(request)
+    context, question = request.find("{context}"), request.find("{question}")
+    if opening and not (closing and context < closing.start() < question):
+        faults.append(f"{{context}}, then a line {CLOSING!r}, then {{question}}")
+    if not system.strip():
+        faults.append("rules above the context")
+    if faults:
+        raise ConfigurationError(f"{name} lacks {'; '.join(faults)}.")
+    unknown = sorted({place for place in _PLACEHOLDER.findall(text) if place not in _KNOWN})
+    if unknown:
+        named = ", ".join(f"{{{place}}}" for place in unknown)
+        raise ConfigurationError(f"{name} has {named}; known are {{refusal}}, {{context}} and {{question}}.")
+    return PromptTemplate(system.strip(), request.strip())
+
+
 def build_prompt(
     question: str,
     passages: Sequence[RetrievedContext],
@@ -45,16 +124,19 @@ def build_prompt(
     max_context_tokens: int | None = None,
     count_tokens: Callable[[str], int] | None = None,
     language: str = "en",
+    template: PromptTemplate | None = None,
 ) -> Prompt:
     """The strict prompt: answer from these passages only, cite them, or say the refusal sentence.
 
     Args:
         question: In plain words.
-        passages: Best first; they fill the budget in this order, as ``recollect.context.assemble`` has it.
+        passages: Best first; they fill the budget in this order, as ``recollect.context.assemble`` has it. One of which
+            a newer document is among them comes behind that.
         max_context_chars: Characters for all context blocks together, headers included; at least 500.
         max_context_tokens: A second budget, in tokens; None: characters alone count.
         count_tokens: Counts the tokens of a text; needed with ``max_context_tokens``.
         language: ISO 639-1 code of the passages, for sentence boundaries.
+        template: The words around it; None: the packaged ones.
 
     Raises:
         UsageError: The question is empty, or a budget is too small or cannot be counted.
@@ -66,17 +148,43 @@ def build_prompt(
     if max_context_tokens is not None and (count_tokens is None or max_context_tokens < 1):
         raise UsageError("max_context_tokens must be at least 1 and needs count_tokens.")
     context = assemble(
-        passages,
+        newest_first(passages),
         token_budget=max_context_tokens,
         count_tokens=count_tokens or estimate_tokens,
         max_context_length=max_context_chars,
         language=language,
+        separator=SEPARATOR,
     )
-    rules = _template().format(opening=OPENING, closing=CLOSING, refusal=REFUSAL)
-    request = f"{OPENING}\n{context.text}\n{CLOSING}\n\nQuestion: {defused(question.strip())}"
-    return Prompt((ChatMessage("system", rules), ChatMessage("user", request)), context.passages)
+    template = template or default_prompt()
+    given = {"refusal": REFUSAL, "context": context.text, "question": defused(question.strip())}
+
+    def filled(text: str) -> str:
+        # In one go, so that a document that holds "{question}" gets nothing put into it.
+        return _PLACEHOLDER.sub(lambda match: given.get(match.group(1), match.group()), text)
+
+    messages = (ChatMessage("system", filled(template.system)), ChatMessage("user", filled(template.request)))
+    return Prompt(messages, context.passages)
 
 
-@cache
-def _template() -> str:
-    return files("recollect.answer").joinpath("prompts/strict.md").read_text(encoding="utf-8")
+def newest_first(passages: Sequence[RetrievedContext]) -> list[RetrievedContext]:
+    """The passages in their order, but behind those of a newer document that their notes name.
+
+    Args:
+        passages: Best first.
+    """
+    ordered: list[RetrievedContext] = []
+    placed: set[int] = set()
+
+    def place(at: int, above: frozenset[int]) -> None:
+        if at in placed or at in above:
+            return
+        newer = {note.document_id for note in passages[at].notes if note.document_id is not None}
+        for other, passage in enumerate(passages):
+            if passage.document_id in newer:
+                place(other, above | {at})
+        placed.add(at)
+        ordered.append(passages[at])
+
+    for at in range(len(passages)):
+        place(at, frozenset())
+    return ordered

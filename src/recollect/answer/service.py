@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, get_args
 
 from recollect.answer.extractive import ExtractionOptions, extract_answer
-from recollect.answer.prompt import DEFAULT_MAX_CONTEXT_CHARS, build_prompt
+from recollect.answer.prompt import DEFAULT_MAX_CONTEXT_CHARS, PromptTemplate, build_prompt
 from recollect.answer.synchronous import iterate
 from recollect.answer.verification import Verifier
 from recollect.answer.writing import AnswerEvent, Writing
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from recollect.model import RetrievedContext
 
 
+# Passages that are shown whatever their relevance, and what share of the best one's the others must have.
+_ALWAYS_SHOWN = 3
+_RELEVANT_SHARE = 0.2
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerOptions:
     """How a question is answered.
@@ -36,6 +41,10 @@ class AnswerOptions:
         max_context_tokens: A second budget, in tokens; needs ``count_tokens``.
         count_tokens: Counts the tokens of a text.
         max_tokens: The longest answer of a language model; None: its own limit.
+        top_k: Passages that a language model is shown at most; None: all that were found, the irrelevant left out.
+        prompt: The words around the context; None: the packaged ones.
+        ask_only_if_answerable: Whether ``extraction.rule`` is asked before a language model is: what it refuses, the
+            model is not asked. The rule's threshold must belong to the embedding model.
         unsupported: What is done with sentences of a language model that the sources do not support. ``mark``: they
             stay, and are listed; ``remove``: they are left out; ``retry``: the model is asked once more, told which,
             and what then is unsupported is marked; ``refuse``: one of them makes the answer a refusal.
@@ -47,6 +56,9 @@ class AnswerOptions:
     max_context_tokens: int | None = None
     count_tokens: Callable[[str], int] | None = None
     max_tokens: int | None = None
+    top_k: int | None = None
+    prompt: PromptTemplate | None = None
+    ask_only_if_answerable: bool = False
     unsupported: Treatment = "mark"
 
     def __post_init__(self) -> None:
@@ -146,7 +158,7 @@ async def stream_answer(
         raise UsageError("The question is empty; ask something, for instance 'How many days of leave do I have?'.")
     analyzer = analyzer or Analyzer(options.language)
     readable = [passage for passage in passages if passage.content.strip()]
-    if chat_model is None or not readable:
+    if chat_model is None or not readable or options.ask_only_if_answerable:
         reply = extract_answer(
             question,
             readable,
@@ -155,16 +167,18 @@ async def stream_answer(
             language=options.language,
             options=options.extraction,
         )
-        yield reply.text
-        yield _timed(reply, started)
-        return
+        if chat_model is None or reply.refused:
+            yield reply.text
+            yield _timed(reply, started)
+            return
     prompt = build_prompt(
         question,
-        readable,
+        relevant(readable, top_k=options.top_k),
         max_context_chars=options.max_context_chars,
         max_context_tokens=options.max_context_tokens,
         count_tokens=options.count_tokens,
         language=options.language,
+        template=options.prompt,
     )
     verifier = Verifier(
         prompt.passages, terms=analyzer.terms, language=options.language, question=question, embedder=embedder
@@ -180,6 +194,22 @@ async def stream_answer(
     )
     async for event in writing.events(question):
         yield _timed(event, started) if isinstance(event, Answer) else event
+
+
+def relevant(passages: Sequence[RetrievedContext], *, top_k: int | None = None) -> list[RetrievedContext]:
+    """The passages that a language model should read: those far less relevant than the best one only distract it.
+
+    Args:
+        passages: Best first.
+        top_k: At most so many; None: any number.
+    """
+    best = max((passage.relevance or 0.0 for passage in passages), default=0.0)
+    kept = [
+        passage
+        for rank, passage in enumerate(passages)
+        if rank < _ALWAYS_SHOWN or passage.relevance is None or passage.relevance >= _RELEVANT_SHARE * best
+    ]
+    return kept[:top_k]
 
 
 def _timed(reply: Answer, started: float) -> Answer:

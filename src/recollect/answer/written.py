@@ -197,6 +197,7 @@ class WrittenAnswer:
             quote=passage.content[start:end],
             department=passage.department,
             notes=passage.notes,
+            collection=passage.collection,
             support=round(min((one.score for one in supports), default=0.0), 3),
         )
 

@@ -12,10 +12,11 @@ from recollect.cli._access import AccessOptions
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._notes import notes_as_json, show_notes
 from recollect.cli._options import Explain, SearchOptions, command
-from recollect.cli._searching import SessionOptions, vain
+from recollect.cli._searching import EVERYWHERE, SessionOptions, vain
 from recollect.cli._time import TimeOptions
 from recollect.cli.providers import mention_models_once
 from recollect.cli.query import place, rounded, with_warnings
+from recollect.errors import UsageError
 from recollect.model import Answer
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
+    from recollect.config import RAGConfig
     from recollect.model import RetrievalOptions
     from recollect.model.answer import Nearest
     from recollect.pipeline import View
@@ -46,25 +48,41 @@ def _ask(
     where: SessionOptions,
     *,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="A question, in plain words.")],
+    everywhere: Annotated[
+        bool, typer.Option("--everywhere", help="Answer from every collection together, or all that --as may read.")
+    ] = False,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="PROVIDER/NAME", help="The language model that answers; extractive: none, quotes."),
+    ] = None,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Print each sentence as soon as it is checked, also into a pipe.")
+    ] = False,
     explain: Explain = False,
 ) -> int:
     """Answer a question from the documents, with citations, or say that they hold no answer."""
     from recollect.retrieval.validation import validate
 
+    if everywhere and (where.in_session is not None or where.with_ or ctx.names_collection):
+        raise UsageError("--everywhere goes with neither --session, --with nor --collection.")
+    if stream and ctx.json:
+        raise UsageError("--json prints one document at the end: leave --stream out.")
     principal, search = access.asker(search)
-    settings, passages = ctx.config.retrieval, ctx.config.answer.passages
+    config = with_model(ctx.config, model)
+    settings, passages = config.retrieval, config.answer.passages
     given = search.retrieval(mode=settings.mode, top_k=passages, fusion=settings.fusion, explain=explain)
     options, as_of = times.confine(given), times.moment()
     question = argument_text(text)
     validate(question, options)
-    with ctx.view(principal=principal, as_of=as_of, **where.where(ctx)) as view:
+    seen = {"collections": EVERYWHERE} if everywhere else where.where(ctx)
+    with ctx.view(config, principal=principal, as_of=as_of, **seen) as view:
         if ctx.json:
             answer = _whole(view.ask_stream(question, options))
             warnings = vain(view, options) if answer.refused else []
             ctx.emit(with_warnings(as_json(answer, explain=explain), warnings))
         else:
-            answer = _streamed(ctx, view, question, options)
-            show_answer(ctx, answer)
+            answer = _streamed(ctx, view, question, options, at_once=stream)
+            show_answer(ctx, answer, told=stream and not ctx.out.is_terminal)
             mention_models_once(ctx)
             for warning in vain(view, options) if answer.refused else []:
                 ctx.note(warning)
@@ -88,6 +106,7 @@ def as_json(answer: Answer, *, explain: bool = False) -> dict[str, Any]:
             {
                 **{name: getattr(citation, name) for name in names},
                 **({} if citation.support is None else {"support": citation.support}),
+                **({} if citation.collection is None else {"collection": citation.collection}),
                 **({"notes": notes_as_json(citation.notes)} if citation.notes else {}),
             }
             for citation in answer.citations
@@ -109,15 +128,39 @@ def as_json(answer: Answer, *, explain: bool = False) -> dict[str, Any]:
     return document
 
 
-def _streamed(ctx: CommandContext, view: View, question: str, options: RetrievalOptions) -> Answer:
-    """The answer; a language model's words are shown as they come, until the citations are checked."""
+def with_model(config: RAGConfig, model: str | None) -> RAGConfig:
+    """The settings with another language model; its key and address where the provider is the configured one.
+
+    Raises:
+        UsageError: It is not named as ``provider/name``, or there is no such provider.
+    """
+    if model is None:
+        return config
+    from recollect.config import ANSWER_PROVIDERS
+
+    provider, _, name = argument_text(model).partition("/")
+    if provider not in ANSWER_PROVIDERS or (provider != "extractive") != bool(name):
+        known = ", ".join(f"{one}/NAME" for one in ANSWER_PROVIDERS if one != "extractive")
+        raise UsageError(f"--model {model!r} is none of {known}, or extractive.")
+    own = {"provider": provider, "model": name or None}
+    if provider != config.answer.provider:
+        own |= {"api_key": None, "base_url": None, "region": None, "api": None}
+    return config.model_copy(update={"answer": config.answer.model_copy(update=own)})
+
+
+def _streamed(
+    ctx: CommandContext, view: View, question: str, options: RetrievalOptions, *, at_once: bool = False
+) -> Answer:
+    """The answer; a language model's sentences are shown as they come, each one checked."""
     from rich.live import Live
     from rich.text import Text
 
     from recollect.cli._terminal import plain
 
     pieces = view.ask_stream(question, options)
-    if ctx.config.answer.provider == "extractive" or not ctx.out.is_terminal:
+    if at_once and not ctx.out.is_terminal:
+        return _printed(ctx, pieces)
+    if view.config.answer.provider == "extractive" or not ctx.out.is_terminal:
         return _whole(pieces)
     shown = Text()
     with Live(shown, console=ctx.out, transient=True, vertical_overflow="ellipsis") as live:
@@ -129,19 +172,33 @@ def _streamed(ctx: CommandContext, view: View, question: str, options: Retrieval
     raise AssertionError("a stream ends with the answer")
 
 
+def _printed(ctx: CommandContext, pieces: Iterator[str | Answer]) -> Answer:
+    """The answer, its sentences written one after the other, for whoever reads the pipe."""
+    from recollect.cli._terminal import plain
+
+    for piece in pieces:
+        if isinstance(piece, Answer):
+            ctx.out.print()
+            return piece
+        ctx.out.print(plain(piece), end="", soft_wrap=True)
+        ctx.out.file.flush()
+    raise AssertionError("a stream ends with the answer")
+
+
 def _whole(pieces: Iterator[str | Answer]) -> Answer:
     *_, answer = pieces
     assert isinstance(answer, Answer), "a stream ends with the answer"
     return answer
 
 
-def show_answer(ctx: CommandContext, answer: Answer) -> None:
-    """The answer, then what it rests on."""
+def show_answer(ctx: CommandContext, answer: Answer, *, told: bool = False) -> None:
+    """The answer, where its text was not ``told`` already, then what it rests on."""
     from rich.text import Text
 
     from recollect.cli._terminal import inline_markup, print_indented, shortened
 
-    ctx.out.print(_marked(answer))
+    if not told:
+        ctx.out.print(_marked(answer))
     if answer.nearest is not None:
         _show_nearest(ctx, answer.nearest)
     for citation in answer.citations:

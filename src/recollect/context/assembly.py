@@ -52,6 +52,7 @@ def assemble(
     max_context_length: int | None = None,
     language: str = "en",
     likely: int | None = None,
+    separator: str = SEPARATOR,
 ) -> AssembledContext:
     """Passages as numbered blocks with source, section, page and date, within a budget that is never exceeded.
 
@@ -66,6 +67,7 @@ def assemble(
             contexts, so a counter that adds markers of its own is obeyed too.
         max_context_length: The most characters of the whole context; None: any number.
         language: ISO 639-1 code of the passages, for sentence boundaries.
+        separator: What stands between two blocks.
         likely: How many of the passages are thought to fit whole, which saves counting where it is so; None: all.
 
     Returns:
@@ -84,14 +86,14 @@ def assemble(
     whole = [_block(passage, number) for number, passage in enumerate(readable, start=1)]
 
     def all_fit(count: int) -> bool:
-        return budget.fits(_text(whole[:count]))
+        return budget.fits(_text(whole[:count], separator))
 
     shown = _shown(len(whole), all_fit, len(readable) if likely is None else likely)
     blocks = whole[:shown]
     if shown < len(readable):
-        shortened = _shortened(readable[shown], blocks, budget, language)
+        shortened = _shortened(readable[shown], blocks, budget, language, separator)
         blocks += [shortened] if shortened else []
-    text = _text(blocks)
+    text = _text(blocks, separator)
     return AssembledContext(
         text=text,
         blocks=tuple(blocks),
@@ -113,12 +115,12 @@ def _block(passage: RetrievedContext, number: int, *, shortened: bool = False, m
     return ContextBlock(number, passage, context_block(passage, number=number, mark=mark), shortened)
 
 
-def _text(blocks: Sequence[ContextBlock]) -> str:
-    return SEPARATOR.join(block.text for block in blocks)
+def _text(blocks: Sequence[ContextBlock], separator: str) -> str:
+    return separator.join(block.text for block in blocks)
 
 
 def _shortened(
-    passage: RetrievedContext, before: Sequence[ContextBlock], budget: Budget, language: str
+    passage: RetrievedContext, before: Sequence[ContextBlock], budget: Budget, language: str, separator: str
 ) -> ContextBlock | None:
     """The start of a passage that fits behind other blocks; None where nothing does."""
     number = len(before) + 1
@@ -127,7 +129,7 @@ def _shortened(
         return _block(part_of(passage, 0, end), number, shortened=True, mark=mark)
 
     def fits(block: ContextBlock) -> bool:
-        return budget.fits(_text([*before, block]))
+        return budget.fits(_text([*before, block], separator))
 
     ends = _sentence_ends(passage.content, language)
     # The last sentence's end is the passage's, which is known not to fit.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from recollect.context._imitations import without_imitations
 
 if TYPE_CHECKING:
     from recollect.model import RetrievedContext
@@ -12,10 +13,6 @@ if TYPE_CHECKING:
 #: Stands behind a text that ends in the middle of a sentence.
 CUT_MARK = " …"
 _MAX_FIELD_CHARS = 200
-
-# What a document could hold to pass for the prompt's own structure: a block's header, the lines around the context.
-_IMITATED_HEADER = re.compile(r"[\[［【⟦]((?:\s|[\u200b-\u200f\u2060\ufeff])*sources?\s*[\d#])", re.IGNORECASE)
-_IMITATED_FENCE = re.compile(r"<{2,}\s*context|context\s*>{2,}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +64,7 @@ def defused(text: str) -> str:
     Args:
         text: From a document or a user.
     """
-    text = _IMITATED_HEADER.sub(r"(\1", text)
-    return _IMITATED_FENCE.sub(lambda match: match.group().replace("<", "‹").replace(">", "›"), text)
+    return without_imitations(text)
 
 
 def trimmed(passage: RetrievedContext) -> RetrievedContext:

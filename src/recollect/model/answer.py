@@ -32,6 +32,7 @@ class Citation:
         last_page: The page that it ends on.
         department: The document's.
         notes: Why what is quoted is not the last word; see `recollect.model.PassageNote`.
+        collection: Where the document is, in an answer from several collections; None: in the one that was asked.
         support: How well the quote supports what cites it, 0 to 1; of an answer without a language model, whose
             sentences are the quotes, None.
     """
@@ -48,6 +49,7 @@ class Citation:
     last_page: int | None = None
     notes: tuple[PassageNote, ...] = ()
     support: float | None = None
+    collection: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from recollect.answer.extractive import ExtractionOptions
@@ -13,7 +15,7 @@ from recollect.model import Answer
 from recollect.pipeline.search import search_with_place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from recollect.answer.writing import AnswerEvent
     from recollect.context import AssembledContext
@@ -23,21 +25,52 @@ if TYPE_CHECKING:
     from recollect.pipeline.standpoint import Standpoint
 
 
+_log = logging.getLogger(__name__)
+
+
 def answer_options(assembly: Assembly, place: Collection | None) -> AnswerOptions:
     """The options of an answer from a collection; None: none in particular, or one that does not exist yet."""
     config = assembly.config
-    calibrated = place.refusal if place else None
-    # A threshold means something for the model that it was found with alone.
-    fits = calibrated and calibrated.get("embedding_model") == assembly.embedder.model_name
-    rule = RefusalRule.from_mapping(calibrated) if calibrated and fits else RefusalRule()
+    rule = _calibrated_rule(place, assembly.embedder.model_name)
     return AnswerOptions(
         language=place.language if place else config.language,
-        extraction=ExtractionOptions(rule=rule),
+        extraction=ExtractionOptions(rule=rule or RefusalRule()),
         max_context_chars=config.context.max_context_length,
-        max_context_tokens=config.context.token_budget,
+        max_context_tokens=config.answer.max_context_tokens or config.context.token_budget,
         count_tokens=assembly.count_tokens,
+        top_k=config.answer.top_k,
+        prompt=assembly.prompt(place.name if place else None),
+        ask_only_if_answerable=rule is not None,
         unsupported=config.answer.unsupported,
     )
+
+
+def _calibrated_rule(place: Collection | None, embedding_model: str) -> RefusalRule | None:
+    """The collection's own rule of refusal, where it was found with the embedding model and the weights of today."""
+    if place is None or not place.refusal:
+        return None
+    changed = _changed_since(place.refusal, embedding_model)
+    if changed is None:
+        return RefusalRule.from_mapping(place.refusal)
+    _tell_once(
+        f"The refusal threshold of the collection {place.name!r} was calibrated with {changed}: the built-in "
+        "rule counts until `recollect calibrate` is run again."
+    )
+    return None
+
+
+def _changed_since(stored: Mapping[str, object], embedding_model: str) -> str | None:
+    """What a threshold was found with that is not so today; None where it still holds."""
+    if stored.get("embedding_model") != embedding_model:
+        return f"the model {stored.get('embedding_model')!r}, and {embedding_model!r} is used now"
+    today = RefusalRule().as_mapping()
+    same = all(stored.get(name, value) == value for name, value in today.items() if name != "threshold")
+    return None if same else "another version of the rule"
+
+
+@cache
+def _tell_once(warning: str) -> None:
+    _log.warning(warning)
 
 
 def answer_stream(at: Standpoint, question: str, options: RetrievalOptions) -> Iterator[AnswerEvent]:

@@ -17,6 +17,9 @@ from recollect.model.time import read_duration
 from recollect.model.time_to_live import ExpiryPolicy
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from recollect.answer.prompt import PromptTemplate
     from recollect.chunking.base import Tokenize
     from recollect.config import RAGConfig
     from recollect.documents.workers import ParserWorkers
@@ -75,6 +78,7 @@ class Assembly:
         self._memories: LRUCache[int, TenantMemory] = LRUCache(_TENANTS)
         self._patterns: QueryPatternTracker | None = None
         self._upkeep: Upkeep | None = None
+        self._prompts: dict[Path, PromptTemplate] = {}
 
     def renew_in_child(self) -> None:
         """In the child of a fork: everything is made anew when it is needed; what there was is the parent's."""
@@ -200,22 +204,37 @@ class Assembly:
 
         return RequestLog(lambda: self.store.requests)
 
+    def prompt(self, collection: str | None) -> PromptTemplate | None:
+        """The prompt of answers from a collection; None: the packaged one.
+
+        Raises:
+            ConfigurationError: Its file cannot be read, or something is missing in it.
+        """
+        settings = self.config.answer
+        path = settings.prompts.get(collection or "", settings.prompt)
+        if path is None:
+            return None
+        with self._lock:
+            if path not in self._prompts:
+                from recollect.answer.prompt import load_prompt
+
+                self._prompts[path] = load_prompt(path)
+            return self._prompts[path]
+
     @property
     def count_tokens(self) -> Callable[[str], int]:
         """Counts tokens as the model that reads a context does, as far as that is known.
 
-        A language model that was handed over counts for itself where it can (``count_tokens``). Of one behind a server
-        nothing is known: four bytes are a token. Without one, the local embedding model's tokenizer counts.
+        A language model counts for itself where it can (``count_tokens``); of others four bytes are a token. Without
+        one, the local embedding model's tokenizer counts.
         """
         from recollect.context import counter_of, estimate_tokens
 
-        if self._given_chat_model is not None:
-            own: Callable[[str], int] = getattr(self._given_chat_model, "count_tokens", estimate_tokens)
+        if self.chat_model is not None:
+            own: Callable[[str], int] = getattr(self.chat_model, "count_tokens", estimate_tokens)
             return own
         token_spans: Tokenize | None = getattr(self.embedder, "token_spans", None)
-        if token_spans is None or self.config.answer.provider != "extractive":
-            return estimate_tokens
-        return counter_of(token_spans)
+        return estimate_tokens if token_spans is None else counter_of(token_spans)
 
     @property
     def searcher(self) -> Searcher:
