@@ -3,9 +3,9 @@
     python benchmarks/citation_verifier.py ../shared/data [--cases 400] [--embedder minilm|none] [--show]
 
 Cases are made by rules, the same ones for every text: a sentence of a passage, cited, is true as it stands, with a
-lead-in, or with a number in another notation. It is altered by another number, by another name of the same text, by the
-marker of another passage, by a marker that names none, and by a negation. Beside them stands the constructed set of
-``tests/data``.
+lead-in, with a number in another notation, with its first clause moved to the end, or with an aside left out. It is
+altered by another number, by another name of the same text, by the marker of another passage, by a marker that names
+none, and by a negation. Beside them stands the constructed set of ``tests/data``.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ CONSTRUCTED = Path(__file__).parents[1] / "tests/data/citation_cases.json"
 _NUMBER = re.compile(r"(?<![\w.,-])\d{1,3}(?:,\d{3})+(?![\d.,])|(?<![\w.,-])\d{2,4}(?![\w,-]|\.\d)")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{3,}(?=[ ,.])")
 _VERB = re.compile(r"\b(is|was|are|were|ist|war|sind|waren)\b(?! (?:not|no|never|nicht|kein))")
+_MOVED = re.compile(r"(?P<first>(?:In|On|During|After|By|Since) [^,]{3,40}), (?P<rest>[^;]+\.)")
+_ASIDE = re.compile(r" \([^()]*\)|, (?:which|who|including|such as|as well as|along with) [^,.]+(?=[,.])")
 _LEAD_INS = ("According to the source, ", "The document states that ", "In short: ")
 
 
@@ -96,6 +98,14 @@ def _variants(sentence, names, text, chance, language):
     yield "true", True, sentence, "[1]"
     if language == "en":
         yield "lead-in", True, chance.choice(_LEAD_INS) + sentence, "[1]"
+    moved = _MOVED.fullmatch(sentence)
+    if moved:
+        rest = moved.group("rest").rstrip(".")
+        first = moved.group("first")
+        yield "moved", True, f"{rest[0].upper()}{rest[1:]} {first[0].lower()}{first[1:]}.", "[1]"
+    shorter = _ASIDE.sub("", sentence)
+    if shorter != sentence and len(shorter) > 40:
+        yield "shortened", True, shorter, "[1]"
     yield "swapped source", False, sentence, "[3]"
     yield "invented marker", False, sentence, "[9]"
     numbers = list(_NUMBER.finditer(sentence))
@@ -129,9 +139,19 @@ def _other_number(written, chance):
 
 def _passage(text, number, source="", section=None):
     return RetrievedContext(
-        rank=number, score=1.0, content=text, chunk_id=number, document_id=number, title=source or f"text {number}",
-        source=source or f"text_{number}.txt", section=section, page=None, start_offset=0, end_offset=len(text), metadata={},
-    )  # fmt: skip
+        rank=number,
+        score=1.0,
+        content=text,
+        chunk_id=number,
+        document_id=number,
+        title=source or f"text {number}",
+        source=source or f"text_{number}.txt",
+        section=section,
+        page=None,
+        start_offset=0,
+        end_offset=len(text),
+        metadata={},
+    )
 
 
 def _report(name, cases, embedder, *, language="en", show=False):

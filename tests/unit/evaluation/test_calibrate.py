@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from recollect.answer.refusal import RefusalRule
 from recollect.errors import UsageError
 from recollect.evaluation.calibrate import ALWAYS_REFUSED, ScoredCase, calibrate, errors, find_threshold, stored_rule
+from recollect.pipeline.answering import _calibrated_rule
 
 scores = st.lists(st.floats(0, 0.999), min_size=1, max_size=60)
 
@@ -94,3 +97,19 @@ def test_the_rule_is_kept_whole_and_reads_back():
     for broken in ({"threshold": "high"}, {"threshold": 3}, {"bias": True}, {"require_identifiers": 1}):
         with pytest.raises(UsageError):
             RefusalRule.from_mapping(broken)
+
+
+def test_a_threshold_counts_for_the_model_and_the_rule_that_it_was_found_with(caplog):
+    stored = {**RefusalRule(threshold=0.8).as_mapping(), "embedding_model": "m"}
+    place = SimpleNamespace(name="mine", refusal=stored)
+    assert _calibrated_rule(place, "m") == RefusalRule(threshold=0.8)
+    assert _calibrated_rule(SimpleNamespace(name="mine", refusal=None), "m") is None
+    assert caplog.text == ""
+    assert _calibrated_rule(place, "another") is None
+    assert "'mine' was calibrated with the model 'm', and 'another' is used now" in caplog.text
+    older = SimpleNamespace(name="old", refusal={**stored, "bias": -9.0})
+    assert _calibrated_rule(older, "m") is None
+    assert "another version of the rule" in caplog.text
+    told = len(caplog.records)
+    assert _calibrated_rule(older, "m") is None
+    assert len(caplog.records) == told, "said once"
