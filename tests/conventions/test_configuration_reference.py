@@ -91,6 +91,7 @@ UNITS = {
     "context.token_budget": "tokens",
     "context.max_context_length": "characters",
     "answer.passages": "passages",
+    "answer.top_k": "passages",
     "memory.min_retrievals": "searches",
     "temporal.default_ttl": "duration or seconds",
     "temporal.scrub_after_erased": "documents and turns",
