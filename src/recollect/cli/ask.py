@@ -20,10 +20,11 @@ from recollect.errors import UsageError
 from recollect.model import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from rich.text import Text
 
+    from recollect.answer.writing import AnswerEvent
     from recollect.config import RAGConfig
     from recollect.model import RetrievalOptions
     from recollect.model.answer import Nearest
@@ -151,24 +152,29 @@ def with_model(config: RAGConfig, model: str | None) -> RAGConfig:
 def _streamed(
     ctx: CommandContext, view: View, question: str, options: RetrievalOptions, *, at_once: bool = False
 ) -> Answer:
-    """The answer; a language model's sentences are shown as they come, each one checked."""
+    pieces = view.ask_stream(question, options)
+    if at_once and not ctx.out.is_terminal:
+        return _printed(ctx, pieces)
+    return shown_as_it_comes(ctx, pieces, live=view.config.answer.provider != "extractive")
+
+
+def shown_as_it_comes(ctx: CommandContext, events: Iterable[AnswerEvent], *, live: bool) -> Answer:
+    """The answer; its sentences, each one checked, are shown in a terminal while the rest is waited for."""
     from rich.live import Live
     from rich.text import Text
 
     from recollect.cli._terminal import plain
 
-    pieces = view.ask_stream(question, options)
-    if at_once and not ctx.out.is_terminal:
-        return _printed(ctx, pieces)
-    if view.config.answer.provider == "extractive" or not ctx.out.is_terminal:
-        return _whole(pieces)
+    if not live or not ctx.out.is_terminal:
+        return _whole(events)
     shown = Text()
-    with Live(shown, console=ctx.out, transient=True, vertical_overflow="ellipsis") as live:
-        for piece in pieces:
-            if isinstance(piece, Answer):
-                return piece
-            shown.append(plain(piece))
-            live.update(shown)
+    with Live(shown, console=ctx.out, transient=True, vertical_overflow="ellipsis") as display:
+        for event in events:
+            if isinstance(event, Answer):
+                return event
+            if isinstance(event, str):
+                shown.append(plain(event))
+                display.update(shown)
     raise AssertionError("a stream ends with the answer")
 
 
@@ -185,22 +191,28 @@ def _printed(ctx: CommandContext, pieces: Iterator[str | Answer]) -> Answer:
     raise AssertionError("a stream ends with the answer")
 
 
-def _whole(pieces: Iterator[str | Answer]) -> Answer:
-    *_, answer = pieces
+def _whole(events: Iterable[AnswerEvent]) -> Answer:
+    *_, answer = events
     assert isinstance(answer, Answer), "a stream ends with the answer"
     return answer
 
 
 def show_answer(ctx: CommandContext, answer: Answer, *, told: bool = False) -> None:
     """The answer, where its text was not ``told`` already, then what it rests on."""
-    from rich.text import Text
-
-    from recollect.cli._terminal import inline_markup, print_indented, shortened
-
     if not told:
         ctx.out.print(_marked(answer))
     if answer.nearest is not None:
         _show_nearest(ctx, answer.nearest)
+    show_citations(ctx, answer)
+    _show_unsupported(ctx, answer)
+
+
+def show_citations(ctx: CommandContext, answer: Answer) -> None:
+    """Where each citation stands, and what it quotes."""
+    from rich.text import Text
+
+    from recollect.cli._terminal import inline_markup, print_indented, shortened
+
     for citation in answer.citations:
         ctx.out.print()
         head = Text(f"[{citation.marker}] ", style="bold green")
@@ -210,7 +222,6 @@ def show_answer(ctx: CommandContext, answer: Answer, *, told: bool = False) -> N
         quote.stylize_before("dim")
         print_indented(ctx.out, quote, by=4)
         show_notes(ctx, citation.notes)
-    _show_unsupported(ctx, answer)
 
 
 def _show_unsupported(ctx: CommandContext, answer: Answer) -> None:

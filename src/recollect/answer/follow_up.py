@@ -1,0 +1,88 @@
+"""Makes a follow-up question stand alone, so that it can be searched for. Asks a language model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from recollect.llm.base import ChatMessage
+from recollect.llm.completion import complete
+from recollect.model import TokenUsage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from recollect.llm.base import ChatModel
+
+#: Exchanges that a question is understood with.
+LATEST = 4
+_MOST_CHARACTERS = 600
+_TURN_CHARACTERS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A question of a conversation and what was answered."""
+
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class StandingQuestion:
+    """A question that can be understood alone.
+
+    Attributes:
+        text: The question; as it was asked, where the model had nothing better.
+        usage: What asking the model cost.
+    """
+
+    text: str
+    usage: TokenUsage
+
+
+def standing_question(
+    question: str,
+    history: Sequence[Exchange],
+    *,
+    model: ChatModel,
+    timeout_seconds: float,
+    count_tokens: Callable[[str], int],
+) -> StandingQuestion:
+    """The question as it can be asked without the conversation.
+
+    Args:
+        question: As asked.
+        history: What was said before, oldest first; not empty.
+        model: Is asked for other words.
+        timeout_seconds: How long it may take.
+        count_tokens: Counts what it costs.
+
+    Raises:
+        ProviderError: The model failed, or its time was up.
+    """
+    turns = [
+        {"question": one.question[:_TURN_CHARACTERS], "answer": one.answer[:_TURN_CHARACTERS]}
+        for one in history[-LATEST:]
+    ]
+    asked = json.dumps({"turns": turns, "question": question}, ensure_ascii=False, indent=1)
+    messages = (ChatMessage("system", _rules()), ChatMessage("user", asked))
+    written = complete(model, messages, timeout_seconds=timeout_seconds, max_characters=_MOST_CHARACTERS)
+    usage = TokenUsage(
+        input_tokens=sum(count_tokens(message.content) for message in messages),
+        output_tokens=count_tokens(written) if written else 0,
+        estimated=True,
+    )
+    line = " ".join(written.split()).strip("\"'“”„«» ")
+    # More than a question is an answer, or something that it was told to say.
+    usable = line and len(line) < _MOST_CHARACTERS and not line.startswith(("{", "[", "I ", "I'"))
+    return StandingQuestion(line if usable else question, usage)
+
+
+@cache
+def _rules() -> str:
+    return files("recollect.answer").joinpath("prompts/follow_up.md").read_text(encoding="utf-8").strip()

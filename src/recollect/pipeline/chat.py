@@ -1,0 +1,141 @@
+"""A conversation about what a view finds: follow-up questions stand alone, questions and answers are remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from recollect.answer.follow_up import Exchange, standing_question
+from recollect.errors import NotFoundError, ProviderError
+from recollect.model import Answer, RetrievalOptions, TokenUsage
+from recollect.model.memory import Turn
+
+if TYPE_CHECKING:
+    from recollect.answer.writing import AnswerEvent
+    from recollect.model.time import Moment
+    from recollect.pipeline.view import View
+
+_NOTHING = TokenUsage(input_tokens=0, output_tokens=0, requests=0)
+# Turns of a conversation that goes on, which follow-up questions are understood with.
+_RESUMED_TURNS = 8
+
+
+class Conversation:
+    """Questions one after the other. Of one caller: not to be shared between threads.
+
+    Args:
+        view: What is searched, and who asks.
+        session: The conversation that questions and answers are added to, and that goes on where it is known; None:
+            nothing is remembered.
+        options: How to search; None: the configured defaults.
+
+    Attributes:
+        answers: All answers so far, oldest first.
+        usage: What the language model has cost, rewriting included.
+    """
+
+    def __init__(self, view: View, *, session: str | None = None, options: RetrievalOptions | None = None) -> None:
+        self._view = view
+        self._options = options
+        self._session = session
+        self.answers: list[Answer] = []
+        self.usage = _NOTHING
+        self._history = self._resumed()
+
+    def as_of(self, moment: Moment | None) -> None:
+        """From now on, ask what was known at a time; None: the present.
+
+        Raises:
+            UsageError: It is no time.
+        """
+        self._view = self._view.view(as_of=moment)
+
+    def ask(self, question: str) -> Iterator[AnswerEvent]:
+        """The answer as `View.ask_events` gives it.
+
+        Its last `Answer` has the question as asked, and as it was searched for in ``rewritten_question``. It is
+        remembered when it has been given whole.
+
+        Raises:
+            UsageError: The question is not valid.
+            ProviderError: The language model failed. That it cannot rewrite a question is no failure.
+        """
+        standing, usage = self._standing(question)
+        for event in self._view.ask_events(standing, self._options):
+            if not isinstance(event, Answer):
+                yield event
+                continue
+            answer = replace(
+                event,
+                question=question,
+                rewritten_question=None if standing == question else standing,
+                usage=event.usage and added(event.usage, usage),
+            )
+            self._keep(answer, usage)
+            yield answer
+
+    def _standing(self, question: str) -> tuple[str, TokenUsage]:
+        assembly = self._view.standpoint.assembly
+        if not self._history or assembly.chat_model is None:
+            return question, _NOTHING
+        try:
+            found = standing_question(
+                question,
+                self._history,
+                model=assembly.chat_model,
+                timeout_seconds=self._view.config.answer.timeout_seconds,
+                count_tokens=assembly.count_tokens,
+            )
+        except ProviderError:
+            # The answer's own request says what is wrong, if it lasts.
+            return question, _NOTHING
+        return found.text, found.usage
+
+    def _keep(self, answer: Answer, rewriting: TokenUsage) -> None:
+        self.answers.append(answer)
+        self._history.append(Exchange(answer.rewritten_question or answer.question, answer.text))
+        self.usage = added(self.usage, answer.usage or rewriting)
+        if self._session is None:
+            return
+        cited = [
+            {
+                "source": citation.source,
+                "document_id": citation.document_id,
+                "start_offset": citation.start_offset,
+                "end_offset": citation.end_offset,
+            }
+            for citation in answer.citations
+        ]
+        now = datetime.now(UTC)
+        said = Turn(content=answer.question, role="user", at=now)
+        replied = Turn(content=answer.text, role="assistant", at=now, metadata={"sources": cited})
+        self._view.view(as_of=None, session=self._session).remember([said, replied])
+
+    def _resumed(self) -> list[Exchange]:
+        """The last exchanges of a conversation that is known already."""
+        if self._session is None:
+            return []
+        memory = self._view.view(as_of=None).memory
+        try:
+            count = memory.get(self._session).turn_count
+            turns = memory.turns(self._session, after=max(0, count - _RESUMED_TURNS))
+        except NotFoundError:
+            return []
+        return [
+            Exchange(asked.content, replied.content)
+            for asked, replied in pairwise(turns)
+            if (asked.role, replied.role) == ("user", "assistant")
+        ]
+
+
+def added(one: TokenUsage, other: TokenUsage) -> TokenUsage:
+    """What two requests have cost together."""
+    return TokenUsage(
+        input_tokens=one.input_tokens + other.input_tokens,
+        output_tokens=one.output_tokens + other.output_tokens,
+        requests=one.requests + other.requests,
+        estimated=one.estimated or other.estimated,
+    )
