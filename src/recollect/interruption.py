@@ -40,12 +40,17 @@ class Interruption:
 
     @contextmanager
     def stopped_by(self, stop: Callable[[], None]) -> Iterator[None]:
-        """For the time of the block the call is stopped by ``stop``."""
+        """For the time of the block the call is stopped by ``stop``; the error that this makes is `Interrupted`."""
         with self._lock:
             self.check()
             self._stops.append(stop)
         try:
             yield
+        except Exception as exc:
+            # An error would be told to others too, who wait for the same answer and go on.
+            if self._asked:
+                raise Interrupted from exc
+            raise
         finally:
             with self._lock:
                 self._stops.remove(stop)

@@ -27,10 +27,14 @@ that live elsewhere, with what they take, give and raise. The [quickstart](../qu
 ELSEWHERE = {
     "recollect.context": ("RetrievalWeights",),
     "recollect.model": ("Chunk", "Scope"),
+    "recollect.model.contents": (
+        *("DocumentEntry", "DocumentOutline", "DocumentPart", "ExactMatch", "GrepReply", "MatchedDocument"),
+    ),
     "recollect.model.document_session": ("DocumentSession", "SessionConfig"),
     "recollect.model.facts": ("ConsolidationReport", "Fact", "RecalledFact"),
     "recollect.model.memory": ("Recollection",),
     "recollect.model.tenant": ("TenantQuota",),
+    "recollect.tools": ("Parameter", "Tool", "ToolResult", "Toolbox"),
 }
 SECTIONS = ("Args", "Attributes", "Returns", "Yields", "Raises", "Example")
 _WIDTH = 100

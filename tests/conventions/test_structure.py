@@ -43,6 +43,13 @@ UNUSED_BY_QUERIES = (
     *("recollect.answer", "recollect.chunking", "recollect.context", "recollect.documents", "recollect.evaluation"),
     *("recollect.ingest", "recollect.memory", "onnxruntime", "tokenizers", "onnx", "rich", "http.client"),
     *("recollect.store.documents", "recollect.store.erasure", "recollect.store.facts", "recollect.store.history"),
+    *(
+        "recollect.tools",
+        "recollect.integrations",
+        "recollect.pipeline.asynchronous",
+        "recollect.pipeline.contents",
+        "re2",
+    ),
     *("recollect.store.memory", "recollect.store.verification", "recollect.store.writer", "recollect.model.memory"),
 )
 

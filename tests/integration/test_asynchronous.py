@@ -135,6 +135,15 @@ def test_threads_are_bounded_and_have_the_callers_context(filled: RAGPipeline):
     assert most == 2
 
 
+def test_the_end_of_an_iterator_is_an_error_and_not_a_wait_for_ever(filled: RAGPipeline):
+    async def main(rag: AsyncRAGPipeline) -> None:
+        assert await rag.in_thread(next, iter([1])) == 1
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            await rag.in_thread(next, iter([]))
+
+    run(main, filled)
+
+
 def test_several_event_loops_share_one(filled: RAGPipeline):
     rag = AsyncRAGPipeline(filled, max_threads=2)
     found: list[int] = []
@@ -175,6 +184,25 @@ def test_a_call_that_is_cancelled_while_the_database_waits_leaves_nothing_runnin
 
     run(main, filled, max_threads=2)
     assert ours() == []
+
+
+def test_who_waits_for_the_answer_to_an_equal_question_gets_it_though_another_gives_up(filled, watch, dsn):
+    async def main(rag: AsyncRAGPipeline) -> None:
+        for _ in range(3):
+            with psycopg.connect(dsn) as holder:
+                holder.execute("LOCK TABLE recollect.chunks IN ACCESS EXCLUSIVE MODE")
+                first = asyncio.ensure_future(rag.search("annual leave"))
+                await until(lambda: blocked(watch))
+                second = asyncio.ensure_future(rag.search("annual leave"))
+                await asyncio.sleep(0)
+                first.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await first
+                await until(lambda: blocked(watch))  # the second asks itself now
+            assert [one.source for one in (await second).results] == ["leave.md"]
+            filled.standpoint.assembly.searcher.forget()
+
+    run(main, filled)
 
 
 def test_a_call_that_waits_for_a_thread_does_not_begin_when_it_is_cancelled(filled: RAGPipeline):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from recollect import Document, Principal, RAGPipeline, RAGTool, View
+from recollect import AsyncRAGPipeline, Document, Principal, RAGPipeline, RAGTool, View
 from recollect.errors import NotFoundError, RecollectError, StoreUnavailableError, UsageError
 from recollect.tools import KNOWLEDGE_SEARCH, TOOLS, Toolbox, ToolResult
 
@@ -372,6 +372,8 @@ def test_the_one_tool_answers_with_numbered_sources(rag: RAGPipeline):
     assert empty["sources"] == [] and "do not answer from memory" in empty["note"]
     with pytest.raises(UsageError, match="at least"):
         RAGTool(rag, max_characters=100)
+    with pytest.raises(UsageError, match="take view_of"):
+        RAGTool(AsyncRAGPipeline(rag))
     with pytest.raises(UsageError, match="one name"):
         Toolbox(rag, [KNOWLEDGE_SEARCH, KNOWLEDGE_SEARCH])
 

@@ -90,7 +90,7 @@ class Threads:
         with self._lock:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self._most, thread_name_prefix=self._name)
-            work = self._pool.submit(context.run, call)
+            work = self._pool.submit(context.run, _contained, call)
         waiting = asyncio.wrap_future(work)
         try:
             return await asyncio.shield(waiting)
@@ -124,6 +124,14 @@ def streamed(
         return stream
 
     return cast("Callable[Concatenate[Any, P], AsyncGenerator[R]]", call)
+
+
+def _contained(call: Callable[[], R]) -> R:
+    """What a call gives; asyncio's futures cannot hold the end of an iterator, and whoever awaits one would wait on."""
+    try:
+        return call()
+    except StopIteration as exc:
+        raise RuntimeError("A call that runs in a thread raised StopIteration: give next() a default.") from exc
 
 
 def _interruptible() -> tuple[Interruption, Context]:

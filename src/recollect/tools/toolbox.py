@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import reprlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from recollect.errors import (
     ConfigurationError,
@@ -17,13 +17,11 @@ from recollect.errors import (
     TenantSuspendedError,
     UsageError,
 )
+from recollect.pipeline.view import View
 from recollect.tools import conversations, documents
 from recollect.tools.arguments import read_arguments
 from recollect.tools.base import Parameter, Tool, ToolFormat, ToolResult
 from recollect.tools.room import Room
-
-if TYPE_CHECKING:
-    from recollect.pipeline.view import View
 
 logger = logging.getLogger(__name__)
 
@@ -261,7 +259,7 @@ class Toolbox(Mapping[str, Tool]):
         max_characters: Of a result, at least 4,000; what is cut says how to go on.
 
     Raises:
-        UsageError: ``max_characters`` is too small, or two tools have one name.
+        UsageError: ``view`` is none, ``max_characters`` is too small, or two tools have one name.
 
     Example:
         >>> from recollect import RAGPipeline
@@ -277,6 +275,9 @@ class Toolbox(Mapping[str, Tool]):
     ) -> None:
         if max_characters < _LEAST_CHARACTERS:
             raise UsageError(f"max_characters must be at least {_LEAST_CHARACTERS:,}, not {max_characters:,}.")
+        given_view: object = view
+        if not isinstance(given_view, View):
+            raise UsageError(f"A view is needed, not {given_view!r}. Of an asynchronous view take view_of.")
         at = view.standpoint
         changeable = at.session is not None and at.as_of is None
         given = [one for one in TOOLS if changeable or not one.writes] if tools is None else tools
