@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from recollect.pipeline.remembering import TenantMemory
     from recollect.pipeline.request_log import RequestLog
     from recollect.pipeline.upkeep import Upkeep
+    from recollect.providers.records import RequestRecord
     from recollect.retrieval.rerank.cross_encoder import PairScorer
     from recollect.retrieval.search import Searcher
     from recollect.retrieval.why_not import WhyNotInquiry
@@ -177,7 +178,10 @@ class Assembly:
     def _configured_embedder(self) -> EmbeddingProvider:
         from recollect.pipeline.models import embedding_model
 
-        return embedding_model(self.config, recorder=self.request_log, progress=self._on_download)
+        def recorder(record: RequestRecord) -> None:  # made when a provider is asked, if ever
+            self.request_log(record)
+
+        return embedding_model(self.config, recorder=recorder, progress=self._on_download)
 
     @cached_property
     def chat_model(self) -> ChatModel | None:

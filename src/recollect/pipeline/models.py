@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recollect.providers.connection import Connection, Secret
-from recollect.providers.registry import make_chat_model, make_embedder, make_scorer
+from recollect.embedding.making import is_of_this_machine, make_machine_embedder
 
 if TYPE_CHECKING:
     from recollect.config import AnswerConfig, EmbeddingConfig, RAGConfig, RerankingConfig
     from recollect.embedding._download import Progress
     from recollect.embedding.base import EmbeddingProvider
     from recollect.llm.base import ChatModel
+    from recollect.providers.connection import Connection
     from recollect.providers.records import Recorder
     from recollect.retrieval.rerank.cross_encoder import PairScorer
 
@@ -25,6 +25,18 @@ def embedding_model(
         ConfigurationError: Its settings do not fit together, or its package or key is missing.
     """
     settings = config.embedding
+    if is_of_this_machine(settings.provider):  # providers would be imported for nothing
+        return make_machine_embedder(
+            settings.provider,
+            settings.model,
+            dimensions=settings.dimensions,
+            model_directory=settings.model_dir,
+            precision=settings.precision,
+            threads=settings.threads,
+            progress=progress,
+        )
+    from recollect.providers.registry import make_embedder
+
     return make_embedder(
         settings.provider,
         settings.model,
@@ -33,10 +45,6 @@ def embedding_model(
         query_model=settings.query_model,
         truncate=settings.truncate,
         recorder=recorder,
-        model_directory=settings.model_dir,
-        precision=settings.precision,
-        threads=settings.threads,
-        progress=progress,
     )
 
 
@@ -49,6 +57,8 @@ def reranking_model(config: RAGConfig, *, recorder: Recorder | None = None) -> P
     settings = config.reranking
     if settings.provider == "none":
         return None
+    from recollect.providers.registry import make_scorer
+
     return make_scorer(
         settings.provider,
         settings.model,
@@ -69,6 +79,8 @@ def language_model(config: RAGConfig, *, recorder: Recorder | None = None) -> Ch
     settings = config.answer
     if settings.provider == "extractive":
         return None
+    from recollect.providers.registry import make_chat_model
+
     return make_chat_model(
         settings.provider,
         settings.model,
@@ -94,6 +106,8 @@ def _connection(
     batch_size: int | None = None,
     batch_tokens: int | None = None,
 ) -> Connection:
+    from recollect.providers.connection import Connection, Secret
+
     return Connection(
         api_key=None if settings.api_key is None else Secret(settings.api_key.get_secret_value()),
         base_url=settings.base_url,

@@ -192,7 +192,7 @@ def _headers(exc: BaseException) -> Mapping[str, str]:
 
 def _message(exc: BaseException) -> str:
     text = getattr(exc, "message", None)
-    return " ".join(str(text if isinstance(text, str) and text else exc).split())[:_LONGEST_DETAIL]
+    return " ".join(str(text if isinstance(text, str) and text else exc).split())
 
 
 def provider_error(fault: Fault, *, provider: str, model: str, connection: Connection) -> ProviderError:
@@ -202,7 +202,10 @@ def provider_error(fault: Fault, *, provider: str, model: str, connection: Conne
         address=address, model=model, seconds=f"{connection.timeout_seconds:g}", wait=_pause(fault)
     )
     where = f"HTTP {fault.status}: " if fault.status is not None else ""
-    said = f". {fault.detail}" if advice and fault.detail else fault.detail
+    # Masked before it is cut, or half a key could be left.
+    detail = connection.cleaned(fault.detail)
+    detail = detail if len(detail) <= _LONGEST_DETAIL else f"{detail[:_LONGEST_DETAIL]}…"
+    said = f". {detail}" if advice and detail else detail
     return ProviderError(
         connection.cleaned(f"{provider} ({model}): {where}{advice}{said}"),
         provider=provider,

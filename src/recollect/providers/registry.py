@@ -10,7 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recollect.errors import ConfigurationError, UsageError
+from recollect.embedding.making import is_of_this_machine, make_machine_embedder, model_cache
+from recollect.errors import ConfigurationError
 from recollect.providers.catalogue import Provider, provider_named
 from recollect.providers.connection import Connection, Secret
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from recollect.embedding._download import Progress
     from recollect.embedding.base import EmbeddingProvider
     from recollect.embedding.cross_encoder import CrossEncoder
-    from recollect.embedding.models import ModelCache
     from recollect.embedding.quantise import Precision
     from recollect.llm.base import ChatModel
     from recollect.providers.records import Recorder, RequestKind
@@ -86,17 +86,12 @@ def make_embedder(
         'hashing:32'
     """
     row = provider_named(provider, "embedding")
-    if row.name == "hashing":
-        from recollect.embedding.hashing import HashingEmbedder
-
-        return HashingEmbedder() if dimensions is None else HashingEmbedder(dimensions)
-    if row.name == "local":
-        from recollect.embedding.local import LocalEmbedder
-        from recollect.embedding.models import DEFAULT_MODEL
-
-        return LocalEmbedder(
-            model or DEFAULT_MODEL,
-            cache=_model_cache(model_directory),
+    if is_of_this_machine(row.name):
+        return make_machine_embedder(
+            row.name,
+            model,
+            dimensions=dimensions,
+            model_directory=model_directory,
             precision=precision,
             threads=threads,
             progress=progress,
@@ -150,7 +145,7 @@ def make_scorer(
     if row.name == "local":
         from recollect.embedding.cross_encoder import CrossEncoder
 
-        return CrossEncoder(name, cache=_model_cache(model_directory), precision=precision, threads=threads)
+        return CrossEncoder(name, cache=model_cache(model_directory), precision=precision, threads=threads)
     from recollect.providers.scorer import HostedScorer
 
     request = ModelRequest(model=name, connection=_connection(row, connection))
@@ -238,11 +233,3 @@ def _requester(row: Provider, request: ModelRequest, kind: RequestKind, recorder
     return Requester(
         provider=row.name, model=request.model, kind=kind, connection=request.connection, recorder=recorder
     )
-
-
-def _model_cache(model_directory: Path | None) -> ModelCache:
-    from recollect.embedding.models import ModelCache
-
-    if model_directory is None:
-        raise UsageError("The provider 'local' requires model_directory, where models are kept.")
-    return ModelCache(model_directory)

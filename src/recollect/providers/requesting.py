@@ -72,6 +72,7 @@ class Requester:
         self.connection = connection
         self._kind: RequestKind = kind
         self._recorder = recorder
+        self._last_failure = ""
         self._breaker = CircuitBreaker(connection.breaker_failures, connection.breaker_seconds)
 
     def send(self, request: Callable[[], T], measured: Measured, *, cancelled: threading.Event | None = None) -> T:
@@ -124,7 +125,7 @@ class Requester:
         """
         seconds = self._breaker.refused_for()
         if seconds:
-            fault = Fault("refused", retryable=True, retry_after_seconds=seconds)
+            fault = Fault("refused", self._last_failure, retryable=True, retry_after_seconds=seconds)
             raise provider_error(fault, provider=self.provider, model=self.model, connection=self.connection)
         measured.attempts += 1
 
@@ -140,7 +141,10 @@ class Requester:
         else:
             self._breaker.succeeded()
         _log.debug("%s (%s): %s, raised as %s", self.provider, self.model, fault.kind, type(exc).__name__)
-        return provider_error(fault, provider=self.provider, model=self.model, connection=self.connection)
+        error = provider_error(fault, provider=self.provider, model=self.model, connection=self.connection)
+        if fault.of_the_server:
+            self._last_failure = f"At last: {error}"
+        return error
 
     def may_be_repeated(self, exc: BaseException) -> bool:
         """Whether another attempt may help, within the time that one waits for it."""

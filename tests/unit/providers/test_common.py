@@ -295,6 +295,25 @@ def test_an_error_says_what_happened_and_what_to_do_without_the_key():
     assert said == "p (m): HTTP 401: check the API key and what it may use. bad key ***"
 
 
+def test_a_long_message_is_cut_and_no_part_of_a_key_is_left():
+    connection = Connection(api_key=Secret(KEY), base_url="http://host/v1")
+    for before in range(480, 520):
+        fault = Fault("server", "x" * before + KEY + "y" * 9999, status=500)
+        said = str(provider_error(fault, provider="p", model="m", connection=connection))
+        assert "sk-" not in said
+        assert len(said) < 700
+
+
+def test_a_refused_request_says_what_failed_before(monkeypatch):
+    backend = Backend(Fault("server", "out of memory", status=500, retryable=True))
+    model = embedder(backend, breaker_failures=1, breaker_seconds=600, max_retries=0)
+    with pytest.raises(ProviderError, match="out of memory"):
+        model.embed_query("a")
+    with pytest.raises(ProviderError, match=r"left alone for 600 s.*out of memory") as caught:
+        model.embed_query("a")
+    assert caught.value.kind == "refused"
+
+
 def test_a_recorder_that_fails_fails_nothing(caplog):
     requester = Requester(provider="p", model="m", kind="embed", connection=Connection(), recorder=lambda record: 1 / 0)
     assert requester.send(lambda: "reply", Measured(1, 1)) == "reply"
