@@ -43,7 +43,22 @@ def test_a_table_by_model_and_a_page(recollect, office, cases, tmp_path):
 def test_a_case_that_fails_makes_the_status_1(recollect, office, cases):
     cases.write_text(CASES.replace('["30"]', '["31 days"]'), encoding="utf-8")
     shown = recollect("quality-test", cases, "--ingest", office, status=1)
-    assert "extractive" in shown.out
+    head, row, *_ = shown.out.splitlines()
+    assert head.split() == [
+        "Model",
+        "passed",
+        "refusal",
+        "facts",
+        "faithf.",
+        "cite",
+        "P",
+        "cite",
+        "R",
+        "ms",
+        "tokens",
+        "cost",
+    ]
+    assert row.split()[:3] == ["extractive", "1/2", "1.00"]
     assert "missing: 31 days" in shown.out
 
 

@@ -22,6 +22,15 @@ if TYPE_CHECKING:
     from recollect.pipeline import View
 
 _EXTRACTIVE = "extractive"
+# As short as a terminal of 80 columns asks for; JSON and the page have the whole names.
+_TITLES = {
+    "refusal_accuracy": "refusal",
+    "fact_recall": "facts",
+    "faithfulness": "faithf.",
+    "citation_precision": "cite P",
+    "citation_recall": "cite R",
+    "answer_relevancy": "relev.",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -195,10 +204,11 @@ def _show(ctx: CommandContext, models: list[ModelQuality], html: Path | None) ->
     from recollect.evaluation.quality import METRICS
     from recollect.evaluation.quality_report import shown
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("Model", overflow="fold")
-    for title in ("passed", *(name.replace("_", "\n") for name in METRICS), "ms", "tokens", "cost"):
-        table.add_column(title, justify="right")
+    metrics = [name for name in METRICS if any(model.mean(name) is not None for model in models)]
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("Model", overflow="fold", min_width=10)
+    for title in ("passed", *(_TITLES[name] for name in metrics), "ms", "tokens", "cost"):
+        table.add_column(title, justify="right", no_wrap=True)
     for model in models:
         sent, written = model.tokens()
         cost = model.cost()
@@ -206,7 +216,7 @@ def _show(ctx: CommandContext, models: list[ModelQuality], html: Path | None) ->
         table.add_row(
             one_line(model.model),
             f"{passed:,}/{len(model.results):,}",
-            *(shown(model.mean(name)) for name in METRICS),
+            *(shown(model.mean(name)) for name in metrics),
             f"{model.latency_ms(0.5):,.0f}",
             f"{sent + written:,}",
             "–" if cost is None else f"{cost:.4f}",

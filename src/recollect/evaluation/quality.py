@@ -226,8 +226,7 @@ def _words(text: str) -> str:
 def _by_rule(answer: Answer, sentences: Sequence[tuple[str, bool]]) -> dict[str, float | None]:
     if not sentences:
         return {}
-    known = {citation.marker for citation in answer.citations}
-    cited = [(set(markers_in(text)) & known, supported) for text, supported in sentences]
+    cited = _cited(answer, sentences)
     given = {marker for markers, _ in cited for marker in markers}
     right = {marker for markers, supported in cited if supported for marker in markers}
     # A marker that named no source was taken out of the text, and was wrong all the same.
@@ -237,6 +236,21 @@ def _by_rule(answer: Answer, sentences: Sequence[tuple[str, bool]]) -> dict[str,
         "citation_precision": len(right) / (len(given) + invented) if given or invented else None,
         "citation_recall": fmean(bool(markers) and supported for markers, supported in cited),
     }
+
+
+def _cited(answer: Answer, sentences: Sequence[tuple[str, bool]]) -> list[tuple[set[int], bool]]:
+    """The markers of each sentence that name a citation, and whether it is supported."""
+    known = {citation.marker for citation in answer.citations}
+    found: list[tuple[set[int], bool]] = []
+    behind: set[int] = set()
+    for text, supported in reversed(sentences):
+        markers = set(markers_in(text)) & known
+        if answer.model is None and not markers:
+            # A quote of several sentences has its marker behind the last.
+            markers = behind
+        behind = markers
+        found.append((markers, supported))
+    return found[::-1]
 
 
 def _run_case(suite: QualitySuite, case: QualityCase, ask: Ask, judge: Judge | None) -> QualityResult:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -85,11 +86,17 @@ class TestMetrics:
 
     def test_shares(self):
         text = "Employees get **30 days** [1]. Managers get 100 days [2]. Everybody likes it."
-        found = metrics_of(case(), answer(text, wrong=["Managers get 100 days [2]."], cited=(1, 2), invented=1))
+        wrong = answer(text, wrong=["Managers get 100 days [2]."], cited=(1, 2), invented=1)
+        found = metrics_of(case(), replace(wrong, model="m"))
         assert found["fact_recall"] == 0.5
         assert found["faithfulness"] == pytest.approx(2 / 3)
         assert found["citation_precision"] == pytest.approx(1 / 3), "one of [1], [2] and the invented one is right"
         assert found["citation_recall"] == pytest.approx(1 / 3)
+
+    def test_a_quote_of_several_sentences_has_one_marker(self):
+        quoted = answer("Leave is 30 days. It starts on April 1. [1] Ask Ann. [2]", cited=(1, 2))
+        assert metrics_of(case(), quoted)["citation_recall"] == 1
+        assert metrics_of(case(), replace(quoted, model="m"))["citation_recall"] < 1
 
     def test_markers_and_markup_hide_no_fact(self):
         assert metrics_of(case(), answer("**30**  days[1] from *1 April* [1]."))["fact_recall"] == 1
