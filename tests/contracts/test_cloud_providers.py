@@ -332,6 +332,7 @@ class TestBedrockFaults:
             (undeclared("InternalFailure", "broke"), "server", True),
             (event("messageStop", {"stopReason": "malformed_model_output"}), "server", True),
             (event("messageStop", {"stopReason": "content_filtered"}), "content_filter", False),
+            (event("messageStop", {"stopReason": "a_new_one"}), "server", True),
             (event("messageStart", {"role": "assistant"})[:-1] + b"\x00", "malformed", True),
         ],
     )
@@ -407,6 +408,10 @@ class TestGoogle:
             (google.event({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}), "content_filter", False),
             (google.reply([], finish="OTHER"), "server", True),
             (google.reply([], finish="MALFORMED_RESPONSE"), "server", True),
+            pytest.param(
+                *(google.reply([], finish="A_NEW_ONE"), "server", True),
+                marks=pytest.mark.filterwarnings("ignore:A_NEW_ONE is not a valid:UserWarning"),
+            ),
             (google.event({"error": {"code": 429, "message": "m", "status": "X"}}), "rate_limit", True),
             (google.event({"error": {"code": 400, "message": "m", "status": "X"}}), "invalid_request", False),
             (b"data: {not json\r\n\r\n", "malformed", True),
@@ -474,6 +479,14 @@ class TestAnthropic:
         error = failure(model)
         assert (error.kind, error.retryable, error.status) == (kind, retryable, None)
         assert f"{name}: said so" in str(error)
+
+    @pytest.mark.parametrize("reason", ["pause_turn", "a_new_one"])
+    def test_an_end_that_is_none_is_no_whole_answer(self, serve, reason):
+        parts = [*anthropic.beginning(11), *anthropic.text_block(0, ["A piece"]), *anthropic.ending(reason, 7)]
+        _, model = serve(Scripted(anthropic.Chat(), parts))
+        error = failure(model)
+        assert (error.kind, error.retryable) == ("server", True)
+        assert reason in str(error)
 
     @pytest.mark.parametrize(("reason", "cut"), [("stop_sequence", False), ("model_context_window_exceeded", True)])
     def test_ends(self, serve, caplog, reason, cut):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.llm.base import ChatUsage
 from recollect.providers._clients import tls_context
-from recollect.providers.chat import StreamEnd
+from recollect.providers.chat import stream_end
 from recollect.providers.faults import Fault, status_fault
 from recollect.providers.turns import turns_of
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
     from anthropic import APIStatusError, AsyncAnthropic
-    from anthropic.types import StopReason
 
     from recollect.llm.base import ChatMessage
     from recollect.providers.chat import ChatItem
@@ -95,7 +94,12 @@ def _items(event: Any, *, sent: int) -> Iterator[ChatItem]:  # noqa: ANN401 - on
         yield event.delta.text
     elif event.type == "message_delta":
         if event.delta.stop_reason is not None:
-            yield _end(event.delta.stop_reason)
+            yield stream_end(
+                event.delta.stop_reason,
+                stop={"end_turn", "stop_sequence"},
+                length={"max_tokens", "model_context_window_exceeded"},
+                filtered={"refusal"},
+            )
         yield ChatUsage(_input_tokens(event.usage) or sent, event.usage.output_tokens)
 
 
@@ -104,12 +108,6 @@ def _input_tokens(usage: Any) -> int:  # noqa: ANN401 - two classes of the SDK w
     return sum(
         count or 0 for count in (usage.input_tokens, usage.cache_creation_input_tokens, usage.cache_read_input_tokens)
     )
-
-
-def _end(reason: StopReason) -> StreamEnd:
-    if reason == "refusal":
-        return StreamEnd("filtered")
-    return StreamEnd("length" if reason in {"max_tokens", "model_context_window_exceeded"} else "stop")
 
 
 @contextmanager

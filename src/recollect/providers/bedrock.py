@@ -16,7 +16,7 @@ from recollect.errors import ConfigurationError
 from recollect.llm.base import ChatUsage
 from recollect.providers.batches import BatchLimits
 from recollect.providers.catalogue import PROVIDERS
-from recollect.providers.chat import StreamEnd
+from recollect.providers.chat import stream_end
 from recollect.providers.embedder import EmbeddingReply
 from recollect.providers.faults import Fault, status_fault
 from recollect.providers.scorer import RerankReply
@@ -47,9 +47,6 @@ _COHERE_LIMITS = BatchLimits(texts=96, tokens=128_000)
 _TITAN_LIMITS = BatchLimits(texts=1, text_tokens=8192)
 _TOKEN_COUNT = "x-amzn-bedrock-input-token-count"
 
-_LENGTH = frozenset({"max_tokens", "model_context_window_exceeded"})
-_FILTERED = frozenset({"guardrail_intervened", "content_filtered"})
-_FAILED = frozenset({"malformed_model_output", "malformed_tool_use"})
 # What an error in the middle of a stream would have had as a status at its beginning.
 _STATUSES = {
     "validationexception": 400,
@@ -287,19 +284,16 @@ def _items(events: Iterator[Mapping[str, Any]]) -> Iterator[ChatItem]:
             # What the model thinks comes as another kind of delta, and is no part of its answer.
             yield event["contentBlockDelta"]["delta"].get("text", "")
         elif "messageStop" in event:
-            yield _end(event["messageStop"]["stopReason"])
+            yield stream_end(
+                event["messageStop"]["stopReason"],
+                stop={"end_turn", "stop_sequence"},
+                length={"max_tokens", "model_context_window_exceeded"},
+                filtered={"guardrail_intervened", "content_filtered"},
+            )
         elif "metadata" in event:
             usage = event["metadata"].get("usage") or {}
             cached = usage.get("cacheReadInputTokens", 0) + usage.get("cacheWriteInputTokens", 0)
             yield ChatUsage(usage["inputTokens"] + cached, usage["outputTokens"])
-
-
-def _end(reason: str) -> StreamEnd:
-    if reason in _FAILED:
-        raise Fault("server", f"the model stopped: {reason}", retryable=True)
-    if reason in _FILTERED:
-        return StreamEnd("filtered")
-    return StreamEnd("length" if reason in _LENGTH else "stop")
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -30,6 +30,30 @@ class StreamEnd:
 
 
 ChatItem: TypeAlias = "str | ChatUsage | StreamEnd"
+
+
+def stream_end(
+    reason: str, *, stop: Collection[str], length: Collection[str], filtered: Collection[str], said: str | None = None
+) -> StreamEnd:
+    """What a provider's word for the end of an answer means.
+
+    Args:
+        reason: As the provider says it.
+        stop: The words for an answer that is whole.
+        length: Those for a token limit.
+        filtered: Those for a content filter, or a model that declines.
+        said: What the provider says beside it.
+
+    Raises:
+        Fault: It is another word: the model failed, or nobody here knows whether the answer is whole.
+    """
+    if reason in filtered:
+        return StreamEnd("filtered")
+    if reason in length:
+        return StreamEnd("length")
+    if reason in stop:
+        return StreamEnd()
+    raise Fault("server", f"the model stopped: {said or reason}", retryable=True)
 
 
 class ChatBackend(Protocol):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from recollect.llm.base import ChatUsage
 from recollect.providers._clients import tls_context
 from recollect.providers.batches import BatchLimits
-from recollect.providers.chat import StreamEnd
+from recollect.providers.chat import StreamEnd, stream_end
 from recollect.providers.embedder import EmbeddingReply
 from recollect.providers.faults import Fault, status_fault
 from recollect.providers.turns import turns_of
@@ -36,14 +36,12 @@ _TASKS: Mapping[Purpose, str] = {"document": "RETRIEVAL_DOCUMENT", "query": "RET
 _PREFIXES: Mapping[Purpose, str] = {"document": "title: none | text: ", "query": "task: search result | query: "}
 _PREFIX_TOKENS = 16
 
-_LENGTH = frozenset({"MAX_TOKENS"})
 _FILTERED = frozenset(
     {
         *("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR"),
         *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
     }
 )
-_FAILED = frozenset({"MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL", "OTHER"})
 
 
 def _client(connection: Connection, *, timeout_seconds: float | None) -> Client:
@@ -152,17 +150,15 @@ def _items(reply: GenerateContentResponse) -> Iterator[ChatItem]:
             if part.text and not part.thought:
                 yield part.text
         if candidate.finish_reason is not None:
-            yield _end(candidate.finish_reason.value, candidate.finish_message)
+            yield stream_end(
+                candidate.finish_reason.value,
+                stop={"STOP"},
+                length={"MAX_TOKENS"},
+                filtered=_FILTERED,
+                said=candidate.finish_message,
+            )
     if reply.usage_metadata is not None:
         yield _usage(reply.usage_metadata)
-
-
-def _end(reason: str, said: str | None) -> StreamEnd:
-    if reason in _FAILED:
-        raise Fault("server", f"the model stopped: {said or reason}", retryable=True)
-    if reason in _FILTERED:
-        return StreamEnd("filtered")
-    return StreamEnd("length" if reason in _LENGTH else "stop")
 
 
 def _usage(usage: GenerateContentResponseUsageMetadata) -> ChatUsage:
