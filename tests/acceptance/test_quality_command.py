@@ -2,6 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from chat_server import ChatServer
+from recollect import RAGConfig
+from recollect.cli import quality_test
+
 CASES = """
 cases:
 - name: leave
@@ -85,3 +89,59 @@ def test_a_judge_that_cannot_be_reached_leaves_what_it_measures_open(recollect, 
 )
 def test_what_makes_no_sense_is_said(recollect, cases, arguments, complaint):
     assert complaint in recollect("quality-test", cases, *arguments, status=2).err
+
+
+@pytest.fixture
+def server():
+    def reply(messages):
+        told = messages[0]["content"]
+        if "JSON array" in told:
+            return "[1, 0]"
+        if "JSON object" in told:
+            return '{"questions": ["How many days of annual leave do employees have?"], "noncommittal": false}'
+        return "Every employee has 30 days of annual leave [1]. Managers get 100 days [1]."
+
+    server = ChatServer(reply)
+    yield server
+    server.close()
+
+
+def test_models_side_by_side_with_a_judge_and_their_cost(recollect, office, cases, server):
+    settings = {
+        "RECOLLECT_ANSWER__PROVIDER": "openai",
+        "RECOLLECT_ANSWER__API": "chat",
+        "RECOLLECT_ANSWER__MODEL": "scripted",
+        "RECOLLECT_ANSWER__BASE_URL": server.base_url,
+        "RECOLLECT_ANSWER__API_KEY": "sk-test",
+        "RECOLLECT_ANSWER__INPUT_PRICE": "10",
+        "RECOLLECT_ANSWER__OUTPUT_PRICE": "100",
+    }
+    recollect.environment.update(settings)
+    cases.write_text(CASES.partition("- name: cat")[0], encoding="utf-8")
+    arguments = ("--model", "openai/scripted", "--model", "extractive", "--judge", "openai/judge")
+    report = recollect("quality-test", cases, "--ingest", office, *arguments, "--json").json
+    model, extractive = report["models"]
+    assert (model["model"], extractive["model"]) == ("openai/scripted", "extractive")
+    assert model["summary"]["metrics"]["faithfulness"] == 0.5
+    assert model["summary"]["metrics"]["answer_relevancy"] == pytest.approx(1.0)
+    assert model["summary"]["tokens"] == {"input": 100, "output": 20}
+    assert model["summary"]["cost"] == pytest.approx((100 * 10 + 20 * 100) / 1_000_000)
+    assert extractive["summary"]["cost"] == 0.0
+    (judged,) = model["cases"]
+    assert judged["unsupported"] == ["Managers get 100 days [1]."]
+
+
+def test_all_models_are_those_whose_key_is_set_beside_the_configured_one(monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
+    monkeypatch.setenv("GEMINI_API_KEY", "sk-test")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    config = RAGConfig.model_validate({"answer": {"provider": "ollama", "model": "qwen3", "base_url": "http://h:1"}})
+    names = quality_test._all_models(config)
+    assert names == ["extractive", "ollama/qwen3", "google/gemini-3.8-flash", "anthropic/claude-sonnet-5-5"]
+    others = [quality_test.with_model(config, name).answer for name in names]
+    assert [(one.provider, one.base_url) for one in others] == [
+        ("extractive", "http://h:1"),
+        ("ollama", "http://h:1"),
+        ("google", None),
+        ("anthropic", None),
+    ]
