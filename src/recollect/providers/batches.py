@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import contextvars
+import queue
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from recollect.providers.connection import Connection
 
 T = TypeVar("T")
-R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome(Generic[T]):
+    place: int
+    result: T | None = None
+    error: BaseException | None = None
+
 
 # A token is rarely shorter than this many bytes; where it is, the provider says so.
 _BYTES_A_TOKEN = 3
@@ -81,6 +88,8 @@ def cut(text: str, tokens: int | None) -> str:
 def in_parallel(calls: Sequence[Callable[[threading.Event], T]], *, at_once: int) -> list[T]:
     """The results of calls, in their order; the first failure is raised, and what has not begun is not begun.
 
+    Whoever is interrupted while waiting does not wait for what is under way: neither here nor at the program's end.
+
     Args:
         calls: Each is given an event that is set when its result is not wanted any more.
         at_once: How many are under way together.
@@ -88,12 +97,32 @@ def in_parallel(calls: Sequence[Callable[[threading.Event], T]], *, at_once: int
     cancelled = threading.Event()
     if len(calls) <= 1 or at_once == 1:
         return [call(cancelled) for call in calls]
-    pool = ThreadPoolExecutor(min(at_once, len(calls)), thread_name_prefix="recollect-batch")
+    waiting = iter(enumerate(calls))
+    lock = threading.Lock()
+    outcomes: queue.SimpleQueue[_Outcome[T]] = queue.SimpleQueue()
+
+    def work() -> None:
+        while not cancelled.is_set():
+            with lock:
+                place, call = next(waiting, (-1, None))
+            if call is None:
+                return
+            try:
+                outcomes.put(_Outcome(place, result=call(cancelled)))
+            except BaseException as exc:  # noqa: BLE001 - raised in the thread that waits
+                cancelled.set()
+                outcomes.put(_Outcome(place, error=exc))
+
+    for _ in range(min(at_once, len(calls))):
+        run = contextvars.copy_context().run
+        threading.Thread(target=run, args=(work,), name="recollect-batch", daemon=True).start()
+    results: dict[int, T] = {}
     try:
-        futures = [pool.submit(contextvars.copy_context().run, call, cancelled) for call in calls]
-        wait(futures, return_when=FIRST_EXCEPTION)
-        failed = next((future for future in futures if future.done() and future.exception() is not None), None)
-        return [failed.result()] if failed is not None else [future.result() for future in futures]
+        while len(results) < len(calls):
+            outcome = outcomes.get()
+            if outcome.error is not None:
+                raise outcome.error
+            results[outcome.place] = outcome.result  # type: ignore[assignment]
     finally:
         cancelled.set()
-        pool.shutdown(wait=False, cancel_futures=True)
+    return [results[place] for place in range(len(calls))]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -122,11 +124,40 @@ def test_after_a_failure_what_has_not_begun_is_not_begun():
 
     def run(cancelled):
         started.append(cancelled)
+        cancelled.wait(60)
 
     with pytest.raises(ProviderError, match="broken"):
         in_parallel([fail, *[run] * 500], at_once=2)
-    assert len(started) < 500
+    assert len(started) <= 1
     assert all(cancelled.is_set() for cancelled in started)
+
+
+def test_an_interrupted_program_ends_while_a_server_is_silent():
+    code = """
+import signal, threading, time
+from recollect.providers.batches import in_parallel
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+never = threading.Event()
+begun = threading.Semaphore(0)
+
+def call(cancelled):
+    begun.release()
+    never.wait()
+
+def interrupt():
+    for _ in range(2):
+        begun.acquire()
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+threading.Thread(target=interrupt, daemon=True).start()
+try:
+    in_parallel([call] * 5, at_once=2)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "interrupted\n"
 
 
 # Repetitions
