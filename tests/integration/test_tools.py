@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from recollect import AsyncRAGPipeline, Document, Principal, RAGPipeline, RAGTool, View
+from recollect import AsyncRAGPipeline, Document, Principal, RAGConfig, RAGPipeline, RAGTool, View
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, RecollectError, StoreUnavailableError, UsageError
 from recollect.tools import KNOWLEDGE_SEARCH, TOOLS, Toolbox, ToolResult
 
@@ -36,13 +38,28 @@ Second class, booked with LV-77 too.
 SECRET = "# Board\n\nThe board's leave is 99 days, says paper ZX-9."
 
 
-@pytest.fixture
-def rag(pipeline: RAGPipeline) -> RAGPipeline:
+def fill(pipeline: RAGPipeline) -> RAGPipeline:
     pipeline.ingest(Document(content=RULES, source="rules.md", title="Rules", department="hr", tags=("rules",)))
     pipeline.ingest(
         Document(content=SECRET, source="board.md", title="Board", department="board", permissions=("role:clerk",))
     )
     return pipeline
+
+
+@pytest.fixture
+def rag(pipeline: RAGPipeline) -> RAGPipeline:
+    """For tests that change something."""
+    return fill(pipeline)
+
+
+@pytest.fixture(scope="module")
+def read_only(clone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RAGPipeline]:
+    """For tests that only look."""
+    with clone() as dsn:
+        storage = {"data_dir": tmp_path_factory.mktemp("data") / "unused", "dsn": dsn}
+        config = RAGConfig.load(storage=storage, embedding={"provider": "hashing"})
+        with RAGPipeline(config, embedder=HashingEmbedder()) as opened:
+            yield fill(opened)
 
 
 def box(view: View, **options: Any) -> Toolbox:
@@ -81,8 +98,8 @@ def replace_content(rag: RAGPipeline, document_id: int, content: str) -> None:
         )
 
 
-def test_whatever_a_tool_finds_can_be_read(rag: RAGPipeline):
-    tools = box(rag)
+def test_whatever_a_tool_finds_can_be_read(read_only: RAGPipeline):
+    tools = box(read_only)
     results = [
         tools.execute("knowledge_search", {"query": "How many days of annual leave?"}),
         tools.execute("search", '{"query": "hotel in Bremen", "limit": null}'),
@@ -97,23 +114,23 @@ def test_whatever_a_tool_finds_can_be_read(rag: RAGPipeline):
             read = value(
                 tools.execute("read", {key: one[key] for key in ("document_id", "start_offset", "end_offset")})
             )
-            document = rag.documents.get(one["document_id"])
+            document = read_only.documents.get(one["document_id"])
             assert read["text"] == document.content[one["start_offset"] : one["end_offset"]]
             assert one.get("text", read["text"]) == read["text"]
             assert read["text"] in one.get("line", read["text"])
             assert (read["source"], read["characters"]) == (document.source, len(document.content))
 
 
-def test_grep_tells_the_line_the_section_and_the_place(rag: RAGPipeline):
-    (found,) = value(box(rag).execute("grep", {"pattern": "lv-77"}))["documents"]
+def test_grep_tells_the_line_the_section_and_the_place(read_only: RAGPipeline):
+    (found,) = value(box(read_only).execute("grep", {"pattern": "lv-77"}))["documents"]
     assert (found["document_id"], found["source"], found["title"]) == (1, "rules.md", "Rules")
     assert [(one["line"], one["section"]) for one in found["matches"]] == [
         ("Annual leave is 30 days. Ask in tool LV-77.", "Rules > Leave"),
         ("Second class, booked with LV-77 too.", "Rules > Travel > Trains"),
     ]
-    assert value(box(rag).execute("grep", {"pattern": "lv-77", "case_sensitive": True}))["documents"] == []
+    assert value(box(read_only).execute("grep", {"pattern": "lv-77", "case_sensitive": True}))["documents"] == []
     assert (
-        value(box(rag).execute("grep", {"pattern": "leave", "department": "board"}))["documents"][0]["source"]
+        value(box(read_only).execute("grep", {"pattern": "leave", "department": "board"}))["documents"][0]["source"]
         == "board.md"
     )
 
@@ -186,9 +203,9 @@ def test_what_is_cut_is_bounded_and_says_how_to_go_on(rag: RAGPipeline):
     assert len(tools.execute("knowledge_search", {"query": "needle", "limit": 20}).text) <= 4_000
 
 
-def test_what_somebody_may_not_read_exists_for_no_tool(rag: RAGPipeline):
-    secret = next(one for one in rag.contents.list() if one.source == "board.md").document_id
-    bob, ann = box(rag.view(principal=BOB)), box(rag.view(principal=ANN))
+def test_what_somebody_may_not_read_exists_for_no_tool(read_only: RAGPipeline):
+    secret = next(one for one in read_only.contents.list() if one.source == "board.md").document_id
+    bob, ann = box(read_only.view(principal=BOB)), box(read_only.view(principal=ANN))
     searches = [
         ("knowledge_search", {"query": "the board's leave 99 days paper ZX-9", "limit": 20}),
         ("search", {"query": "the board's leave 99 days paper ZX-9", "limit": 50}),
@@ -335,8 +352,8 @@ WRONG = [
 ]
 
 
-def test_what_is_wrong_is_told_so_that_it_can_be_put_right(rag: RAGPipeline):
-    tools = box(rag)
+def test_what_is_wrong_is_told_so_that_it_can_be_put_right(read_only: RAGPipeline):
+    tools = box(read_only)
     for name, arguments, kind, message in WRONG:
         result = tools.execute(name, arguments)
         if kind is None:
@@ -347,21 +364,21 @@ def test_what_is_wrong_is_told_so_that_it_can_be_put_right(rag: RAGPipeline):
             assert result.error is None or isinstance(result.error, RecollectError)
 
 
-def test_what_is_for_whoever_runs_the_store_is_not_told_to_a_model(rag, monkeypatch, caplog):
+def test_what_is_for_whoever_runs_the_store_is_not_told_to_a_model(read_only, monkeypatch, caplog):
     def fail(*_: Any, **__: Any) -> None:
         raise StoreUnavailableError("host=10.0.0.7 password=hunter2 went away")
 
     monkeypatch.setattr(View, "retrieve", fail)
-    result = RAGTool(rag).execute(query="leave")
+    result = RAGTool(read_only).execute(query="leave")
     assert error(result)["kind"] == "unavailable" and "hunter2" not in result.text
     assert isinstance(result.error, StoreUnavailableError) and "hunter2" in caplog.text
     monkeypatch.setattr(View, "retrieve", lambda *_: 1 / 0)
-    result = RAGTool(rag).execute(query="leave")
+    result = RAGTool(read_only).execute(query="leave")
     assert error(result)["kind"] == "failed" and isinstance(result.error, ZeroDivisionError)
 
 
-def test_the_one_tool_answers_with_numbered_sources(rag: RAGPipeline):
-    tool = RAGTool(rag)
+def test_the_one_tool_answers_with_numbered_sources(read_only: RAGPipeline):
+    tool = RAGTool(read_only)
     assert (tool.name, tool.parameters["required"]) == ("knowledge_search", ["query"])
     assert tool.definition("anthropic")["input_schema"] == tool.parameters
     told = value(tool.execute(query="How many days of annual leave are there?", limit=2))
@@ -371,11 +388,11 @@ def test_the_one_tool_answers_with_numbered_sources(rag: RAGPipeline):
     empty = value(tool.execute(query="leave", department="nowhere"))
     assert empty["sources"] == [] and "do not answer from memory" in empty["note"]
     with pytest.raises(UsageError, match="at least"):
-        RAGTool(rag, max_characters=100)
+        RAGTool(read_only, max_characters=100)
     with pytest.raises(UsageError, match="take view_of"):
-        RAGTool(AsyncRAGPipeline(rag))
+        RAGTool(AsyncRAGPipeline(read_only))
     with pytest.raises(UsageError, match="one name"):
-        Toolbox(rag, [KNOWLEDGE_SEARCH, KNOWLEDGE_SEARCH])
+        Toolbox(read_only, [KNOWLEDGE_SEARCH, KNOWLEDGE_SEARCH])
 
 
 def test_ten_megabytes_are_searched_within_bounds_and_completely(rag: RAGPipeline):
@@ -451,18 +468,18 @@ def test_withdrawing_a_grant_counts_for_the_next_call(rag: RAGPipeline):
     assert error(ann.execute("read", {"document_id": 2}))["kind"] == "not_found"
 
 
-def test_the_group_of_a_view_refuses_what_the_tools_refuse(rag: RAGPipeline):
+def test_the_group_of_a_view_refuses_what_the_tools_refuse(read_only: RAGPipeline):
     for wrong in (
-        lambda: rag.contents.grep(""),
-        lambda: rag.contents.grep("x", limit=0),
-        lambda: rag.contents.grep("x", seconds=-1),
-        lambda: rag.contents.grep("x", seconds=float("nan")),
-        lambda: rag.contents.read(1, start=-1),
-        lambda: rag.contents.read(1, length=0),
-        lambda: rag.contents.list(limit=0),
-        lambda: rag.contents.grep("\0"),
+        lambda: read_only.contents.grep(""),
+        lambda: read_only.contents.grep("x", limit=0),
+        lambda: read_only.contents.grep("x", seconds=-1),
+        lambda: read_only.contents.grep("x", seconds=float("nan")),
+        lambda: read_only.contents.read(1, start=-1),
+        lambda: read_only.contents.read(1, length=0),
+        lambda: read_only.contents.list(limit=0),
+        lambda: read_only.contents.grep("\0"),
     ):
         with pytest.raises(UsageError):
             wrong()
     with pytest.raises(NotFoundError):
-        rag.view(collections="nowhere").contents.list()
+        read_only.view(collections="nowhere").contents.list()

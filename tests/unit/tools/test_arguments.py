@@ -7,8 +7,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from openai.types.chat import ChatCompletionFunctionToolParam
+from anthropic.types import ToolParam, ToolResultBlockParam
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from openai.types.chat import ChatCompletionFunctionToolParam, ChatCompletionToolMessageParam
 from openai.types.responses import FunctionToolParam
+from openai.types.responses.response_input_item_param import FunctionCallOutput
 from pydantic import TypeAdapter
 
 import recollect
@@ -43,6 +48,9 @@ def test_definitions_are_what_the_providers_take(tool: Tool):
     TypeAdapter(FunctionToolParam).validate_python(responses, extra="forbid")
     assert {"type": "function", **chat["function"]} == responses
     anthropic = tool.definition("anthropic")
+    TypeAdapter(ToolParam).validate_python(anthropic, extra="forbid")
+    Draft202012Validator.check_schema(anthropic["input_schema"])
+    Draft202012Validator.check_schema(responses["parameters"])
     assert anthropic.keys() == {"name", "description", "input_schema"}
     assert len(tool.description) > 80 and tool.name.isidentifier()
     for schema in (responses["parameters"], anthropic["input_schema"]):
@@ -127,3 +135,42 @@ def test_a_result_is_written_as_each_provider_wants_it():
     assert result.message("1", "anthropic") == {
         "type": "tool_result", "tool_use_id": "1", "content": result.text, "is_error": True,
     }  # fmt: skip
+    for style, kind in (
+        ("openai", ChatCompletionToolMessageParam),
+        ("openai-responses", FunctionCallOutput),
+        ("anthropic", ToolResultBlockParam),
+    ):
+        TypeAdapter(kind).validate_python(result.message("1", style), extra="forbid")
+
+
+_VALUES = st.one_of(
+    st.sampled_from(
+        ["leave", "hybrid", "x" * 501, "", 0, 1, 5, 51, -1, 2.0, 2.5, True, None, [], ["hr"], ["a"] * 21, [""], [1], {}]
+    ),
+    st.integers(-3, 300),
+)
+
+
+@pytest.mark.parametrize("tool", EVERY_TOOL.values(), ids=lambda tool: tool.name)
+def test_what_the_schema_allows_is_taken_and_nothing_else(tool: Tool):
+    """The schema is what a model is told; an independent validator says what that means."""
+    names = st.sampled_from([*tool.schema["properties"], "unknown"])
+    validators = [
+        Draft202012Validator(tool.schema),
+        Draft202012Validator(tool.definition("openai")["function"]["parameters"]),
+    ]
+
+    @settings(max_examples=60, deadline=None)
+    @given(arguments=st.dictionaries(names, _VALUES, max_size=4))
+    def check(arguments):
+        given_ones = {name: value for name, value in arguments.items() if value is not None}
+        try:
+            read_arguments(tool, arguments)
+        except UsageError:
+            assert not validators[0].is_valid(given_ones), arguments
+        else:
+            assert validators[0].is_valid(given_ones), arguments
+            complete = {**dict.fromkeys(tool.schema["properties"]), **arguments}
+            assert validators[1].is_valid(complete), arguments
+
+    check()
