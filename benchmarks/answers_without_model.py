@@ -412,7 +412,7 @@ def show_wrong(outcomes: Sequence[Outcome], set_name: str) -> None:
 
 def speed(arguments: argparse.Namespace) -> str:
     """Milliseconds an answer takes behind the search, with nothing remembered."""
-    collection = _handbook([])
+    collection = next(collections(arguments.shared, arguments.cache))
     found = searched(collection, arguments.cache, {})[:120]
     embedder = LocalEmbedder(cache=ModelCache(model_cache()))
     took = []

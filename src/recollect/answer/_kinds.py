@@ -88,8 +88,8 @@ _ATTRIBUTE = re.compile(
     r"\bwhat (?:is|was) (?:the|our|my) (?P<of>[\w’' -]{3,60}?)(?= (?:of|for|in|on|at|to|by|from|between|when|if|while|"
     r"that|I|we)\b|\W*$)|\bwhat (?:are|were) (?:the|our|my) (?P<these>[\w’' -]{0,40}?(?:hours|times|costs|fees|prices|"
     r"revenues|dimensions|limits))\b|"
-    r"\bhow many (?P<many>[\w’' -]{3,40}?)(?= (?:does|do|did|are|is|was|were|has|have|had|can|may|must|should|of|for|"
-    r"in|on|at|to|took|take|work|will)\b|\W*$)",
+    r"\bhow many (?:(?:days|hours|weeks|months|years) of )?(?P<many>[\w’' -]{3,40}?)(?= (?:does|do|did|are|is|was|were|"
+    r"has|have|had|can|may|must|should|of|for|in|on|at|to|took|take|work|will)\b|\W*$)",
     _I,
 )
 # Nouns that a text may answer without.
@@ -100,6 +100,7 @@ _GENERAL_WORDS = """
     approach feature benefit goal aim main problem issue story event answer process
 """
 _GENERAL = frozenset(_GENERAL_WORDS.split())
+_EDITION = re.compile(r"\b(?:version|edition|v)\.? ?\d[\d.]*\b", _I)
 _IDENTIFIER = re.compile(r"\b(?=\w*[^\W\d_])[\w./-]*\d[\w./-]*\b")
 _WORDS = (
     "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
@@ -112,9 +113,10 @@ _TIME = re.compile(
     r"\b(?:seconds?|minutes?|mins?|hours?|days?|nights?|weeks?|months?|years?|decades?|centur(?:y|ies)|quarters?|daily|"
     r"weekly|monthly|yearly|annual(?:ly)?|once|twice|immediately|always|never|permanently|indefinitely|until|end|"
     r"january|february|march|april|may|june|july|august|september|october|november|december|same day|at once)\b|"
-    r"\d\s?(?:s|h|min|ms)\b|\b(?:19|20)\d\d\b",
+    r"\d\s?(?:s|h|min|ms)\b",
     _I,
 )
+_DAY = re.compile(r"\b(?:19|20)\d\d(?:-\d\d(?:-\d\d)?)?\b")
 _WHEN = re.compile(
     r"\b(?:january|february|march|april|may|june|july|august|september|october|november|december|"
     r"jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|today|tomorrow|"
@@ -182,7 +184,8 @@ def holds_kind(kind: Kind, text: str, question: str, *, in_table: bool = False) 
         case Kind.NUMBER:
             return bool(_COUNT.search(_without_names(text, question)))
         case Kind.DURATION:
-            return bool(_COUNT.search(_without_names(text, question)) or _TIME.search(text))
+            bare = _DAY.sub(" ", _without_names(text, question))
+            return bool(_COUNT.search(bare) or _TIME.search(text))
         case Kind.DATE:
             return bool(_WHEN.search(_without_names(text, question)))
         case Kind.PERSON:
@@ -200,5 +203,5 @@ def _holds_money(text: str, question: str, *, in_table: bool) -> bool:
 
 def _without_names(text: str, question: str) -> str:
     known = set(re.findall(r"\d[\d.,]*\d|\d", question))
-    bare = _IDENTIFIER.sub(" ", text)
+    bare = _IDENTIFIER.sub(" ", _EDITION.sub(" ", text))
     return re.sub(r"\d[\d.,]*\d|\d", lambda m: " " if m.group() in known else m.group(), bare)

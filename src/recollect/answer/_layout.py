@@ -30,6 +30,7 @@ _CONTINUATION_INDENT = 10
 # The lines are rows where so many of them hold figures, and rows begin with keys where so many lines do.
 _COMPLETE = 0.6
 _FEWEST_KEYS = 2
+_FEWEST_ROWS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +124,8 @@ def _parted(text: str, run: Sequence[Block]) -> list[Block]:
     pairs = list(pairwise(lines))
     room = _FULL * max(map(len, lines))
     full = [len(before) + 1 + len(line.split(None, 1)[0]) > room for before, line in pairs]
-    # Where few lines are full, those that are happen to be long; and no prose has a key in front of line after line.
-    wrapped = 2 * sum(full) >= len(full) and sum(bool(_KEY.match(line)) for line in lines) < _FEWEST_KEYS
+    # Where few lines are full, those that are happen to be long.
+    wrapped = 2 * sum(full) >= len(full) and not _look_like_rows(lines)
     parts = [run[0]]
     for (before, line), is_full, block in zip(pairs, full, run[1:], strict=True):
         if (is_full and wrapped) or _runs_on(before, line):
@@ -132,6 +133,17 @@ def _parted(text: str, run: Sequence[Block]) -> list[Block]:
         else:
             parts.append(Block("prose", block.start, block.end))
     return parts
+
+
+def _look_like_rows(lines: Sequence[str]) -> bool:
+    """Whether line after line begins with a key or a capital, and none ends a sentence: no prose wraps like that."""
+    if sum(bool(_KEY.match(line)) for line in lines) >= _FEWEST_KEYS:
+        return True
+    if len(lines) < _FEWEST_ROWS or any(_ENDS_PROSE.search(line) for line in lines[:-1]):
+        return False
+    return all(line[0].isupper() or not line[0].isalpha() for line in lines) and any(
+        line[0].isupper() for line in lines
+    )
 
 
 def _runs_on(before: str, line: str) -> bool:

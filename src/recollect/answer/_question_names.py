@@ -10,6 +10,9 @@ from itertools import pairwise
 from recollect.answer._kinds import is_english
 
 _TOKEN = re.compile(r"[^\W_](?:[\w&+#]|[-./'’](?=\w))*")
+_WHOLE = re.compile(r"\w+(?:[-./&'+#]\w+)*")
+_HYPHENED = re.compile(r"[^\W_]+(?:-[^\W_]+)+")
+_PLAIN = re.compile(r"[^\W_]+")
 _SENTENCE_START = re.compile(r"(?:\A|[.!?:]\s|[\"“”«»(]\s*)\W*\Z")
 _CODE = re.compile(r"(?=.*[A-Za-z])(?=.*\d)(?!\d+[a-z]+\Z)[\w./&+#-]{2,}|[^\W\d]+_\w+", re.ASCII)
 _VERSION = re.compile(
@@ -85,16 +88,9 @@ def missing_names(names: Iterable[frozenset[str]], text: str) -> list[frozenset[
 @lru_cache(maxsize=512)
 def words_of(text: str) -> frozenset[str]:
     """The casefolded words of a text, whole and by their parts: ``hr/rw-400_guide.pdf`` holds both of the last."""
-    folded = text.casefold().replace("’", "'")
-    whole = re.findall(r"\w+(?:[-./&'+#]\w+)*", folded)
-    return frozenset(
-        [
-            *whole,
-            *re.findall(r"\w+(?:-\w+)*", folded),
-            *re.findall(r"[^\W_]+(?:-[^\W_]+)*", folded),
-            *re.findall(r"[^\W_]+", folded),
-        ]
-    )
+    words = set(_WHOLE.findall(text.casefold().replace("’", "'")))
+    joined = [word for word in words if not word.isalnum()]
+    return frozenset(words.union(*(_HYPHENED.findall(word) + _PLAIN.findall(word) for word in joined)))
 
 
 def _is_known(word: str, known: frozenset[str]) -> bool:

@@ -37,10 +37,10 @@ class Weights:
     coverage: float = 0.25
     context: float = 0.3
     passage: float = 0.15
-    kind: float = 0.1
+    kind: float = 0.2
     in_range: float = 0.2
     missing_name: float = 0.2
-    past: float = 0.1
+    past: float = 0.2
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from recollect.answer._question import Asked, in_range, understand
+from recollect.answer._question_names import is_code, words_of
 from recollect.answer._regions import Region
 from recollect.answer._scoring import Evidence, Weights, coverage, gather, weighted_terms
 from recollect.answer.refusal import RefusalRule, Support
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _IDENTIFIER = re.compile(r"\b(?=\w*[A-Za-z])[A-Za-z]\w*(?:[-_./]\w+)*[-_./]?\d[\w.-]*\b")
 _NUMBER = re.compile(r"\d[\d.]*")
 # What a newer edition must reach of the older one's score, and share of its terms, to stand in its place.
-_NEARLY = 0.75
+_NEARLY = 0.65
 _SAME_SUBJECT = 0.5
 # A longer line before a list, or head of a table, counts for the choice and is not shown.
 _LONGEST_LEAD = 240
@@ -41,6 +42,7 @@ class ExtractionOptions:
         max_passages: Only so many of the best passages are read; each costs the embedding of its sentences.
         weights: What a sentence gains and loses beside its similarity.
         keep_within: A further sentence must score at least this share of the best one's score.
+        section_within: And this share where both stand under a heading that names the identifier asked for.
         rule: When to refuse.
     """
 
@@ -48,6 +50,7 @@ class ExtractionOptions:
     max_passages: int = 10
     weights: Weights = field(default_factory=Weights)
     keep_within: float = 0.9
+    section_within: float = 0.75
     rule: RefusalRule = field(default_factory=RefusalRule)
 
     def __post_init__(self) -> None:
@@ -172,12 +175,21 @@ def _choose(asked: Asked, evidence: Sequence[Evidence], options: ExtractionOptio
     if best.score <= 0:
         return chosen
     for piece in evidence:
-        if len(chosen) == options.max_sentences or piece.score < options.keep_within * best.score:
+        if len(chosen) == options.max_sentences or piece.score < options.section_within * best.score:
             break
-        if any(_says_the_same(piece, other) for other in chosen) or _is_out_of_place(asked, piece, best):
+        near = piece.score >= options.keep_within * best.score or _stands_under_the_code(asked, piece, best)
+        if not near or any(_says_the_same(piece, other) for other in chosen) or _is_out_of_place(asked, piece, best):
             continue
         chosen.append(piece)
     return chosen
+
+
+def _stands_under_the_code(asked: Asked, piece: Evidence, best: Evidence) -> bool:
+    """Whether both stand under one heading with an identifier of the question: "ERR-4012 Session limit reached"."""
+    if piece.region is not best.region or piece.section != best.section:
+        return False
+    heading = words_of((best.section or "").rpartition(" > ")[2])
+    return any(is_code(word) and name <= heading for name in asked.names for word in name)
 
 
 def _newest(asked: Asked, evidence: Sequence[Evidence]) -> Evidence:

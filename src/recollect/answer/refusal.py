@@ -78,9 +78,9 @@ class RefusalRule:
         require_identifiers: Refuse whenever the question names an identifier that no passage holds.
     """
 
-    bias: float = -4.3
-    score_weight: float = 3.0
-    similarity_weight: float = 4.0
+    bias: float = -4.65
+    score_weight: float = 2.0
+    similarity_weight: float = 6.0
     coverage_weight: float = 0.0
     missing_number_penalty: float = 2.0
     missing_name_penalty: float = 3.0

@@ -334,3 +334,27 @@ def test_the_same_question_gets_the_same_bytes_in_every_process():
     }
     assert len(outputs) == 1
     assert b"EUR 190" in outputs.pop()
+
+
+CODES = """# Troubleshooting
+
+### ERR-2003 Gateway does not answer
+
+*Cause:* many hotel and train networks block UDP port 4500.
+*Fix:* in Lockgate choose TCP fallback.
+
+### ERR-2007 Client too old
+
+*Cause:* the client is older than 5.2.0.
+"""
+
+
+def test_what_stands_under_the_identifier_asked_for_belongs_together():
+    passages = [
+        passage(CODES, end=CODES.index("### ERR-2007"), section="Troubleshooting > ERR-2003 Gateway does not answer"),
+        passage(CODES, start=CODES.index("### ERR-2007"), section="Troubleshooting > ERR-2007 Client too old", rank=2),
+    ]
+    reply = ask("ERR-2003 keeps coming up in my hotel, what is the fix?", passages, ANSWER_ALWAYS)
+    (citation,) = reply.citations
+    assert citation.quote.startswith("*Cause:* many hotel")
+    assert citation.quote.endswith("TCP fallback.")

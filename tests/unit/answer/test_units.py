@@ -123,3 +123,11 @@ def test_an_ordinal_does_not_end_a_sentence():
 def test_names_and_what_they_stand_for_have_no_header():
     text = "  Portal      the preferred way\n  Telephone   extension 4400\n  Walk-in     room 12, from 10:00\n"
     assert {unit.lead for unit in quotable_units(text)} == {""}
+
+
+def test_short_lines_without_a_sentence_are_rows_though_they_would_not_have_fitted_on_one_line():
+    text = (
+        "Topic Until 2025 From 2026\nAnnual leave, five days 28 days 30 days\nCarry-over 5 days 8 days\n"
+        "Own wedding 1 day 2 days\n"
+    )
+    assert "Own wedding 1 day 2 days" in quotes(text)
