@@ -28,7 +28,7 @@ VALUES = {
     "--roles": "hr", "--groups": "g", "--session": "desk", "--with": "default", "--collection": "default",
     "--strategy": "hybrid", "--focus": "rag", "--user": "ann", "--chunking": "recursive", "--chunk-size": "400",
     "--chunk-overlap": "50", "--chunking-option": "unit=characters", "--grant": "role:hr", "--max-file-size": "1MB",
-    "--ttl": "30d",
+    "--ttl": "30d", "--model": "extractive",
 }  # fmt: skip
 #: Refused beside each other, so that nothing is passed over in silence: (commands, one option, the other).
 REFUSED = {
@@ -36,6 +36,8 @@ REFUSED = {
     ("query", "--everywhere", "--context"),
     ("query", "--everywhere", "--session"),
     ("query", "--everywhere", "--collection"),
+    ("ask", "--everywhere", "--session"),
+    ("ask", "--everywhere", "--collection"),
     ("query", "--rerank=none", "--rerank-candidates"),
     *(
         (name, "--mode=dense", other)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from recollect.answer._names import abbreviates, holds, is_weekday
 from recollect.answer._number_words import MONTHS
-from recollect.answer._polarity import contradiction, turned_around
+from recollect.answer._polarity import contradiction, denied_word_for_word, turned_around
 from recollect.answer._quantities import Quantity, without_year, year_of
 from recollect.answer.evidence import covered
 from recollect.model.answer import UnsupportedReason
@@ -34,6 +34,9 @@ _MARGIN = 0.15
 _LEAST_RIVAL = 0.4
 _SAME_CLAUSE = 0.55
 _NEARLY_ALL = 0.75
+_DOES = re.compile(
+    r"(?:['’]s?\s|\s+(?:\w+ly\s+)?(?:\w+[^s\W]s|is|was|has|will|can|may|must|ist|hat|wird|kann|est|a|peut|es|tiene)\b)"
+)
 _YEAR = re.compile(r"(?:1[5-9]|20|21)\d\d")
 _ORDINAL = re.compile(r"\d(?:st|nd|rd|th)\.?\Z|(?:first|second|third|fth|xth|enth|hth|nth|eth)\Z", re.IGNORECASE)
 
@@ -303,7 +306,10 @@ def _is_name(case: Case, name: Name, rivals: set[str]) -> bool:
         return False
     if name.inside:
         return True
-    # At the beginning of a sentence any word is written so: a name, where it stands in a name's place.
+    # At the beginning of a sentence any word is written so: a name, where it does something without an article, in the
+    # place of another.
+    if not _DOES.match(case.claim.text, name.start + len(name.text)):
+        return False
     said = frozenset(one.folded for one in case.claim.names)
     initial = [word for piece in case.chosen[:1] for word in piece.initial & case.sources.capital_words]
     replaced = {
@@ -317,6 +323,8 @@ def _opposites(case: Case) -> Fault | None:
     """What the claim says the other way round than the evidence that speaks of the same."""
     if not case.chosen or case.foreign:
         return None
+    if any(denied_word_for_word(case.claim.text, piece.text) for piece in case.chosen):
+        return "contradiction", "the evidence says the opposite (a negation)"
     parts = [part for piece in case.chosen for part in piece.clauses]
     for text, terms in case.claim.clauses:
         turned = turned_around(text, [part.text for part in parts])

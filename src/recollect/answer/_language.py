@@ -44,4 +44,6 @@ def language_of(text: str, default: str = "en") -> str:
     counts = {code: sum(word in functional for word in words) for code, functional in _function_words().items()}
     best = max(counts, key=lambda code: (counts[code], code == default))
     expected = counts.get(default, 0)
-    return best if counts[best] >= expected + 2 else default
+    # A short sentence has one function word, and it is not the expected language's.
+    alone = not expected and list(counts.values()).count(counts[best]) == 1 and counts[best]
+    return best if counts[best] >= expected + 2 or alone else default

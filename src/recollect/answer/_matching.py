@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,10 @@ _SIMILAR, _SOMEWHAT_SIMILAR = 0.62, 0.5
 # A word of the claim that the evidence lacks is explained by one as similar as this.
 _SAME_WORD = 0.5
 _SUBJECT_WORDS = 4
+_PREPOSITION = re.compile(
+    r"\b(?:by|via|through|with|from|mit|per|durch|par|avec|por|con)\s+(?:(?:a|an|the|der|dem|einem|einer)\s+)?(\w+)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +101,7 @@ class Matcher:
         if pieces and pieces[0].language != claim.language and claim.facts:
             # In another language only what is written alike can be compared.
             return Match(pieces, max(share, 0.6))
-        if self._replaced(claim, chosen, share):
+        if self._replaced(claim, chosen, share) or self._by_other_means(claim, chosen, share):
             return Match(pieces, min(share, 0.4), "no_evidence", "the evidence says it of something else")
         if share >= (_WITH_FACTS if facts else _CERTAIN):
             return Match(pieces, share)
@@ -113,7 +118,7 @@ class Matcher:
         if not chosen or share < _WITHOUT_FACTS:
             return False
         main = chosen[0]
-        around = [main, *(one for one in chosen[1:] if one.source == main.source and abs(one.order - main.order) <= 2)]
+        around = [main, *(one for one in chosen[1:] if one.source == main.source)]
         missing = [term for term in claim.terms if not any(covered(term, piece.all_terms) for piece in around)]
         if len(missing) != 1 or len(claim.terms) < 3 or not self._sources.frequencies[missing[0]]:
             return False
@@ -123,6 +128,17 @@ class Matcher:
         # Evidence that adds more than the word is evidence of a sentence about two things.
         adds = [piece for piece in chosen[1:] if sum(bool(covered(term, piece.terms)) for term in claim.terms) > 2]
         return not adds and not self._explained(claim, [main])
+
+    def _by_other_means(self, claim: Claim, chosen: Sequence[Piece], share: float) -> bool:
+        """Whether all but one word is repeated, and that one stands behind a preposition: "by post" for "by e-mail"."""
+        if self._embedder is None or share < _WITH_FACTS:
+            return False
+        held = frozenset[str]().union(*(piece.all_terms for piece in chosen))
+        missing = [word for word in claim.words if any(not covered(term, held) for term in claim.split(word))]
+        behind = {match.group(1) for match in _PREPOSITION.finditer(claim.text)}
+        return (
+            len(missing) == 1 and len(claim.words) > 2 and missing[0] in behind and not self._explained(claim, chosen)
+        )
 
     def _explained(self, claim: Claim, chosen: Sequence[Piece]) -> bool:
         """Whether each word of the claim that the evidence lacks has one there that means nearly the same."""

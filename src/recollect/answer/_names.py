@@ -32,7 +32,9 @@ _IDENTIFIERS = re.compile(
 # "EUR400" and "5kg" are amounts; "US$" no name.
 _AMOUNT = re.compile(r"(?:EUR|USD|GBP|CHF|US)\d+|(?:WD|[A-Z])?-?\d+(?:st|nd|rd|th)", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_](?:[^\W_]|['’.&-](?=[^\W_]))*")
-_BEGINS = re.compile(r"(?:^|[.!?…:;]\s|[\"“„«»(\[|]|\n|[-*•–—]\s|>\s)[\s\"“„«*_(\[]*$")
+_BEGINS = re.compile(
+    r"(?:^|(?<!\bDr)(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bSt)(?<!\bProf)[.!?…:;]\s|[\"“„«»(\[|]|\n|[-*•–—]\s|>\s)[\s\"“„«*_(\[]*$"
+)
 # Before what is a name even where every noun is written in capitals.
 _NAMING = listed("in aus nach bei von frau herr herrn dr prof firma stadt mit für via durch gegen zwischen und oder")
 _PRONOUNS = listed(

@@ -161,6 +161,9 @@ UNITS: dict[str, str] = _spelled(
         "kB": "kb kilobyte kilobytes", "MB": "mb megabyte megabytes", "GB": "gb gigabyte gigabytes", "TB": "tb terabyte",
         "kWh": "kwh", "Wh": "wh", "°": "° °c degrees degree grad celsius",
         "person": "person persons people employees employee personen mitarbeiter personnes personas",
+        "times": "times mal fois veces volte vezes keer",
+        "ft": "ft foot feet", "mi": "mile miles meilen", "in": "inch inches", "yd": "yard yards", "lb": "lb lbs",
+        "l": "l litre litres liter liters litros", "gal": "gallon gallons", "oz": "ounce ounces oz",
         "character": "character characters zeichen",
     }
 )  # fmt: skip

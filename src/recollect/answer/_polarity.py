@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _NEGATORS = re.compile(
-    r"\b(?:not|no|never|none|nobody|neither|nor|cannot|without|\w+n['’]t"
-    r"|nicht|kein\w*|nie|niemals|ohne|weder"
-    r"|ne|n['’](?=\w)|pas|jamais|aucune?|sans"
-    r"|nunca|jamás|sin|ningun\w*|ningún|tampoco"
-    r"|non|mai|senza|nessun\w*"
-    r"|não|nem|sem|nenhum\w*"
-    r"|niet|geen|nooit|zonder"
-    r"|не|нет|никогда|без|nie\b|nigdy|bez|değil|yok|inte|ej|ikke|aldrig"
+    r"\b(?:not|no|never|none|nobody|neither|nor|cannot|\w+n['’]t"
+    r"|nicht|kein\w*|nie|niemals|weder"
+    r"|ne|n['’](?=\w)|pas|jamais|aucune?"
+    r"|nunca|jamás|ningun\w*|ningún|tampoco"
+    r"|non|mai|nessun\w*"
+    r"|não|nem|nenhum\w*"
+    r"|niet|geen|nooit"
+    r"|не|нет|никогда|nie\b|nigdy|değil|yok|inte|ej|ikke|aldrig"
     r")\b|不|没|沒|無|ない|ません|\bلا\b|\bليس\b|\bلم\b|\bلن\b|نہیں|नहीं",
     re.IGNORECASE,
 )
@@ -61,8 +61,8 @@ _OPPOSITES = [
         r"more than|over\b|above|exceed|mehr als|über\b|plus de|más de|più di|mais de / "
         r"less than|fewer|under\b|below|weniger|unter\b|moins de|menos de|meno di",
         r"before\b|prior to|in advance|ahead|vor\b|vorher|avant|antes|prima d / after\b|following\b|afterwards|nach\b|après|después|dopo|depois",
-        r"increas|rose\b|rise|grew|grow|raised|higher|steigt|stieg|gestiegen|erhöh|augment|aument / "
-        r"decreas|fell\b|fall\b|fallen|drop|declin|reduc|lower|sinkt|sank|gesunken|gesenkt|diminu|disminu|baiss",
+        r"increas|up\b(?! to)|rose\b|rise|grew|grow|raised|higher|steigt|stieg|gestiegen|erhöh|augment|aument / "
+        r"decreas|down\b|fell\b|fall\b|fallen|drop|declin|reduc|lower|sinkt|sank|gesunken|gesenkt|diminu|disminu|baiss",
         r"includ|inclus|einschließ|inbegriffen|incluy / exclud|exclus|ausgeschlossen|excluy",
         r"paid\b|bezahlt / unpaid|unbezahlt",
         r"approv|accept|granted|genehmig / reject|refus|denied|abgelehnt",
@@ -83,9 +83,11 @@ _OPPOSITES = [
 # Words that deny without a negation.
 _REFUSING = re.compile(
     r"\bun(?!der|til|it|iv|ion|less|i)\w{4,}|\b(?:forbidden|optional|impossible|invalid|ineligible|only|nur|seulement|sólo|solo|except|lack\w*|fail\w*|"
-    r"refus\w*|exclud\w*|lost|instead)\b",
+    r"refus\w*|exclud\w*|lost|instead|without|ohne|sans|sin|senza|sem)\b",
     re.IGNORECASE,
 )
+_WORDS = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_WORDS_OF_A_SENTENCE = 4
 # Within a clause of the evidence that is not compared: what a condition says of another case.
 _CLAUSE = re.compile(
     r"[,;:()–—]|\.\s|\s-\s|\b(?:but|while|whereas|although|however|unless|except|aber|sondern|außer|mais|sauf|pero|salvo|sino)\b"
@@ -168,6 +170,20 @@ def turned_around(sentence: str, evidence: Sequence[str]) -> str | None:
                     if held and beside & _beside(text, held) and _negations(sentence) % 2 == _negations(text) % 2:
                         return f"{said.group()!r} against {held.group()!r}"
     return None
+
+
+def denied_word_for_word(sentence: str, evidence: str) -> bool:
+    """Whether a sentence stands in its evidence word for word, but for a negation in one of the two."""
+    said, held = _WORDS.findall(sentence.casefold()), _WORDS.findall(evidence.casefold())
+    bare = [word for word in said if not _NEGATORS.fullmatch(word)]
+    kept = [at for at, word in enumerate(held) if not _NEGATORS.fullmatch(word)]
+    if len(bare) < _WORDS_OF_A_SENTENCE:
+        return False
+    for start in range(len(kept) - len(bare) + 1):
+        places = kept[start : start + len(bare)]
+        if [held[at] for at in places] == bare:
+            return (len(said) - len(bare)) % 2 != (places[-1] - places[0] + 1 - len(bare)) % 2
+    return False
 
 
 def _beside(text: str, match: re.Match[str]) -> frozenset[str]:

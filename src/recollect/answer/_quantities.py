@@ -76,6 +76,7 @@ _HALF_MORE = re.compile(
     r"\b(?P<word>[^\W\d_]+|\d+) and a half\b|\banderthalb\b|\beineinhalb\b|\bzweieinhalb\b", re.IGNORECASE
 )
 _HALVES = {"anderthalb": Fraction(3, 2), "eineinhalb": Fraction(3, 2), "zweieinhalb": Fraction(5, 2)}
+_REPEATED = frozenset({"twice", "once", "zweimal", "dreimal", "einmal"})
 _GERMAN_TENS = re.compile(r"(ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun)und(\w+zig|dreißig|dreissig)")
 _CJK_NUMBER = re.compile(
     "([〇一二两三四五六七八九十百千]+)(?=\\s?[个個]?(?:天|日|周|週|年|月|小时|时|時|分|元|人|名|次|％|%|歳|倍|ヶ))"
@@ -268,7 +269,7 @@ def _behind(text: str, at: int) -> tuple[int, str | None, int]:
         unit = unit_of(word)
         if unit is not None:
             return scale, unit, end
-        if text[match.end() : match.end() + 1] in {",", ";", "."}:
+        if text[match.end() : match.end() + 1] in {",", ";", "."} or word in CARDINALS["en"] or word in _REPEATED:
             break
         at = match.end()
     return scale, None, end
@@ -316,6 +317,8 @@ def _words(text: str, language: str) -> Iterator[Quantity]:
             continue
         first, last = words[position], words[position + length - 1]
         scale, unit, end = _behind(text, last.end())
+        if first.group().casefold() in _REPEATED:
+            unit = "times"
         yield Quantity(
             first.start(),
             max(end, last.end()),
@@ -420,6 +423,9 @@ def _compatible(mine: Day, theirs: Day) -> bool:
 
 
 def _same_number(mine: Quantity, theirs: Quantity) -> bool:
+    if (mine.unit == "times") != (theirs.unit == "times"):
+        # "twice daily" is no evidence for two of anything.
+        return False
     if mine.unit is None or theirs.unit is None or mine.unit == theirs.unit:
         # A half is 50 percent.
         shares = {value * 100 for value in theirs.values if value < 1} if mine.unit == "%" else set()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from recollect.answer._language import language_of
 from recollect.answer._names import fold, identifiers, names, words_of
+from recollect.answer._number_words import MONTHS
 from recollect.answer._polarity import clauses, normalised
 from recollect.answer._quantities import Quantity, quantities, unit_of
 from recollect.answer._units import Unit, quotable_units
@@ -214,6 +215,7 @@ def _pieces(
     date = passage.event_time.date().isoformat() if passage.event_time else str(passage.metadata.get("date") or "")
     path = f"{passage.title} {_PATH_PARTS.sub(' ', passage.source)} {passage.source} {date} {told}"
     pieces: list[Piece] = []
+    usual = language_of(passage.content[:2_000], language)
     scale = _scale_of(passage.content)
     for order, unit in enumerate(units):
         text = passage.content[unit.start : unit.end]
@@ -222,7 +224,7 @@ def _pieces(
             for title in (passage.part_at(passage.start_offset + unit.start).section or "").split(" > ")
         )
         around = "\n".join(part for part in (_NUMBERING.sub("", unit.heading), unit.lead, section, path) if part)
-        own_language = language_of(text, language)
+        own_language = language_of(text, usual)
         parts = tuple(_parts(text, unit, terms=terms, language=own_language, scale=scale))
         rows = "|" in text and bool(parts)
         own = tuple(_scaled(quantities(text, language=own_language), scale))
@@ -328,12 +330,19 @@ def parts_of(text: str, language: str) -> list[str]:
             # "11 days, of which 4 are fixed": the second number is of what the first one is.
             kept = re.sub(r"\d+", "", before) if _OF_WHICH.match(part) else _shared(parts[0][:first], part, language)
             found.append(kept + part)
+        found[-1:] = _by_dates(found[-1], language)
     return found
+
+
+def _by_dates(part: str, language: str) -> list[str]:
+    """A part cut behind each date that another one follows: what stands before a date says what it is of."""
+    dates = [one.end for one in quantities(part, language=language) if one.kind == "date"]
+    return [part[start:end] for start, end in pairwise([0, *dates[:-1], len(part)])]
 
 
 def _shared(beginning: str, part: str, language: str) -> str:
     """What a sentence's beginning says of a later part: without its names, where that has names of its own."""
-    if any(name.inside for name in names(part, language=language)):
+    if any(name.inside and name.folded not in MONTHS for name in names(f"x {part}", language=language)):
         for name in names(beginning, language=language):
             beginning = beginning.replace(name.text, "")
     return beginning

@@ -8,6 +8,7 @@ there, and the evidence must not say the opposite. ``docs/how-to/answers.md`` ho
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -95,10 +96,12 @@ class Verifier:
         embedder: EmbeddingProvider | None = None,
     ) -> None:
         self._terms = terms
-        self._language = language
         self.sources: Sources = read_sources(passages, terms=terms, language=language)
+        # A statement is mostly written in the language of what it tells, whatever the collection's is.
+        languages = Counter(piece.language for piece in self.sources.pieces)
+        self._language = languages.most_common(1)[0][0] if languages else language
         self._matcher = Matcher(self.sources, embedder)
-        self._asked = read_claim(question, terms=terms, language=language)
+        self._asked = read_claim(question, terms=terms, language=self._language)
 
     def check(self, statement: Statement) -> Verdict:
         """The verdict on one statement."""
