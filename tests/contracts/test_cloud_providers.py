@@ -7,6 +7,7 @@ import json
 import logging
 import threading
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -18,7 +19,9 @@ from wire_formats.server import KEY, REPLY, ModelServer
 from recollect.errors import ConfigurationError, ProviderError
 from recollect.llm.base import ChatMessage, ChatUsage
 from recollect.providers import Connection, make_embedder
+from recollect.providers._clients import close_client
 from recollect.providers.connection import Secret
+from recollect.providers.registry import ModelRequest
 
 SECRETS = {
     "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE",
@@ -343,7 +346,9 @@ class TestBedrockFaults:
         assert (error.kind, error.retryable, error.status) == (kind, retryable, None)
 
     def test_a_stream_that_nobody_reads_any_more_ends_its_thread(self, serve):
-        _, model = serve(bedrock.Chat(), fault="stall")
+        piece = event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "A piece"}})
+        # The server sends all but the last two parts, and then nothing: the thread waits for them.
+        _, model = serve(Scripted(bedrock.Chat(), [piece, piece, piece]), fault="stall")
 
         async def first():
             stream = model.stream(CONVERSATION)
@@ -353,7 +358,7 @@ class TestBedrockFaults:
             return thread
 
         thread = asyncio.run(first())
-        thread.join(10)
+        thread.join(5)  # half as long as the server keeps silent
         assert not thread.is_alive(), "it waits for the server until its time is up"
 
 
@@ -431,6 +436,25 @@ class TestGoogle:
         answer(model)
         assert of(server, "x-goog-api-key") == ["none"]
         assert "key=" not in server.requests[0].path
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "address"),
+    [
+        ("anthropic", "Chat", lambda backend: str(backend._client().base_url)),
+        ("cohere", "Embeddings", lambda backend: backend._client._client_wrapper.get_base_url()),
+        ("google", "Embeddings", lambda backend: backend._client._api_client._http_options.base_url),
+    ],
+)
+def test_the_environment_redirects_no_key_that_belongs_to_the_provider(monkeypatch, name, kind, address):
+    for variable in ("ANTHROPIC_BASE_URL", "CO_API_URL", "GOOGLE_GEMINI_BASE_URL"):
+        monkeypatch.setenv(variable, "http://127.0.0.1:9")
+    module = import_module(f"recollect.providers.{name}")
+    request = ModelRequest(model="m", connection=Connection(api_key=Secret(KEY)), dimensions=8)
+    backend = getattr(module, kind)(request)
+    own = getattr(module, f"{name.upper()}_BASE_URL")
+    assert address(backend).rstrip("/") == own
+    close_client(backend)
 
 
 class TestAnthropic:
