@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
+from recollect.answer.prompt import CLOSING, OPENING, SEPARATOR
 from recollect.context import estimate_tokens
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, UsageError
@@ -69,8 +70,13 @@ def test_the_configured_budget_holds_where_none_is_given(office):
         context = rag.context("leave", options)
         assert 0 < estimate_tokens(context.text) <= 60
         rag.ask("How much leave?", options)
-        assert rag.context("How much leave?", options).text in prompts.calls[0][1].content
-        assert "[Source 3" not in prompts.calls[0][1].content
+        asked = prompts.calls[0][1].content
+        shown = asked.removeprefix(f"{OPENING}\n\n").partition(f"\n\n{CLOSING}")[0]
+        # Of a prompt the lines between two blocks count too.
+        assert 0 < estimate_tokens(shown) <= 60
+        first = rag.context("How much leave?", options).blocks[0].text
+        assert shown.startswith(f"{first}{SEPARATOR}[Source 2")
+        assert "[Source 3" not in asked
 
 
 def test_a_language_model_counts_for_itself_where_it_can(office):
