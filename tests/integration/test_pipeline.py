@@ -6,7 +6,7 @@ import pytest
 
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.embedding.hashing import HashingEmbedder
-from recollect.errors import ConflictError, NotFoundError, UsageError
+from recollect.errors import ConfigurationError, ConflictError, NotFoundError, UsageError
 from recollect.llm.scripted import ScriptedChatModel
 from recollect.model.answer import REFUSAL
 
@@ -146,7 +146,12 @@ def test_without_a_language_model_it_quotes_or_refuses(pipeline: RAGPipeline):
     assert (answer.text, answer.refused, answer.citations) == (REFUSAL, True, ())
 
 
+def test_an_unknown_provider_is_refused_with_the_settings(dsn: str):
+    with pytest.raises(ConfigurationError, match=r"rag\.embedding\.provider: Input should be 'local', 'hashing'"):
+        RAGConfig.load(storage={"dsn": dsn}, embedding={"provider": "nonsense"})
+
+
 def test_bad_configuration_of_a_part_is_said_when_it_is_needed(dsn: str):
-    config = RAGConfig.load(storage={"dsn": dsn}, embedding={"provider": "nonsense"})
-    with RAGPipeline(config) as rag, pytest.raises(UsageError, match="nonsense"):
+    config = RAGConfig.load(storage={"dsn": dsn}, embedding={"provider": "openai", "model": "nonsense", "api_key": "k"})
+    with RAGPipeline(config) as rag, pytest.raises(UsageError, match="dimensions the vectors of 'nonsense'"):
         rag.ingest("text")
