@@ -163,9 +163,8 @@ def is_english(question: str) -> bool:
     words = re.findall(r"[^\W\d_]+", question.casefold())
     if not words:
         return False
-    own = stopwords("en")
-    known = sum(word in own for word in words)
-    others = max(sum(word in stopwords(code) for word in words) for code in ("de", "fr", "es", "it", "pt", "nl"))
+    known = sum(map(stopwords("en").__contains__, words))
+    others = max(sum(map(stopwords(code).__contains__, words)) for code in ("de", "fr", "es", "it", "pt", "nl"))
     return known > 0 and known >= others
 
 

@@ -100,3 +100,13 @@ def test_any_text_can_be_read_as_a_question(question, text):
     understand(question, Analyzer("en"))
     assert isinstance(holds_kind(expected_kind(question), text, question), bool)
     missing_names(names_in(question), text)
+
+
+def test_no_question_is_quadratic():
+    for question in (
+        "what is the " + "a " * 20_000,
+        "how many " + "x y " * 10_000,
+        "the A" + " Ab" * 10_000,
+        "'" * 40_000,
+    ):
+        understand(question, Analyzer("en"))
