@@ -43,7 +43,7 @@ def names_in(question: str) -> tuple[frozenset[str], ...]:
     last_end = 0
     for match in _TOKEN.finditer(question):
         token = re.sub(r"['’]s?\Z", "", match.group())
-        is_name = english and _is_name(token, question[: match.start()])
+        is_name = english and _is_name(token, question[max(0, match.start() - 8) : match.start()])
         joins = is_name and not is_code(token) and question[last_end : match.start()] in {" ", " & "}
         if words and not joins:
             names.append(frozenset(words))
