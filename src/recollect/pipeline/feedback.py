@@ -45,7 +45,7 @@ class Feedback(Group):
             PermissionDeniedError: The principal would move the weights of everybody.
         """
         given = [passages] if isinstance(passages, str) or not isinstance(passages, Sequence) else list(passages)
-        sources = [one if isinstance(one, str) else one.source for one in given]
+        sources = [one if isinstance(one, str) else str(getattr(one, "source", "")) for one in given]
         if not sources or not all(source.strip() for source in sources):
             raise UsageError("Name the passages by the sources that a context gave, such as memory:chat-1 or leave.md.")
         scope = self._at.present()
