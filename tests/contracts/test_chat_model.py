@@ -13,6 +13,9 @@ from wire_formats.server import REPLY, ModelServer
 from recollect.answer.synchronous import iterate
 from recollect.errors import ProviderError
 from recollect.llm import ChatMessage, ScriptedChatModel
+from recollect.llm.completion import complete
+from recollect.model import Scope, asked_for
+from recollect.model.asking import asking_tenant
 
 MESSAGES = [ChatMessage("system", "Be brief."), ChatMessage("user", "Wie viele Tage? ‏שלום")]
 
@@ -113,3 +116,14 @@ def test_what_is_sent(server, monkeypatch):
     body = request.body
     assert (body["model"], body["stream"], body["max_tokens"], body["temperature"]) == ("m", True, 5, 0.0)
     assert "sk-from-the-environment" not in json.dumps(request.headers)
+
+
+def test_a_completion_is_asked_for_whom_the_caller_asks_for():
+    asked_for(Scope(tenant_id=7))
+    seen = []
+    model = ScriptedChatModel(lambda _: seen.append(asking_tenant()) or "yes")
+    try:
+        assert complete(model, MESSAGES, timeout_seconds=10, max_characters=100) == "yes"
+    finally:
+        asked_for(Scope())
+    assert seen == [7]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import queue
 import threading
 from collections.abc import Sequence
@@ -34,7 +35,9 @@ def complete(model: ChatModel, messages: Sequence[ChatMessage], *, timeout_secon
         except BaseException as exc:  # noqa: BLE001  # handed to the caller, who raises it
             done.put(exc)
 
-    threading.Thread(target=run, name="recollect-completion", daemon=True).start()
+    # With the caller's context: what the model is asked is recorded for the caller's tenant.
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(run,), name="recollect-completion", daemon=True).start()
     try:
         result = done.get(timeout=timeout_seconds + _GRACE_SECONDS)
     except queue.Empty:
