@@ -24,6 +24,9 @@ class _Outcome(Generic[T]):
 # A token is rarely shorter than this many bytes; where it is, the provider says so.
 _BYTES_A_TOKEN = 3
 
+# Whoever waits looks up so often: a signal that comes just before a wait begins is noticed only after it.
+_LOOK_SECONDS = 0.5
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchLimits:
@@ -119,7 +122,10 @@ def in_parallel(calls: Sequence[Callable[[threading.Event], T]], *, at_once: int
     results: dict[int, T] = {}
     try:
         while len(results) < len(calls):
-            outcome = outcomes.get()
+            try:
+                outcome = outcomes.get(timeout=_LOOK_SECONDS)
+            except queue.Empty:
+                continue
             if outcome.error is not None:
                 raise outcome.error
             results[outcome.place] = outcome.result  # type: ignore[assignment]
