@@ -189,8 +189,18 @@ def make_chat_model(
 
 def installed(row: Provider) -> bool:
     """Whether what a provider needs is installed."""
+    return _missing(row) is None
+
+
+def _missing(row: Provider) -> str | None:
+    """The first package of a provider's extra that is not installed: its SDK, or what repeats requests."""
+    wanted = () if row.sdk is None else (row.sdk, "tenacity")
+    return next((package for package in wanted if not _is_installed(package)), None)
+
+
+def _is_installed(package: str) -> bool:
     try:
-        return row.sdk is None or find_spec(row.sdk) is not None
+        return find_spec(package) is not None
     except ModuleNotFoundError:  # the parent of a package in parts
         return False
 
@@ -218,9 +228,10 @@ def _connection(row: Provider, given: Connection | None) -> Connection:
 
 
 def _backend(row: Provider, kind: str) -> Callable[[ModelRequest], Any]:
-    if not installed(row):
+    missing = _missing(row)
+    if missing is not None:
         raise ConfigurationError(
-            f"The package {row.sdk!r} is needed for models of {row.title}. Install it: "
+            f"The package {missing!r} is needed for models of {row.title}. Install it: "
             f"pip install 'recollect[{row.extra}]'"
         )
     make: Callable[[ModelRequest], Any] = getattr(import_module(f"recollect.providers.{row.module}"), kind)

@@ -10,6 +10,7 @@ from embedding.tiny_bert import write_model
 from recollect.errors import ConfigurationError, UsageError
 from recollect.providers import PROVIDERS, Connection, make_chat_model, make_embedder, make_scorer
 from recollect.providers.connection import Secret
+from recollect.providers.registry import installed
 
 HOSTED = sorted(name for name, row in PROVIDERS.items() if row.sdk)
 
@@ -135,3 +136,12 @@ print([name for name in ("onnx", "onnxruntime", "tokenizers", "safetensors", "ur
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_an_sdk_that_something_else_brought_is_not_the_whole_extra(monkeypatch):
+    """tokenizers depends on huggingface_hub, so that one is there without the extra."""
+    monkeypatch.setitem(sys.modules, "tenacity", None)
+    row = PROVIDERS["huggingface"]
+    assert not installed(row)
+    with pytest.raises(ConfigurationError, match=r"'tenacity' is needed .* pip install 'recollect\[huggingface\]'"):
+        make_embedder("huggingface", "x", connection=Connection(base_url="http://127.0.0.1:9"), dimensions=8)
