@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from recollect._settings import variable
 from recollect.chunking.registry import describe_chunker, make_chunker, parameter_names, strategy_names
 from recollect.config import SHORT_NAMES, ChunkingConfig, RAGConfig
+from recollect.config._reading import variable
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/configuration.md"
 HEAD = """# Configuration reference

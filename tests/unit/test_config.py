@@ -10,8 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from recollect import RAGConfig
-from recollect._settings import places, variable
 from recollect.config import RetrievalConfig
+from recollect.config._reading import places, variable
 from recollect.errors import ConfigurationError
 
 

@@ -11,7 +11,7 @@ from recollect.errors import UsageError
 from recollect.model import Answer, Document, Principal, RetrievalOptions, RetrievedContext, Scope, SearchReply
 from recollect.model.arguments import checked
 from recollect.model.time import Moment, read_time
-from recollect.pipeline.standpoint import Standpoint
+from recollect.pipeline.groups import Groups
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -25,17 +25,7 @@ if TYPE_CHECKING:
     from recollect.model import IngestResult
     from recollect.model.memory import RecallOptions, Recollection, Remembered, Turn
     from recollect.model.why_not import WhyNot
-    from recollect.pipeline.audit import Audit
-    from recollect.pipeline.collections import Collections
-    from recollect.pipeline.contents import Contents
-    from recollect.pipeline.documents import Documents
-    from recollect.pipeline.facts import Facts
-    from recollect.pipeline.feedback import Feedback
-    from recollect.pipeline.grants import Grants
-    from recollect.pipeline.maintenance import Maintenance
-    from recollect.pipeline.memory import ConversationMemory
-    from recollect.pipeline.sessions import Sessions
-    from recollect.pipeline.tenants import Tenants
+    from recollect.pipeline.standpoint import Standpoint
     from recollect.store.store import Store
 
 
@@ -50,16 +40,13 @@ UNCHANGED: Any = _Unchanged()
 
 
 @checked
-class View:
+class View(Groups):
     """Somebody's view of a store: *whose* knowledge, *who* asks, *when* and *where*. Made by `RAGPipeline.view`.
 
     Immutable, made without a look at the database, and safe to share between threads: a server makes one for each
     request. What there is to do every day stands here, the rest in groups: `documents`, `contents`, `collections`,
     `sessions`, `memory`, `facts`, `feedback`, `grants`, `tenants`, `audit` and `maintenance`.
     """
-
-    def __init__(self, at: Standpoint) -> None:
-        self._at = at
 
     def __repr__(self) -> str:
         names = ("tenant", "principal", "collections", "as_of", "session", "user")
@@ -362,85 +349,6 @@ class View:
         from recollect.pipeline.search import recall
 
         return recall(self._at, query, options)
-
-    # The groups
-
-    @property
-    def documents(self) -> Documents:
-        """Documents, their versions, and what becomes of them."""
-        from recollect.pipeline.documents import Documents
-
-        return Documents(self._at)
-
-    @property
-    def contents(self) -> Contents:
-        """What the documents say: listed, outlined, read in parts, and searched exactly."""
-        from recollect.pipeline.contents import Contents
-
-        return Contents(self._at)
-
-    @property
-    def collections(self) -> Collections:
-        """Collections: made, listed, shared, and written to and read from files."""
-        from recollect.pipeline.collections import Collections
-
-        return Collections(self._at)
-
-    @property
-    def sessions(self) -> Sessions:
-        """Sessions with documents of their own."""
-        from recollect.pipeline.sessions import Sessions
-
-        return Sessions(self._at)
-
-    @property
-    def memory(self) -> ConversationMemory:
-        """Conversations, and contexts made of them."""
-        from recollect.pipeline.memory import ConversationMemory
-
-        return ConversationMemory(self._at)
-
-    @property
-    def facts(self) -> Facts:
-        """Facts drawn from conversations."""
-        from recollect.pipeline.facts import Facts
-
-        return Facts(self._at)
-
-    @property
-    def feedback(self) -> Feedback:
-        """Whether what contexts showed has helped."""
-        from recollect.pipeline.feedback import Feedback
-
-        return Feedback(self._at)
-
-    @property
-    def grants(self) -> Grants:
-        """Who may read what."""
-        from recollect.pipeline.grants import Grants
-
-        return Grants(self._at)
-
-    @property
-    def tenants(self) -> Tenants:
-        """The tenants of the store."""
-        from recollect.pipeline.tenants import Tenants
-
-        return Tenants(self._at)
-
-    @property
-    def audit(self) -> Audit:
-        """What was done, by whom and when."""
-        from recollect.pipeline.audit import Audit
-
-        return Audit(self._at)
-
-    @property
-    def maintenance(self) -> Maintenance:
-        """The store as a whole: what it holds, whether it is sound, and what has passed its time."""
-        from recollect.pipeline.maintenance import Maintenance
-
-        return Maintenance(self._at)
 
     # What it is made of
 
