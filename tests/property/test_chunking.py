@@ -174,6 +174,7 @@ def test_sections_are_those_of_the_document(document, size):
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(["One more.", "word", "A sentence of some length, here.", "x" * 70]), max_size=30),
        st.lists(st.sampled_from([" ", "\n\n", "\n"]), min_size=30, max_size=30), st.integers(10, 60))  # fmt: skip
+@example(["One more.", "x" * 70, "One more."], [" "] * 30, 10)  # the last piece would begin with a space
 def test_paragraphs_reach_their_least_size(words, gaps, min_size):
     content = "".join(word + gap for word, gap in zip(words, gaps, strict=False))
     chunks = ParagraphChunker(min_size=min_size, max_size=4 * min_size).chunk(Document(content=content))

@@ -58,7 +58,7 @@ class Cutter:
             return end
         least = start + 1
         if self.shortest:
-            limit = max(min(limit, self.ruler.earliest_start(end, self.shortest)), start + 1)
+            limit = max(min(limit, self._latest_cut(end)), start + 1)
             least = self._least_cut(start)
         reach = limit - start
         heading = first_between(
@@ -74,6 +74,13 @@ class Cutter:
         floor = max(start + int(reach * _FILLED), least - 1)
         word = last_word(self.content, floor, limit) if floor < limit else None
         return whole_character_cut(self.content, limit, start) if word is None else word
+
+    def _latest_cut(self, end: int) -> int:
+        """Where the last piece begins at the latest: it must not reach its least size by space that is then trimmed."""
+        latest = self.ruler.earliest_start(end, self.shortest)
+        while latest > 0 and self.content[latest].isspace():
+            latest -= 1
+        return latest
 
     def _least_cut(self, start: int) -> int:
         least = self.ruler.furthest_end(start, self.shortest)
