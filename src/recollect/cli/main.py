@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections import UserDict
+from functools import cache
 from importlib import import_module
 from types import FrameType
 from typing import Any
@@ -55,6 +56,7 @@ class _Commands(UserDict[str, Any]):
         return command
 
 
+@cache
 def _imported(name: str) -> Any:  # noqa: ANN401 - see above
     module = import_module(f"recollect.cli.{_MODULES.get(name, name.replace('-', '_'))}")
     own = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False)
