@@ -13,6 +13,8 @@
     ├── TenantSuspendedError  the tenant can neither be searched nor written to
     ├── QuotaExceededError    a tenant may not store that much (quota, limit, used)
     ├── ParseError            a file that cannot be read (path, reason)
+    ├── FetchError            a page that cannot be fetched (url, reason, status, retryable)
+    │   └── AddressRefusedError     its address is not one that may be contacted
     ├── StoreError            the database
     │   ├── StoreUnavailableError   it cannot be started or reached
     │   ├── SchemaVersionError      it was written by a newer recollect, or before the first release
@@ -98,6 +100,43 @@ class ParseError(RecollectError):
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason
+
+
+class FetchError(RecollectError):
+    """A page cannot be fetched, or is none that can be read.
+
+    Attributes:
+        url: As it was asked for, without credentials.
+        reason: Why, in words for a person.
+        status: The HTTP status, where there was one.
+        retryable: Whether the same request may succeed later.
+        retry_after_seconds: After how long the server wants to be asked again, where it says so.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        reason: str,
+        *,
+        status: int | None = None,
+        retryable: bool = False,
+        retry_after_seconds: float | None = None,
+    ) -> None:
+        super().__init__(f"{url}: {reason}")
+        self.url = url
+        self.reason = reason
+        self.status = status
+        self.retryable = retryable
+        self.retry_after_seconds = retry_after_seconds
+
+    @property
+    def gone(self) -> bool:
+        """Whether the server says that there is no such page (any more)."""
+        return self.status in {404, 410}
+
+
+class AddressRefusedError(FetchError):
+    """What would be contacted is not the web: a private network, this machine, a cloud's metadata, another service."""
 
 
 class StoreError(RecollectError):
