@@ -1,6 +1,7 @@
 """Every setting: the tree of them (`tree.py`), its sections by subject, and how they are read (`_reading.py`)."""
 
 from recollect.config.access import AccessConfig, MultiTenantConfig, RolePreferenceConfig, SessionDefaults
+from recollect.config.jobs import JobsConfig
 from recollect.config.models import ANSWER_PROVIDERS, AnswerConfig, EmbeddingConfig, RerankingConfig
 from recollect.config.retrieval import ContextConfig, EnhanceConfig, MemoryConfig, RetrievalConfig
 from recollect.config.storage import (
@@ -24,6 +25,7 @@ __all__ = [
     "EmbeddingConfig",
     "EnhanceConfig",
     "IngestConfig",
+    "JobsConfig",
     "MemoryConfig",
     "MultiTenantConfig",
     "RAGConfig",

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from recollect.config._reading import CONFIG_FILE_VARIABLE, Place, explained, merged, read_environment, read_file
 from recollect.config.access import AccessConfig, MultiTenantConfig, SessionDefaults
+from recollect.config.jobs import JobsConfig
 from recollect.config.models import AnswerConfig, EmbeddingConfig, RerankingConfig
 from recollect.config.retrieval import ContextConfig, MemoryConfig, RetrievalConfig
 from recollect.config.storage import ChunkingConfig, IngestConfig, StorageConfig, TemporalConfig
@@ -64,6 +65,7 @@ class RAGConfig(BaseModel):
     answer: AnswerConfig = AnswerConfig()
     memory: MemoryConfig = MemoryConfig()
     temporal: TemporalConfig = TemporalConfig()
+    jobs: JobsConfig = JobsConfig()
     session: SessionDefaults = SessionDefaults()
     access: AccessConfig = Field(default_factory=AccessConfig)
     multi_tenant: MultiTenantConfig = Field(default_factory=MultiTenantConfig)

@@ -14,6 +14,7 @@ from recollect.pipeline.documents import Documents
 from recollect.pipeline.facts import Facts
 from recollect.pipeline.feedback import Feedback
 from recollect.pipeline.grants import Grants
+from recollect.pipeline.jobs import Jobs
 from recollect.pipeline.maintenance import Maintenance
 from recollect.pipeline.memory import ConversationMemory
 from recollect.pipeline.rag import RAGPipeline
@@ -134,6 +135,17 @@ class AsyncGrants(_AsyncGroup):
     of_documents = threaded(Grants.of_documents)
     of_collection = threaded(Grants.of_collection)
     set_collection = threaded(Grants.set_collection)
+
+
+class AsyncJobs(_AsyncGroup):
+    """`Jobs`, awaited."""
+
+    get = threaded(Jobs.get)
+    wait = threaded(Jobs.wait)
+    events = streamed(Jobs.events)
+    cancel = threaded(Jobs.cancel)
+    retry = threaded(Jobs.retry)
+    list = threaded(Jobs.list)
 
 
 class AsyncMaintenance(_AsyncGroup):
@@ -268,6 +280,11 @@ class AsyncView:
     def grants(self) -> AsyncGrants:
         """Who may read what."""
         return AsyncGrants(self._inner.grants, self._threads)
+
+    @property
+    def jobs(self) -> AsyncJobs:
+        """Work in the background: looked at, waited for, stopped and tried again."""
+        return AsyncJobs(self._inner.jobs, self._threads)
 
     @property
     def maintenance(self) -> AsyncMaintenance:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from recollect.pipeline.facts import Facts
     from recollect.pipeline.feedback import Feedback
     from recollect.pipeline.grants import Grants
+    from recollect.pipeline.jobs import Jobs
     from recollect.pipeline.maintenance import Maintenance
     from recollect.pipeline.memory import ConversationMemory
     from recollect.pipeline.sessions import Sessions
@@ -94,6 +95,13 @@ class Groups:
         from recollect.pipeline.audit import Audit
 
         return Audit(self._at)
+
+    @property
+    def jobs(self) -> Jobs:
+        """Work in the background: looked at, waited for, stopped and tried again."""
+        from recollect.pipeline.jobs import Jobs
+
+        return Jobs(self._at)
 
     @property
     def maintenance(self) -> Maintenance:

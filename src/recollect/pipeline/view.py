@@ -45,7 +45,7 @@ class View(Groups):
 
     Immutable, made without a look at the database, and safe to share between threads: a server makes one for each
     request. What there is to do every day stands here, the rest in groups: `documents`, `contents`, `collections`,
-    `sessions`, `memory`, `facts`, `feedback`, `grants`, `tenants`, `audit` and `maintenance`.
+    `sessions`, `memory`, `facts`, `feedback`, `grants`, `tenants`, `audit`, `jobs` and `maintenance`.
     """
 
     def __repr__(self) -> str:

@@ -227,7 +227,7 @@ def schema_digest(version: int) -> str:
 def replace_schema(connection: Connection, version: int) -> None:
     """Make the empty tables of a version in place of whatever store there is, within the caller's transaction."""
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK_KEY,))
-    connection.execute("DROP SCHEMA IF EXISTS recollect CASCADE")
+    connection.execute("DROP SCHEMA IF EXISTS recollect, recollect_jobs CASCADE")
     _require_server(connection)
     _apply(connection, until=version)
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from recollect.store.forgetting import ForgettingRepository
     from recollect.store.history import HistoryRepository
     from recollect.store.history_index import HistoryIndexer
+    from recollect.store.jobs import JobRepository
     from recollect.store.memory import MemoryRepository
     from recollect.store.past import PastRepository
     from recollect.store.quotes import QuoteRepository
@@ -101,6 +102,7 @@ class Store:
     status: StatusRepository = _made_on_use("status", "StatusRepository")
     standings: StandingRepository = _made_on_use("why_not", "StandingRepository")
     exports: ExportRepository = _made_on_use("export", "ExportRepository")
+    jobs: JobRepository = _made_on_use("jobs", "JobRepository")
     memory: MemoryRepository = _made_on_use("memory", "MemoryRepository")
     recalls: RecallRepository = _made_on_use("recall", "RecallRepository")
     facts: FactRepository = _made_on_use("facts", "FactRepository")

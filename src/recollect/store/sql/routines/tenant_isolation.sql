@@ -206,7 +206,8 @@ BEGIN
     FOR part IN
         SELECT p.oid::regprocedure AS name FROM pg_proc p
         WHERE p.pronamespace = 'recollect'::regnamespace
-          AND p.proname IN ('dense_candidates', 'lexical_candidates', 'collections_shared_with', 'readers_of_collection', 'append_audit')
+          AND p.proname IN ('dense_candidates', 'lexical_candidates', 'collections_shared_with', 'readers_of_collection', 'append_audit',
+                            'enqueue_jobs', 'withdraw_job')
     LOOP
         EXECUTE format('ALTER FUNCTION %s SECURITY DEFINER SET search_path = recollect, public, pg_temp', part.name);
         EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', part.name);

@@ -1,0 +1,79 @@
+"""Which kinds of jobs there are, and what runs each.
+
+A task is a function ``(view, arguments, progress) -> result``, in `recollect.pipeline`:
+
+- ``view`` is a `recollect.View` of whoever asked, where they asked: tenant, principal, and collection or session.
+- ``arguments`` are those of `recollect.model.job.NewJob`, the shown and the withheld ones together: plain JSON.
+- ``progress("fetch", 3, 10)`` says how far a stage has come, and is where a job that was cancelled ends. Call it
+  between documents; it costs next to nothing.
+- What it returns (plain JSON, or None) is the job's result, which everybody who may see the job is shown.
+
+An error ends the attempt. Where another attempt could not succeed either, the job is cancelled at once with the error
+as its reason (`recollect.jobs.retrying` says which errors those are; an error of one's own says so by an attribute
+``retryable``); otherwise it is tried again later. A worker may be killed at any moment and the task be run once more
+from its beginning, so what it does must be the same done twice: storing a document again that is stored already is.
+
+To add one: write the function, and a line in `_TASKS`. To ask for it: `recollect.pipeline.jobs.enqueue`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from recollect.errors import UsageError
+
+if TYPE_CHECKING:
+    from recollect.jobs.progress import Progress
+
+#: What runs a job. Its first argument is a `recollect.View`, which stands above this package.
+TaskFunction: TypeAlias = "Callable[[Any, Mapping[str, Any], Progress], Mapping[str, Any] | None]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A kind of job.
+
+    Attributes:
+        kind: Its name, which jobs carry.
+        function: What runs it, as ``module:function``, imported when the first such job is run; or the function itself.
+        stages: The names of what it comes through, in order.
+    """
+
+    kind: str
+    function: str | TaskFunction
+    stages: tuple[str, ...] = ()
+
+
+_TASKS = {
+    task.kind: task
+    for task in (Task(kind="ingest", function="recollect.pipeline.job_tasks:ingest_paths", stages=("files",)),)
+}
+
+
+def register(task: Task) -> None:
+    """Add a kind of job, or replace one, for this process."""
+    _TASKS[task.kind] = task
+
+
+def task_of(kind: str) -> Task:
+    """The task of a kind of job.
+
+    Raises:
+        UsageError: There is none.
+    """
+    if kind not in _TASKS:
+        known = ", ".join(sorted(_TASKS))
+        raise UsageError(f"There is no kind of job {kind!r}; this recollect knows {known}.")
+    return _TASKS[kind]
+
+
+def function_of(task: Task) -> TaskFunction:
+    """What runs a task, imported if need be."""
+    if not isinstance(task.function, str):
+        return task.function
+    module, name = task.function.split(":")
+    function: TaskFunction = getattr(import_module(module), name)
+    return function

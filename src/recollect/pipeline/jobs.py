@@ -1,0 +1,191 @@
+"""Work in the background: asked for, looked at, waited for, stopped and tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from recollect.errors import UsageError
+from recollect.jobs.tasks import task_of
+from recollect.model import Principal
+from recollect.model.arguments import checked
+from recollect.model.job import JOB_STATUSES, Asker, Job, JobStage, JobStatus, NewJob
+from recollect.pipeline.standpoint import Group, Standpoint
+
+if TYPE_CHECKING:
+    from recollect.model.job import JobRun
+    from recollect.pipeline.assembly import Assembly
+    from recollect.pipeline.view import View
+    from recollect.store.database import Connection
+
+#: Whoever waits for a job of another process looks so often.
+LOOK_SECONDS = 0.25
+
+_MOST = 10_000
+
+#: Told the stages of a job that runs here, whenever its task says how far it has come.
+JobCallback = Callable[[Job], None]
+
+
+def enqueue(at: Standpoint, job: NewJob, *, connection: Connection | None = None) -> Job:
+    """Ask for a job as a view's principal, in the view's tenant and collection or session; see `enqueue_all`."""
+    return enqueue_all(at, [job], connection=connection)[0]
+
+
+def enqueue_all(at: Standpoint, jobs: Sequence[NewJob], *, connection: Connection | None = None) -> list[Job]:
+    """Ask for jobs, all or none of them.
+
+    Args:
+        at: Where the view stands.
+        jobs: What is to be done.
+        connection: Of a transaction of the view's tenant, which they are committed with; None: one of their own.
+
+    Raises:
+        UsageError: There is no such kind of job, or the view is of the past.
+    """
+    scope = at.present()
+    stages = [[JobStage(name=name) for name in task_of(job.kind).stages] for job in jobs]
+    most = at.config.jobs.max_attempts
+    numbers = at.store.jobs.add(scope, jobs, asker_of(at), stages=stages, max_attempts=most, connection=connection)
+    return at.store.jobs.several(scope, numbers, connection=connection)
+
+
+def asker_of(at: Standpoint) -> Asker:
+    """For whom and where a view's jobs are done."""
+    return Asker(
+        collection=None if at.session is not None else at.collection,
+        session=at.session,
+        principal=None if at.principal is None else asdict(at.principal),
+    )
+
+
+def view_of(assembly: Assembly, run: JobRun) -> View:
+    """The view that a job's task is given: that of whoever asked."""
+    from recollect.pipeline.view import View
+
+    asker = run.asker
+    return View(
+        Standpoint(
+            assembly=assembly,
+            tenant=run.tenant_id,
+            principal=None if asker.principal is None else Principal(**asker.principal),
+            collections=None if asker.collection is None else (asker.collection,),
+            session=asker.session,
+        )
+    )
+
+
+@checked
+class Jobs(Group):
+    """Work in the background; see `recollect.View`. A principal sees, stops and retries the jobs it has asked for.
+
+    Where no worker runs (``recollect worker``), a job is run by whoever waits for it.
+    """
+
+    def get(self, job_id: int) -> Job:
+        """A job as it is now.
+
+        Raises:
+            NotFoundError: There is none of that number, or somebody else asked for it.
+        """
+        return self._at.store.jobs.get(self._at.present(), _number(job_id))
+
+    def wait(self, job_id: int, *, timeout_seconds: float | None = None, on_progress: JobCallback | None = None) -> Job:
+        """Wait until a job has ended; where nobody runs it, it is run here.
+
+        Args:
+            job_id: Which.
+            timeout_seconds: How long to wait; what runs here is not stopped by it. None: without end.
+            on_progress: Told the job whenever it has come further.
+
+        Returns:
+            The job as it is then; look at its ``status``. It has not ended where the time was over before.
+
+        Raises:
+            NotFoundError: There is none of that number, or somebody else asked for it.
+        """
+        job = None
+        for job in self.events(job_id, timeout_seconds=timeout_seconds):
+            if on_progress is not None:
+                on_progress(job)
+        assert job is not None, "a job has one state at least"
+        return job
+
+    def events(self, job_id: int, *, timeout_seconds: float | None = None) -> Iterator[Job]:
+        """The job as it is now, and whenever it has come further, until it has ended; as `wait`.
+
+        Yields:
+            The job, the last time as it has ended.
+
+        Raises:
+            NotFoundError: There is none of that number, or somebody else asked for it.
+        """
+        from recollect.pipeline.job_waiting import followed
+
+        yield from followed(self._at, _number(job_id), timeout_seconds=timeout_seconds)
+
+    def cancel(self, job_id: int) -> Job:
+        """Cancel a job. One that waits does not run; one that runs ends at its next document, and keeps what it stored.
+
+        One that has ended is left as it is.
+
+        Raises:
+            NotFoundError: There is none of that number, or somebody else asked for it.
+        """
+        at, scope = self._at, self._at.present()
+        who = "its owner" if at.principal is None else at.principal.user_id or "whoever asked"
+        at.store.jobs.cancel(scope, _number(job_id), reason=f"It was cancelled by {who}.")
+        return at.store.jobs.get(scope, job_id)
+
+    def retry(self, job_id: int) -> Job:
+        """Try a job again that has failed or was cancelled, with as many attempts as at first.
+
+        Raises:
+            NotFoundError: There is none of that number, or somebody else asked for it.
+            ConflictError: It has succeeded, or has not ended.
+        """
+        at, scope = self._at, self._at.present()
+        at.store.jobs.retry(scope, _number(job_id))
+        return at.store.jobs.get(scope, job_id)
+
+    def list(
+        self,
+        *,
+        status: JobStatus | None = None,
+        kind: str | None = None,
+        source: str | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> list[Job]:
+        """Jobs of the tenant, or of the collection that the view was given, newest first.
+
+        Args:
+            status: Only in this one.
+            kind: Only of this kind, for instance ``ingest_url``.
+            source: Only those that change documents of this source.
+            before: Only jobs older than the one of this number: the next page.
+            limit: Jobs at most, 1 to 10,000.
+
+        Raises:
+            UsageError: There is no such status, or ``limit`` is out of range.
+        """
+        if status is not None and status not in JOB_STATUSES:
+            raise UsageError(f"status must be one of {', '.join(JOB_STATUSES)}, not {status!r}.")
+        if not 1 <= limit <= _MOST:
+            raise UsageError(f"limit must lie between 1 and {_MOST:,}, not {limit}.")
+        return self._at.store.jobs.page(
+            self._at.present(),
+            statuses=None if status is None else [status],
+            kind=kind,
+            collection=self._at.named,
+            source=source,
+            before=None if before is None else _number(before),
+            limit=limit,
+        )
+
+
+def _number(job_id: int) -> int:
+    if not 0 < job_id < 2**63:
+        raise UsageError(f"The number of a job is 1 or more, not {job_id}.")
+    return job_id

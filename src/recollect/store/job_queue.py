@@ -1,0 +1,198 @@
+"""The queue of jobs, for whoever runs them: the store's owner, across tenants.
+
+Its tables are procrastinate's, which `recollect.store.job_connector` hands to procrastinate itself. What stands here is
+what a process does for a single job of its own, and how the jobs of a worker that died come back.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, LiteralString
+
+import psycopg
+
+from recollect.errors import StoreError
+from recollect.store.database import Database, rows
+from recollect.store.sql import queries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+    from types import TracebackType
+
+    from psycopg.rows import TupleRow
+
+    from recollect.store.database import Connection
+
+logger = logging.getLogger(__name__)
+
+_SQL = queries("job_queue")
+
+# Procrastinate's functions and triggers expect their tables in the search path.
+_SEARCH_PATH: LiteralString = "SET LOCAL search_path = recollect_jobs, pg_temp"
+
+# A worker whose session has ended may be about to open another one: it has as long as so many heartbeats take.
+_MISSED_BEATS = 2.5
+
+_JOIN_SECONDS = 10.0
+
+
+@contextmanager
+def queue_transaction(database: Database) -> Iterator[Connection]:
+    """A transaction of the owner's in which procrastinate's names mean the queue."""
+    with database.autocommit() as connection, connection.transaction():
+        connection.execute(_SEARCH_PATH)
+        yield connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeats:
+    """How it is told that a worker is alive.
+
+    Attributes:
+        every_seconds: From one heartbeat to the next.
+        stalled_seconds: Without a heartbeat for so long, a worker is taken for dead.
+    """
+
+    every_seconds: float = 2.0
+    stalled_seconds: float = 30.0
+
+
+class JobQueue:
+    """What is to be run next.
+
+    Args:
+        database: The store's connections.
+        heartbeats: How it is told that a worker is alive.
+    """
+
+    def __init__(self, database: Database, heartbeats: Heartbeats | None = None) -> None:
+        self.database = database
+        self.heartbeats = heartbeats or Heartbeats()
+
+    def recover(self) -> int:
+        """Hand the jobs of workers that are gone to others; returns how many."""
+        beats = self.heartbeats
+        missed = min(beats.every_seconds * _MISSED_BEATS, beats.stalled_seconds)
+        found = len(self._run(_SQL["recover"], {"stalled": beats.stalled_seconds, "missed": missed}))
+        if found:
+            logger.warning("%d jobs of workers that are gone were put back into the queue.", found)
+        return found
+
+    def claim(self, queue_id: int, *, worker_id: int) -> bool:
+        """Take one job, where it is due, waits, and no other one of its lock runs."""
+        # Of two who claim jobs of one lock at once, one is refused by the index that allows one of them to run.
+        with suppress(StoreError):
+            return bool(self._run(_SQL["claim"], {"queue_id": queue_id, "worker_id": worker_id}))
+        return False
+
+    def finish(self, queue_id: int, *, worker_id: int) -> None:
+        """A job that a worker held has ended; does nothing where others hold it by now."""
+        self._run(_SQL["finish"], {"queue_id": queue_id, "worker_id": worker_id}, fetch=False)
+
+    def put_off(self, queue_id: int, *, worker_id: int, due_at: datetime | None) -> None:
+        """A job that a worker held goes on later; does nothing where others hold it by now."""
+        params = {"queue_id": queue_id, "worker_id": worker_id, "due_at": due_at}
+        self._run(_SQL["put_off"], params, fetch=False)
+
+    def workers(self) -> int:
+        """How many workers are alive, processes that run a job of their own included."""
+        return int(self._run(_SQL["workers"], {"stalled": self.heartbeats.stalled_seconds})[0][0])
+
+    def presence(self) -> Presence:
+        """Be a worker for the time of a block."""
+        return Presence(self.database, self.heartbeats)
+
+    def _run(self, query: LiteralString, params: dict[str, Any], *, fetch: bool = True) -> Sequence[TupleRow]:
+        with queue_transaction(self.database) as connection:
+            if fetch:
+                return rows(connection, query, params)
+            connection.execute(query, params)
+            return ()
+
+
+class Presence:
+    """A worker that is registered, and whose heart beats in a thread of its own until `close`.
+
+    It beats over one session, which ends with the process however that ends; where a pooler is in between there is no
+    such session, and missed heartbeats alone tell.
+    """
+
+    def __init__(self, database: Database, heartbeats: Heartbeats) -> None:
+        self._database = database
+        self._heartbeats = heartbeats
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._worker_id: int | None = None
+
+    @property
+    def worker_id(self) -> int:
+        """The worker's number."""
+        assert self._worker_id is not None, "it is registered by now"
+        return self._worker_id
+
+    def open(self) -> int:
+        """Register a worker and begin to beat; returns its number.
+
+        Raises:
+            StoreUnavailableError: The store cannot be reached.
+        """
+        registered: Future[int] = Future()
+        # In a context of its own, which nobody interrupts.
+        self._thread = threading.Thread(target=self._live, args=(registered,), name="recollect-heartbeat", daemon=True)
+        self._thread.start()
+        self._worker_id = registered.result()
+        return self._worker_id
+
+    def close(self) -> None:
+        """Stop beating, and give back what the worker still holds; idempotent."""
+        self._closing.set()
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        thread.join(_JOIN_SECONDS)
+        # Where the store cannot be reached, the missed heartbeats will tell.
+        with suppress(StoreError), queue_transaction(self._database) as connection:
+            connection.execute(_SQL["unregister"], {"worker_id": self.worker_id})
+
+    def __enter__(self) -> Presence:
+        self.open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _live(self, registered: Future[int]) -> None:
+        with ExitStack() as held:
+            try:
+                sessions = self._database.has_sessions()
+                params: dict[str, Any] = {"session": sessions, "host": socket.gethostname()}
+                heart = self._database.session if sessions else self._database.autocommit
+                with heart() as connection:
+                    params["worker_id"] = int(rows(connection, _SQL["register"], params)[0][0])
+            except Exception as exc:  # noqa: BLE001 - raised by whoever opens
+                registered.set_exception(exc)
+                return
+            registered.set_result(params["worker_id"])
+            kept: Connection | None = None
+            while not self._closing.wait(0 if sessions and kept is None else self._heartbeats.every_seconds):
+                try:
+                    if sessions:
+                        kept = kept or held.enter_context(heart())
+                        kept.execute(_SQL["beat"], params)
+                    else:
+                        with heart() as connection:
+                            connection.execute(_SQL["beat"], params)
+                except (StoreError, psycopg.Error) as exc:
+                    logger.info("A heartbeat failed and is tried again: %s", exc)
+                    kept = None
+                    with suppress(StoreError, psycopg.Error):
+                        held.close()
+                    self._closing.wait(self._heartbeats.every_seconds)

@@ -1,0 +1,57 @@
+-- register: a worker
+INSERT INTO recollect_jobs.procrastinate_workers DEFAULT VALUES RETURNING id
+
+-- beat: a worker is alive, also where it was given up; with the session that it beats in, where it has one
+WITH beat AS (INSERT INTO recollect_jobs.procrastinate_workers (id) OVERRIDING SYSTEM VALUE VALUES (%(worker_id)s)
+              ON CONFLICT (id) DO UPDATE SET last_heartbeat = now() RETURNING id)
+INSERT INTO recollect_jobs.worker_sessions AS s (worker_id, pid, backend_start, host)
+SELECT b.id, a.pid, a.backend_start, %(host)s FROM beat b, pg_stat_activity a
+WHERE %(session)s AND a.pid = pg_backend_pid()
+ON CONFLICT (worker_id) DO UPDATE SET pid = excluded.pid, backend_start = excluded.backend_start
+    WHERE (s.pid, s.backend_start) IS DISTINCT FROM (excluded.pid, excluded.backend_start)
+
+-- unregister: a worker that ends; what it still held is run by others
+DELETE FROM recollect_jobs.procrastinate_workers WHERE id = %(worker_id)s
+
+-- recover: jobs whose workers are gone: their session has ended, or their heartbeats have been missed for long
+WITH gone AS (
+    SELECT w.id FROM recollect_jobs.procrastinate_workers w
+    LEFT JOIN recollect_jobs.worker_sessions s ON s.worker_id = w.id
+    WHERE w.last_heartbeat < now() - make_interval(secs => %(stalled)s)
+       OR s.worker_id IS NOT NULL AND w.last_heartbeat < now() - make_interval(secs => %(missed)s)
+          AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = s.pid
+                          AND coalesce(a.backend_start = s.backend_start, true))
+), lost AS (
+    SELECT j.id FROM recollect_jobs.procrastinate_jobs j
+    WHERE j.status = 'doing' AND (j.worker_id IS NULL OR j.worker_id IN (SELECT id FROM gone))
+    FOR UPDATE SKIP LOCKED
+), recovered AS (
+    UPDATE recollect_jobs.procrastinate_jobs j SET status = 'todo', abort_requested = false, worker_id = NULL,
+           scheduled_at = NULL, attempts = j.attempts + 1
+    FROM lost WHERE lost.id = j.id RETURNING j.id
+), forgotten AS (
+    DELETE FROM recollect_jobs.procrastinate_workers w USING gone WHERE gone.id = w.id
+      AND NOT EXISTS (SELECT FROM recollect_jobs.procrastinate_jobs j WHERE j.worker_id = w.id AND j.status = 'doing'
+                      AND j.id NOT IN (SELECT id FROM lost)))
+SELECT id FROM recovered
+
+-- claim: one job for a worker, unless another one with the same lock runs
+UPDATE recollect_jobs.procrastinate_jobs j SET status = 'doing', worker_id = %(worker_id)s
+WHERE j.id = (
+    SELECT c.id FROM recollect_jobs.procrastinate_jobs c
+    WHERE c.id = %(queue_id)s AND c.status = 'todo' AND (c.scheduled_at IS NULL OR c.scheduled_at <= now())
+      AND NOT EXISTS (SELECT FROM recollect_jobs.procrastinate_jobs o WHERE o.lock = c.lock AND o.status = 'doing')
+    FOR UPDATE SKIP LOCKED)
+RETURNING 1
+
+-- finish: a job has ended, so it leaves the queue
+DELETE FROM recollect_jobs.procrastinate_jobs WHERE id = %(queue_id)s AND worker_id = %(worker_id)s
+
+-- put_off: a job goes on later
+UPDATE recollect_jobs.procrastinate_jobs SET status = 'todo', abort_requested = false, worker_id = NULL,
+       scheduled_at = %(due_at)s, attempts = attempts + 1
+WHERE id = %(queue_id)s AND worker_id = %(worker_id)s AND status = 'doing'
+
+-- workers: how many are alive that take whatever there is
+SELECT count(*) FROM recollect_jobs.procrastinate_workers w
+WHERE w.last_heartbeat >= now() - make_interval(secs => %(stalled)s)

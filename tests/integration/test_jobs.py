@@ -1,0 +1,236 @@
+"""Jobs: asked for and run, tried again and stopped, each tenant's and each principal's own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from recollect import Principal, RAGConfig, RAGPipeline
+from recollect.embedding.hashing import HashingEmbedder
+from recollect.errors import ConflictError, NotFoundError, ProviderError, UsageError
+from recollect.jobs.progress import Progress
+from recollect.jobs.tasks import Task, register
+from recollect.model import Scope
+from recollect.model.job import Job, NewJob
+from recollect.pipeline.jobs import enqueue, enqueue_all
+from recollect.store.job_queue import JobQueue
+
+
+@pytest.fixture
+def rag(dsn: str, tmp_path) -> Iterator[RAGPipeline]:
+    config = RAGConfig.load(
+        storage={"data_dir": tmp_path / "unused", "dsn": dsn},
+        embedding={"provider": "hashing"},
+        jobs={"backoff_seconds": 0},
+        access={"mode": "enforce"},
+    )
+    with RAGPipeline(config, embedder=HashingEmbedder()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def task(monkeypatch) -> Callable[[Callable[..., Any]], str]:
+    """Makes a function a kind of job, for the time of a test."""
+    from recollect.jobs import tasks
+
+    monkeypatch.setattr(tasks, "_TASKS", dict(tasks._TASKS))
+
+    def make(function: Callable[..., Any]) -> str:
+        register(Task(kind=function.__name__, function=function, stages=("work",)))
+        return function.__name__
+
+    return make
+
+
+def ask(rag, kind: str, **job: Any) -> Job:
+    return enqueue(rag.standpoint, NewJob(kind=kind, **job))
+
+
+def queued(rag) -> int:
+    with rag.standpoint.store.database.autocommit() as connection:
+        return connection.execute("SELECT count(*) FROM recollect_jobs.procrastinate_jobs").fetchone()[0]
+
+
+def test_a_job_runs_where_somebody_waits_for_it_and_its_stages_are_told(rag, task):
+    def store(view, arguments, progress: Progress):
+        progress("work", 1, 2)
+        view.ingest(arguments["text"])
+        progress("work", 2, 2)
+        return {"stored": 1}
+
+    job = ask(rag, task(store), arguments={"shown": True}, withheld={"text": "Annual leave is 30 days."})
+    assert (job.status, job.attempts, job.stages[0].name) == ("pending", 0, "work")
+    assert dict(job.arguments) == {"shown": True}, "what is withheld is shown to nobody"
+    told: list[Job] = []
+    done = rag.jobs.wait(job.job_id, on_progress=told.append)
+    assert (done.status, done.attempts, done.result, done.error) == ("succeeded", 1, {"stored": 1}, None)
+    assert (done.stages[0].done, done.stages[0].total) == (2, 2)
+    assert {one.stages[0].done for one in told if one.status == "running"} == {1, 2}
+    assert [one.title for one in rag.documents.list()] != []
+    assert queued(rag) == 0
+
+
+def test_what_fails_is_tried_three_times_and_what_cannot_succeed_once(rag, task):
+    tries: list[str] = []
+
+    def flaky(view, arguments, progress):
+        tries.append("flaky")
+        if len(tries) < 3:
+            raise ProviderError("busy", provider="x", retryable=True)
+
+    def never(view, arguments, progress):
+        tries.append("never")
+        raise RuntimeError("broken")
+
+    def refused(view, arguments, progress):
+        tries.append("refused")
+        raise UsageError("No such address.")
+
+    done = rag.jobs.wait(ask(rag, task(flaky)).job_id)
+    assert (done.status, done.attempts, tries) == ("succeeded", 3, ["flaky"] * 3)
+    tries.clear()
+    done = rag.jobs.wait(ask(rag, task(never)).job_id)
+    assert (done.status, done.attempts, tries) == ("failed", 3, ["never"] * 3)
+    assert done.error == "RuntimeError: broken"
+    tries.clear()
+    done = rag.jobs.wait(ask(rag, task(refused)).job_id)
+    assert (done.status, done.attempts, tries, done.error) == ("cancelled", 1, ["refused"], "No such address.")
+    again = rag.jobs.retry(done.job_id)
+    assert (again.status, again.attempts) == ("pending", 0)
+    assert rag.jobs.wait(done.job_id).status == "cancelled"
+    assert tries == ["refused"] * 2
+    assert queued(rag) == 0
+
+
+def test_one_that_waits_is_taken_out_of_the_queue_and_one_that_runs_ends_at_its_next_step(rag, task):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def long(view, arguments, progress):
+        while True:
+            begun.set()
+            go_on.wait(10)
+            progress("work", 1, 100)
+
+    waiting = ask(rag, task(long))
+    assert rag.jobs.cancel(waiting.job_id).status == "cancelled"
+    assert queued(rag) == 0
+    with pytest.raises(ConflictError):
+        rag.jobs.retry(rag.jobs.wait(ask(rag, task(lambda *_: None)).job_id).job_id)
+    running = ask(rag, "long")
+    found: list[Job] = []
+    thread = threading.Thread(target=lambda: found.append(rag.jobs.wait(running.job_id)))
+    thread.start()
+    assert begun.wait(10)
+    assert rag.jobs.cancel(running.job_id).cancel_requested
+    go_on.set()
+    thread.join(20)
+    assert found[0].status == "cancelled"
+    assert rag.jobs.cancel(running.job_id).status == "cancelled", "one that has ended is left as it is"
+
+
+def test_a_job_and_what_asks_for_it_are_committed_together(rag, task):
+    kind = task(lambda view, arguments, progress: None)
+    scope = Scope()
+    with pytest.raises(RuntimeError), rag.standpoint.store.database.transaction(scope) as connection:
+        enqueue(rag.standpoint, NewJob(kind=kind), connection=connection)
+        raise RuntimeError
+    assert rag.jobs.list() == []
+    assert queued(rag) == 0
+    with rag.standpoint.store.database.transaction(scope) as connection:
+        jobs = enqueue_all(rag.standpoint, [NewJob(kind=kind, priority=n) for n in range(3)], connection=connection)
+        assert queued(rag) == 0
+    assert [job.job_id for job in reversed(rag.jobs.list())] == [job.job_id for job in jobs]
+    assert queued(rag) == 3
+
+
+def test_jobs_are_a_tenants_own_and_a_principals_own(rag, task):
+    kind = task(lambda view, arguments, progress: {"tenant": view.standpoint.scope.tenant_id})
+    rag.tenants.create("other")
+    other = rag.view(tenant="other")
+    job = ask(rag, kind)
+    with pytest.raises(NotFoundError):
+        other.jobs.get(job.job_id)
+    with pytest.raises(NotFoundError):
+        other.jobs.cancel(job.job_id)
+    assert other.jobs.list() == []
+    theirs = enqueue(other.standpoint, NewJob(kind=kind))
+    assert dict(other.jobs.wait(theirs.job_id).result or {}) == {"tenant": other.standpoint.scope.tenant_id}
+
+    ann, bob = (rag.view(principal=Principal(user_id=name)) for name in ("ann", "bob"))
+    rag.ingest("A collection that can be named.")
+    hers = enqueue(ann.standpoint, NewJob(kind=kind))
+    assert [one.job_id for one in ann.jobs.list()] == [hers.job_id]
+    assert (hers.asked_by, bob.jobs.list()) == ("ann", [])
+    for attempt in (bob.jobs.get, bob.jobs.cancel, bob.jobs.retry, bob.jobs.wait):
+        with pytest.raises(NotFoundError):
+            attempt(hers.job_id)
+    assert rag.jobs.get(hers.job_id).status == "pending"
+    assert ann.jobs.cancel(hers.job_id).error == "It was cancelled by ann."
+
+
+def test_a_worker_that_dies_leaves_its_job_to_the_next_and_one_that_kills_them_is_given_up(rag, task):
+    ran: list[int] = []
+
+    def work(view, arguments, progress):
+        ran.append(1)
+
+    job = ask(rag, task(work))
+    queue = JobQueue(rag.standpoint.store.database)
+    store, scope = rag.standpoint.store, Scope()
+    number = store.jobs.queue_number(scope, job.job_id)
+    assert number is not None
+
+    def die() -> None:
+        """As a worker does that is killed in the middle: nothing is written any more."""
+        with queue.presence() as presence:
+            assert queue.claim(number, worker_id=presence.worker_id)
+            assert not queue.claim(number, worker_id=presence.worker_id)
+            assert store.jobs.begin(scope, job.job_id, queue_id=number) is not None
+
+    die()
+    assert rag.jobs.get(job.job_id).status == "running"
+    assert queue.recover() == 1
+    assert queue.recover() == 0
+    done = rag.jobs.wait(job.job_id)
+    assert (done.status, done.attempts, ran) == ("succeeded", 1, [1])
+
+    job = ask(rag, "work")
+    number = store.jobs.queue_number(scope, job.job_id)
+    for _ in range(12):
+        die()
+        queue.recover()
+    done = rag.jobs.wait(job.job_id)
+    assert (done.status, ran) == ("failed", [1])
+    assert "12 workers died" in str(done.error)
+
+
+def test_a_run_that_was_taken_for_dead_writes_nothing_any_more(rag, task):
+    job = ask(rag, task(lambda *_: None))
+    jobs, scope = rag.standpoint.store.jobs, Scope()
+    number = jobs.queue_number(scope, job.job_id)
+    first = jobs.begin(scope, job.job_id, queue_id=number)
+    second = jobs.begin(scope, job.job_id, queue_id=number)
+    assert jobs.report(scope, first, ()) is None
+    assert jobs.end(scope, first, status="failed", stages=(), error="late") is False
+    assert jobs.put_off(scope, first, stages=(), error="late", due_at=None, counts=True) is False
+    assert jobs.report(scope, second, ()) is False
+    assert jobs.begin(scope, job.job_id, queue_id=number + 1) is None
+    assert rag.jobs.get(job.job_id).error is None
+
+
+def test_the_programs_role_cannot_name_the_queue(rag):
+    from recollect.errors import StoreError
+
+    store = rag.standpoint.store
+    for statement in (
+        "SELECT * FROM recollect_jobs.procrastinate_jobs",
+        "DELETE FROM recollect_jobs.procrastinate_workers",
+        "SELECT recollect_jobs.procrastinate_cancel_job_v1(1, true, true)",
+        "SELECT recollect.enqueue_jobs(99, '{1}')",
+        "SELECT recollect.withdraw_job(99, 1)",
+    ):
+        with pytest.raises(StoreError), store.database.transaction(Scope()) as connection:
+            connection.execute(statement)
