@@ -96,6 +96,7 @@ UNITS = {
     "temporal.default_ttl": "duration or seconds",
     "temporal.scrub_after_erased": "documents and turns",
     "session.ttl": "duration or seconds",
+    "jobs.max_attempts": "attempts",
     "session.max_documents": "documents",
     "access.department_boost": "factor",
     "access.other_departments": "factor",

@@ -74,6 +74,11 @@ def function_of(task: Task) -> TaskFunction:
     """What runs a task, imported if need be."""
     if not isinstance(task.function, str):
         return task.function
-    module, name = task.function.split(":")
-    function: TaskFunction = getattr(import_module(module), name)
+    function: TaskFunction = named(task.function)
     return function
+
+
+def named(name: str) -> Any:  # noqa: ANN401 - whatever stands there
+    """What stands in a module, as ``module:name``: what jobs do stands above this package."""
+    module, attribute = name.split(":")
+    return getattr(import_module(module), attribute)

@@ -6,10 +6,29 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from recollect.model import Principal
+from recollect.pipeline.standpoint import Standpoint
+from recollect.pipeline.view import View
+
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestProgress
     from recollect.jobs.progress import Progress
-    from recollect.pipeline.view import View
+    from recollect.model.job import JobRun
+    from recollect.pipeline.assembly import Assembly
+
+
+def view_of(assembly: Assembly, run: JobRun) -> View:
+    """The view that a job's task is given: that of whoever asked."""
+    asker = run.asker
+    return View(
+        Standpoint(
+            assembly=assembly,
+            tenant=run.tenant_id,
+            principal=None if asker.principal is None else Principal(**asker.principal),
+            collections=None if asker.collection is None else (asker.collection,),
+            session=asker.session,
+        )
+    )
 
 
 def ingest_paths(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:

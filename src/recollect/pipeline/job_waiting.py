@@ -15,7 +15,7 @@ from recollect.interruption import Interrupted, check, stoppable
 from recollect.jobs.progress import Ending, RunInterruption
 from recollect.jobs.retrying import RetryPolicy
 from recollect.jobs.running import JobRunner
-from recollect.pipeline.jobs import LOOK_SECONDS, view_of
+from recollect.jobs.tasks import named
 from recollect.store.job_queue import Heartbeats, JobQueue
 
 if TYPE_CHECKING:
@@ -25,10 +25,16 @@ if TYPE_CHECKING:
     from recollect.pipeline.assembly import Assembly
     from recollect.pipeline.standpoint import Standpoint
 
+#: Whoever waits for a job of another process looks so often.
+LOOK_SECONDS = 0.25
+
 # The jobs of workers that died are looked for so often while somebody waits.
 _RECOVER_SECONDS = 2.0
 
 _CONNECTIONS = 4
+
+# A view has the group of methods that ends here: neither module can import the other.
+_VIEW_OF = "recollect.pipeline.job_tasks:view_of"
 
 
 def followed(at: Standpoint, job_id: int, *, timeout_seconds: float | None) -> Iterator[Job]:
@@ -70,7 +76,7 @@ def heartbeats_of(settings: JobsConfig) -> Heartbeats:
 
 def runner_of(assembly: Assembly) -> JobRunner:
     """What runs the jobs of a store."""
-    return JobRunner(assembly.store.jobs, partial(view_of, assembly), policy_of(assembly.config.jobs))
+    return JobRunner(assembly.store.jobs, partial(named(_VIEW_OF), assembly), policy_of(assembly.config.jobs))
 
 
 class _Here:

@@ -8,19 +8,13 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
 from recollect.jobs.tasks import task_of
-from recollect.model import Principal
 from recollect.model.arguments import checked
 from recollect.model.job import JOB_STATUSES, Asker, Job, JobStage, JobStatus, NewJob
-from recollect.pipeline.standpoint import Group, Standpoint
+from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
-    from recollect.model.job import JobRun
-    from recollect.pipeline.assembly import Assembly
-    from recollect.pipeline.view import View
+    from recollect.pipeline.standpoint import Standpoint
     from recollect.store.database import Connection
-
-#: Whoever waits for a job of another process looks so often.
-LOOK_SECONDS = 0.25
 
 _MOST = 10_000
 
@@ -57,22 +51,6 @@ def asker_of(at: Standpoint) -> Asker:
         collection=None if at.session is not None else at.collection,
         session=at.session,
         principal=None if at.principal is None else asdict(at.principal),
-    )
-
-
-def view_of(assembly: Assembly, run: JobRun) -> View:
-    """The view that a job's task is given: that of whoever asked."""
-    from recollect.pipeline.view import View
-
-    asker = run.asker
-    return View(
-        Standpoint(
-            assembly=assembly,
-            tenant=run.tenant_id,
-            principal=None if asker.principal is None else Principal(**asker.principal),
-            collections=None if asker.collection is None else (asker.collection,),
-            session=asker.session,
-        )
     )
 
 
