@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
+from recollect.documents._main_part import main_part
 from recollect.documents._parsed import Parsed, TextBuilder, one_line
 from recollect.documents._text import clean, decode
 from recollect.documents._times import parse_time
@@ -35,22 +36,30 @@ _HEADING = re.compile(r"h([1-6])$")
 _DATES = ("article:modified_time", "last-modified", "dcterms.modified", "article:published_time", "date", "dc.date")
 
 
-def parse_html(data: bytes) -> Parsed:
+def parse_html(data: bytes, *, main_content: bool = False) -> Parsed:
     """A web page's text.
 
     Content inside ``main`` (or ``role="main"``) is preferred where there is enough of it.
+
+    Args:
+        data: The page.
+        main_content: Whether a page without those is cut down to what its main content seems to be: right for pages of
+            the web, and too much for files, whose authors put little around it.
     """
     declared = _CHARSET.search(data[:4096])
-    return parse_markup(decode(data, declared=declared[1].decode("ascii") if declared else None))
+    text = decode(data, declared=declared[1].decode("ascii") if declared else None)
+    return parse_markup(text, main_content=main_content)
 
 
-def parse_markup(text: str) -> Parsed:
+def parse_markup(text: str, *, main_content: bool = False) -> Parsed:
     """As `parse_html`, from text."""
     page = _read(text, furniture=False)
     if not page.content()[0]:
         # An element that is never closed may have hidden the page; its menus are better than nothing.
         page = _read(text, furniture=True)
     content, headings = page.content()
+    if main_content and not page.says_its_main_part:
+        content, headings = main_part(text, content, headings)
     facts = {"author": page.meta.get("author"), "description": page.meta.get("description")}
     return Parsed(
         content=content,
@@ -113,10 +122,14 @@ class _Page(HTMLParser):
         self._in_title = False
         self._term = ""
 
+    @property
+    def says_its_main_part(self) -> bool:
+        """Whether enough of the page stands in its ``main`` to take that for all of it."""
+        return len(self._main.result()[0]) > max(200, len(self._all.result()[0]) // 4)
+
     def content(self) -> tuple[str, list[Heading]]:
         """The main part's text and headings, or the whole page's."""
-        whole, main = self._all.result(), self._main.result()
-        return main if len(main[0]) > max(200, len(whole[0]) // 4) else whole
+        return self._main.result() if self.says_its_main_part else self._all.result()
 
     # -- events of the tokenizer ------------------------------------------------------------------------------------
 

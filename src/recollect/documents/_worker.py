@@ -169,7 +169,13 @@ def _serve(requests: int, replies: int, tells: int) -> None:
 
 def _answer(data: bytes, request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     try:
-        parsed = parse(data, request["name"], request["mime_type"], structure=request["structure"])
+        parsed = parse(
+            data,
+            request["name"],
+            request["mime_type"],
+            structure=request["structure"],
+            main_content=request["main_content"],
+        )
     except UnreadableError as error:
         if _is_memory(error):
             return {"died": "memory"}, b""

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
 
-Kind = Literal["pdf", "office", "html", "epub", "markdown", "text", "code", "rst", "org", "table", "json", "mail"]
+Kind = Literal[
+    "pdf", "office", "html", "epub", "markdown", "text", "code", "rst", "org", "table", "json", "mail", "feed"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ HTML = Format("html", "text/html", "a web page")
 MARKDOWN = Format("markdown", "text/markdown", "a Markdown text")
 TEXT = Format("text", "text/plain", "a plain text")
 CODE = Format("code", "text/plain", "a source file")
+FEED = Format("feed", "application/rss+xml", "a feed")
 
 # Read as they are, without headings.
 _CODE_EXTENSIONS = """
@@ -68,6 +71,7 @@ _BY_EXTENSION: dict[str, Format] = {
     "rtf": RTF,
     "epub": EPUB,
     **dict.fromkeys(("html", "htm", "xhtml"), HTML),
+    **dict.fromkeys(("rss", "atom"), FEED),
     **dict.fromkeys(("md", "markdown", "mdown", "mkd"), MARKDOWN),
     **dict.fromkeys(("txt", "text", "log"), TEXT),
     **dict.fromkeys(("rst", "rest"), Format("rst", "text/x-rst", "a reStructuredText")),
@@ -116,6 +120,11 @@ def format_of_name(name: str) -> Format | None:
     return _BY_EXTENSION.get(path.suffix[1:]) if path.suffix else _BY_NAME.get(path.name)
 
 
+def format_of_type(mime_type: str) -> Format | None:
+    """The format that a MIME type names, or None where it is no document's."""
+    return _BY_MIME.get(mime_type.split(";")[0].strip().lower())
+
+
 def detect(data: bytes, *, name: str, mime_type: str | None = None) -> Format:
     """The format of a file: its name or MIME type, corrected by its first bytes.
 
@@ -127,7 +136,7 @@ def detect(data: bytes, *, name: str, mime_type: str | None = None) -> Format:
     Raises:
         UnreadableError: The content is an image, a program, an archive or something else that holds no text.
     """
-    promised = _BY_MIME.get((mime_type or "").split(";")[0].strip().lower()) or format_of_name(name)
+    promised = format_of_type(mime_type or "") or format_of_name(name)
     found = _sniff(data)
     if found is not None:
         return found

@@ -26,6 +26,7 @@ from recollect.documents._parsed import Parsed
 from recollect.documents._pdf import parse_pdf
 from recollect.documents._text import NotTextError, clean, decode
 from recollect.documents._titles import title_headings
+from recollect.documents.feeds import parse_feed
 from recollect.documents.formats import Format, UnreadableError, detect, is_plain
 from recollect.documents.opening import open_file
 from recollect.documents.workers import shared_workers
@@ -117,6 +118,7 @@ def read_bytes(
     source: str | None = None,
     department: str | None = None,
     max_bytes: int | None = None,
+    main_content: bool = False,
     workers: ParserWorkers | None = None,
     cancelled: Callable[[], bool] = _always_wanted,
 ) -> Document:
@@ -129,6 +131,7 @@ def read_bytes(
         source: The document's ``source``; None: ``name``.
         department: The document's ``department``.
         max_bytes: Refuse larger files; None: no limit.
+        main_content: Whether a web page is cut down to its main content, without menus, banners and footers.
         workers: As in `read_file`.
         cancelled: As in `read_file`.
 
@@ -143,6 +146,7 @@ def read_bytes(
         source=name if source is None else source,
         department=department,
         mime_type=mime_type,
+        main_content=main_content,
         workers=workers,
         cancelled=cancelled,
     )
@@ -165,12 +169,15 @@ def _document(
     workers: ParserWorkers | None,
     cancelled: Callable[[], bool],
     mime_type: str | None = None,
+    main_content: bool = False,
 ) -> Document:
     try:
         if is_plain(data, name=name, mime_type=mime_type):
             parsed = parse(data, name, mime_type)
         else:
-            parsed = (workers or shared_workers()).parse(data, name=name, mime_type=mime_type, cancelled=cancelled)
+            parsed = (workers or shared_workers()).parse(
+                data, name=name, mime_type=mime_type, main_content=main_content, cancelled=cancelled
+            )
     except UnreadableError as error:
         raise ParseError(path, str(error)) from error
     return Document(
@@ -191,7 +198,9 @@ def _document(
     )
 
 
-def parse(data: bytes, name: str, mime_type: str | None = None, *, structure: bool = True) -> Parsed:
+def parse(
+    data: bytes, name: str, mime_type: str | None = None, *, structure: bool = True, main_content: bool = False
+) -> Parsed:
     """A file's text and structure, with its title; in this process, whatever it costs.
 
     Args:
@@ -199,13 +208,14 @@ def parse(data: bytes, name: str, mime_type: str | None = None, *, structure: bo
         name: Its name; the extension says what it is, unless its content or ``mime_type`` says better.
         mime_type: As the sender declared it.
         structure: False: do without what only confirms the headings of a PDF, and can take long.
+        main_content: Whether a web page is cut down to its main content.
 
     Raises:
         UnreadableError: It is of an unknown type, protected, damaged or without text.
     """
     file_format = detect(data, name=name, mime_type=mime_type)
     try:
-        parsed = _parse(data, file_format, structure=structure)
+        parsed = _parse(data, file_format, structure=structure, main_content=main_content)
     except NotTextError as error:
         raise UnreadableError(str(error)) from error
     if not parsed.content.strip():
@@ -243,14 +253,16 @@ def _format_name(name: str, file_format: Format) -> str:
     return known if known in {"pdf", "html", "epub", "markdown"} else clean(suffix) or file_format.kind
 
 
-def _parse(data: bytes, file_format: Format, *, structure: bool) -> Parsed:
+def _parse(data: bytes, file_format: Format, *, structure: bool, main_content: bool) -> Parsed:
     match file_format.kind:
         case "pdf":
             return parse_pdf(data, file_format, structure=structure)
         case "office":
             return parse_office(data, file_format)
         case "html":
-            return parse_html(data)
+            return parse_html(data, main_content=main_content)
+        case "feed":
+            return parse_feed(data)
         case "epub":
             return parse_epub(data)
         case "mail":

@@ -106,7 +106,13 @@ class ParserWorkers:
         _end(workers)
 
     def parse(
-        self, data: bytes, *, name: str, mime_type: str | None = None, cancelled: Callable[[], bool] = _never
+        self,
+        data: bytes,
+        *,
+        name: str,
+        mime_type: str | None = None,
+        main_content: bool = False,
+        cancelled: Callable[[], bool] = _never,
     ) -> Parsed:
         """Parse a file in a worker.
 
@@ -114,6 +120,7 @@ class ParserWorkers:
             data: The whole file.
             name: Its name, which says what it is.
             mime_type: As its sender declared it.
+            main_content: Whether a web page is cut down to its main content.
             cancelled: Asked now and then; once it says so, the parser is ended.
 
         Raises:
@@ -121,11 +128,12 @@ class ParserWorkers:
         """
         limits = self.limits
         start = time.monotonic()
-        died = self._attempt(data, name, mime_type, limits.seconds * _SHARE_OF_STRUCTURE, True, cancelled)
+        asked = {"name": name, "mime_type": mime_type, "main_content": main_content}
+        died = self._attempt(data, asked, limits.seconds * _SHARE_OF_STRUCTURE, True, cancelled)
         if died == "time":
             left = limits.seconds - (time.monotonic() - start)
             if left > 0:
-                died = self._attempt(data, name, mime_type, left, False, cancelled)
+                died = self._attempt(data, asked, left, False, cancelled)
         if isinstance(died, Parsed):
             return died
         raise UnreadableError(self._explained(died, len(data)))
@@ -133,16 +141,14 @@ class ParserWorkers:
     def _attempt(
         self,
         data: bytes,
-        name: str,
-        mime_type: str | None,
+        asked: Mapping[str, object],
         seconds: float,
         structure: bool,
         cancelled: Callable[[], bool],
     ) -> Parsed | str:
         """What was parsed, or what the parser died of."""
         request = {
-            "name": name,
-            "mime_type": mime_type,
+            **asked,
             "structure": structure,
             "seconds": seconds,
             "memory_bytes": self._memory(len(data)),
