@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +15,7 @@ from recollect.cli._command_context import CommandContext
 from recollect.cli._json import shown
 from recollect.cli._options import command
 from recollect.cli._searching import vain
+from recollect.cli._terminal import plain
 from recollect.cli.history import (
     add_history_commands,
     named_documents,
@@ -21,6 +24,7 @@ from recollect.cli.history import (
     whoever,
 )
 from recollect.cli.query import with_warnings
+from recollect.errors import ParseError
 
 if TYPE_CHECKING:
     from recollect.pipeline import View
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="List, show, delete and erase documents.", no_args_is_help=True)
 
 _Documents = Annotated[list[str], typer.Argument(metavar="ID…", help="Documents, by id or by source.")]
+_WRITTEN = ("document_id", "version", "status", "chunk_count")
 _Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
@@ -79,7 +84,7 @@ def _show_list(ctx: CommandContext, records: list[DocumentRecord], *, nothing: s
     from rich.table import Table
     from rich.text import Text
 
-    from recollect.cli._terminal import one_line, plain
+    from recollect.cli._terminal import one_line
 
     if not records:
         ctx.out.print(plain(nothing), soft_wrap=True)
@@ -119,7 +124,7 @@ def _show(
     from rich.table import Table
     from rich.text import Text
 
-    from recollect.cli._terminal import one_line, plain
+    from recollect.cli._terminal import one_line
 
     facts = Table(box=None, show_header=False, pad_edge=False)
     facts.add_column(style="dim")
@@ -176,8 +181,66 @@ def _erase(
     return 0 if receipt.complete else 1
 
 
+def _original(
+    ctx: CommandContext,
+    actor: ActorOptions,
+    *,
+    document: Annotated[str, typer.Argument(metavar="ID", help="A document, by id or by source.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; - for standard output.")
+    ],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+) -> int:
+    """Write the file that a document was read from, as it came, where it was kept."""
+    with ctx.view(principal=actor.actor()) as view:
+        (document_id,) = named_documents(view, [document])
+        collection = view.documents.get(document_id).collection
+        original = view.view(collections=collection).contents.original(document_id)
+        if str(output) == "-":
+            for piece in original.pieces():
+                sys.stdout.buffer.write(piece)
+            return 0
+        original.save(output, overwrite=overwrite)
+    if ctx.json:
+        ctx.emit({**shown(original, "name", "mime_type", "byte_count"), "sha256": original.file_hash.hex()})
+    else:
+        ctx.out.print(plain(f"{original.byte_count:,} bytes of {original.name!r} ({original.mime_type})."))
+    return 0
+
+
+def _reread(
+    ctx: CommandContext,
+    actor: ActorOptions,
+    *,
+    documents: _Documents,
+    force: Annotated[bool, typer.Option("--force", help="Store it anew even if nothing is different.")] = False,
+) -> int:
+    """Read the kept originals of documents anew, with the present settings: each becomes a new version.
+
+    Title, tags, department, dates and grants stay as they are. Exit status 1 if some could not be read.
+    """
+    done: list[dict[str, Any]] = []
+    errors: list[str] = []
+    with ctx.view(principal=actor.actor()) as view:
+        for document_id in named_documents(view, documents):
+            try:
+                done.append(shown(view.documents.reread(document_id, force=force), *_WRITTEN))
+            except ParseError as exc:
+                errors.append(str(exc))
+    if ctx.json:
+        ctx.emit({"documents": done, "errors": errors})
+    else:
+        for one in done:
+            ctx.out.print(f"{one['document_id']}: version {one['version']}, {one['status']}")
+        for error in errors:
+            ctx.note(error)
+    return 1 if errors else 0
+
+
 command(app, "list", collection=True)(_list)
 command(app, "show", collection=True)(_show)
 command(app, "delete", collection=True)(_delete)
 command(app, "erase", collection=True)(_erase)
+command(app, "original", collection=True)(_original)
+command(app, "reread", collection=True)(_reread)
 add_history_commands(app)

@@ -30,7 +30,8 @@ _Documents = Annotated[
 ]
 _Chunks = Annotated[str | None, typer.Option(metavar="N", help="Chunks of these; none: any number.")]
 _Bytes = Annotated[
-    str | None, typer.Option(metavar="N", help="Bytes of text, past versions included; none: any number.")
+    str | None,
+    typer.Option(metavar="N", help="Bytes of text and originals, past versions included; none: any number."),
 ]
 
 

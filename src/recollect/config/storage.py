@@ -72,6 +72,10 @@ class IngestConfig(Section):
         ge=1,
         description="Characters that a file may give when it is parsed; as many as it has bytes are always allowed.",
     )
+    keep_originals: Literal["never", "uploads", "always"] = Field(
+        "uploads",
+        description="Whether files are kept as they came: of uploads and web pages, or those of folders too.",
+    )
 
 
 class TemporalIndexingConfig(Section):

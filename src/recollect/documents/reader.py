@@ -32,6 +32,7 @@ from recollect.documents.opening import open_file
 from recollect.documents.workers import shared_workers
 from recollect.errors import ParseError, UsageError
 from recollect.model import Document
+from recollect.model.original import Original
 from recollect.model.principal import read_permissions
 from recollect.model.stated import StatedFields, stated_fields
 
@@ -122,7 +123,7 @@ def read_bytes(
     workers: ParserWorkers | None = None,
     cancelled: Callable[[], bool] = _always_wanted,
 ) -> Document:
-    """Reads an uploaded or downloaded file as a document.
+    """Reads an uploaded or downloaded file as a document, which has it as its ``original``.
 
     Args:
         data: The whole file.
@@ -139,7 +140,7 @@ def read_bytes(
         ParseError: As in `read_file`.
     """
     _check_size(len(data), max_bytes, name)
-    return _document(
+    document = _document(
         data,
         name,
         name,
@@ -150,6 +151,7 @@ def read_bytes(
         workers=workers,
         cancelled=cancelled,
     )
+    return replace(document, original=Original.of_bytes(data, name=clean(name), mime_type=document.mime_type))
 
 
 def _check_size(size: int, max_bytes: int | None, path: str) -> None:

@@ -67,6 +67,14 @@ class BatchWriter:
         self._unsettled = True
         return written
 
+    def rewrite(self, document_id: int, cut: CutDocument, *, force: bool) -> IngestResult:
+        """Store a new version of a document that there is, whatever its source."""
+        length = self._collections.ensure_reference_length(self._scope, self._collection, average_length([cut]))
+        prepared = self._preparer.finish([cut], self._preparer.embed([cut]), reference_length=length)
+        written = self._writer.rewrite(self._scope, self._collection, document_id, prepared[0], force=force)
+        self._unsettled = True
+        return written
+
     def finish(self) -> None:
         """After the last batch: settle the lexical index, and recount its statistics where that is due."""
         if self._unsettled:
@@ -97,6 +105,7 @@ def ingest_documents(
     repository: DocumentRepository,
     collection: Collection,
     force: bool = False,
+    keep_originals: bool = True,
 ) -> list[IngestResult]:
     """Ingest documents that are in memory or come from a stream, in batches that are transactions each.
 
@@ -113,7 +122,9 @@ def ingest_documents(
 
     def cut(document: Document) -> CutDocument:
         require_storable(document)
-        return preparer.cut(document, preparer.fingerprint(_given(document)))
+        if not keep_originals:
+            document = replace(document, original=None)
+        return preparer.cut(document, preparer.fingerprint(given_of(document)))
 
     def write(batch: list[CutDocument], embedded: list[Embedded]) -> None:
         finished.extend(batch_writer.write(source, batch, embedded, force=force))
@@ -128,10 +139,11 @@ def ingest_documents(
 
 
 def _size(document: Document) -> int:
-    return len(document.content)
+    return len(document.content) + (document.original.byte_count if document.original else 0)
 
 
-def _given(document: Document) -> dict[str, object]:
+def given_of(document: Document) -> dict[str, object]:
+    """What a document says of itself, for its fingerprint."""
     return {
         "title": document.title,
         "metadata": dict(document.metadata),

@@ -16,19 +16,22 @@ from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
+from recollect.documents.opening import open_file
 from recollect.documents.reader import load_file, read_bytes
 from recollect.documents.walk import FoundFile, SkippedFile, walk
 from recollect.errors import NotFoundError, ParseError, RecollectError, StoreUnavailableError, UsageError
 from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads, windows
 from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
 from recollect.ingest.roots import Root, department_of, resolve_roots
+from recollect.model.original import PIECE_BYTES
 
 if TYPE_CHECKING:
     from recollect.documents.workers import ParserWorkers
     from recollect.ingest.documents import BatchWriter
     from recollect.ingest.prepare import CutDocument, Embedded, Preparer
-    from recollect.model import Scope
+    from recollect.model import Document, Scope
     from recollect.model.collection import Collection
+    from recollect.model.original import Original
     from recollect.store.documents import DocumentRepository, Stamp
     from recollect.store.writer import DocumentWriter
 
@@ -112,6 +115,7 @@ class FolderIngest:
             does not close it.
         tags: Every document is given these.
         permissions: Who may read every document, whatever it says itself; None: whom it names, if any.
+        keep_originals: Whether the files are kept beside their documents.
         force: Store every document anew, changed or not.
         on_progress: Told after every file.
         give_default: Gives the documents of sources, by their numbers, the permissions that are configured as default
@@ -133,6 +137,7 @@ class FolderIngest:
         follow_links: bool = False,
         tags: Sequence[str] = (),
         permissions: tuple[str, ...] | None = None,
+        keep_originals: bool = False,
         force: bool = False,
         on_progress: ProgressCallback | None = None,
         give_default: Callable[[Sequence[int]], int] | None = None,
@@ -151,6 +156,7 @@ class FolderIngest:
         self._follow_links = follow_links
         self._tags = tuple(tags)
         self._permissions = permissions
+        self._keep_originals = keep_originals
         self._force = force
         self._on_progress = on_progress
         self._tally = Tally()
@@ -249,7 +255,12 @@ class FolderIngest:
                 cancelled=self._interrupted.is_set,
             )
             tags = tuple(dict.fromkeys((*self._tags, *document.tags)))
-            document = replace(document, tags=tags, permissions=self._permissions or document.permissions)
+            document = replace(
+                document,
+                tags=tags,
+                permissions=self._permissions or document.permissions,
+                original=_on_disk(found, document) if self._keep_originals else None,
+            )
             file.cut = self._preparer.cut(document, fingerprint)
         except ParseError as exc:
             file.error = exc.reason
@@ -328,3 +339,14 @@ class FolderIngest:
         if self._on_progress:
             progress = IngestProgress(done=self._done, total=self._total, chunks=self._embedded, stage=stage)
             self._on_progress(progress)
+
+
+def _on_disk(found: FoundFile, document: Document) -> Original | None:
+    """The file that a document was read from, to be read again when it is stored: not held in memory until then."""
+
+    def pieces() -> Iterator[bytes]:
+        with open_file(found.path, below=found.below) as file:
+            while piece := file.read(PIECE_BYTES):
+                yield piece
+
+    return document.original and replace(document.original, opened=pieces)

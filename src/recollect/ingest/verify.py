@@ -41,6 +41,7 @@ _OUTSIDE = {
     "missing_access_lists",
     "orphaned_documents",
     "embedding_cache",
+    "originals",
     "orphaned_indexes",
 }
 

@@ -12,6 +12,7 @@ from recollect.model.outline import Heading, PageSpan, page_at, section_path
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from recollect.model.original import Original
     from recollect.model.time import Duration
 
 
@@ -41,6 +42,7 @@ class Document:
             ``("role:hr", "!group:interns")``. They replace the document's grants when it is stored; its denials stay,
             and what is denied here comes to them. None: what the document has, or the collection's default.
         file_hash: SHA-256 of the original bytes, where there was a file.
+        original: The file itself, to be kept with the document; None: it is not.
     """
 
     content: str
@@ -58,6 +60,7 @@ class Document:
     ttl: Duration | None = None
     permissions: tuple[str, ...] | None = None
     file_hash: bytes | None = None
+    original: Original | None = field(default=None, repr=False, compare=False)
 
     @property
     def content_hash(self) -> bytes:

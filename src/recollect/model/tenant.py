@@ -18,7 +18,7 @@ class TenantQuota:
     Attributes:
         max_documents: Current documents, those of its sessions included.
         max_chunks: Chunks of current documents.
-        max_bytes: Bytes of text, in every version that is kept.
+        max_bytes: Bytes of text, in every version that is kept, and of kept originals.
     """
 
     max_documents: int | None = None

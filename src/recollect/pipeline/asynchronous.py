@@ -77,6 +77,7 @@ class AsyncContents(_AsyncGroup):
 
     outline = threaded(Contents.outline)
     read = threaded(Contents.read)
+    original = threaded(Contents.original)
     grep = threaded(Contents.grep)
     list = threaded(Contents.list)
 
@@ -101,6 +102,7 @@ class AsyncDocuments(_AsyncGroup):
     diff = threaded(Documents.diff)
     diff_evidence = threaded(Documents.diff_evidence)
     restore = threaded(Documents.restore)
+    reread = threaded(Documents.reread)
     set_ttl = threaded(Documents.set_ttl)
     delete = threaded(Documents.delete)
     erase = threaded(Documents.erase)

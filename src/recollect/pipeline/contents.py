@@ -11,6 +11,7 @@ from recollect.pipeline.standpoint import Group
 if TYPE_CHECKING:
     from recollect.model import Scope
     from recollect.model.contents import DocumentEntry, DocumentOutline, DocumentPart, GrepReply
+    from recollect.model.original import Original
     from recollect.model.scope import Target
     from recollect.store.contents import Places
 
@@ -57,6 +58,14 @@ class Contents(Group):
                 f"The document {document_id} has {part.characters} characters: start must be less, not {start}."
             )
         return part
+
+    def original(self, document_id: int) -> Original:
+        """The file that a document was read from, as it came; its bytes are read when they are wanted.
+
+        Raises:
+            NotFoundError: There is no such document where the view looks, or its original was not kept.
+        """
+        return self._at.store.contents.original(*self._places(), document_id)
 
     def grep(
         self,

@@ -166,6 +166,26 @@ class Documents(Group):
         scope = self._at.present()
         return self._at.store.history.restore(scope, self._at.resolve(scope, document), version, actor=actor)
 
+    def reread(self, document: int | str, *, force: bool = False) -> IngestResult:
+        """Read the kept original of a document anew, as files are read, cut and embedded now: a new version.
+
+        Title, tags, department, language, dates and grants stay as they are, and so does metadata that the document
+        has; text, headings and pages are read.
+
+        Args:
+            document: By id or by source.
+            force: Store it anew even if nothing is different.
+
+        Raises:
+            NotFoundError: There is no such document, it is deleted, or its original was not kept.
+            ParseError: The original cannot be read.
+            PermissionDeniedError: It is not the principal's to change.
+            UsageError: The original is larger than files may be.
+        """
+        from recollect.pipeline.rereading import reread
+
+        return reread(self._at, document, force=force)
+
     def set_ttl(self, document: int | str, ttl: Duration | None) -> None:
         """Decide how long a document is found from now on; None: it never expires.
 

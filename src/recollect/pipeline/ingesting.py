@@ -51,6 +51,7 @@ def store_documents(at: Standpoint, documents: Iterable[Document | str], *, forc
             repository=at.store.documents,
             collection=target.collection,
             force=force,
+            keep_originals=at.config.ingest.keep_originals != "never",
         )
 
 
@@ -92,6 +93,7 @@ def store_files(
             follow_links=settings.follow_links if follow_links is None else follow_links,
             tags=tags,
             permissions=granted,
+            keep_originals=settings.keep_originals == "always",
             force=force,
             on_progress=on_progress,
             give_default=None if place.hidden else give_default,

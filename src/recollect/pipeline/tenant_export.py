@@ -17,6 +17,7 @@ from recollect.model.tenant import TenantExport
 
 if TYPE_CHECKING:
     from recollect.model.collection import Collection
+    from recollect.model.original import Original
     from recollect.model.tenant import Tenant
     from recollect.store.store import Store
 
@@ -27,7 +28,8 @@ def export_tenant(store: Store, tenant: Tenant, folder: Path) -> TenantExport:
     """Write everything of a tenant into a new folder.
 
     ``collections/`` holds the current documents with chunks and vectors, in the form of ``recollect import``;
-    ``conversations/`` the turns, in the form of ``recollect remember --file``; ``tables/`` every row of every table as
+    ``conversations/`` the turns, in the form of ``recollect remember --file``; ``originals/`` the files that documents
+    were read from, where they are kept; ``tables/`` every row of every table as
     it is stored, past versions and receipts included, but those that follow from others (`store.tenant_rows.DERIVED`);
     ``tenant.json`` says what is where. Each file is of one moment, or of a document's; all of them are where the tenant
     was suspended before. A suspended tenant can be exported.
@@ -60,11 +62,15 @@ def export_tenant(store: Store, tenant: Tenant, folder: Path) -> TenantExport:
         file = _file("conversations", len(spoken), name)
         spoken.append({"session": name, "user": user, "file": file})
         turns[name] = turns.get(name, 0) + _write(folder / file, stored.turns(scope, session_id))
+    originals = [
+        {"file": _kept(folder, number, original), "name": original.name, "sha256": original.file_hash.hex()}
+        for number, original in enumerate(stored.originals(scope))
+    ]
     counts = {
         table: _write(folder / "tables" / f"{table}.jsonl", stored.lines(scope, table))
         for table in stored.tables(scope)
     }
-    manifest = _manifest(tenant, collections, files, spoken, sorted(counts))
+    manifest = _manifest(tenant, collections, files, spoken, originals, sorted(counts))
     (folder / _MANIFEST).write_text(manifest + "\n", encoding="utf-8")
     return TenantExport(
         tenant_id=tenant.tenant_id, name=tenant.name, folder=folder, documents=documents, turns=turns, rows=counts
@@ -75,6 +81,16 @@ def _file(kind: str, number: int, name: str) -> str:
     """Names are anything printable; a file's begins with its number and holds what no file system minds."""
     words = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:40]
     return f"{kind}/{number + 1:04}{'-' if words else ''}{words}.jsonl"
+
+
+def _kept(folder: Path, number: int, original: Original) -> str:
+    """Write an original, under a name that no file system minds."""
+    words = re.sub(r"[^A-Za-z0-9.]+", "-", original.name).strip("-.")[-60:]
+    file = f"originals/{number + 1:04}{'-' if words else ''}{words}"
+    path = folder / file
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    original.save(path)
+    return file
 
 
 def _write(path: Path, lines: Iterable[str]) -> int:
@@ -91,6 +107,7 @@ def _manifest(
     collections: Sequence[Collection],
     files: dict[str, str],
     spoken: list[dict[str, str | None]],
+    originals: list[dict[str, str]],
     tables: list[str],
 ) -> str:
     manifest = {
@@ -115,6 +132,7 @@ def _manifest(
             for collection in collections
         ],
         "conversations": spoken,
+        "originals": originals,
         "tables": [{"table": name, "file": f"tables/{name}.jsonl"} for name in tables],
     }
     return json.dumps(manifest, ensure_ascii=False, indent=2)

@@ -9,13 +9,16 @@ from typing import Any, LiteralString
 from recollect.errors import NotFoundError
 from recollect.model import Heading, PageSpan, Scope
 from recollect.model.contents import DocumentEntry, DocumentOutline, DocumentPart
+from recollect.model.original import Original
 from recollect.model.outline import page_at, section_path
 from recollect.store.database import Database, rows
+from recollect.store.originals import stored_pieces
 from recollect.store.rights import access_params, may_read_version
 from recollect.store.sql import queries
 
 _SQL = queries("contents")
 _DOCUMENTS = queries("documents")
+_ORIGINALS = queries("originals")
 
 # Sizes that are asked for at a time.
 _PAGE = 2_000
@@ -144,6 +147,24 @@ class ContentRepository:
                 cut = rows(connection, _SQL["sections"], params)
             own = tuple(Heading(len(path), path[-1], start, start) for path, start in cut)
         return DocumentOutline(**_named(names), characters=characters, headings=own, pages=_pages(pages))
+
+    def original(self, scope: Scope, places: Places, document_id: int) -> Original:
+        """The file that a document was read from; its bytes are read when they are wanted.
+
+        Raises:
+            NotFoundError: There is no such document, or its original was not kept.
+        """
+        found = self._rows(scope, places, _ORIGINALS["of_document"], {"document_id": document_id})
+        if not found:
+            self._one(scope, places, document_id, start=0, length=0)
+            raise NotFoundError(
+                f"The original of document {document_id} was not kept: those of uploads are, where [rag.ingest] "
+                "keep_originals does not say otherwise."
+            )
+        name, mime_type, byte_count, file_hash = found[0]
+        digest = bytes(file_hash)
+        opened = stored_pieces(self._database, scope, digest, byte_count)
+        return Original(name=name, mime_type=mime_type, byte_count=byte_count, file_hash=digest, opened=opened)
 
     def _one(self, scope: Scope, places: Places, document_id: int, *, start: int, length: int) -> tuple[Any, ...]:
         params = {"document_id": document_id, "start": start, "length": length}

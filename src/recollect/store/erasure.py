@@ -26,6 +26,7 @@ from recollect.store.sql import queries
 
 _SQL = queries("erasure")
 _WRITER = queries("writer")
+_ORIGINALS = queries("originals")
 
 #: Phrases that are looked for afterwards, of all documents erased at once.
 PROBE_PHRASES = 12
@@ -79,10 +80,10 @@ class ErasureRepository:
         finish: Callable[[], None] | None = None,
         scrubber: Scrubber | None = None,
     ) -> ErasureReceipt:
-        """Remove documents with every version, chunk, vector, lexical row and cached embedding, and prove it.
+        """Remove documents with every version, chunk, vector, lexical row, cached embedding and original, and prove it.
 
-        What other documents hold as well stays theirs: their chunks, and the cached embeddings of equal texts. Copies
-        in sessions go too.
+        What other documents hold as well stays theirs: their chunks, the cached embeddings of equal texts, and
+        originals of the same bytes. Copies in sessions go too.
 
         Args:
             scope: Whose documents.
@@ -103,6 +104,8 @@ class ErasureRepository:
             ids = sorted({*document_ids, *uploaded})
             closed = close_documents(connection, scope, ids)
             # Before it is looked who else has the same texts: of two who erase the last two at once, one must see it.
+            given = {"tenant_id": scope.tenant_id, "document_ids": ids}
+            connection.execute(_ORIGINALS["hold_of_documents"], given)
             connection.execute(_SQL["hold_cached"], {"tenant_id": scope.tenant_id, "document_ids": ids})
             traces = _traces(connection, scope, ids)
             counts = _remove(connection, scope, ids, traces, closed) | dict(removed or {})
@@ -270,6 +273,7 @@ def _remove(
         "chunk_hashes": traces.chunk_hashes,
     }
     counts = dict(zip(_KINDS, map(int, rows(connection, _SQL["counts"], params)[0]), strict=True))
+    counts["originals"] = rows(connection, _ORIGINALS["count_alone"], params)[0][0]
     counts["cached_embeddings"] = connection.execute(_SQL["erase_cached"], params).rowcount
     places = [row[0] for row in rows(connection, _SQL["collections_of"], params)]
     connection.execute(_WRITER["erase_documents"], params)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import LiteralString
+from typing import Any, LiteralString
 
 from psycopg import sql
 from psycopg.rows import TupleRow
 
 from recollect.model import Scope
+from recollect.model.original import Original
 from recollect.store.database import Database, rows
+from recollect.store.originals import stored_pieces
 from recollect.store.sql import queries
 from recollect.store.tenants import tables_in_order
 
 _SQL = queries("tenants")
+_ORIGINALS = queries("originals")
 
 #: Tables whose rows follow from others: they are made anew wherever documents and turns are stored.
 DERIVED = frozenset(
@@ -28,6 +31,9 @@ DERIVED = frozenset(
         "term_stats",
     }
 )
+
+#: Tables that are exported as files, not as lines.
+IN_FILES = frozenset({"original_pieces"})
 
 _PAGE_ROWS = 500
 
@@ -43,9 +49,9 @@ class TenantRowRepository:
         self._database = database
 
     def tables(self, scope: Scope) -> list[str]:
-        """Every table that may hold something of the tenant, but those that follow from others."""
+        """Every table that may hold something of the tenant, but those that follow from others and `IN_FILES`."""
         with self._database.transaction(scope) as connection:
-            return sorted(set(tables_in_order(connection)) - DERIVED)
+            return sorted(set(tables_in_order(connection)) - DERIVED - IN_FILES)
 
     def lines(self, scope: Scope, table: str) -> Iterator[str]:
         """The tenant's rows of a table, each as a JSON object, all of one moment, in bounded memory."""
@@ -66,6 +72,17 @@ class TenantRowRepository:
             turn = {"id": external_id, "role": role, "content": content, "at": at and at.isoformat()}
             yield json.dumps({**turn, "metadata": metadata}, ensure_ascii=False)
 
-    def _found(self, scope: Scope, statement: LiteralString, params: dict[str, int]) -> list[TupleRow]:
+    def originals(self, scope: Scope) -> Iterator[Original]:
+        """The kept originals of the tenant's documents, each once, by the name that it has first."""
+        after = b""
+        while page := self._found(scope, _ORIGINALS["named_page"], {"after": after, "limit": _PAGE_ROWS}):
+            for file_hash, byte_count, name, mime_type in page:
+                opened = stored_pieces(self._database, scope, bytes(file_hash), byte_count)
+                yield Original(
+                    name=name, mime_type=mime_type, byte_count=byte_count, file_hash=bytes(file_hash), opened=opened
+                )
+            after = page[-1][0]
+
+    def _found(self, scope: Scope, statement: LiteralString, params: dict[str, Any]) -> list[TupleRow]:
         with self._database.transaction(scope) as connection:
             return rows(connection, statement, {"tenant_id": scope.tenant_id, **params})

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, LiteralString
 
 from recollect.errors import NotFoundError, PermissionDeniedError, QuotaExceededError
 from recollect.model import IngestResult, Scope
 from recollect.model.collection import Collection
+from recollect.model.original import Original
 from recollect.model.principal import DefaultPermissions
 from recollect.model.time_to_live import ExpiryPolicy
 from recollect.store.access import Given, assign_lists
 from recollect.store.batch_copy import NewVersion, copy_all
-from recollect.store.closing import close_documents, close_versions, count_closed, moment_of_change
+from recollect.store.closing import (
+    close_documents,
+    close_versions,
+    count_closed,
+    lock_documents,
+    moment_of_change,
+)
 from recollect.store.database import Connection, Database, rows
 from recollect.store.document_sessions import Room, hold_session, make_room, require_room
 from recollect.store.documents import Source
 from recollect.store.embedding_cache import keep_embeddings
 from recollect.store.expiry import lower_next_expiry, store_lifetimes
+from recollect.store.originals import keep_originals
 from recollect.store.prepared import PreparedDocument
 from recollect.store.rights import access_params, met, not_a_writer
 from recollect.store.search import Floats
@@ -115,11 +123,13 @@ class DocumentWriter:
             latest = self._latest(connection, scope, list(ids.values()))
             written: list[IngestResult] = []
             fresh: list[tuple[PreparedDocument, int, int]] = []
+            originals: list[tuple[int, Original]] = []
             for item in batch:
                 document_id = ids[_uri(item)]
                 old = latest.get(document_id)
                 if old and not force and _same(old, item):
                     self._restamp(connection, scope, collection, old, item)
+                    originals += _originals({old.version_id: item})
                     written.append(IngestResult(document_id, old.version, "unchanged", old.chunk_count))
                     continue
                 version = old.version + 1 if old else 1
@@ -129,8 +139,33 @@ class DocumentWriter:
             if fresh:
                 closing = [latest[d].version_id for _, d, _ in fresh if d in latest and latest[d].current]
                 require_room(connection, scope, collection.collection_id, room, [number for _, number, _ in fresh])
-                self._replace(connection, writer, collection, fresh, closing, room=room)
+                self._replace(connection, writer, collection, fresh, closing, room=room, originals=originals)
+            elif originals:
+                keep_originals(connection, scope, originals)
+                connection.execute(_SQL["require_quota"], {"tenant_id": scope.tenant_id})
         return written
+
+    def rewrite(
+        self, scope: Scope, collection: Collection, document_id: int, item: PreparedDocument, *, force: bool = False
+    ) -> IngestResult:
+        """Store a new version of a document that there is, whoever stored it and under whatever source.
+
+        Raises:
+            NotFoundError: The document, or its collection, is gone.
+            PermissionDeniedError: The scope's principal may not change it.
+            QuotaExceededError: The tenant would have more than it may.
+        """
+        with self._database.transaction(scope) as connection:
+            lock_documents(connection, scope, [document_id])
+            old = self._latest(connection, scope, [document_id]).get(document_id)
+            if old is None:
+                raise NotFoundError(f"The document {document_id} was erased meanwhile.")
+            if not force and _same(old, item):
+                return IngestResult(document_id, old.version, "unchanged", old.chunk_count)
+            fresh = [(item, document_id, old.version + 1)]
+            closing = [old.version_id] if old.current else []
+            self._replace(connection, scope, collection, fresh, closing, room=None, originals=[])
+        return IngestResult(document_id, old.version + 1, "updated" if old.current else "added", len(item.chunks))
 
     def close(self, scope: Scope, document_ids: Sequence[int]) -> int:
         """Close the current versions of documents: they leave every search of the present, but stay for history.
@@ -226,6 +261,7 @@ class DocumentWriter:
         closing: list[int],
         *,
         room: Room | None,
+        originals: Sequence[tuple[int, Original]],
     ) -> None:
         chunk_total = sum(len(item.chunks) for item, _, _ in fresh)
         allocation = {"versions": len(fresh), "chunks": chunk_total}
@@ -254,6 +290,8 @@ class DocumentWriter:
         copy_all(connection, scope, collection, versions, now)
         lifetimes = {new.version_id: self._expiry.lifetime(new.prepared.document) for new in versions}
         expiring = {version_id: lifetime for version_id, lifetime in lifetimes.items() if lifetime is not None}
+        own = _originals({new.version_id: new.prepared for new in versions})
+        keep_originals(connection, scope, [*originals, *own])
         keep_embeddings(connection, scope, collection.embedding_model, _cacheable(fresh))
         gone = make_room(connection, scope, collection.collection_id, room)
         left_chunks = sum(chunk_count for _, chunk_count in closed) + sum(gone)
@@ -267,6 +305,11 @@ class DocumentWriter:
         }
         connection.execute(_SQL["count"], params)
         connection.execute(_SQL["require_quota"], params)
+
+
+def _originals(versions: Mapping[int, PreparedDocument]) -> list[tuple[int, Original]]:
+    kept = {version_id: item.document.original for version_id, item in versions.items()}
+    return [(version_id, original) for version_id, original in kept.items() if original is not None]
 
 
 def _cacheable(fresh: Sequence[tuple[PreparedDocument, int, int]]) -> dict[bytes, Floats]:

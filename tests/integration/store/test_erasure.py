@@ -51,7 +51,7 @@ def test_every_version_goes_with_all_that_hangs_on_it(filled: RAGPipeline):
     assert receipt.complete and receipt.probe.phrases >= 2 and receipt.probe.places > 20
     assert receipt.counts == {
         "documents": 1, "versions": 2, "chunks": 2, "vectors": 2, "lexical_rows": 2, "token_vectors": 0, "acronyms": 0,
-        "cached_embeddings": 2, "episode_quotes": 0,
+        "cached_embeddings": 2, "originals": 0, "episode_quotes": 0,
     }  # fmt: skip
     left = everything(filled)
     assert "Quelltal" not in left and "secret.txt" not in left

@@ -71,6 +71,7 @@ class Mender:
             connection.execute(_WRITER["lock_documents_by_id"], self._tenant | {"document_ids": ids})
             connection.execute("DELETE " + alone, self._tenant)
             connection.execute("DELETE " + _FOUND["wrong_cached_embeddings"], self._tenant)
+            connection.execute("DELETE " + _FOUND["unowned_originals"], self._tenant)
 
     def mend_copies(self, collection: Collection) -> None:
         """Say beside versions, vectors and terms what their document and version say; close versions that overlap."""

@@ -13,6 +13,7 @@ from psycopg.rows import TupleRow
 from recollect.model import Chunk, Scope
 from recollect.model.collection import Collection
 from recollect.store.database import Connection, Database, rows
+from recollect.store.originals import damaged_originals
 from recollect.store.search import LexicalRow
 from recollect.store.sql import queries
 from recollect.store.verification.report import Findings
@@ -141,6 +142,8 @@ def outside(database: Database, scope: Scope) -> Findings:
             found.add(name, count, f"{noun} {first}")
         wrong = rows(connection, "SELECT count(*) " + _SQL["wrong_cached_embeddings"], params)[0][0]
         found.add("embedding_cache", wrong)
+        for number in damaged_originals(connection, scope):
+            found.add("originals", 1, f"the one with the SHA-256 {number}")
     return found
 
 

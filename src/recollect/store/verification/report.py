@@ -13,6 +13,8 @@ CHECKS = {
     "missing_access_lists": "access lists that documents or collections have, and that do not exist: after a repair "
     "their documents are for the collection's owners alone, until somebody is granted them anew",
     "embedding_cache": "cached embeddings of a wrong dimension, not of unit length, or of texts that no chunk has",
+    "originals": "originals whose bytes do not have their hash (erase the document and upload it again, or restore a "
+    "backup), or that no version has",
     "orphaned_indexes": "vector indexes of no collection",
     "version_copies": "versions with another access list than their document's, acronyms in another collection than "
     "their version",

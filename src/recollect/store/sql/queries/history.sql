@@ -45,6 +45,11 @@ INSERT INTO document_contents (tenant_id, version_id, content, headings, pages)
 SELECT tenant_id, %(version_id)s, content, headings, pages FROM document_contents
 WHERE tenant_id = %(tenant_id)s AND version_id = %(old_id)s
 
+-- restore_original: the file that it was read from, where that is kept
+INSERT INTO version_originals (tenant_id, version_id, file_hash, name, mime_type)
+SELECT tenant_id, %(version_id)s, file_hash, name, mime_type FROM version_originals
+WHERE tenant_id = %(tenant_id)s AND version_id = %(old_id)s
+
 -- restore_chunks: its chunks with everything that hangs on them, under new numbers
 WITH old AS MATERIALIZED (
     SELECT c.chunk_id, nextval('chunks_chunk_id_seq') AS fresh FROM chunks c

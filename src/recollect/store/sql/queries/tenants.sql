@@ -12,6 +12,7 @@ SELECT t.tenant_id, t.name, t.status, t.created_at, t.max_documents, t.max_chunk
        (SELECT coalesce(sum(s.chunk_count), 0)::bigint FROM collection_state s WHERE s.tenant_id = t.tenant_id),
        (SELECT coalesce(sum(octet_length(c.content)), 0)::bigint FROM document_contents c
         WHERE c.tenant_id = t.tenant_id)
+       + (SELECT coalesce(sum(o.byte_count), 0)::bigint FROM originals o WHERE o.tenant_id = t.tenant_id)
 FROM tenants t WHERE t.tenant_id = %(tenant_id)s OR t.name = %(name)s
 
 -- identity: the tenant of a number or a name

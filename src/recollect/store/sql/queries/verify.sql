@@ -28,6 +28,10 @@ FROM embedding_cache e WHERE e.tenant_id = %(tenant_id)s AND (
                AND p.embedding_dimension <> vector_dims(e.embedding))
     OR NOT EXISTS (SELECT FROM chunks c WHERE c.tenant_id = e.tenant_id AND c.content_hash = e.content_hash))
 
+-- unowned_originals: originals that no version has
+FROM originals o WHERE o.tenant_id = %(tenant_id)s AND NOT EXISTS (
+    SELECT FROM version_originals v WHERE v.tenant_id = o.tenant_id AND v.file_hash = o.file_hash)
+
 -- indexes: the vector indexes of collections, whether each is usable, and whether somebody is at work on it
 SELECT substring(c.relname FROM '[0-9]+$')::int, i.indisvalid,
        EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.objsubid = 2

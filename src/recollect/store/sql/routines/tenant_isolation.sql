@@ -92,6 +92,7 @@ BEGIN
     IF quota.max_bytes IS NOT NULL THEN
         SELECT coalesce(sum(octet_length(t.content)), 0) INTO bytes FROM document_contents t
             WHERE t.tenant_id = p_tenant;
+        bytes := bytes + (SELECT coalesce(sum(o.byte_count), 0) FROM originals o WHERE o.tenant_id = p_tenant);
         IF bytes > quota.max_bytes THEN
             PERFORM refuse_over_quota('bytes', quota.max_bytes, bytes, quota.name);
         END IF;

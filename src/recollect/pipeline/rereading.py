@@ -1,0 +1,89 @@
+"""Reading the kept originals of documents anew, with the present settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from recollect.errors import UsageError
+from recollect.pipeline.preparing import make_preparer
+from recollect.pipeline.session_place import session_place
+
+if TYPE_CHECKING:
+    from recollect.model import Document, IngestResult, Scope
+    from recollect.model.collection import Collection
+    from recollect.model.history import VersionRecord
+    from recollect.model.original import Original
+    from recollect.pipeline.standpoint import Standpoint
+    from recollect.store.documents import DocumentRecord
+
+
+def reread(at: Standpoint, document: int | str, *, force: bool) -> IngestResult:
+    """Read a document's original anew; see `Documents.reread`."""
+    from recollect.documents.reader import read_bytes
+    from recollect.ingest.documents import BatchWriter, given_of
+    from recollect.store.contents import Places
+
+    present = at.present()
+    document_id = at.resolve(present, document)
+    at.store.documents.require_changeable(present, [document_id])
+    with _place_of(at, present, document_id) as (scope, place, record):
+        original = at.store.contents.original(scope, Places(collection_ids=(place.collection_id,)), document_id)
+        _require_size(original, at.config.ingest.max_file_bytes)
+        version = at.store.history.versions(scope, document_id).versions[-1]
+        read = read_bytes(
+            original.read(), name=original.name, mime_type=original.mime_type, workers=at.assembly.parser_workers
+        )
+        anew = _merged(read, record, version)
+        preparer = make_preparer(at.assembly, scope, place)
+        batch_writer = BatchWriter(preparer, at.store.collections, at.store.writer, scope=scope, collection=place)
+        # As the next ingest of the folder or of the document would say it, so that this one finds it unchanged.
+        of_folder = PurePath(record.origin).is_absolute()
+        given = {"department": record.department, "tags": ()} if of_folder else given_of(anew)
+        cut = preparer.cut(anew, preparer.fingerprint(given))
+        written = batch_writer.rewrite(document_id, cut, force=force)
+        batch_writer.finish()
+    return written
+
+
+@contextmanager
+def _place_of(at: Standpoint, scope: Scope, document_id: int) -> Iterator[tuple[Scope, Collection, DocumentRecord]]:
+    if at.session is not None:
+        with session_place(at, scope) as (own, place):
+            yield own, place, at.store.documents.get(own, document_id)
+        return
+    record = at.store.documents.get(scope, document_id)
+    yield scope, at.store.collections.get(scope, record.collection), record
+
+
+def _require_size(original: Original, max_bytes: int) -> None:
+    if original.byte_count > max_bytes:
+        raise UsageError(
+            f"The original {original.name!r} is larger than files may be ({original.byte_count:,} of {max_bytes:,} "
+            "bytes): raise [rag.ingest] max_file_bytes to read it."
+        )
+
+
+def _merged(read: Document, record: DocumentRecord, version: VersionRecord) -> Document:
+    """What was read, under what is said of the document: nobody's title, tags or grants are taken back by reading."""
+    left = None
+    if version.expires_at is not None:
+        left = max((version.expires_at - datetime.now(UTC)).total_seconds(), 1.0)
+    dated = record.event_time is not None
+    return replace(
+        read,
+        source=record.source,
+        title=record.title,
+        metadata={**read.metadata, **record.metadata},
+        tags=record.tags,
+        department=record.department,
+        language=record.language,
+        event_time=version.event_time if dated else read.event_time,
+        event_end=version.event_end if dated else read.event_end,
+        permissions=None,
+        ttl=left,
+    )

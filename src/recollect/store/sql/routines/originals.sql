@@ -1,0 +1,33 @@
+-- An original goes with the last version that has it: whatever removes versions (an erasure, a collection or a session
+-- that is deleted, a session that is full) removes what only they had.
+
+CREATE OR REPLACE FUNCTION drop_lone_originals() RETURNS trigger
+LANGUAGE plpgsql AS $$
+BEGIN
+    -- The erasure of a tenant removes every table's rows itself, and counts them.
+    IF NOT EXISTS (SELECT FROM recollect.tenants t JOIN gone g USING (tenant_id) WHERE t.status = 'active') THEN
+        RETURN NULL;
+    END IF;
+    -- Whoever stores the same bytes holds the row until their version is there, which the statement behind the lock sees.
+    PERFORM FROM recollect.originals o
+        WHERE (o.tenant_id, o.file_hash) IN (SELECT g.tenant_id, g.file_hash FROM gone g)
+        ORDER BY o.tenant_id, o.file_hash FOR UPDATE;
+    DELETE FROM recollect.originals o
+        WHERE (o.tenant_id, o.file_hash) IN (SELECT g.tenant_id, g.file_hash FROM gone g)
+          AND NOT EXISTS (SELECT FROM recollect.version_originals v
+                          WHERE v.tenant_id = o.tenant_id AND v.file_hash = o.file_hash);
+    RETURN NULL;
+END
+$$;
+
+DO $triggers$
+BEGIN
+    -- A store that is brought up to date step by step does not have the table before its migration.
+    IF to_regclass('recollect.version_originals') IS NOT NULL THEN
+        CREATE OR REPLACE TRIGGER version_originals_deleted AFTER DELETE ON version_originals
+            REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION drop_lone_originals();
+        CREATE OR REPLACE TRIGGER version_originals_replaced AFTER UPDATE ON version_originals
+            REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION drop_lone_originals();
+    END IF;
+END
+$triggers$;
