@@ -248,7 +248,7 @@ def _apply(connection: Connection, *, until: int | None = None) -> MigrationRepo
             continue
         with connection.transaction():
             connection.execute("SET LOCAL search_path = recollect, public")
-            connection.execute(text)
+            connection.execute(sql.with_includes(text))
             connection.execute(
                 "INSERT INTO recollect.schema_migrations (version, name, checksum) VALUES (%s, %s, %s)",
                 (version, name, _checksum(text)),

@@ -17,7 +17,7 @@ from recollect.errors import SchemaVersionError, StoreCorruptError, StoreError, 
 from recollect.store.backup import backup
 from recollect.store.catalogue import differences
 from recollect.store.migrate import code_schema_version, migrate
-from recollect.store.sql import migrations
+from recollect.store.sql import migrations, with_includes
 
 NUMBERS = itertools.count(1)
 
@@ -52,6 +52,12 @@ def test_a_fresh_database_gets_everything_and_a_second_run_nothing(empty: str):
     assert first.applied[0] == "0001_baseline"
     assert migrate(empty).applied == ()
     assert advisory_locks(empty) == 0
+
+
+def test_a_queue_that_has_changed_is_not_made_of_what_nobody_looked_at():
+    text = f"-- include procrastinate sql/schema.sql {'0' * 64}"
+    with pytest.raises(StoreError, match=r"installed procrastinate [0-9.]+ has another sql/schema.sql"):
+        with_includes(text)
 
 
 def test_four_processes_at_once_apply_each_migration_once(empty: str):

@@ -5,12 +5,17 @@ A query file holds statements under headers ``-- name: what it does``; Python sa
 
 from __future__ import annotations
 
+import hashlib
 import re
 from functools import cache
 from importlib.resources import files
-from typing import LiteralString
+from typing import LiteralString, cast
+
+from recollect.errors import StoreError
 
 _HEADER = re.compile(r"^-- ([a-z_]+): .*$", re.MULTILINE)
+# A file of another package, and the SHA-256 of what it must hold.
+_INCLUDE = re.compile(r"^-- include (?P<package>\w+) (?P<file>\S+) (?P<digest>[0-9a-f]{64})$", re.MULTILINE)
 
 
 @cache
@@ -25,6 +30,29 @@ def migrations() -> list[tuple[int, str, LiteralString]]:
     """All migrations as (version, name, SQL), in order."""
     entries = (entry for entry in (files(__name__) / "migrations").iterdir() if entry.name.endswith(".sql"))
     return sorted((int(entry.name[:4]), entry.name[:-4], entry.read_text(encoding="utf-8")) for entry in entries)
+
+
+def with_includes(migration: LiteralString) -> LiteralString:
+    """A migration as it is executed: with the files of other packages that it includes.
+
+    Raises:
+        StoreError: The package that is installed has another file than the one that the migration was written for.
+    """
+    # Each file is of a package that the program trusts with its data anyway, and its content is known.
+    return cast(LiteralString, _INCLUDE.sub(_included, migration))
+
+
+def _included(named: re.Match[str]) -> str:
+    text = (files(named["package"]) / named["file"]).read_text(encoding="utf-8")
+    if hashlib.sha256(text.encode()).hexdigest() != named["digest"]:
+        from importlib.metadata import version
+
+        raise StoreError(
+            f"The installed {named['package']} {version(named['package'])} has another {named['file']} than this "
+            f"recollect knows, so that its tables cannot be made. Upgrade recollect, or install an older "
+            f"{named['package']} beside it."
+        )
+    return text
 
 
 def routines() -> list[LiteralString]:
