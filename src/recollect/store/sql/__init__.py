@@ -9,7 +9,7 @@ import hashlib
 import re
 from functools import cache
 from importlib.resources import files
-from typing import LiteralString, cast
+from typing import LiteralString
 
 from recollect.errors import StoreError
 
@@ -39,7 +39,7 @@ def with_includes(migration: LiteralString) -> LiteralString:
         StoreError: The package that is installed has another file than the one that the migration was written for.
     """
     # Each file is of a package that the program trusts with its data anyway, and its content is known.
-    return cast(LiteralString, _INCLUDE.sub(_included, migration))
+    return _INCLUDE.sub(_included, migration)
 
 
 def _included(named: re.Match[str]) -> str:
