@@ -97,13 +97,17 @@ def test_a_reranker_that_fails_leaves_the_first_order_and_says_so(hosted, server
     assert "server (HTTP 500)" in hosted("requests", "list", "--failed").out
 
 
-def test_another_model_or_length_is_refused_with_what_to_do(hosted, tmp_path):
+def test_another_length_that_is_configured_is_that_of_new_collections(hosted, tmp_path):
     hosted.environment["RECOLLECT_EMBEDDING__DIMENSIONS"] = "4"
-    (tmp_path / "b.md").write_text("# Fans\n", encoding="utf-8")
-    for arguments in (["query", "pump"], ["ingest", tmp_path / "b.md"]):
-        said = hosted(*arguments, status=None).err
-        assert "unknown-model:8" in said and "unknown-model:4" in said, said
-        assert "Configure that model" in said or "--collection" in said, said
+    hosted.environment["RECOLLECT_EMBEDDING__TRUNCATE"] = "true"
+    (tmp_path / "b.md").write_text("# Fans\n\nThe pump has a fan.\n", encoding="utf-8")
+    hosted("ingest", "b.md")
+    hosted("ingest", "b.md", "--collection", "cut")
+    models = {
+        one["name"]: one["embedding_model"] for one in hosted("collections", "list", "--json").json["collections"]
+    }
+    assert models == {"default": "openai/unknown-model:8", "cut": "openai/unknown-model:4"}
+    assert "b.md" in hosted("query", "pump").out
 
 
 def test_what_is_configured_is_listed_and_tried(hosted, servers):

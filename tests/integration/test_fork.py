@@ -11,6 +11,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
 
 import psycopg
@@ -163,13 +164,13 @@ def test_a_store_that_was_held_directly_opens_anew_in_the_child(filled: RAGPipel
     assert len(found) == 8
 
 
-@pytest.mark.parametrize("name", ["_lock", "_embedder_lock"])
+@pytest.mark.parametrize("name", ["_lock", "embedders._lock"])
 def test_a_lock_that_another_thread_held_keeps_nobody_waiting_in_the_child(filled: RAGPipeline, name: str):
     sources(filled)
     held, done = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with getattr(filled.standpoint.assembly, name):
+        with attrgetter(name)(filled.standpoint.assembly):
             held.set()
             done.wait()
 

@@ -8,7 +8,7 @@ from contracts.wire_formats import openai, voyage
 from contracts.wire_formats.server import DIMENSION, ModelServer
 from recollect import Document, RAGConfig, RAGPipeline
 from recollect.embedding.hashing import HashingEmbedder
-from recollect.errors import ConfigurationError, ProviderError, UsageError
+from recollect.errors import ConfigurationError, ProviderError
 from recollect.model import RetrievalOptions, Scope
 
 DOCUMENTS = [
@@ -83,18 +83,18 @@ def test_a_provider_that_fails_loses_nothing(configured, server):
         assert len(rag.documents.list()) == 2
 
 
-def test_another_model_or_length_on_a_collection_says_what_to_do(configured, dsn, tmp_path):
+def test_another_model_or_length_that_is_configured_leaves_a_collection_its_own(configured, server):
     with RAGPipeline(configured()) as rag:
         rag.ingest(DOCUMENTS[0])
-    for other in (
-        configured(dimensions=4),
-        configured(model="another-model"),
-        configured(provider="voyage", api_key="k"),
+    for number, other in enumerate(
+        (configured(dimensions=4), configured(model="another-model"), configured(provider="voyage", api_key="k")), 1
     ):
+        server.requests.clear()
         with RAGPipeline(other) as rag:
-            for act in (lambda rag=rag: rag.ingest(DOCUMENTS[1]), lambda rag=rag: rag.search("pump")):
-                with pytest.raises(UsageError, match=r"openai/unknown-model:8.*[Cc]onfigure"):
-                    act()
+            rag.ingest(DOCUMENTS[number])
+            assert len(rag.search("pump").results) == number + 1
+            assert rag.store.collections.get(Scope(), "default").embedding_model == f"openai/unknown-model:{DIMENSION}"
+        assert {one.body["model"] for one in server.requests} == {"unknown-model"}
 
 
 def test_models_of_one_space_index_and_ask(dsn, tmp_path):

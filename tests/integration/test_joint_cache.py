@@ -172,8 +172,8 @@ def test_a_reply_that_an_enhancement_failed_for_is_not_kept(rag: RAGPipeline):
     failing = Failing()
     searcher = Searcher(
         rag.store,
-        CachedEmbedder(HashingEmbedder(), None),
-        rerankers=lambda name, _: make_reranker(name),
+        lambda _: CachedEmbedder(HashingEmbedder(), None),
+        rerankers=lambda name, *_: make_reranker(name),
         enhancers=lambda place: [failing] if place.name == "two" else [],
     )
     replies = [searcher.search(Scope(), "offer", RetrievalOptions(), BOTH) for _ in range(4)]

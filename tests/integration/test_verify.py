@@ -493,12 +493,12 @@ def test_without_the_model_what_needs_none_is_mended(filled: RAGPipeline, dsn: s
     assert dumped(dsn) == template.rows
 
 
-def test_another_model_is_refused_by_name(filled: RAGPipeline, dsn: str):
+def test_a_model_that_cannot_be_made_is_told_by_name(filled: RAGPipeline, dsn: str):
     damage(dsn, "DELETE FROM chunk_vectors WHERE chunk_id % 3 = 0")
     with RAGPipeline(filled.config, embedder=HashingEmbedder(16)) as other:
         report = other.maintenance.verify(repair=True)
     assert set(left(report)) == {"missing_vectors"}
-    assert "hashing:16" in next(check.detail for check in report.checks if check.name == "missing_vectors")
+    assert "Token vectors require" in next(check.detail for check in report.checks if check.name == "missing_vectors")
 
 
 def test_a_sample_is_compared_and_all_with_deep(rag: RAGPipeline, dsn: str, monkeypatch: pytest.MonkeyPatch):

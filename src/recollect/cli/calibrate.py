@@ -102,8 +102,9 @@ def _score(
     narrowed = replace(options_of(asked, options), top_k=options.top_k)
     reply = view.view(tenant=asked.tenant_id, as_of=asked.as_of).search(case.query, narrowed)
     passages = [passage for passage in reply.results if passage.content.strip()]
+    embedder = view.standpoint.assembly.embedder_for(place)
     reading = read(
-        case.query, passages, embedder=view.embedder, language=place.language, options=ExtractionOptions(rule=rule)
+        case.query, passages, embedder=embedder, language=place.language, options=ExtractionOptions(rule=rule)
     )
     support = reading.support
     if support is None or not reading.chosen or (rule.require_identifiers and support.missing_identifier):

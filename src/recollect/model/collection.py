@@ -28,6 +28,7 @@ class Collection:
         tenant_id: Whose it is.
         expiry_due: Whether a current version may have expired: `recollect.store.expiry` closes it.
         hidden: Whether it is a session's: listings leave it out.
+        embedding_spec: How its model is made (`recollect.model.embedding_spec`); None: only its name is known.
         access_ids: The access lists of what the caller may read of it, which confine both retrievers; None: they may
             read all of it. Where it is not None, ``document_count`` and ``chunk_count`` count what they may read.
     """
@@ -53,6 +54,7 @@ class Collection:
     tenant_id: int = DEFAULT_TENANT_ID
     expiry_due: bool = False
     hidden: bool = False
+    embedding_spec: Mapping[str, Any] | None = None
     access_ids: tuple[int, ...] | None = None
 
     @property

@@ -55,12 +55,11 @@ class Target:
     """Where a search looks; the scope says whose, who and when.
 
     Attributes:
-        collections: By name; None: every collection that the scope may read and that was embedded with the configured
-            model.
+        collections: By name; None: every collection that the scope may read.
         optional: Names among them that are empty, rather than an error, where there is no such collection.
         session: The hidden collection of a document session, searched before them; nothing of it is kept.
-        shared: What other tenants share, searched behind them: left out where it was taken back, its tenant is
-            suspended, or it was embedded with another model than the configured one.
+        shared: What other tenants share, searched behind them: left out where it was taken back or its tenant is
+            suspended.
     """
 
     collections: tuple[str, ...] | None = ()

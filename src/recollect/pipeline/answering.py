@@ -11,6 +11,7 @@ from recollect.answer.extractive import ExtractionOptions
 from recollect.answer.refusal import RefusalRule
 from recollect.answer.service import AnswerOptions, stream_answer_sync
 from recollect.context.budget import Budget
+from recollect.errors import UsageError
 from recollect.model import Answer
 from recollect.pipeline.search import search_with_place
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from recollect.answer.writing import AnswerEvent
     from recollect.context import AssembledContext
+    from recollect.embedding.base import EmbeddingProvider
     from recollect.model import RetrievalOptions
     from recollect.model.collection import Collection
     from recollect.pipeline.assembly import Assembly
@@ -31,7 +33,7 @@ _log = logging.getLogger(__name__)
 def answer_options(assembly: Assembly, place: Collection | None) -> AnswerOptions:
     """The options of an answer from a collection; None: none in particular, or one that does not exist yet."""
     config = assembly.config
-    rule = _calibrated_rule(place, assembly.embedder.model_name)
+    rule = _calibrated_rule(place, answering_embedder(assembly, place).model_name)
     return AnswerOptions(
         language=place.language if place else config.language,
         extraction=ExtractionOptions(rule=rule or RefusalRule()),
@@ -43,6 +45,16 @@ def answer_options(assembly: Assembly, place: Collection | None) -> AnswerOption
         ask_only_if_answerable=rule is not None,
         unsupported=config.answer.unsupported,
     )
+
+
+def answering_embedder(assembly: Assembly, place: Collection | None) -> EmbeddingProvider:
+    """What judges single sentences: the collection's model, or where it cannot be made or there are several, any."""
+    if place is None:
+        return assembly.embedder
+    try:
+        return assembly.embedder_for(place)
+    except UsageError:  # found by words alone, else the search had said so
+        return assembly.embedder
 
 
 def _calibrated_rule(place: Collection | None, embedding_model: str) -> RefusalRule | None:
@@ -80,7 +92,7 @@ def answer_stream(at: Standpoint, question: str, options: RetrievalOptions) -> I
     for piece in stream_answer_sync(
         question,
         reply.results,
-        embedder=assembly.embedder,
+        embedder=answering_embedder(assembly, place),
         chat_model=assembly.chat_model,
         options=answer_options(assembly, place),
     ):

@@ -15,6 +15,7 @@ from recollect.model import DEFAULT_TENANT_ID
 from recollect.model.principal import DefaultPermissions
 from recollect.model.time import read_duration
 from recollect.model.time_to_live import ExpiryPolicy
+from recollect.pipeline.embedders import Embedders
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from recollect.embedding.models import ModelCache
     from recollect.llm.base import ChatModel
     from recollect.memory import QueryPatternTracker
+    from recollect.model.collection import Collection
     from recollect.pipeline.remembering import TenantMemory
     from recollect.pipeline.request_log import RequestLog
     from recollect.pipeline.upkeep import Upkeep
@@ -72,7 +74,9 @@ class Assembly:
 
     def _begin(self) -> None:
         self._lock = threading.RLock()
-        self._embedder_lock = threading.Lock()
+        self.embedders = Embedders(
+            self.config, given=self._given_embedder, recorder=self._record, progress=self._on_download
+        )
         self._store: Store | None = None
         self._default_tenant: int | None = None
         self._searcher: Searcher | None = None
@@ -84,15 +88,15 @@ class Assembly:
     def renew_in_child(self) -> None:
         """In the child of a fork: everything is made anew when it is needed; what there was is the parent's."""
         leave_to_parent(dict(self.__dict__))
-        for name in ("models", "_configured_embedder", "reranking_model", "chat_model", "request_log"):
+        for name in ("models", "reranking_model", "chat_model", "request_log"):
             self.__dict__.pop(name, None)
         self._begin()
 
     def close(self) -> None:
         """Close the store and let go of its server; the next use opens it again."""
         with self._lock:
-            made = [self.__dict__.get(name) for name in ("_configured_embedder", "reranking_model", "request_log")]
-            for part in (*made, self._upkeep, self._searcher, self._patterns, self._store):
+            made = [self.__dict__.get(name) for name in ("reranking_model", "request_log")]
+            for part in (self.embedders, *made, self._upkeep, self._searcher, self._patterns, self._store):
                 # A model of this machine holds nothing open.
                 close = getattr(part, "close", None)
                 if close is not None:
@@ -167,21 +171,19 @@ class Assembly:
 
     @property
     def embedder(self) -> EmbeddingProvider:
-        """The embedding model, before any cache."""
-        if self._given_embedder is not None:
-            return self._given_embedder
-        # A lock of its own: the store can be opened while a model is being fetched.
-        with self._embedder_lock:
-            return self._configured_embedder
+        """The configured embedding model, that of new collections, before any cache."""
+        return self.embedders.configured
 
-    @cached_property
-    def _configured_embedder(self) -> EmbeddingProvider:
-        from recollect.pipeline.models import embedding_model
+    def embedder_for(self, place: Collection) -> EmbeddingProvider:
+        """The embedding model of a collection, whatever is configured for new ones, before any cache.
 
-        def recorder(record: RequestRecord) -> None:  # made when a provider is asked, if ever
-            self.request_log(record)
+        Raises:
+            UsageError: It cannot be made here; the message says why, and what to do.
+        """
+        return self.embedders.of(place)
 
-        return embedding_model(self.config, recorder=recorder, progress=self._on_download)
+    def _record(self, record: RequestRecord) -> None:  # the log is made when a provider is asked, if ever
+        self.request_log(record)
 
     @cached_property
     def chat_model(self) -> ChatModel | None:
@@ -251,7 +253,7 @@ class Assembly:
 
                 self._searcher = make_searcher(
                     store,
-                    self.embedder,
+                    self.embedders,
                     self.config,
                     chat_model=lambda: self.chat_model,
                     scorer=lambda: self.reranking_model,
@@ -274,7 +276,7 @@ class Assembly:
 
         return make_why_not(
             self.store,
-            self.embedder,
+            self.embedders,
             self.config,
             chat_model=lambda: self.chat_model,
             scorer=lambda: self.reranking_model,

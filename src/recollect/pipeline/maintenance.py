@@ -67,7 +67,7 @@ class Maintenance(Group):
         or after it was interrupted, does no harm.
 
         Args:
-            repair: Mend what can be mended, and check again. Vectors are made by the configured model.
+            repair: Mend what can be mended, and check again. Vectors are made by the collections' models.
             deep: Compare every lexical row and every token vector, not a thousand of each collection.
             on_progress: Told how far it has come.
 

@@ -24,7 +24,13 @@ def embedding_model(
     Raises:
         ConfigurationError: Its settings do not fit together, or its package or key is missing.
     """
-    settings = config.embedding
+    return make_embedding_model(config.embedding, recorder=recorder, progress=progress)
+
+
+def make_embedding_model(
+    settings: EmbeddingConfig, *, recorder: Recorder | None = None, progress: Progress | None = None
+) -> EmbeddingProvider:
+    """The model of settings like those of ``[rag.embedding]``; the rest is as of `embedding_model`."""
     if is_of_this_machine(settings.provider):  # providers would be imported for nothing
         return make_machine_embedder(
             settings.provider,

@@ -43,6 +43,7 @@ def collection_settings(
         "language": Analyzer(language or config.language).language,
         "chunking": dict(describe_chunker(chunker(chunking or configured, embedder))),
         "token_vectors": wanted,
+        "embedding_spec": assembly.embedders.spec,
     }
 
 
@@ -62,18 +63,12 @@ def make_preparer(assembly: Assembly, scope: Scope, place: Collection) -> Prepar
     """What cuts and embeds documents for a collection.
 
     Raises:
-        UsageError: The collection is embedded with another model than the configured one.
+        UsageError: The model that the collection is embedded with cannot be made here.
     """
     from recollect.ingest.prepare import Preparer
     from recollect.retrieval.indexing import TermIndexer
 
-    embedder = assembly.embedder
-    if place.embedding_model != embedder.model_name:
-        raise UsageError(
-            f"The collection {place.name!r} is embedded with {place.embedding_model!r}, but "
-            f"{embedder.model_name!r} is configured. Configure that model ([rag.embedding]) or choose another "
-            "collection (--collection)."
-        )
+    embedder = assembly.embedder_for(place)
     # A text that is in the store already is embedded faster: somebody in particular must not measure which ones
     # those are, and a session's texts are nobody else's.
     cached = assembly.config.embedding.cache and not place.hidden and scope.principal is None
@@ -81,7 +76,7 @@ def make_preparer(assembly: Assembly, scope: Scope, place: Collection) -> Prepar
     return Preparer(
         chunker(chunking, embedder),
         TermIndexer(place.language, salt=place.collection_id),
-        _cached(assembly, scope) if cached else embedder,
+        _cached(assembly, scope, embedder) if cached else embedder,
         settings={"chunking": chunking, "embedding": place.embedding_model, "language": place.language},
         token_packer=token_packer(embedder) if place.token_vectors else None,
         cache=cached,
@@ -126,10 +121,10 @@ def chunker(description: Mapping[str, Any], embedder: EmbeddingProvider) -> Chun
     return make_chunker(strategy, tokenize=tokenize if by_tokens else None, similarity=similarity, **parameters)
 
 
-def _cached(assembly: Assembly, scope: Scope) -> EmbeddingProvider:
+def _cached(assembly: Assembly, scope: Scope, embedder: EmbeddingProvider) -> EmbeddingProvider:
     from recollect.embedding.cached import CachedEmbedder
     from recollect.store.embedding_cache import EmbeddingCacheRepository
 
     # An embedding is kept in the transaction that stores a chunk of its text: the chunk is what it goes with.
     cache = EmbeddingCacheRepository(assembly.store.database, scope)
-    return CachedEmbedder(assembly.embedder, cache, keep_computed=False)
+    return CachedEmbedder(embedder, cache, keep_computed=False)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from recollect.embedding.cached import CachedEmbedder
 from recollect.errors import ConfigurationError
 from recollect.model import Scope
 from recollect.retrieval.candidates import analyzer_of
@@ -15,14 +14,17 @@ from recollect.retrieval.health import SearchMonitor
 from recollect.retrieval.preference import Preferences, RolePreference
 from recollect.retrieval.probe import RecallProbe
 from recollect.retrieval.ranking import RankingSettings
+from recollect.retrieval.rerank.registry import EMBEDDING_RERANKERS
 from recollect.retrieval.search import Searcher, SearchSettings
 
 if TYPE_CHECKING:
     from recollect.config import EnhanceConfig, RAGConfig
-    from recollect.embedding.base import EmbeddingProvider
+    from recollect.embedding.cached import CachedEmbedder
     from recollect.llm.base import ChatModel
     from recollect.model.collection import Collection
+    from recollect.pipeline.embedders import Embedders
     from recollect.retrieval.enhance.plan import QueryEnhancer
+    from recollect.retrieval.ranking import RerankerMaker
     from recollect.retrieval.rerank.base import Reranker
     from recollect.retrieval.rerank.cross_encoder import PairScorer
     from recollect.retrieval.why_not import WhyNotInquiry
@@ -35,7 +37,7 @@ _ACRONYM_SETS = 256
 
 def make_searcher(
     store: Store,
-    embedder: EmbeddingProvider,
+    embedders: Embedders,
     config: RAGConfig,
     *,
     chat_model: Callable[[], ChatModel | None],
@@ -45,30 +47,29 @@ def make_searcher(
 
     Args:
         store: Open.
-        embedder: Of queries.
+        embedders: Make the models of collections, which embed queries.
         config: All settings.
         chat_model: Gives the language model, where one is configured, once an enhancement needs it.
         scorer: Gives the model of a provider that reranks, where one is configured.
     """
-    cached = CachedEmbedder(embedder, None, query_cache_size=config.retrieval.query_cache_entries)
     return Searcher(
         store,
-        cached,
-        rerankers=_rerankers(store, embedder, config, scorer),
+        embedders.asking,
+        rerankers=_rerankers(store, embedders, config, scorer),
         enhancers=_enhancers_by_collection(store, config, chat_model),
         settings=_settings(config),
         monitor=SearchMonitor(
             store.search_health,
             RecallProbe(store.database),
             probe_rate=config.retrieval.probe_rate,
-            take_query_counts=cached.take_query_counts,
+            take_query_counts=embedders.take_query_counts,
         ),
     )
 
 
 def make_why_not(
     store: Store,
-    embedder: EmbeddingProvider,
+    embedders: Embedders,
     config: RAGConfig,
     *,
     chat_model: Callable[[], ChatModel | None],
@@ -77,18 +78,17 @@ def make_why_not(
     """What says why a search of the same settings does not find a document; the arguments are `make_searcher`'s."""
     from recollect.retrieval.why_not import WhyNotInquiry
 
-    cached = CachedEmbedder(embedder, None, query_cache_size=config.retrieval.query_cache_entries)
-    rerankers, settings = _rerankers(store, embedder, config, scorer), _settings(config)
+    rerankers, settings = _rerankers(store, embedders, config, scorer), _settings(config)
     quiet = replace(settings, notes=False)
 
     def searcher(enhancers: Sequence[QueryEnhancer]) -> Searcher:
-        return Searcher(store, cached, rerankers=rerankers, enhancers=lambda _: enhancers, settings=quiet)
+        return Searcher(store, embedders.asking, rerankers=rerankers, enhancers=lambda _: enhancers, settings=quiet)
 
     return WhyNotInquiry(
         store.database,
         store.collections,
         store.standings,
-        cached,
+        embedders.asking,
         searcher=searcher,
         enhancers=_enhancers_by_collection(store, config, chat_model),
         settings=settings,
@@ -96,17 +96,18 @@ def make_why_not(
 
 
 def _rerankers(
-    store: Store, embedder: EmbeddingProvider, config: RAGConfig, scorer: Callable[[], PairScorer | None]
-) -> Callable[[str, int], Reranker]:
+    store: Store, embedders: Embedders, config: RAGConfig, scorer: Callable[[], PairScorer | None]
+) -> RerankerMaker:
     retrieval = config.retrieval
 
     @lru_cache
-    def reranker(name: str, tenant_id: int) -> Reranker:
+    def made(name: str, tenant_id: int, model: CachedEmbedder | None) -> Reranker:
         from recollect.retrieval.rerank.registry import make_reranker
 
         return make_reranker(
             name,
-            embedder=embedder,
+            # Not what remembers questions: it is called in threads of no tenant.
+            embedder=None if model is None else model.inner,
             model=retrieval.rerank_model,
             model_directory=config.embedding.model_dir,
             precision=config.embedding.precision,
@@ -115,6 +116,9 @@ def _rerankers(
             stored=partial(store.token_vectors.get_many, Scope(tenant_id=tenant_id)),
             scorer=scorer() if name == "hosted" else None,
         )
+
+    def reranker(name: str, tenant_id: int, place: Collection) -> Reranker:
+        return made(name, tenant_id, embedders.asking(place) if name in EMBEDDING_RERANKERS else None)
 
     return reranker
 

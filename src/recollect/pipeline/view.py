@@ -69,8 +69,7 @@ class View(Groups):
             tenant: Whose knowledge, by number or name; None: the configured tenant's.
             principal: Who asks: what they may not read does not exist for them; None: the owner of the store.
             collections: Where is searched, together where there are several; ``"*"``: in all that the principal may
-                read and that are embedded with the configured model. What is written goes to a single one. None: the
-                configured one.
+                read. What is written goes to a single one. None: the configured one.
             as_of: What was known at this time (without a zone: UTC), or so long ago (``7d``). Such a view is searched,
                 recalled and asked for facts, and changes nothing. None: the present.
             session: The id of a session. Searches find the documents of its own (`sessions`), alone or together with

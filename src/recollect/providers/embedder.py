@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
@@ -73,6 +74,8 @@ class HostedEmbedder:
         self._dimension = dimension
         self._matryoshka = matryoshka
         self._limits = backend.limits.within(requester.connection)
+        # Whoever keeps several models may let go of one that is in use: its connections go when nobody has it any more.
+        weakref.finalize(self, close_client, backend).atexit = False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model_name!r})"

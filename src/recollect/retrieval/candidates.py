@@ -92,6 +92,8 @@ class Candidates:
         weights: The query's weight of each lexeme that the collection has.
         dense_exact: Whether every chunk was compared.
         lexical_exact: Whether the best by words are known to have been found.
+        comparable: The similarities on one scale, where several models measured them; ``dense`` is ordered by it.
+        models: The model that measured each candidate, where there are several.
     """
 
     dense: list[tuple[int, float]] = field(default_factory=list)
@@ -105,11 +107,25 @@ class Candidates:
     weights: Mapping[int, float] = field(default_factory=dict)
     dense_exact: bool = True
     lexical_exact: bool = True
+    comparable: Mapping[int, float] = field(default_factory=dict)
+    models: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def known(self) -> set[int]:
         """Every chunk of which a score is known."""
         return {*self.similarities, *self.bm25}
+
+    @property
+    def nearness(self) -> Mapping[int, float]:
+        """How near each candidate is, comparable whatever model measured it."""
+        return self.comparable or self.similarities
+
+    @property
+    def nearest(self) -> list[tuple[int, float]]:
+        """(chunk_id, nearness), best first."""
+        if not self.comparable:
+            return list(self.dense)
+        return [(chunk_id, self.comparable[chunk_id]) for chunk_id, _ in self.dense]
 
     @property
     def exact(self) -> bool:

@@ -2,8 +2,8 @@
 
 A word that is rare in a small collection may be frequent in all of them together, and the other way round. BM25 of
 different collections can be compared only where its document frequencies and average length are those of all; cosine
-similarities of one model can be compared as they are. So the statistics are added up before candidates are looked for,
-and what is found is joined before it is fused and reranked.
+similarities of one model can be compared as they are (of several: `recollect.retrieval.spaces`). So the statistics are
+added up before candidates are looked for, and what is found is joined before it is fused and reranked.
 """
 
 from __future__ import annotations
@@ -46,16 +46,17 @@ def pooled(requests: Sequence[CandidateRequest], frequencies: Sequence[Mapping[s
     return joined
 
 
-def merged(results: Sequence[Candidates], *, limit: int) -> Candidates:
+def merged(results: Sequence[Candidates], *, limit: int, comparable: Mapping[int, float] | None = None) -> Candidates:
     """What was found in several collections, as if they were one.
 
     Args:
         results: Of each collection; no chunk is in two of them.
         limit: Candidates that each way contributes.
+        comparable: The similarities on one scale, where they are of several models.
     """
     if len(results) == 1:
         return results[0]
-    dense = _best((item for one in results for item in one.dense), limit)
+    dense = _best((item for one in results for item in one.dense), limit, comparable)
     lexical = _best((item for one in results for item in one.lexical), limit)
     kept = {chunk_id for chunk_id, _ in (*dense, *lexical)}
 
@@ -82,5 +83,8 @@ def _of(chunk_ids: Set[int], maps: Iterable[Mapping[int, _Value]]) -> dict[int, 
     return {chunk_id: value for known in maps for chunk_id, value in known.items() if chunk_id in chunk_ids}
 
 
-def _best(scored: Iterable[tuple[int, float]], limit: int) -> list[tuple[int, float]]:
-    return heapq.nsmallest(limit, scored, key=lambda item: (-item[1], item[0]))
+def _best(
+    scored: Iterable[tuple[int, float]], limit: int, comparable: Mapping[int, float] | None = None
+) -> list[tuple[int, float]]:
+    measured = comparable or {}
+    return heapq.nsmallest(limit, scored, key=lambda item: (-measured.get(item[0], item[1]), item[0]))

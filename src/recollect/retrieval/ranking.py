@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from recollect.model import RetrievalOptions, Scope
 from recollect.retrieval import fusion
 from recollect.retrieval.enhance.feedback import PseudoRelevanceFeedback
 from recollect.retrieval.enhance.plan import fuse_alternatives
 from recollect.retrieval.preference import Preferences, scaled
-from recollect.retrieval.rerank.apply import apply
+from recollect.retrieval.rerank.apply import apply_to_parts
 from recollect.retrieval.rerank.base import Candidate, Reranker
 from recollect.retrieval.rerank.registry import DEFAULTS, RerankDefaults
 
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
+    from recollect.model.collection import Collection
     from recollect.model.passage import FusionMethod
     from recollect.retrieval.candidates import Candidates
     from recollect.retrieval.reading import ChunkReader
     from recollect.retrieval.stopwatch import Stopwatch
 
 Scored = tuple[int, float]
+
+#: Makes a reranker: by its name, the number of a tenant, and a collection whose model embedded the candidates.
+RerankerMaker: TypeAlias = "Callable[[str, int, Collection], Reranker]"
 
 #: How a reranker that the registry does not know is used.
 UNKNOWN_RERANKER = RerankDefaults(weight=0.7, depth=50)
@@ -73,10 +77,11 @@ class Ranker:
 
     Args:
         settings: What the options leave open.
-        rerankers: Makes a reranker, by name and for a tenant, whose stored token vectors it may read.
+        rerankers: Makes a reranker, by name, for a tenant, whose stored token vectors it may read, and for collections
+            that are embedded as the one given.
     """
 
-    def __init__(self, *, settings: RankingSettings, rerankers: Callable[[str, int], Reranker]) -> None:
+    def __init__(self, *, settings: RankingSettings, rerankers: RerankerMaker) -> None:
         self._settings = settings
         self._rerankers = rerankers
         self._feedback = PseudoRelevanceFeedback()
@@ -102,6 +107,7 @@ class Ranker:
         found: Candidates,
         watch: Stopwatch,
         *,
+        places: Sequence[Collection],
         alternatives: Sequence[Candidates] = (),
     ) -> Ranking:
         """Order candidates, together with those of other wordings.
@@ -113,6 +119,7 @@ class Ranker:
             options: How to search.
             found: The candidates.
             watch: Times the stages.
+            places: A collection of each embedding model.
             alternatives: Those of each other wording.
         """
         with watch.stage("fuse"):
@@ -129,7 +136,8 @@ class Ranker:
         if name is None or not fused:
             return first
         with watch.stage("rerank"):
-            return self._rerank(scope, reader, query, options, found, fused, replace(first, reranker=name))
+            seen = self._seen(reader, options, found, fused, name)
+            return self._rerank(scope, query, seen, fused[len(seen) :], replace(first, reranker=name), places)
 
     def preferred(self, scope: Scope, reader: ChunkReader, ranking: Ranking) -> Ranking:
         """The ranking as whoever it is made for prefers it; see `recollect.retrieval.preference`."""
@@ -144,7 +152,7 @@ class Ranker:
 
     def _fuse(self, options: RetrievalOptions, found: Candidates) -> list[Scored]:
         if options.mode == "dense":
-            return list(found.dense)
+            return found.nearest
         if options.mode == "lexical":
             return list(found.lexical)
         if (options.fusion or self._settings.fusion) == "rrf":
@@ -153,10 +161,10 @@ class Ranker:
             # Twice the shares: of equal ones, each ranking counts once, as in the paper.
             return fusion.rrf([found.dense, found.lexical], k=k, weights=[2 * share, 2 * (1 - share)])
         return fusion.weighted(
-            found.dense,
+            found.nearest,
             found.lexical,
             dense_weight=self._dense_weight(options),
-            known_dense=found.similarities,
+            known_dense=found.nearness,
             known_lexical=found.bm25,
         )
 
@@ -177,28 +185,31 @@ class Ranker:
 
         return self._feedback.rerank(found.embedding, ranking, vectors=vectors, fuse=fuse)
 
-    def _rerank(
-        self,
-        scope: Scope,
-        reader: ChunkReader,
-        query: str,
-        options: RetrievalOptions,
-        found: Candidates,
-        fused: list[Scored],
-        first: Ranking,
-    ) -> Ranking:
-        name = first.reranker or NO_RERANKER
+    def _seen(
+        self, reader: ChunkReader, options: RetrievalOptions, found: Candidates, fused: Sequence[Scored], name: str
+    ) -> list[Candidate]:
+        """What a reranker sees of a ranking."""
         defaults = DEFAULTS.get(name, UNKNOWN_RERANKER)
         # Twice what is shown, but not without end: whoever lists hundreds wants the first ones right.
         usual = self._settings.rerank_candidates or defaults.depth
         depth = options.rerank_candidates or min(max(usual, 2 * options.top_k), 2 * usual)
-        head, tail = fused[:depth], fused[depth:]
-        candidates = self._candidates(reader, found, head, defaults)
+        return self._candidates(reader, found, fused[:depth], defaults)
+
+    def _rerank(
+        self,
+        scope: Scope,
+        query: str,
+        seen: Sequence[Candidate],
+        tail: Sequence[Scored],
+        first: Ranking,
+        places: Sequence[Collection],
+    ) -> Ranking:
+        name = first.reranker or NO_RERANKER
+        defaults = DEFAULTS.get(name, UNKNOWN_RERANKER)
         weight = defaults.weight if self._settings.rerank_weight is None else self._settings.rerank_weight
-        outcome = apply(
-            self._rerankers(name, scope.tenant_id),
+        outcome = apply_to_parts(
+            [(self._rerankers(name, scope.tenant_id, place), own) for place, own in _parts(seen, places, defaults)],
             query,
-            candidates,
             weight=weight,
             timeout_seconds=self._settings.rerank_timeout_seconds,
             # What only calculates cannot hang, and a thread would cost more than the calculation.
@@ -236,9 +247,20 @@ class Ranker:
                 similarity=found.similarities.get(chunk_id),
                 bm25=found.bm25.get(chunk_id),
                 embedding=vectors.get(chunk_id),
+                model=found.models.get(chunk_id, ""),
             )
             for chunk_id, score in head
         ]
+
+
+def _parts(
+    seen: Sequence[Candidate], places: Sequence[Collection], needs: RerankDefaults
+) -> list[tuple[Collection, list[Candidate]]]:
+    """Candidates by the model that measured them, for a reranker that works with one model's vectors."""
+    if len(places) == 1 or not needs.of_one_model:
+        return [(places[0], list(seen))]
+    parts = [(place, [one for one in seen if one.model == place.embedding_model]) for place in places]
+    return [(place, own) for place, own in parts if own]
 
 
 def _standardised(options: RetrievalOptions, settings: RankingSettings) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -20,10 +20,18 @@ class ChunkReader:
     Args:
         repository: Runs the statements.
         found: The scopes that were searched, and the chunks that were found in each.
+        models: The embedding model of each chunk, where there are several.
     """
 
-    def __init__(self, repository: SearchRepository, found: Sequence[tuple[Scope, Iterable[int]]]) -> None:
+    def __init__(
+        self,
+        repository: SearchRepository,
+        found: Sequence[tuple[Scope, Iterable[int]]],
+        *,
+        models: Mapping[int, str] | None = None,
+    ) -> None:
         self._repository = repository
+        self.models = models or {}
         self._scope = found[0][0]
         self._scopes = {scope.tenant_id: scope for scope, _ in found}
         several = len(self._scopes) > 1
@@ -39,7 +47,12 @@ class ChunkReader:
 
     def vectors(self, chunk_ids: Sequence[int]) -> dict[int, Floats]:
         """Stored vectors of given chunks."""
-        return self._each(chunk_ids, self._repository.vectors, self._tenants.__getitem__)
+        # Read together, vectors are of one length.
+        of_model: dict[str | None, list[int]] = {}
+        for chunk_id in chunk_ids:
+            of_model.setdefault(self.models.get(chunk_id), []).append(chunk_id)
+        parts = [self._each(own, self._repository.vectors, self._tenants.__getitem__) for own in of_model.values()]
+        return {chunk_id: vector for part in parts for chunk_id, vector in part.items()}
 
     def similarities(self, source: CandidateSource, embedding: Floats, chunk_ids: Sequence[int]) -> dict[int, float]:
         """Cosine similarities of given chunks."""

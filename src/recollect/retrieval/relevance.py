@@ -90,10 +90,10 @@ class RelevanceMeter:
     """Says how relevant the candidates of a search are. Safe to share between threads.
 
     Args:
-        embedder: Whose similarities they are.
+        embedder: Whose similarities they are; None: nobody's, words alone are known.
     """
 
-    def __init__(self, embedder: EmbeddingProvider) -> None:
+    def __init__(self, embedder: EmbeddingProvider | None) -> None:
         self._embedder = embedder
         self._scale: SimilarityScale | None = None
 
@@ -101,7 +101,7 @@ class RelevanceMeter:
         self, chunk_ids: Iterable[int], *, similarities: Mapping[int, float], coverage: Mapping[int, float]
     ) -> Mapping[int, float]:
         """The relevance of chunks, as far as something is known of them; worked out for those that it is asked of."""
-        return _Measured(chunk_ids, similarities, coverage, self._known_scale() if similarities else None)
+        return _Measured(chunk_ids, similarities, coverage, self.scale() if similarities else None)
 
     def floor(self, *, similarities: bool, coverage: bool) -> float:
         """What the best passage must reach for a search to have found anything, unless the caller says otherwise.
@@ -109,12 +109,13 @@ class RelevanceMeter:
         0 for embedding models that it was not fitted with, and where words alone were searched: what those find holds
         some of them.
         """
-        if not similarities or load_model().scale_of(self._embedder.model_name) is None:
+        if not similarities or self._embedder is None or load_model().scale_of(self._embedder.model_name) is None:
             return 0.0
         return load_model().floors["both" if coverage else "similarity"]
 
-    def _known_scale(self) -> SimilarityScale | None:
-        if self._scale is None:
+    def scale(self) -> SimilarityScale | None:
+        """Where the model's similarities lie; None where it could not be asked, which is logged."""
+        if self._scale is None and self._embedder is not None:
             known = load_model().scale_of(self._embedder.model_name)
             try:
                 self._scale = known or scale(self._embedder, load_model().anchors)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+import threading
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
-from recollect.errors import NotFoundError, StoreError, TenantSuspendedError, UsageError
+from cachetools import LRUCache
+
+from recollect.errors import NotFoundError, StoreError, TenantSuspendedError
 from recollect.forking import computes_properties
 from recollect.model import RetrievalOptions, RetrievedContext, Scope, SearchReply
 from recollect.model.time_limits import at_moment
@@ -16,10 +19,11 @@ from recollect.retrieval.candidates import CandidateRequest, Candidates, Candida
 from recollect.retrieval.enhance.plan import QueryEnhancer, QueryPlan, enhance, query_vector
 from recollect.retrieval.explanation import explained, passage_explainer
 from recollect.retrieval.pooled_statistics import merged, pooled
-from recollect.retrieval.ranking import Ranker, RankingSettings
+from recollect.retrieval.ranking import Ranker, RankingSettings, RerankerMaker
 from recollect.retrieval.reading import ChunkReader
 from recollect.retrieval.relevance import RelevanceMeter
 from recollect.retrieval.shaping import Shaper
+from recollect.retrieval.spaces import VectorSpace, joined, spaces_of
 from recollect.retrieval.sql_candidates import SqlCandidates
 from recollect.retrieval.staleness import StalenessNotes
 from recollect.retrieval.stopwatch import Stopwatch
@@ -29,11 +33,11 @@ from recollect.retrieval.validation import validate
 from recollect.store.filters import MatchingVersions, document_filter_of, matching_versions
 
 if TYPE_CHECKING:
+    from recollect.embedding.base import Vectors
     from recollect.embedding.cached import CachedEmbedder
     from recollect.model.collection import Collection
     from recollect.model.scope import Target
     from recollect.retrieval.health import SearchMonitor
-    from recollect.retrieval.rerank.base import Reranker
     from recollect.store.past import PastParts
     from recollect.store.store import Store
 
@@ -58,6 +62,9 @@ class SearchSettings:
 # How often a search is tried while the rights of whoever searches change, or collections come and go.
 _ATTEMPTS = 6
 
+# Embedding models whose scale of similarities is kept.
+_MODELS = 32
+
 _rights_key = lru_cache(maxsize=1_024)(fingerprint)
 
 
@@ -72,6 +79,7 @@ class _Search:
     Attributes:
         searched: The collections.
         degraded: Plans that an enhancement failed for: what it would have added is worth trying again.
+        vectors: Of questions that were embedded, by model: collections of one model share them.
     """
 
     scope: Scope
@@ -81,6 +89,7 @@ class _Search:
     searched: Sequence[Searched]
     watch: Stopwatch
     degraded: list[QueryPlan] = field(default_factory=list)
+    vectors: dict[tuple[str, str, tuple[str, ...]], Vectors] = field(default_factory=dict)
 
     def keep_seconds(self, reply: SearchReply) -> float | None:
         """How long a reply is kept: not at all where something failed that the next search may have."""
@@ -93,9 +102,9 @@ class Searcher:
 
     Args:
         store: Open.
-        embedder: Embeds the query; its model must be the collections'. It is told for which tenant it is asked, so that
-            what it remembers of one serves no other.
-        rerankers: Makes a reranker, by name and for a tenant.
+        embedder: Gives the model of a collection, which embeds the query. It is told for which tenant it is asked, so
+            that what it remembers of one serves no other.
+        rerankers: Makes a reranker, by name, for a tenant and for collections that are embedded as the one given.
         enhancers: Gives the query enhancements of a collection, by its name and language.
         settings: What the options of a search leave open.
         monitor: Counts what the caches answer, and has a sample of searches repeated exactly; `close` closes it.
@@ -104,9 +113,9 @@ class Searcher:
     def __init__(
         self,
         store: Store,
-        embedder: CachedEmbedder,
+        embedder: Callable[[Collection], CachedEmbedder],
         *,
-        rerankers: Callable[[str, int], Reranker],
+        rerankers: RerankerMaker,
         enhancers: Callable[[Collection], Sequence[QueryEnhancer]] = lambda _: (),
         settings: SearchSettings | None = None,
         monitor: SearchMonitor | None = None,
@@ -116,17 +125,18 @@ class Searcher:
         self._embedder = embedder
         self._enhancers = enhancers
         self._monitor = monitor
-        self._targets = TargetResolver(store, model=embedder.model_name, auto_expire=self._settings.auto_expire)
+        self._targets = TargetResolver(store, auto_expire=self._settings.auto_expire)
         self._source: CandidateSource = SqlCandidates(store.search, lexical_budget=self._settings.lexical_budget)
         self._ranker = Ranker(settings=self._settings.ranking, rerankers=rerankers)
-        self._meter = RelevanceMeter(embedder)
+        self._meters: LRUCache[str, RelevanceMeter] = LRUCache(_MODELS)
+        self._lock = threading.Lock()
         self._shaper = Shaper(collapse=self._settings.collapse_duplicates)
         self._notes = StalenessNotes(store.staleness) if self._settings.notes else None
         self._cache = ResultCache(max_entries=self._settings.cache_entries, ttl_seconds=self._settings.cache_seconds)
 
     @cached_property
     def _fingerprint(self) -> bytes:
-        return fingerprint((self._settings, self._embedder.model_name))
+        return fingerprint(self._settings)
 
     @property
     def cache_counts(self) -> ResultCacheCounts:
@@ -169,8 +179,8 @@ class Searcher:
             names its own ``collection``. Where no collection of the target exists, it is empty.
 
         Raises:
-            UsageError: The query or an option is not valid, the target names no collection, or one was embedded with
-                another model.
+            UsageError: The query or an option is not valid, the target names no collection, or the model of one cannot
+                be used here.
             NotFoundError: A collection that is named, and not optional, does not exist.
             TenantSuspendedError: The scope's tenant is suspended.
             StoreError: What may be read changed again and again during the search.
@@ -178,7 +188,6 @@ class Searcher:
         validate(query, options)
         options = at_moment(options, scope.as_of)
         watch = Stopwatch()
-        self._embedder.ask_for(scope.tenant_id)
         searched: Sequence[Searched] | None = None
         for _ in range(_ATTEMPTS):
             if searched is None:
@@ -218,6 +227,7 @@ class Searcher:
                     one.label,
                     one.collection.collection_id,
                     one.collection.revision,
+                    one.collection.embedding_model,
                     None if one.scope.principal is None else _rights_key(one.collection.access_ids),
                 )
                 for one in search.searched
@@ -243,25 +253,29 @@ class Searcher:
             (one, {chunk_id for results in (each, *others) for chunk_id in results[position].known})
             for position, one in enumerate(search.searched)
         ]
-        reader = ChunkReader(self._store.search, [(one.scope, chunk_ids) for one, chunk_ids in origins])
-        limit = requests[0].limit
-        found, *alternatives = [merged(results, limit=limit) for results in (each, *others)]
-        missing = sorted({chunk_id for other in alternatives for chunk_id in other.known} - found.similarities.keys())
-        if missing and found.embedding is not None:
-            # What only another wording found is measured against the query as asked.
-            found.similarities |= reader.similarities(self._source, found.embedding, missing)
-        ranking = self._ranker.rank(scope, reader, search.query, options, found, watch, alternatives=alternatives)
+        spaces = spaces_of([one.collection for one in search.searched])
+        models = {} if len(spaces) == 1 else {c: one.collection.embedding_model for one, own in origins for c in own}
+        reader = ChunkReader(self._store.search, [(one.scope, own) for one, own in origins], models=models)
+        found, *alternatives = self._joined(spaces, (each, *others), reader, limit=requests[0].limit)
+        ranking = self._ranker.rank(
+            scope,
+            reader,
+            search.query,
+            options,
+            found,
+            watch,
+            places=[space.place for space in spaces],
+            alternatives=alternatives,
+        )
         if scope.ranked_for is not None:
             ranking = self._ranker.preferred(scope, reader, ranking)
         dropped: dict[str, int] = {}
-        relevance = self._meter.measure(
-            [chunk_id for chunk_id, _ in ranking.ranked], similarities=found.similarities, coverage=found.coverage
-        )
+        relevance, floor = self._relevance(spaces, found, [chunk_id for chunk_id, _ in ranking.ranked])
         ranked = Thresholds.of(options, self._settings).apply(
             ranking.ranked,
             similarities=found.similarities,
             relevance=relevance,
-            floor=self._meter.floor(similarities=bool(found.similarities), coverage=bool(found.coverage)),
+            floor=floor,
             dropped=dropped,
         )
         with watch.stage("fetch"):
@@ -306,7 +320,6 @@ class Searcher:
     def _request(self, one: Searched, search: _Search) -> CandidateRequest:
         """What is asked of one collection."""
         collection, options = one.collection, search.options
-        self._require_same_model(collection, options)
         with search.watch.stage("filter"):
             past = self._past(one, options)
             versions = self._resolve_filter(one, options) if past is None else None
@@ -345,18 +358,64 @@ class Searcher:
         compares = request.mode != "lexical" or Thresholds.of(search.options, self._settings).similarity is not None
         if not compares or request.empty:
             return request
-        with search.watch.stage("embed"):
-            return replace(request, embedding=query_vector(request.plan, self._embedder))
+        embedder = self._embedder(request.collection)
+        key = embedder.model_name, request.plan.query, request.plan.hypothetical_answers
+        if key not in search.vectors:
+            with search.watch.stage("embed"):
+                embedder.ask_for(search.scope.tenant_id)
+                search.vectors[key] = query_vector(request.plan, embedder)
+        return replace(request, embedding=search.vectors[key])
 
-    def _require_same_model(self, collection: Collection, options: RetrievalOptions) -> None:
-        if options.mode == "lexical" and options.similarity_threshold is None:
-            return
-        if collection.embedding_model != self._embedder.model_name:
-            raise UsageError(
-                f"The collection {collection.name!r} was embedded with {collection.embedding_model!r}, but "
-                f"{self._embedder.model_name!r} is configured: their vectors cannot be compared. Configure that model "
-                "([rag.embedding]), search with mode lexical, or ingest into a new collection."
-            )
+    def _joined(
+        self,
+        spaces: Sequence[VectorSpace],
+        runs: Sequence[Sequence[Candidates]],
+        reader: ChunkReader,
+        *,
+        limit: int,
+    ) -> list[Candidates]:
+        """What each wording found in all collections, the query as asked first."""
+        parts = [self._in_space(space, runs, reader, limit=limit) for space in spaces]
+        scales = [
+            None if len(spaces) == 1 or own[0].embedding is None else self._meter(space.place).scale()
+            for space, own in zip(spaces, parts, strict=True)
+        ]
+        models = [space.model for space in spaces]
+        return [joined(models, of_run, scales, limit=limit) for of_run in zip(*parts, strict=True)]
+
+    def _in_space(
+        self, space: VectorSpace, runs: Sequence[Sequence[Candidates]], reader: ChunkReader, *, limit: int
+    ) -> list[Candidates]:
+        found, *alternatives = [merged([run[one] for one in space.positions], limit=limit) for run in runs]
+        missing = sorted({chunk_id for other in alternatives for chunk_id in other.known} - found.similarities.keys())
+        if missing and found.embedding is not None:
+            # What only another wording found is measured against the query as asked.
+            found.similarities |= reader.similarities(self._source, found.embedding, missing)
+        return [found, *alternatives]
+
+    def _relevance(
+        self, spaces: Sequence[VectorSpace], found: Candidates, chunk_ids: Sequence[int]
+    ) -> tuple[Mapping[int, float], float]:
+        """How relevant chunks are, and what the best must reach for anything to be found."""
+        known, coverage = found.similarities, found.coverage
+        if len(spaces) == 1 or not known:
+            meter = self._meter(spaces[0].place) if known else RelevanceMeter(None)
+            floor = meter.floor(similarities=bool(known), coverage=bool(coverage))
+            return meter.measure(chunk_ids, similarities=known, coverage=coverage), floor
+        measured: dict[int, float] = {}
+        for space in spaces:
+            own = [one for one in chunk_ids if found.models.get(one) == space.model]
+            similarities = {one: known[one] for one in own if one in known}
+            measured |= self._meter(space.place).measure(own, similarities=similarities, coverage=coverage)
+        floors = [self._meter(space.place).floor(similarities=True, coverage=bool(coverage)) for space in spaces]
+        return measured, min(floors)
+
+    def _meter(self, place: Collection) -> RelevanceMeter:
+        with self._lock:
+            meter = self._meters.get(place.embedding_model)
+            if meter is None:
+                meter = self._meters[place.embedding_model] = RelevanceMeter(self._embedder(place))
+            return meter
 
     def _past(self, one: Searched, options: RetrievalOptions) -> PastParts | None:
         scope, collection = one.scope, one.collection

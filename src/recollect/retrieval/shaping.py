@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from recollect.model import RetrievalOptions, RetrievedContext, SearchExplain
 from recollect.retrieval.diversity import collapse_duplicates, mmr
 from recollect.retrieval.passages import Stretch, gaps_between, merge_adjacent, widen
+from recollect.retrieval.spaces import side_by_side
 
 if TYPE_CHECKING:
     from recollect.retrieval.reading import ChunkReader
@@ -124,7 +123,9 @@ class Shaper:
         known = [passage for passage in found if passage.chunk_id in vectors]
         if not known or options.mmr_lambda is None:
             return found
-        matrix = np.stack([vectors[passage.chunk_id] for passage in known])
+        matrix = side_by_side(
+            [vectors[one.chunk_id] for one in known], [reader.models.get(one.chunk_id) for one in known]
+        )
         scores = [passage.score for passage in known]
         order = mmr(scores, matrix, lambda_=options.mmr_lambda, top_k=min(options.top_k, len(known)))
         return [known[index] for index in order]

@@ -59,13 +59,11 @@ class TargetResolver:
 
     Args:
         store: Where they are.
-        model: The embedding model that is configured.
         auto_expire: Whether what has expired is closed, or left out, before a search of the present.
     """
 
-    def __init__(self, store: Store, *, model: str, auto_expire: bool) -> None:
+    def __init__(self, store: Store, *, auto_expire: bool) -> None:
         self._store = store
-        self._model = model
         self._auto_expire = auto_expire
 
     def resolve(self, scope: Scope, target: Target) -> list[Searched]:
@@ -105,8 +103,7 @@ class TargetResolver:
     def _own(self, scope: Scope, target: Target) -> Iterator[Searched]:
         if target.collections is None:
             for collection in self._store.collections.searchable(scope):
-                if collection.embedding_model == self._model:
-                    yield Searched(scope, collection, collection.name)
+                yield Searched(scope, collection, collection.name)
             return
         for name in dict.fromkeys(target.collections):
             find = self._store.collections.find if name in target.optional else self._store.collections.get
@@ -119,7 +116,7 @@ class TargetResolver:
                 collection = self._store.collections.find(guest.scope, guest.collection)
             except TenantSuspendedError:  # since it was listed
                 continue
-            if collection is not None and collection.embedding_model == self._model:
+            if collection is not None:
                 yield Searched(guest.scope, collection, guest.label)
 
     def _unexpired(self, one: Searched) -> Searched:

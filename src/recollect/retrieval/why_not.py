@@ -62,7 +62,7 @@ class WhyNotInquiry:
         database: The store's connections.
         collections: Finds the collection.
         standings: Finds the document, and counts what comes before it.
-        embedder: Embeds the query, as the searcher's does.
+        embedder: Gives the model of a collection, which embeds the query, as the searcher has it.
         searcher: Makes a searcher whose enhancements are those given: an inquiry searches many times, and a language
             model that enhances the query is asked once.
         enhancers: Gives the query enhancements of a collection.
@@ -74,7 +74,7 @@ class WhyNotInquiry:
         database: Database,
         collections: CollectionRepository,
         standings: StandingRepository,
-        embedder: EmbeddingProvider,
+        embedder: Callable[[Collection], EmbeddingProvider],
         *,
         searcher: Callable[[Sequence[QueryEnhancer]], Searcher],
         enhancers: Callable[[Collection], Sequence[QueryEnhancer]],
@@ -168,7 +168,7 @@ class WhyNotInquiry:
         asked = trier.run(options)
         embedded: BestChunk | None = None
         if options.mode != "lexical" or threshold is not None:
-            vector = query_vector(plan, self._embedder)
+            vector = query_vector(plan, self._embedder(searched))
             embedded = self._standings.dense_rank(
                 scope, searched, vector, version_id=standing.version_id, version_ids=ids
             )
@@ -179,7 +179,7 @@ class WhyNotInquiry:
             options=options,
             limit=limit,
             similarity_threshold=threshold,
-            min_relevance=self._least_relevance(thresholds, asked),
+            min_relevance=self._least_relevance(searched, thresholds, asked),
             min_score=thresholds.score,
             chunk_count=versions.chunk_count if versions else searched.chunk_count,
             embedded=embedded,
@@ -201,12 +201,12 @@ class WhyNotInquiry:
             ),
         )
 
-    def _least_relevance(self, thresholds: Thresholds, asked: SearchReply) -> float | None:
+    def _least_relevance(self, searched: Collection, thresholds: Thresholds, asked: SearchReply) -> float | None:
         """The threshold in force: the one given, or the model's floor where not even the best passage reached it."""
         stopped = asked.explain is not None and asked.explain.dropped.get(BELOW_FLOOR)
         if thresholds.relevance is not None or not stopped:
             return thresholds.relevance
-        return RelevanceMeter(self._embedder).floor(similarities=True, coverage=asked.mode == "hybrid")
+        return RelevanceMeter(self._embedder(searched)).floor(similarities=True, coverage=asked.mode == "hybrid")
 
     def _bare(self, options: RetrievalOptions, limit: int) -> RetrievalOptions:
         """The whole ranking of the same candidates: nothing left out for a threshold, likeness or want of room."""

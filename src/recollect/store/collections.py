@@ -150,6 +150,7 @@ class CollectionRepository:
         chunking: Mapping[str, Any] | None = None,
         description: str = "",
         token_vectors: bool = False,
+        embedding_spec: Mapping[str, Any] | None = None,
     ) -> Collection:
         """Make a new, empty collection.
 
@@ -169,6 +170,7 @@ class CollectionRepository:
                 "language": language,
                 "chunking": Jsonb(dict(chunking or {})),
                 "token_vectors": token_vectors,
+                "embedding_spec": None if embedding_spec is None else Jsonb(dict(embedding_spec)),
             }
             if not rows(connection, _SQL["tenant"], params):
                 raise NotFoundError(f"There is no tenant {scope.tenant_id}.")

@@ -97,6 +97,7 @@ class DocumentSessionRepository:
         language: str,
         chunking: Mapping[str, Any],
         token_vectors: bool = False,
+        embedding_spec: Mapping[str, Any] | None = None,
     ) -> SessionPlace:
         """Begin a session; with a principal in the scope, it exists for that person alone.
 
@@ -119,6 +120,7 @@ class DocumentSessionRepository:
             "language": language,
             "chunking": Jsonb(dict(chunking)),
             "token_vectors": token_vectors,
+            "embedding_spec": None if embedding_spec is None else Jsonb(dict(embedding_spec)),
             "ttl_seconds": None if config.lifetime is None else config.lifetime.total_seconds(),
             "max_documents": config.max_documents,
             "when_full": config.when_full,

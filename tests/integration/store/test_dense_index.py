@@ -17,6 +17,7 @@ from shelf import EMBEDDER, Shelf
 from recollect.embedding.cached import CachedEmbedder
 from recollect.errors import NotFoundError
 from recollect.model import RetrievalOptions, Scope
+from recollect.model.collection import Collection
 from recollect.model.scope import Target
 from recollect.retrieval.rerank.base import Reranker
 from recollect.retrieval.rerank.registry import make_reranker
@@ -107,10 +108,10 @@ def test_the_index_is_used_sorted_and_finds_what_comparing_all_finds(store: Stor
 
 
 def searcher(store: Store) -> Searcher:
-    def reranker(name: str, _tenant_id: int) -> Reranker:
+    def reranker(name: str, _tenant_id: int, _place: Collection) -> Reranker:
         return make_reranker(name)
 
-    return Searcher(store, CachedEmbedder(EMBEDDER, None), rerankers=reranker)
+    return Searcher(store, lambda _: CachedEmbedder(EMBEDDER, None), rerankers=reranker)
 
 
 def test_a_rare_filter_finds_its_one_chunk_with_the_index_and_without(store: Store, shelf: Shelf):

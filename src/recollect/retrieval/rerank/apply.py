@@ -7,7 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -156,6 +156,39 @@ def apply(
             ranking=_first_order(candidates), reranked=False, reason=reason, milliseconds=_since(started)
         )
     return RerankOutcome(ranking=_mixed(candidates, scores, weight), reranked=True, milliseconds=_since(started))
+
+
+def apply_to_parts(
+    parts: Sequence[tuple[Reranker, Sequence[Candidate]]],
+    query: str,
+    *,
+    weight: float,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+    own_thread: bool = True,
+) -> RerankOutcome:
+    """Rerank candidates of which each part has a reranker of its own, whose scores say nothing beside another's.
+
+    Each part is mixed within itself, as in `apply`, and keeps the mean and the deviation that its first scores have
+    among all of them. Where one reranker fails, nothing is reranked. The arguments are those of `apply`.
+    """
+    if len(parts) == 1:
+        ((reranker, candidates),) = parts
+        return apply(reranker, query, candidates, weight=weight, timeout_seconds=timeout_seconds, own_thread=own_thread)
+    started = time.perf_counter()
+    everything = [candidate for _, candidates in parts for candidate in candidates]
+    ranking: list[RerankedCandidate] = []
+    scores = standardised([one.score for one in everything]).tolist()
+    first = {one.chunk_id: score for one, score in zip(everything, scores, strict=True)}
+    for reranker, candidates in parts:
+        left = max(timeout_seconds - _since(started) / 1000, timeout_seconds / 100)
+        outcome = apply(reranker, query, candidates, weight=weight, timeout_seconds=left, own_thread=own_thread)
+        if not outcome.reranked:
+            return replace(outcome, ranking=_first_order(everything), milliseconds=_since(started))
+        own = np.array([first[one.chunk_id] for one in candidates])
+        middle, spread = float(own.mean()), float(own.std())
+        ranking += [replace(one, score=middle + spread * one.score) for one in outcome.ranking]
+    ranking.sort(key=lambda item: (-item.score, -item.candidate.score, item.candidate.chunk_id))
+    return RerankOutcome(ranking=tuple(ranking), reranked=True, milliseconds=_since(started))
 
 
 def _scores(reranker: Reranker, query: str, candidates: Sequence[Candidate], timeout_seconds: float) -> list[float]:

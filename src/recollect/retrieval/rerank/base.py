@@ -21,6 +21,7 @@ class Candidate:
         similarity: Cosine similarity to the query; None where it was not computed.
         bm25: BM25 score for the query; None where it was not computed.
         embedding: Its stored vector, of unit length; only `consensus` reads it.
+        model: The model of that vector, where a search's candidates are of several.
     """
 
     chunk_id: int
@@ -29,6 +30,7 @@ class Candidate:
     similarity: float | None = None
     bm25: float | None = None
     embedding: npt.NDArray[np.floating[Any]] | None = field(default=None, compare=False, repr=False)
+    model: str = ""
 
 
 class Reranker(Protocol):

@@ -41,13 +41,19 @@ class ConsensusReranker:
         self._neighbours = neighbours
 
     def rerank(self, query: str, candidates: Sequence[Candidate]) -> list[float]:  # noqa: ARG002
-        """See `Reranker`. A candidate without an embedding keeps its own score, and has no say about others."""
+        """See `Reranker`. A candidate without an embedding keeps its own score, and has no say about others.
+
+        Of several embedding models, those of one have a say about one another.
+        """
         scores = np.array([candidate.score for candidate in candidates], dtype=np.float64)
-        known = [index for index, candidate in enumerate(candidates) if candidate.embedding is not None]
-        if len(known) < 2:
-            return [float(score) for score in scores]
-        vectors = np.array([candidates[index].embedding for index in known], dtype=np.float32)
-        scores[known] = self._averaged(vectors, scores[known])
+        of_model: dict[str, list[int]] = {}
+        for index, candidate in enumerate(candidates):
+            if candidate.embedding is not None:
+                of_model.setdefault(candidate.model, []).append(index)
+        for known in of_model.values():
+            if len(known) > 1:
+                vectors = np.array([candidates[index].embedding for index in known], dtype=np.float32)
+                scores[known] = self._averaged(vectors, scores[known])
         return [float(score) for score in scores]
 
     def _averaged(self, vectors: npt.NDArray[np.float32], scores: Floats) -> Floats:

@@ -27,12 +27,14 @@ class RerankDefaults:
         depth: How many of the first stage's candidates it sees at least.
         needs_text: Whether it reads the candidates' texts.
         needs_embedding: Whether it reads the candidates' stored vectors.
+        of_one_model: Whether it scores by one embedding model what this model embedded.
     """
 
     weight: float
     depth: int
     needs_text: bool = True
     needs_embedding: bool = False
+    of_one_model: bool = False
 
 
 #: One setting for all collections; see ``docs/how-to/reranking.md`` for the measurements.
@@ -43,9 +45,13 @@ DEFAULTS: Mapping[str, RerankDefaults] = MappingProxyType(
         "consensus": RerankDefaults(weight=0.35, depth=100, needs_text=False, needs_embedding=True),
         "cross_encoder": RerankDefaults(weight=0.7, depth=20),
         "hosted": RerankDefaults(weight=0.7, depth=50),
-        "late_interaction": RerankDefaults(weight=0.25, depth=50),
+        "late_interaction": RerankDefaults(weight=0.25, depth=50, of_one_model=True),
     }
 )
+
+
+#: Those that embed texts themselves, with the model of the collections.
+EMBEDDING_RERANKERS = frozenset({"best_sentence", "late_interaction"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

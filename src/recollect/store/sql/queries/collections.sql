@@ -3,9 +3,9 @@ SELECT 1 FROM tenants WHERE tenant_id = %(tenant_id)s
 
 -- create: a collection, unless one of that name exists
 INSERT INTO collections (tenant_id, name, description, embedding_model, embedding_dimension, language, chunking,
-                         token_vectors)
+                         token_vectors, embedding_spec)
 VALUES (%(tenant_id)s, %(name)s, %(description)s, %(embedding_model)s, %(embedding_dimension)s, %(language)s,
-        %(chunking)s, %(token_vectors)s)
+        %(chunking)s, %(token_vectors)s, %(embedding_spec)s)
 ON CONFLICT (tenant_id, name) DO NOTHING
 RETURNING collection_id
 
@@ -21,7 +21,8 @@ SELECT c.collection_id, c.name, c.description, c.embedding_model, c.embedding_di
        EXISTS (SELECT FROM pg_index i
                WHERE i.indexrelid = to_regclass('recollect.chunk_vectors_hnsw_' || c.collection_id)
                  AND i.indisvalid) AS indexed,
-       c.refusal, c.token_vectors, c.tenant_id, s.next_expiry <= now() AS expiry_due, c.hidden
+       c.refusal, c.token_vectors, c.tenant_id, s.next_expiry <= now() AS expiry_due, c.hidden,
+       c.embedding_spec
 FROM collections c JOIN collection_state s USING (tenant_id, collection_id)
 WHERE c.tenant_id = %(tenant_id)s AND c.name = %(name)s
   -- A session's collection exists for the session alone, and no longer than the session.
@@ -37,7 +38,8 @@ SELECT c.collection_id, c.name, c.description, c.embedding_model, c.embedding_di
        EXISTS (SELECT FROM pg_index i
                WHERE i.indexrelid = to_regclass('recollect.chunk_vectors_hnsw_' || c.collection_id)
                  AND i.indisvalid) AS indexed,
-       c.refusal, c.token_vectors, c.tenant_id, s.next_expiry <= now() AS expiry_due, c.hidden
+       c.refusal, c.token_vectors, c.tenant_id, s.next_expiry <= now() AS expiry_due, c.hidden,
+       c.embedding_spec
 FROM collections c JOIN collection_state s USING (tenant_id, collection_id)
 WHERE c.tenant_id = %(tenant_id)s AND (NOT c.hidden OR %(hidden)s)
   AND (NOT %(active)s OR (SELECT require_active(%(tenant_id)s)))

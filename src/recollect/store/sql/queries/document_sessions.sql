@@ -1,8 +1,8 @@
 -- create_collection: the hidden collection of a session, unless it has one; its name cannot be given to any other
 INSERT INTO collections (tenant_id, name, embedding_model, embedding_dimension, language, chunking, token_vectors,
-                         owners, readers, writers, hidden)
+                         owners, readers, writers, hidden, embedding_spec)
 VALUES (%(tenant_id)s, %(collection)s, %(embedding_model)s, %(embedding_dimension)s, %(language)s, %(chunking)s,
-        %(token_vectors)s, %(owners)s, %(others)s, %(others)s, true)
+        %(token_vectors)s, %(owners)s, %(others)s, %(others)s, true, %(embedding_spec)s)
 ON CONFLICT (tenant_id, name) DO NOTHING
 RETURNING collection_id
 

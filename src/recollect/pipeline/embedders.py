@@ -1,0 +1,204 @@
+"""The embedding models of collections: the configured one for new ones, of each that there is its own."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
+
+from cachetools import LRUCache
+
+from recollect.embedding.cached import CacheCounts, CachedEmbedder
+from recollect.errors import UsageError
+from recollect.model.embedding_spec import EmbeddingSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from recollect.config import EmbeddingConfig, RAGConfig
+    from recollect.embedding._download import Progress
+    from recollect.embedding.base import EmbeddingProvider
+    from recollect.model.collection import Collection
+    from recollect.providers.records import Recorder
+
+# Models beside the configured one that are kept at hand.
+_MODELS = 8
+
+
+class Embedders:
+    """Makes the embedding models of collections, each once. Safe to share between threads, not with children of a fork.
+
+    Args:
+        config: All settings.
+        given: Used in place of the configured model.
+        recorder: Told of each request to a provider.
+        progress: Told how the download of a model advances.
+    """
+
+    def __init__(
+        self,
+        config: RAGConfig,
+        *,
+        given: EmbeddingProvider | None = None,
+        recorder: Recorder | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self._config = config
+        self._given = given
+        self._recorder = recorder
+        self._progress = progress
+        self._lock = threading.Lock()
+        self._configured: EmbeddingProvider | None = None
+        self._others: LRUCache[tuple[str, EmbeddingSpec], EmbeddingProvider] = LRUCache(_MODELS)
+        self._asking: LRUCache[int, CachedEmbedder] = LRUCache(_MODELS + 1)
+
+    @property
+    def configured(self) -> EmbeddingProvider:
+        """The model of new collections, before any cache."""
+        if self._given is not None:
+            return self._given
+        with self._lock:
+            if self._configured is None:
+                self._configured = self._made(self._config.embedding)
+            return self._configured
+
+    @property
+    def spec(self) -> dict[str, Any] | None:
+        """How the configured model is made again, as new collections remember it; None: nobody but the caller knows."""
+        return None if self._given is not None else spec_of(self._config.embedding).as_mapping()
+
+    def of(self, place: Collection) -> EmbeddingProvider:
+        """The model of a collection, before any cache: of its own provider, with the configured keys.
+
+        Raises:
+            UsageError: It cannot be made here: it is unknown, its package is not installed, or its key is missing.
+        """
+        whose = "A session's documents are" if place.hidden else f"The collection {place.name!r} is"
+        remedy = "" if place.hidden else f" (recollect reembed --collection {place.name} --model MODEL)"
+        return self.named(
+            place.embedding_model,
+            spec=place.embedding_spec,
+            refused=lambda why: (
+                f"{whose} embedded with {place.embedding_model!r}, which cannot be used here: {why} Set that right, "
+                f"embed everything in it with another model{remedy}, or search it by words alone (mode lexical)."
+            ),
+        )
+
+    def named(
+        self, name: str, *, refused: Callable[[object], str], spec: Mapping[str, Any] | None = None
+    ) -> EmbeddingProvider:
+        """The model of a name, as embedders tell their own.
+
+        Args:
+            name: Of the model.
+            refused: What to say where it cannot be made, by why.
+            spec: How it is made; None: as its name tells.
+
+        Raises:
+            UsageError: It cannot be made here.
+        """
+        configured = self.configured
+        if configured.model_name == name:
+            return configured
+        wanted = _from_name(name, self._config.embedding) if spec is None else EmbeddingSpec.from_mapping(spec)
+        if wanted is None:
+            raise UsageError(refused("no provider is known to have it: it was handed to whoever made the vectors."))
+        with self._lock:
+            found = self._others.get((name, wanted))
+            if found is None:
+                try:
+                    found = self._made(settings_of(wanted, self._config.embedding))
+                except UsageError as exc:
+                    raise UsageError(refused(exc)) from exc
+                if found.model_name != name:
+                    raise UsageError(refused(f"its provider gives {found.model_name!r} in its place."))
+                self._others[name, wanted] = found
+            return found
+
+    def asking(self, place: Collection) -> CachedEmbedder:
+        """The model of a collection, for questions: the latest of each tenant are kept.
+
+        Raises:
+            UsageError: As of `of`.
+        """
+        embedder = self.of(place)
+        with self._lock:
+            found = self._asking.get(id(embedder))
+            if found is None:
+                size = self._config.retrieval.query_cache_entries
+                found = CachedEmbedder(embedder, None, query_cache_size=size)
+                self._asking[id(embedder)] = found  # which keeps the embedder, so that its id is nobody else's
+            return found
+
+    def take_query_counts(self) -> CacheCounts:
+        """Hits and misses of questions in the calling thread, since it last took them."""
+        with self._lock:
+            asking = list(self._asking.values())
+        counts = [one.take_query_counts() for one in asking]
+        return CacheCounts(sum(one.hits for one in counts), sum(one.misses for one in counts))
+
+    def close(self) -> None:
+        """Close what was made; the next use makes it anew."""
+        with self._lock:
+            for made in (self._configured, *self._others.values()):
+                # A model of this machine holds nothing open.
+                close = getattr(made, "close", None)
+                if close is not None:
+                    close()
+
+    def _made(self, settings: EmbeddingConfig) -> EmbeddingProvider:
+        from recollect.pipeline.models import make_embedding_model
+
+        return make_embedding_model(settings, recorder=self._recorder, progress=self._progress)
+
+
+def spec_of(settings: EmbeddingConfig) -> EmbeddingSpec:
+    """What collections remember of a configured model."""
+    return EmbeddingSpec(
+        provider=settings.provider,
+        model=settings.model,
+        dimensions=settings.dimensions,
+        precision=settings.precision if settings.provider == "local" else None,
+        query_model=settings.query_model,
+        truncate=settings.truncate,
+        base_url=_without_user(settings.base_url),
+    )
+
+
+def settings_of(spec: EmbeddingSpec, configured: EmbeddingConfig) -> EmbeddingConfig:
+    """The settings of a remembered model: with the configured key where its provider and its address are configured.
+
+    A key goes nowhere but where it is configured for; what was reached elsewhere is asked there without it, and a
+    provider's own address with the key from the environment.
+    """
+    same_provider = spec.provider == configured.provider
+    same_address = same_provider and spec.base_url == _without_user(configured.base_url)
+    own = {
+        "provider": spec.provider,
+        "model": spec.model,
+        "dimensions": spec.dimensions,
+        "query_model": spec.query_model,
+        "truncate": spec.truncate,
+        "precision": spec.precision or configured.precision,
+    }
+    if not same_address:
+        own |= {"api_key": None, "base_url": spec.base_url}
+    if not same_provider:
+        own |= dict.fromkeys(("region", "batch_size", "batch_tokens", "input_price"))
+    return configured.model_copy(update=own)
+
+
+def _from_name(name: str, configured: EmbeddingConfig) -> EmbeddingSpec | None:
+    """What a model's name tells, at the address that is configured for its provider."""
+    told = EmbeddingSpec.from_name(name)
+    if told is None or told.provider != configured.provider:
+        return told
+    return replace(told, base_url=_without_user(configured.base_url))
+
+
+def _without_user(address: str | None) -> str | None:
+    if address is None:
+        return None
+    parts = urlsplit(address)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
