@@ -246,9 +246,8 @@ class Searcher:
         requests = [self._request(one, search) for one in search.searched]
         each = self._run(requests, search, counted=True)
         wordings = dict.fromkeys(wording for request in requests for wording in request.plan.alternatives)
-        others = [
-            self._run([replace(one, plan=QueryPlan(query=wording)) for one in requests], search) for wording in wordings
-        ]
+        reworded = ([replace(one, plan=QueryPlan(query=wording)) for one in requests] for wording in wordings)
+        others = [self._run(theirs, search) for theirs in reworded]
         origins = [
             (one, {chunk_id for results in (each, *others) for chunk_id in results[position].known})
             for position, one in enumerate(search.searched)
