@@ -33,6 +33,7 @@ from recollect.pipeline.grants import Grants
 from recollect.pipeline.maintenance import Maintenance
 from recollect.pipeline.memory import ConversationMemory
 from recollect.pipeline.sessions import Sessions
+from recollect.pipeline.sources import Sources
 from recollect.pipeline.tenants import Tenants
 
 #: What there is to call on a view, whose own arguments are tried with those of each method.
@@ -48,6 +49,7 @@ VIEWS = {
     Grants: lambda view: view.grants,
     Maintenance: lambda view: view.maintenance,
     Sessions: lambda view: view.sessions,
+    Sources: lambda view: view.sources,
     Tenants: lambda view: view.tenants,
 }
 OBJECTS = {

@@ -15,9 +15,9 @@ import hostile
 from program import Recollect
 from recollect.cli.main import app
 
-# What would start a server, fetch a model, print tracebacks as it should, or take all of a core for a while.
+# What would start a server, fetch a model, print tracebacks as it should, take all of a core for a while, or never end.
 LEFT_OUT = {"--data-dir", "--dsn", "--verbose", "--help", "--version"}
-ELSEWHERE = {"demo", "models pull", "db restore", "db backup"}
+ELSEWHERE = {"demo", "models pull", "db restore", "db backup", "watch"}
 
 
 def commands(command, path=()):

@@ -220,6 +220,10 @@ class CommandContext:
         """Print the command's one JSON document."""
         write_json(document)
 
+    def emit_line(self, document: Mapping[str, Any]) -> None:
+        """Print one of the JSON documents of a command that goes on, on a line of its own."""
+        write_json(document, indent=None)
+
     def confirm(self, question: str, *, yes: bool) -> None:
         """Ask a person before something is lost; a script has meant what it says.
 
@@ -240,9 +244,9 @@ def _load_model(rag: RAGPipeline) -> None:
             load()
 
 
-def write_json(document: Mapping[str, Any]) -> None:
+def write_json(document: Mapping[str, Any], *, indent: int | None = 2) -> None:
     """Print a JSON document on standard output, as UTF-8 whatever the terminal's encoding."""
-    text = json.dumps(document, ensure_ascii=False, indent=2, default=str)
+    text = json.dumps(document, ensure_ascii=False, indent=indent, default=str)
     sys.stdout.flush()
     sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
     sys.stdout.flush()

@@ -30,7 +30,7 @@ _WRONG_USAGE: type[Exception] = typer.BadParameter.__mro__[1]
 
 #: What `recollect --help` shows the commands under, in that order.
 PANELS = {
-    "Everyday": ("demo", "ingest", "query", "ask", "chat", "context", "status"),
+    "Everyday": ("demo", "ingest", "watch", "query", "ask", "chat", "context", "status"),
     "Knowledge": ("collections", "documents", "history", "diff", "import", "export", "cleanup"),
     "Conversations": ("remember", "recall", "consolidate", "facts", "feedback"),
     "People": ("grants", "sessions", "tenants"),

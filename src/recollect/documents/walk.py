@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from recollect.documents._ignore import Rule, ignored, rules_of
+from recollect.documents._ignore import IGNORE_FILE, Rule, ignored, rules_of
 from recollect.documents.formats import format_of_name
 from recollect.documents.opening import open_folder
 from recollect.errors import NotFoundError
 
 MAX_BYTES = 50 * 1024 * 1024
+
+__all__ = [
+    "IGNORE_FILE",
+    "MAX_BYTES",
+    "FoundFile",
+    "SkipReason",
+    "SkippedFile",
+    "look",
+    "printable",
+    "require_roots",
+    "walk",
+]
 
 SkipReason = Literal["hidden", "too_large", "unsupported", "unreadable", "special", "link", "link_loop", "ignored"]
 
@@ -53,11 +66,16 @@ class SkippedFile:
     reason: str
 
 
+def printable(name: str | Path) -> str:
+    """A name or path as text that can be stored: bytes that are no UTF-8 become escapes."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace").replace(os.sep, "/")
+
+
 def require_roots(roots: Iterable[Path]) -> None:
     """Raise a `NotFoundError` that names the first of the folders and files that does not exist."""
     for root in roots:
         if not os.path.lexists(root):
-            raise NotFoundError(f"{_printable(str(root))}: no such file or folder")
+            raise NotFoundError(f"{printable(str(root))}: no such file or folder")
 
 
 def walk(
@@ -91,12 +109,88 @@ def _walk_roots(
         if root.is_dir():
             yield from _walk_folder(root, max_bytes, hidden, None if follow_links else root)
         else:
-            yield _judge(root, _printable(root.name), max_bytes, None)
+            yield _judge(root, printable(root.name), max_bytes, None)
 
 
-def _walk_folder(root: Path, max_bytes: int, hidden: bool, below: Path | None) -> Iterator[FoundFile | SkippedFile]:
+def look(
+    root: Path, paths: Iterable[Path], *, max_bytes: int = MAX_BYTES, hidden: bool = False, follow_links: bool = False
+) -> Iterator[FoundFile | SkippedFile]:
+    """What `walk` would give out of some paths below a folder, without a look at the rest of it.
+
+    Args:
+        root: The folder that `walk` would be given.
+        paths: Files and folders below it; a folder stands for all that is in it, and what does not exist for nothing.
+        max_bytes: As for `walk`.
+        hidden: As for `walk`.
+        follow_links: As for `walk`.
+    """
+    below = None if follow_links else root
+
+    @cache
+    def rules_in(folder: Path) -> tuple[Rule, ...]:
+        base = printable(folder.relative_to(root)) + "/" if folder != root else ""
+        own = rules_of(folder, base, below=below)
+        return own if folder == root else rules_in(folder.parent) + own
+
+    for path in paths:
+        if path == root:
+            yield from _walk_folder(root, max_bytes, hidden, below)
+        elif os.path.lexists(path):
+            yield from _look_at(root, path, rules_in, max_bytes, hidden, below)
+
+
+def _look_at(
+    root: Path,
+    path: Path,
+    rules_in: Callable[[Path], tuple[Rule, ...]],
+    max_bytes: int,
+    hidden: bool,
+    below: Path | None,
+) -> Iterator[FoundFile | SkippedFile]:
+    on_the_way = [path, *path.parents][: len(path.relative_to(root).parts)][::-1]
+    for step in on_the_way:
+        source = printable(step.relative_to(root))
+        try:
+            rules = rules_in(step.parent)
+        except OSError as error:
+            reason = f"cannot be opened: {error.strerror or error}"
+            yield SkippedFile(step.parent, source.rpartition("/")[0] or ".", "unreadable", reason)
+            return
+        is_link = below is not None and step.is_symlink()
+        left_out = _named_out(step, source, rules, hidden, is_folder=step.is_dir(), is_link=is_link)
+        if left_out is not None:
+            yield left_out
+            return
+    if path.is_dir():
+        yield from _walk_folder(path, max_bytes, hidden, below, prefix=f"{source}/", rules=rules)
+    else:
+        yield _judge(path, source, max_bytes, below)
+
+
+def _named_out(
+    path: Path, source: str, rules: Sequence[Rule], hidden: bool, *, is_folder: bool, is_link: bool
+) -> SkippedFile | None:
+    """What is not even looked at, by its name or because it is a link that is not followed."""
+    if (not hidden and path.name.startswith(".")) or path.name == ".git":
+        return SkippedFile(path, source, "hidden", "is hidden (begins with a dot)")
+    if ignored(rules, source, is_folder=is_folder):
+        return SkippedFile(path, source, "ignored", "is named in .recollectignore")
+    if is_link:
+        return SkippedFile(path, source, "link", "is a link, which is not followed")
+    return None
+
+
+def _walk_folder(
+    root: Path,
+    max_bytes: int,
+    hidden: bool,
+    below: Path | None,
+    *,
+    prefix: str = "",
+    rules: tuple[Rule, ...] = (),
+) -> Iterator[FoundFile | SkippedFile]:
     seen: set[tuple[int, int]] = set()
-    waiting: list[tuple[Path, str, tuple[Rule, ...]]] = [(root, "", ())]
+    waiting = [(root, prefix, rules)]
     while waiting:
         folder, prefix, rules = waiting.pop()
         source = prefix.rstrip("/") or "."
@@ -112,17 +206,15 @@ def _walk_folder(root: Path, max_bytes: int, hidden: bool, below: Path | None) -
         # Files come before the folders beside them: so the folders can wait as a stack of paths.
         folders: list[tuple[Path, str, tuple[Rule, ...]]] = []
         for name, is_folder, is_link in names:
-            if (not hidden and name.startswith(".")) or name == ".git":
-                yield SkippedFile(folder / name, prefix + _printable(name), "hidden", "is hidden (begins with a dot)")
-            elif ignored(rules, prefix + _printable(name), is_folder=is_folder):
-                reason = "is named in .recollectignore"
-                yield SkippedFile(folder / name, prefix + _printable(name), "ignored", reason)
-            elif is_link and below is not None:
-                yield SkippedFile(folder / name, prefix + _printable(name), "link", "is a link, which is not followed")
+            path, named = folder / name, prefix + printable(name)
+            outside = is_link and below is not None
+            left_out = _named_out(path, named, rules, hidden, is_folder=is_folder, is_link=outside)
+            if left_out is not None:
+                yield left_out
             elif is_folder:
-                folders.append((folder / name, f"{prefix}{_printable(name)}/", rules))
+                folders.append((path, f"{named}/", rules))
             else:
-                yield _judge(folder / name, prefix + _printable(name), max_bytes, below)
+                yield _judge(path, named, max_bytes, below)
         waiting.extend(reversed(folders))
 
 
@@ -150,7 +242,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 def _judge(path: Path, source: str, max_bytes: int, below: Path | None) -> FoundFile | SkippedFile:
     name_format = format_of_name(path.name)
     if name_format is None:
-        suffix = _printable(path.suffix)
+        suffix = printable(path.suffix)
         reason = f"has a type that cannot be read ({suffix})" if suffix else "has no extension that tells its type"
         return SkippedFile(path, source, "unsupported", reason)
     try:
@@ -165,8 +257,3 @@ def _judge(path: Path, source: str, max_bytes: int, below: Path | None) -> Found
     if not os.access(path, os.R_OK):
         return SkippedFile(path, source, "unreadable", "may not be read: permission denied")
     return FoundFile(path, source, status.st_size, below)
-
-
-def _printable(name: str) -> str:
-    """``name`` as text that can be stored: bytes that are no UTF-8 become escapes."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace").replace(os.sep, "/")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 from recollect.documents.opening import open_file
 from recollect.documents.reader import load_file, read_bytes
-from recollect.documents.walk import FoundFile, SkippedFile, walk
+from recollect.documents.walk import IGNORE_FILE, FoundFile, SkippedFile, look, printable, walk
 from recollect.errors import NotFoundError, ParseError, RecollectError, StoreUnavailableError, UsageError
 from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads, windows
 from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 # Files are looked up in the store this many at a time.
 _WINDOW_FILES = 256
 
+
+# What was below so many paths that went is asked for one by one; for more, all documents are looked through once.
+_PREFIXES = 8
 
 # Files that the walk is ahead of their reading, so that their number is known: of some 10 MB at most.
 _FILES_AHEAD = 20_000
@@ -183,11 +186,45 @@ class FolderIngest:
         if self._give_default is not None:
             # Before anything is read: what has become narrower is narrower at once.
             self._give_default(list(met))
+        self._store((root, file) for root in roots for file in self._found(root, met if sync else None))
+        if sync:
+            self._close_missing(roots, met)
+        self._close_doubles(roots)
+        return self._finish(start)
+
+    def update(self, folder: Path, changed: Sequence[Path]) -> IngestReport:
+        """Ingest what has changed below a folder that was ingested whole, and close what has gone.
+
+        Costs what the changed paths cost, however many files the folder holds.
+
+        Args:
+            folder: As it was given to `run`.
+            changed: Paths below it: files and folders that came, changed or went.
+
+        Raises:
+            NotFoundError: The folder does not exist.
+            StoreUnavailableError: As for `run`.
+        """
+        # What a folder's ignore file says is said of all that is in it.
+        changed = [path.parent if path.name == IGNORE_FILE else path for path in changed]
+        if folder in changed:
+            return self.run([folder], sync=True)
+        start = time.perf_counter()
+        (root,) = resolve_roots([folder], scope=self._scope, repository=self._repository, collection=self._collection)
+        met = _Met()
+        found = look(folder, changed, max_bytes=self._max_file_bytes, follow_links=self._follow_links)
+        self._store((root, file) for file in self._judged(root, found, met))
+        uris = {root.uri(printable(path.relative_to(folder))) for path in changed}
+        self._close_gone(root, uris, met)
+        return self._finish(start)
+
+    def _store(self, found: Iterable[tuple[Root, FoundFile]]) -> None:
+        """Read, embed and store files that the store does not hold as they are."""
         with threads(self._readers, "reader", on_error=self._interrupted.set) as readers:
             reads = ahead(
                 readers,
                 self._read,
-                self._known(roots, met if sync else None),
+                self._known(found),
                 size=lambda file: file.found.size,
                 max_items=DOCUMENTS_AHEAD,
                 max_size=BYTES_AHEAD,
@@ -196,17 +233,15 @@ class FolderIngest:
                 self._changed(reads), cut=lambda file: file.document, source_id=lambda file: file.root.source.source_id
             )
             embed_and_write(grouped, self._embed, self._write)
-        if sync:
-            self._close_missing(roots, met)
-        self._close_doubles(roots)
+
+    def _finish(self, start: float) -> IngestReport:
         self._report("statistics")
         self._batch_writer.finish()
         return self._tally.report(time.perf_counter() - start)
 
-    def _known(self, roots: Sequence[Root], met: dict[int, _Met] | None) -> Iterator[_File]:
-        """The files below the roots, with what the store knows of each."""
-        found = self._counted((root, file) for root in roots for file in self._found(root, met))
-        for root, group in groupby(found, key=lambda pair: pair[0]):
+    def _known(self, found: Iterable[tuple[Root, FoundFile]]) -> Iterator[_File]:
+        """The files, with what the store knows of each."""
+        for root, group in groupby(self._counted(found), key=lambda pair: pair[0]):
             for window in windows((file for _, file in group), _WINDOW_FILES):
                 files = [_File(one, root, None) for one in window]
                 stamps = self._repository.stamps(self._scope, root.source, [file.uri for file in files])
@@ -225,9 +260,13 @@ class FolderIngest:
         yield from waiting
 
     def _found(self, root: Root, met: dict[int, _Met] | None) -> Iterator[FoundFile]:
-        for file in walk([root.path], max_bytes=self._max_file_bytes, follow_links=self._follow_links):
+        found = walk([root.path], max_bytes=self._max_file_bytes, follow_links=self._follow_links)
+        return self._judged(root, found, None if met is None else met[root.source.source_id])
+
+    def _judged(self, root: Root, found: Iterable[FoundFile | SkippedFile], met: _Met | None) -> Iterator[FoundFile]:
+        for file in found:
             if met is not None:
-                met[root.source.source_id].add(root, file)
+                met.add(root, file)
             if isinstance(file, FoundFile):
                 yield file
             elif file.kind == "unreadable":
@@ -323,6 +362,23 @@ class FolderIngest:
             gone = (document_id for uri, document_id in known if uri not in met[root.source.source_id])
             for window in windows(gone, _WINDOW_FILES):
                 self._tally.removed += self._writer.close(self._scope, window)
+
+    def _close_gone(self, root: Root, uris: set[str], met: _Met) -> None:
+        """Close the documents of paths, and of what was below them, that were not met."""
+        # A path that is a file stands for itself; what went may have been a folder.
+        looked = [uri for uri in uris if uri not in met.uris]
+        if len(looked) > _PREFIXES:
+            gone = self._gone_below(root, root.prefix, set(looked), met)
+        else:
+            gone = (one for uri in looked for one in self._gone_below(root, uri, {uri}, met))
+        for window in windows(gone, _WINDOW_FILES):
+            self._tally.removed += self._writer.close(self._scope, window)
+
+    def _gone_below(self, root: Root, prefix: str, looked: set[str], met: _Met) -> Iterator[int]:
+        for uri, document_id in self._repository.current_uris(self._scope, root.source, prefix=prefix):
+            below = uri in looked or any(str(folder) in looked for folder in PurePosixPath(uri).parents)
+            if below and uri not in met:
+                yield document_id
 
     def _close_doubles(self, roots: Sequence[Root]) -> None:
         for source in {root.source.source_id: root.source for root in roots}.values():

@@ -19,6 +19,7 @@ from recollect.pipeline.maintenance import Maintenance
 from recollect.pipeline.memory import ConversationMemory
 from recollect.pipeline.rag import RAGPipeline
 from recollect.pipeline.sessions import Sessions
+from recollect.pipeline.sources import Sources
 from recollect.pipeline.tenants import Tenants
 from recollect.pipeline.threads import Threads, streamed, threaded
 from recollect.pipeline.view import View
@@ -173,6 +174,12 @@ class AsyncSessions(_AsyncGroup):
     list = threaded(Sessions.list)
 
 
+class AsyncSources(_AsyncGroup):
+    """`Sources`, awaited."""
+
+    watch = streamed(Sources.watch)
+
+
 class AsyncTenants(_AsyncGroup):
     """`Tenants`, awaited."""
 
@@ -297,6 +304,11 @@ class AsyncView:
     def memory(self) -> AsyncConversationMemory:
         """Conversations."""
         return AsyncConversationMemory(self._inner.memory, self._threads)
+
+    @property
+    def sources(self) -> AsyncSources:
+        """Where documents come from, and how what changes there changes here."""
+        return AsyncSources(self._inner.sources, self._threads)
 
     @property
     def sessions(self) -> AsyncSessions:

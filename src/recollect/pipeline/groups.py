@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from recollect.pipeline.maintenance import Maintenance
     from recollect.pipeline.memory import ConversationMemory
     from recollect.pipeline.sessions import Sessions
+    from recollect.pipeline.sources import Sources
     from recollect.pipeline.standpoint import Standpoint
     from recollect.pipeline.tenants import Tenants
 
@@ -46,6 +47,13 @@ class Groups:
         from recollect.pipeline.collections import Collections
 
         return Collections(self._at)
+
+    @property
+    def sources(self) -> Sources:
+        """Where documents come from, and how what changes there changes here."""
+        from recollect.pipeline.sources import Sources
+
+        return Sources(self._at)
 
     @property
     def sessions(self) -> Sessions:

@@ -18,6 +18,7 @@ from recollect.pipeline.session_place import session_place
 
 if TYPE_CHECKING:
     from recollect.ingest.documents import BatchWriter
+    from recollect.ingest.folder import FolderIngest
     from recollect.ingest.prepare import Preparer
     from recollect.ingest.report import IngestReport, ProgressCallback
     from recollect.model import IngestResult, Scope
@@ -55,32 +56,46 @@ def store_documents(at: Standpoint, documents: Iterable[Document | str], *, forc
         )
 
 
-def store_files(
-    at: Standpoint,
-    paths: Sequence[Path],
-    *,
-    sync: bool,
-    force: bool,
-    follow_links: bool | None,
-    tags: Sequence[str],
-    permissions: Sequence[str] | None,
-    on_progress: ProgressCallback | None,
-) -> IngestReport:
+@dataclass(frozen=True, kw_only=True)
+class FileOptions:
+    """How files are stored; see `View.ingest`."""
+
+    force: bool = False
+    follow_links: bool | None = None
+    tags: Sequence[str] = ()
+    permissions: Sequence[str] | None = None
+    on_progress: ProgressCallback | None = None
+
+
+def store_files(at: Standpoint, paths: Sequence[Path], options: FileOptions, *, sync: bool) -> IngestReport:
     """Store files and folders; the arguments are those of `View.ingest`."""
     from recollect.documents.walk import require_roots
-    from recollect.ingest.folder import FolderIngest
 
     # Before the collection is made: what is refused leaves nothing behind.
     require_roots(paths)
-    granted = None if permissions is None else read_permissions(permissions).as_tokens()
+    with _folder_ingest(at, options) as run:
+        return run.run(paths, sync=sync)
+
+
+def store_changes(at: Standpoint, folder: Path, changed: Sequence[Path], options: FileOptions) -> IngestReport:
+    """Store what has changed below a folder that was stored whole, and close what has gone from it."""
+    with _folder_ingest(at, options) as run:
+        return run.update(folder, changed)
+
+
+@contextmanager
+def _folder_ingest(at: Standpoint, options: FileOptions) -> Iterator[FolderIngest]:
+    from recollect.ingest.folder import FolderIngest
+
+    granted = None if options.permissions is None else read_permissions(options.permissions).as_tokens()
     store, settings = at.store, at.config.ingest
-    with _target(at, on_progress=on_progress) as target:
+    with _target(at, on_progress=options.on_progress) as target:
         scope, place = target.scope, target.collection
 
         def give_default(source_ids: Sequence[int]) -> int:
             return store.access.apply_default(scope, place, source_ids, store.writer.default_permissions)
 
-        run = FolderIngest(
+        yield FolderIngest(
             scope=scope,
             collection=place,
             preparer=target.preparer,
@@ -90,15 +105,14 @@ def store_files(
             workers=at.assembly.parser_workers,
             readers=settings.readers,
             max_file_bytes=settings.max_file_bytes,
-            follow_links=settings.follow_links if follow_links is None else follow_links,
-            tags=tags,
+            follow_links=settings.follow_links if options.follow_links is None else options.follow_links,
+            tags=options.tags,
             permissions=granted,
             keep_originals=settings.keep_originals == "always",
-            force=force,
-            on_progress=on_progress,
+            force=options.force,
+            on_progress=options.on_progress,
             give_default=None if place.hidden else give_default,
         )
-        return run.run(paths, sync=sync)
 
 
 def store_lines(at: Standpoint, path: Path, *, force: bool, on_progress: ProgressCallback | None) -> IngestReport:

@@ -45,7 +45,7 @@ class View(Groups):
 
     Immutable, made without a look at the database, and safe to share between threads: a server makes one for each
     request. What there is to do every day stands here, the rest in groups: `documents`, `contents`, `collections`,
-    `sessions`, `memory`, `facts`, `feedback`, `grants`, `tenants`, `audit`, `jobs` and `maintenance`.
+    `sources`, `sessions`, `memory`, `facts`, `feedback`, `grants`, `tenants`, `audit`, `jobs` and `maintenance`.
     """
 
     def __repr__(self) -> str:
@@ -267,21 +267,15 @@ class View(Groups):
             SessionFullError: It holds as many documents as it may; the batches before are stored.
             ProviderError: The embedding model failed.
         """
-        from recollect.pipeline.ingesting import sorted_out, store_documents, store_files
+        from recollect.pipeline.ingesting import FileOptions, sorted_out, store_documents, store_files
 
         alone = isinstance(what, Document | str | Path)
         documents, paths = sorted_out([what] if alone else what)  # type: ignore[list-item, arg-type]
         if paths:
-            return store_files(
-                self._at,
-                paths,
-                sync=sync,
-                force=force,
-                follow_links=follow_links,
-                tags=tags,
-                permissions=permissions,
-                on_progress=on_progress,
+            options = FileOptions(
+                force=force, follow_links=follow_links, tags=tags, permissions=permissions, on_progress=on_progress
             )
+            return store_files(self._at, paths, options, sync=sync)
         if sync or follow_links is not None or tags or permissions is not None or on_progress is not None:
             raise UsageError("sync, follow_links, tags, permissions and on_progress are for files, which are a Path.")
         results = store_documents(self._at, documents, force=force)
