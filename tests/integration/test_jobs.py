@@ -13,10 +13,12 @@ from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ConflictError, NotFoundError, ProviderError, UsageError
 from recollect.jobs.progress import Progress
 from recollect.jobs.tasks import Task, register
+from recollect.jobs.worker import Worker, WorkerOptions
 from recollect.model import Scope
 from recollect.model.job import Job, NewJob
+from recollect.pipeline.job_waiting import runner_of
 from recollect.pipeline.jobs import enqueue, enqueue_all
-from recollect.store.job_queue import JobQueue
+from recollect.store.job_queue import Heartbeats, JobQueue
 
 
 @pytest.fixture
@@ -234,3 +236,52 @@ def test_the_programs_role_cannot_name_the_queue(rag):
     ):
         with pytest.raises(StoreError), store.database.transaction(Scope()) as connection:
             connection.execute(statement)
+
+
+def work_off(rag, *, concurrency: int = 2, **options: Any) -> None:
+    """As `recollect worker --until-empty` does."""
+    options.setdefault("ends", "empty")
+    Worker(
+        rag.standpoint.store.database,
+        runner_of(rag.standpoint.assembly),
+        WorkerOptions(concurrency=concurrency, poll_seconds=0.2, heartbeats=Heartbeats(every_seconds=0.2), **options),
+    ).run()
+
+
+def test_a_worker_runs_several_at_once_and_one_of_a_source(rag, task):
+    lock, now, most = threading.Lock(), {"all": 0}, {"all": 0}
+
+    def work(view, arguments, progress):
+        name = arguments["source"]
+        with lock:
+            for key in ("all", name):
+                now[key] = now.get(key, 0) + 1
+                most[key] = max(most.get(key, 0), now[key])
+        together.wait(0.05)
+        with lock:
+            for key in ("all", name):
+                now[key] -= 1
+
+    together = threading.Event()
+    kind = task(work)
+    enqueue_all(
+        rag.standpoint, [NewJob(kind=kind, source=f"s{n % 2}", arguments={"source": f"s{n % 2}"}) for n in range(12)]
+    )
+    work_off(rag, concurrency=4)
+    assert {job.status for job in rag.jobs.list()} == {"succeeded"}
+    assert (most["s0"], most["s1"], most["all"]) == (1, 1, 2)
+    assert queued(rag) == 0
+
+
+def test_higher_priorities_come_first_and_what_fails_is_tried_again(rag, task):
+    order: list[int] = []
+
+    def work(view, arguments, progress):
+        order.append(arguments["n"])
+        if order.count(arguments["n"]) == 1 and arguments["n"] == 3:
+            raise TimeoutError
+
+    kind = task(work)
+    enqueue_all(rag.standpoint, [NewJob(kind=kind, priority=n % 2, arguments={"n": n}) for n in range(4)])
+    work_off(rag, concurrency=1)
+    assert order == [1, 3, 3, 0, 2]

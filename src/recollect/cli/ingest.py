@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from recollect.config import RAGConfig
     from recollect.ingest.report import IngestReport
     from recollect.model.collection import Collection
+    from recollect.model.job import Job
     from recollect.pipeline import View
 
 _ERRORS_SHOWN = 20
@@ -64,6 +65,9 @@ def _ingest(
         str | None,
         typer.Option("--session", metavar="SESSION", help="Into this session, which alone finds them."),
     ] = None,
+    background: Annotated[
+        bool, typer.Option("--background", help="Only ask for it: a worker does it. Prints the job.")
+    ] = False,
 ) -> int:
     """Read files and folders into a collection, or into a session.
 
@@ -80,11 +84,40 @@ def _ingest(
     with ctx.view(config, principal=principal, session=in_session) as view:
         if in_session is None and principal is None:
             prepare_collection(view, chunking)
+        if background:
+            _refuse_in_background(max_file_size=max_file_size, ttl=ttl)
+            job = view.jobs.ingest(
+                paths,
+                sync=sync,
+                force=force,
+                follow_links=follow_links or None,
+                tags=tag or (),
+                permissions=permissions,
+            )
+            return tell_queued(ctx, job)
         with WorkBar(ctx.err, "Ingesting", unit="files") as bar:
             report = view.ingest(
                 paths, sync=sync, force=force, tags=tag or (), permissions=permissions, on_progress=bar.ingest
             )
     return tell(ctx, report)
+
+
+def _refuse_in_background(**given: str | None) -> None:
+    """Raises UsageError for what is a setting of the process that ingests, and that a worker has its own of."""
+    for name, value in given.items():
+        if value is not None:
+            raise UsageError(f"With --background, --{name.replace('_', '-')} is the worker's setting: leave it out.")
+
+
+def tell_queued(ctx: CommandContext, job: Job) -> int:
+    """Print a job that was asked for; returns the exit status."""
+    from recollect.cli._jobs import as_json as job_as_json
+
+    if ctx.json:
+        ctx.emit(job_as_json(job))
+    else:
+        ctx.out.print(f"Job {job.job_id} waits for a worker: recollect worker. recollect jobs show {job.job_id}")
+    return 0
 
 
 def _require_own_options(

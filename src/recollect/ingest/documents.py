@@ -85,15 +85,21 @@ class BatchWriter:
     def refresh_statistics(self) -> None:
         """Recount the lexical statistics where enough has changed to matter."""
         now = self._collections.get(self._everything, self._collection.name)
-        if now.stats_pending and (
-            now.chunk_count <= _SMALL_COLLECTION_CHUNKS or now.stats_pending >= _STALE_SHARE * now.stats_chunks
-        ):
+        if recount_is_due(now):
             self._collections.refresh_term_stats(self._everything, now)
 
     def statistics_lag_far(self) -> bool:
         """Whether a search during a long ingest would go by statistics of a much smaller collection."""
         now = self._collections.get(self._everything, self._collection.name)
         return now.stats_pending > max(_SMALL_COLLECTION_CHUNKS, now.stats_chunks)
+
+
+def recount_is_due(collection: Collection) -> bool:
+    """Whether enough has changed since a collection's words were counted to count them anew."""
+    small = collection.chunk_count <= _SMALL_COLLECTION_CHUNKS
+    return collection.stats_pending > 0 and (
+        small or collection.stats_pending >= _STALE_SHARE * collection.stats_chunks
+    )
 
 
 def ingest_documents(

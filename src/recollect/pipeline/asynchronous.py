@@ -143,6 +143,7 @@ class AsyncGrants(_AsyncGroup):
 class AsyncJobs(_AsyncGroup):
     """`Jobs`, awaited."""
 
+    ingest = threaded(Jobs.ingest)
     get = threaded(Jobs.get)
     wait = threaded(Jobs.wait)
     events = streamed(Jobs.events)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
@@ -60,6 +61,50 @@ class Jobs(Group):
 
     Where no worker runs (``recollect worker``), a job is run by whoever waits for it.
     """
+
+    def ingest(
+        self,
+        paths: Path | Sequence[Path],
+        *,
+        sync: bool = False,
+        force: bool = False,
+        follow_links: bool | None = None,
+        tags: Sequence[str] = (),
+        permissions: Sequence[str] | None = None,
+        priority: int = 0,
+    ) -> Job:
+        """Ask for files and folders to be ingested; the arguments are those of `View.ingest`.
+
+        Args:
+            paths: As the worker finds them: they are made absolute here.
+            sync: As there.
+            force: As there.
+            follow_links: As there.
+            tags: As there.
+            permissions: As there.
+            priority: Jobs of a higher one run first.
+
+        Raises:
+            UsageError: There is no path, a permission is none, or the view is of the past.
+        """
+        from recollect.model.principal import read_permissions
+
+        given = [paths] if isinstance(paths, Path) else list(paths)
+        if not given:
+            raise UsageError("Name a file or a folder.")
+        if not -_MOST <= priority <= _MOST:
+            raise UsageError(f"priority must lie between -{_MOST:,} and {_MOST:,}, not {priority}.")
+        absolute = [str(path.absolute()) for path in given]
+        arguments = {
+            "paths": absolute,
+            "sync": sync,
+            "force": force,
+            "follow_links": follow_links,
+            "tags": list(tags),
+            "permissions": None if permissions is None else list(read_permissions(permissions).as_tokens()),
+        }
+        source = absolute[0] if len(given) == 1 else None
+        return enqueue(self._at, NewJob(kind="ingest", arguments=arguments, source=source, priority=priority))
 
     def get(self, job_id: int) -> Job:
         """A job as it is now.

@@ -116,12 +116,18 @@ class Upkeep:
                     expired += clean_up(self._store, self._settings, scope).expired
         return expired
 
+    def _is_served(self) -> bool:
+        """Whether a worker does all this (`recollect.pipeline.working`)."""
+        from recollect.store.job_queue import JobQueue
+
+        return JobQueue(self._store.database).is_served()
+
     def _run(self) -> None:
         wait = self._first_look_seconds
         while not self._closing.wait(wait):
             wait = self._look_seconds
             try:
-                expired = self.look()
+                expired = 0 if self._is_served() else self.look()
             except StoreError as exc:
                 logger.info("The periodic clean-up failed and is tried again later: %s", exc)
                 continue

@@ -7,6 +7,7 @@ what a process does for a single job of its own, and how the jobs of a worker th
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import threading
 from concurrent.futures import Future
@@ -100,13 +101,22 @@ class JobQueue:
         params = {"queue_id": queue_id, "worker_id": worker_id, "due_at": due_at}
         self._run(_SQL["put_off"], params, fetch=False)
 
-    def workers(self) -> int:
-        """How many workers are alive, processes that run a job of their own included."""
-        return int(self._run(_SQL["workers"], {"stalled": self.heartbeats.stalled_seconds})[0][0])
+    def is_served(self) -> bool:
+        """Whether a worker is alive that takes jobs as they come; a process that runs its own jobs is none."""
+        return bool(self._run(_SQL["serving"], {"stalled": self.heartbeats.stalled_seconds})[0][0])
 
-    def presence(self) -> Presence:
-        """Be a worker for the time of a block."""
-        return Presence(self.database, self.heartbeats)
+    def left(self, queues: Sequence[str] | None, *, due: bool) -> bool:
+        """Whether jobs of these queues (None: any) wait or run, or only whether any wait that are due."""
+        params = {"queues": None if queues is None else list(queues), "due": due}
+        return bool(self._run(_SQL["left"], params)[0][0])
+
+    def presence(self, *, serves: bool = False) -> Presence:
+        """Be a worker for the time of a block.
+
+        Args:
+            serves: Whether one that takes jobs as they come, not a process that runs its own.
+        """
+        return Presence(self.database, self.heartbeats, serves=serves)
 
     def _run(self, query: LiteralString, params: dict[str, Any], *, fetch: bool = True) -> Sequence[TupleRow]:
         with queue_transaction(self.database) as connection:
@@ -123,7 +133,8 @@ class Presence:
     such session, and missed heartbeats alone tell.
     """
 
-    def __init__(self, database: Database, heartbeats: Heartbeats) -> None:
+    def __init__(self, database: Database, heartbeats: Heartbeats, *, serves: bool) -> None:
+        self._serves = serves
         self._database = database
         self._heartbeats = heartbeats
         self._closing = threading.Event()
@@ -173,7 +184,12 @@ class Presence:
         with ExitStack() as held:
             try:
                 sessions = self._database.has_sessions()
-                params: dict[str, Any] = {"session": sessions, "host": socket.gethostname()}
+                params: dict[str, Any] = {
+                    "session": sessions,
+                    "host": socket.gethostname(),
+                    "process": os.getpid(),
+                    "serves": self._serves,
+                }
                 heart = self._database.session if sessions else self._database.autocommit
                 with heart() as connection:
                     params["worker_id"] = int(rows(connection, _SQL["register"], params)[0][0])

@@ -153,6 +153,11 @@ class JobRepository:
             connection.execute(_SQL["again"], params)
             connection.execute(_SQL["enqueue"], {**_of(scope), "job_ids": [job_id]})
 
+    def forget(self, scope: Scope, *, days: float) -> int:
+        """Remove the jobs of the scope's tenant that ended so many days ago or earlier; returns how many."""
+        with self._database.transaction(scope) as connection:
+            return len(rows(connection, _SQL["forget"], {**_of(scope), "days": days}))
+
     def _hold(self, connection: Connection, scope: Scope, job_id: int) -> tuple[str, int | None]:
         found = rows(connection, _SQL["hold"], {**_of(scope), **_own(scope), "job_id": job_id})
         if not found:

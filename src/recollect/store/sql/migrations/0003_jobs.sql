@@ -50,13 +50,15 @@ SET LOCAL search_path = recollect_jobs, pg_temp;
 
 -- include procrastinate sql/schema.sql c70ec4b400a60ad9592787653aae5ae77ae41bf801d56b5bd2712751a07f2009
 
--- Not procrastinate's: the session that a worker's heartbeats come from. One that has ended tells that the worker died,
--- long before its heartbeats are missed.
-CREATE TABLE worker_sessions (
+-- Not procrastinate's: what else is to be known of a worker. Its heartbeats come from one session, and a session that has
+-- ended tells that the worker died long before its heartbeats are missed.
+CREATE TABLE workers (
     worker_id     bigint      PRIMARY KEY REFERENCES procrastinate_workers ON DELETE CASCADE,
-    pid           int         NOT NULL,
-    backend_start timestamptz NOT NULL,
-    host          text        NOT NULL
+    host          text        NOT NULL,
+    process       int         NOT NULL,
+    serves        boolean     NOT NULL, -- takes jobs as they come, and does what is done every so often
+    pid           int,                  -- of the session; NULL: behind a pooler there is none
+    backend_start timestamptz
 );
 
 SET LOCAL search_path = recollect, public;

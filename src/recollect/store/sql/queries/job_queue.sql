@@ -4,11 +4,11 @@ INSERT INTO recollect_jobs.procrastinate_workers DEFAULT VALUES RETURNING id
 -- beat: a worker is alive, also where it was given up; with the session that it beats in, where it has one
 WITH beat AS (INSERT INTO recollect_jobs.procrastinate_workers (id) OVERRIDING SYSTEM VALUE VALUES (%(worker_id)s)
               ON CONFLICT (id) DO UPDATE SET last_heartbeat = now() RETURNING id)
-INSERT INTO recollect_jobs.worker_sessions AS s (worker_id, pid, backend_start, host)
-SELECT b.id, a.pid, a.backend_start, %(host)s FROM beat b, pg_stat_activity a
-WHERE %(session)s AND a.pid = pg_backend_pid()
+INSERT INTO recollect_jobs.workers AS w (worker_id, host, process, serves, pid, backend_start)
+SELECT b.id, %(host)s, %(process)s, %(serves)s, a.pid, a.backend_start
+FROM beat b LEFT JOIN pg_stat_activity a ON %(session)s AND a.pid = pg_backend_pid()
 ON CONFLICT (worker_id) DO UPDATE SET pid = excluded.pid, backend_start = excluded.backend_start
-    WHERE (s.pid, s.backend_start) IS DISTINCT FROM (excluded.pid, excluded.backend_start)
+    WHERE (w.pid, w.backend_start) IS DISTINCT FROM (excluded.pid, excluded.backend_start)
 
 -- unregister: a worker that ends; what it still held is run by others
 DELETE FROM recollect_jobs.procrastinate_workers WHERE id = %(worker_id)s
@@ -16,9 +16,9 @@ DELETE FROM recollect_jobs.procrastinate_workers WHERE id = %(worker_id)s
 -- recover: jobs whose workers are gone: their session has ended, or their heartbeats have been missed for long
 WITH gone AS (
     SELECT w.id FROM recollect_jobs.procrastinate_workers w
-    LEFT JOIN recollect_jobs.worker_sessions s ON s.worker_id = w.id
+    LEFT JOIN recollect_jobs.workers s ON s.worker_id = w.id
     WHERE w.last_heartbeat < now() - make_interval(secs => %(stalled)s)
-       OR s.worker_id IS NOT NULL AND w.last_heartbeat < now() - make_interval(secs => %(missed)s)
+       OR s.pid IS NOT NULL AND w.last_heartbeat < now() - make_interval(secs => %(missed)s)
           AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = s.pid
                           AND coalesce(a.backend_start = s.backend_start, true))
 ), lost AS (
@@ -52,6 +52,12 @@ UPDATE recollect_jobs.procrastinate_jobs SET status = 'todo', abort_requested = 
        scheduled_at = %(due_at)s, attempts = attempts + 1
 WHERE id = %(queue_id)s AND worker_id = %(worker_id)s AND status = 'doing'
 
--- workers: how many are alive that take whatever there is
-SELECT count(*) FROM recollect_jobs.procrastinate_workers w
-WHERE w.last_heartbeat >= now() - make_interval(secs => %(stalled)s)
+-- serving: whether a worker is alive that takes jobs as they come
+SELECT EXISTS (SELECT FROM recollect_jobs.procrastinate_workers w JOIN recollect_jobs.workers s ON s.worker_id = w.id
+               WHERE s.serves AND w.last_heartbeat >= now() - make_interval(secs => %(stalled)s))
+
+-- left: whether there is something to do in these queues, or something that is due
+SELECT EXISTS (SELECT FROM recollect_jobs.procrastinate_jobs j
+               WHERE (%(queues)s::text[] IS NULL OR j.queue_name = ANY (%(queues)s))
+                 AND CASE WHEN %(due)s THEN j.status = 'todo' AND coalesce(j.scheduled_at <= now(), true)
+                          ELSE j.status IN ('todo', 'doing') END)

@@ -76,3 +76,7 @@ RETURNING 1
 
 -- queue_number: of a job that waits or runs
 SELECT queue_id FROM jobs WHERE tenant_id = %(tenant_id)s AND job_id = %(job_id)s
+
+-- forget: jobs that ended long ago
+DELETE FROM jobs WHERE tenant_id = %(tenant_id)s AND finished_at < now() - make_interval(secs => %(days)s * 86400)
+RETURNING 1

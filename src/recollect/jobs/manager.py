@@ -1,0 +1,115 @@
+"""Procrastinate's manager of jobs, for a queue whose jobs are described elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from procrastinate.manager import JobManager
+
+from recollect.errors import StoreError
+
+if TYPE_CHECKING:
+    from procrastinate.jobs import Job, Status
+
+    from recollect.jobs.running import Outcome
+    from recollect.store.job_connector import JobConnector
+    from recollect.store.job_queue import JobQueue
+
+logger = logging.getLogger(__name__)
+
+# A job that waits for another one of its source is looked for so often while jobs run here.
+_LOOK_SECONDS = 0.5
+
+
+class Manager(JobManager):
+    """Says what becomes of a job by its run's outcome, and who is alive by our own heartbeats.
+
+    Args:
+        connector: Reaches the queue.
+        queue: The same queue, for what procrastinate leaves to its users.
+        stopping: Whether the worker is to end.
+
+    Attributes:
+        outcomes: Of runs that have ended, by the queue's number of their job.
+        lost: Why the worker can go on no longer; None: it can.
+        on_lost: Called then.
+        presence: The worker's heart.
+    """
+
+    def __init__(self, connector: JobConnector, queue: JobQueue, *, stopping: Callable[[], bool]) -> None:
+        super().__init__(connector)
+        self._connector, self._queue, self._stopping = connector, queue, stopping
+        self.presence = queue.presence(serves=True)
+        self.outcomes: dict[int, Outcome] = {}
+        self.lost: StoreError | None = None
+        self.on_lost: Callable[[], None] = lambda: None
+        self._taken = 0
+        self._freed = asyncio.Event()
+
+    async def register_worker(self) -> int:
+        """Register the worker, and let its heart beat."""
+        return await self._connector.run(self.presence.open)
+
+    async def unregister_worker(self, worker_id: int) -> None:  # noqa: ARG002 - the one whose heart it is
+        """Let the worker's heart stop; what it still holds is run by others."""
+        await self._connector.run(self.presence.close)
+
+    async def prune_stalled_workers(self, seconds_since_heartbeat: float) -> list[int]:  # noqa: ARG002 - ours are used
+        """Nothing: `JobQueue.recover` does."""
+        return []
+
+    async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
+        """The next job.
+
+        While jobs run here, it waits for one of them to end before it says that there is none: that may let another
+        job of the same source begin, which procrastinate would learn at its next look.
+        """
+        while True:
+            self._freed.clear()
+            job = await super().fetch_job(queues, worker_id)
+            if job is not None:
+                self._taken += 1
+            if job is not None or not self._taken or self._stopping() or self.lost is not None:
+                return job
+            try:
+                await asyncio.wait_for(self._freed.wait(), _LOOK_SECONDS)
+            except TimeoutError:
+                continue
+
+    async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:  # noqa: ARG002 - the outcome says
+        """Take a job out of the queue, or put it back for later, as its run's outcome says."""
+        assert job.id is not None, "it comes from the queue"
+        outcome = self.outcomes.pop(job.id, None)
+        self._taken -= 1
+        self._freed.set()
+        try:
+            if outcome is None:
+                raise StoreError(f"What became of job {job.task_kwargs} could not be written down.")
+            worker_id = self.presence.worker_id
+            call = (
+                partial(self._queue.put_off, job.id, worker_id=worker_id, due_at=outcome.due_at)
+                if outcome.put_off
+                else partial(self._queue.finish, job.id, worker_id=worker_id)
+            )
+            await self._connector.run(call)
+        except StoreError as exc:
+            self.lost = exc
+            self.on_lost()
+
+    async def retry_job(
+        self,
+        job: Job,
+        retry_at: datetime | None = None,  # noqa: ARG002 - the outcome says
+        priority: int | None = None,  # noqa: ARG002 - the outcome says
+        queue: str | None = None,  # noqa: ARG002 - the outcome says
+        lock: str | None = None,  # noqa: ARG002 - the outcome says
+    ) -> None:
+        """As `finish_job`: whether a job is tried again is not procrastinate's to say."""
+        from procrastinate.jobs import Status
+
+        await self.finish_job(job, Status.FAILED, delete_job=False)

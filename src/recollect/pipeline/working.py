@@ -1,0 +1,114 @@
+"""A worker on a pipeline's store, and what it does every so often."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from recollect.errors import TenantSuspendedError
+from recollect.jobs.periodic import PeriodicTask
+from recollect.pipeline.job_waiting import heartbeats_of, runner_of
+from recollect.store.upkeep import every_tenant
+
+if TYPE_CHECKING:
+    from recollect.jobs.worker import Worker
+    from recollect.model import Scope
+    from recollect.pipeline.assembly import Assembly
+
+logger = logging.getLogger(__name__)
+
+
+def worker_of(
+    assembly: Assembly,
+    *,
+    concurrency: int = 1,
+    queues: Sequence[str] | None = None,
+    ends: Literal["never", "once", "empty"] = "never",
+) -> Worker:
+    """A worker for the jobs of every tenant, and for what is done every so often.
+
+    Args:
+        assembly: The parts of the pipeline whose store it works on.
+        concurrency: How many jobs it runs at a time.
+        queues: Which jobs it takes; None: all.
+        ends: By itself ``never``, ``once`` nothing is due any more, or when the queue is ``empty``.
+    """
+    from recollect.jobs.worker import Worker, WorkerOptions
+
+    settings = assembly.config.jobs
+    options = WorkerOptions(
+        concurrency=concurrency,
+        queues=queues,
+        ends=ends,
+        poll_seconds=settings.poll_seconds,
+        stop_seconds=settings.stop_seconds,
+        heartbeats=heartbeats_of(settings),
+    )
+    return Worker(assembly.store.database, runner_of(assembly), options, periodic=periodic_tasks(assembly))
+
+
+def periodic_tasks(assembly: Assembly) -> list[PeriodicTask]:
+    """What a worker does every so often, for every tenant that is active."""
+    tasks: list[tuple[str, str, Callable[[Assembly, Scope], int]]] = [
+        ("statistics", "*/10 * * * *", refresh_statistics),
+        ("indexes", "5,20,35,50 * * * *", build_indexes),
+        ("jobs", "15 * * * *", forget_jobs),
+    ]
+    found = [
+        PeriodicTask(name=name, cron=cron, run=partial(_for_every_tenant, assembly, function))
+        for name, cron, function in tasks
+    ]
+    if assembly.config.temporal.cleanup_interval_hours:
+        # Expiry, sessions, the partitions and retention of audit and requests, and the scrub.
+        found.append(PeriodicTask(name="cleanup", cron="*/10 * * * *", run=partial(_clean_up, assembly)))
+    return found
+
+
+def _for_every_tenant(assembly: Assembly, function: Callable[[Assembly, Scope], int]) -> int:
+    count = 0
+    for scope in every_tenant(assembly.store.database):
+        # It may have been suspended since it was listed.
+        with suppress(TenantSuspendedError):
+            count += function(assembly, scope)
+    return count
+
+
+def _clean_up(assembly: Assembly) -> int:
+    """What is due of the clean-up that processes do among themselves where no worker runs."""
+    from recollect.pipeline.upkeep import Upkeep
+
+    return Upkeep(assembly.store, assembly.config.temporal).look()
+
+
+def refresh_statistics(assembly: Assembly, scope: Scope) -> int:
+    """Count the statistics of words anew where enough has changed to matter; returns in how many collections."""
+    from recollect.ingest.documents import recount_is_due
+
+    collections, count = assembly.store.collections, 0
+    for place in collections.list_all(scope):
+        if recount_is_due(place):
+            collections.refresh_term_stats(scope, place)
+            count += 1
+    return count
+
+
+def build_indexes(assembly: Assembly, scope: Scope) -> int:
+    """Build the approximate indexes of collections that have grown large enough; returns how many."""
+    store, count = assembly.store, 0
+    if not store.database.has_sessions():
+        return 0
+    for place in store.collections.list_all(scope):
+        for indexer in (store.dense_indexer, store.history_indexer):
+            if indexer.due(scope, place.name):
+                indexer.build(scope, place.name)
+                count += 1
+    return count
+
+
+def forget_jobs(assembly: Assembly, scope: Scope) -> int:
+    """Forget jobs that ended long ago; returns how many."""
+    days = assembly.config.jobs.keep_days
+    return 0 if days is None else assembly.store.jobs.forget(scope, days=days)

@@ -1,0 +1,89 @@
+"""``recollect jobs`` and ``recollect worker``: what is done in the background, by processes that may be killed."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+
+import psycopg
+
+from program import Recollect
+
+_COUNTS = """
+    SELECT (SELECT count(*) FROM recollect.jobs WHERE status = 'succeeded'),
+           (SELECT count(*) FROM recollect.document_versions), (SELECT count(*) FROM recollect.documents),
+           (SELECT count(*) FROM recollect.document_versions WHERE known_to = 'infinity'),
+           (SELECT count(*) FROM recollect_jobs.procrastinate_jobs)
+"""
+
+
+def _until(dsn: str, condition: str, process: subprocess.Popen[str]) -> None:
+    """Wait until the database says so, or the process has ended."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        deadline = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < deadline:
+            row = connection.execute(condition).fetchone()
+            if row is not None and row[0]:
+                return
+            time.sleep(0.01)
+
+
+def test_a_background_ingest_is_asked_for_shown_and_run_by_a_worker(recollect: Recollect):
+    folder = recollect.folder / "docs"
+    folder.mkdir()
+    (folder / "leave.md").write_text("Annual leave is 30 days.")
+    job = recollect("ingest", "docs", "--background", "--json").json
+    assert (job["kind"], job["status"], job["arguments"]["paths"]) == ("ingest", "pending", [str(folder)])
+    assert "waits for a worker" in recollect("ingest", "docs", "--background").out
+    assert recollect("documents", "list", "--json").json["documents"] == []
+    assert [one["job_id"] for one in recollect("jobs", "list", "--json").json["jobs"]] == [2, 1]
+    assert recollect("jobs", "list", "--limit", "1", "--json").json["next_before"] == 2
+    assert recollect("jobs", "cancel", "2", "--json").json["status"] == "cancelled"
+    assert recollect("worker", "--until-empty", "--json").json == {"finished": 1}
+    shown = recollect("jobs", "show", "1", "--json").json
+    assert (shown["status"], shown["result"]["added"]) == ("succeeded", 1)
+    assert "succeeded" in recollect("jobs", "show", "1").out
+    assert "only what has failed" in recollect("jobs", "retry", "1", status=1).err
+    assert recollect("jobs", "retry", "2", "--json").json["status"] == "pending"
+    assert recollect("worker", "--once", "--json").json == {"finished": 1}
+    assert recollect("jobs", "show", "2", "--json").json["result"]["unchanged"] == 1
+    assert "There is no job 99" in recollect("jobs", "show", "99", status=1).err
+
+
+def test_options_that_a_worker_would_not_have_are_refused(recollect: Recollect):
+    (recollect.folder / "a.md").write_text("Text.")
+    assert "worker's setting" in recollect("ingest", "a.md", "--background", "--ttl", "30d", status=2).err
+    assert "give one" in recollect("worker", "--once", "--until-empty", status=2).err
+
+
+def test_workers_that_are_killed_lose_nothing_and_do_nothing_twice(recollect: Recollect, dsn: str):
+    count = 12
+    recollect.environment["RECOLLECT_JOBS__HEARTBEAT_SECONDS"] = "0.1"
+    for number in range(count):
+        folder = recollect.folder / f"f{number}"
+        folder.mkdir()
+        (folder / "page.md").write_text(f"Page {number} says that the number of this page is {number}.")
+        recollect("ingest", f"f{number}", "--background")
+    for wanted in (1, 4, 8):
+        worker = recollect.start("worker", "--concurrency", "2")
+        _until(dsn, f"SELECT count(*) >= {wanted} FROM recollect.jobs WHERE status = 'succeeded'", worker)
+        worker.kill()
+        worker.communicate()
+    assert recollect("worker", "--until-empty", "--concurrency", "2").status == 0
+    with psycopg.connect(dsn) as connection:
+        assert connection.execute(_COUNTS).fetchone() == (count, count, count, count, 0)
+
+
+def test_a_worker_that_is_told_to_end_finishes_what_it_runs(recollect: Recollect, dsn: str):
+    folder = recollect.folder / "docs"
+    folder.mkdir()
+    for name in range(5):
+        (folder / f"{name}.md").write_text(f"Text {name}.")
+    recollect("ingest", "docs", "--background")
+    worker = recollect.start("worker")
+    _until(dsn, "SELECT status <> 'pending' FROM recollect.jobs", worker)
+    worker.terminate()
+    _, said = worker.communicate(timeout=60)
+    assert worker.returncode == 0, said
+    assert "a second signal ends it at once" in said
+    assert recollect("jobs", "show", "1", "--json").json["status"] == "succeeded"
