@@ -49,6 +49,7 @@ REFUSED = {
     *((name, "--session", "--collection") for name in ("query", "ask", "ingest")),
     *(("context", "--strategy=documents", other) for other in ("--focus", "--session", "--user")),
     ("context", "--strategy=episodic", "--focus"),
+    *(("ingest", "--background", other) for other in ("--ttl", "--max-file-size")),
     *(("ingest", "--session", other) for other in ("--sync", "--grant", "--chunking", "--chunk-size")),
 }
 #: Alone they mean nothing, and say so.

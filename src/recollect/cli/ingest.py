@@ -77,28 +77,20 @@ def _ingest(
     from recollect.cli._progress import WorkBar
 
     _require_own_options(ctx, chunking, actor, in_session, others=bool(sync or grant))
+    if background:
+        _refuse_in_background(max_file_size=max_file_size, ttl=ttl)
     config = _configured(ctx.config, max_file_size=max_file_size, follow_links=follow_links, ttl=ttl)
-    permissions = None if grant is None else read_permissions(grant, name="--grant").as_tokens()
+    how: dict[str, Any] = {"sync": sync, "force": force, "tags": tag or ()}
+    how["permissions"] = None if grant is None else read_permissions(grant, name="--grant").as_tokens()
     _require_paths(paths)
     principal = actor.actor()
     with ctx.view(config, principal=principal, session=in_session) as view:
         if in_session is None and principal is None:
             prepare_collection(view, chunking)
         if background:
-            _refuse_in_background(max_file_size=max_file_size, ttl=ttl)
-            job = view.jobs.ingest(
-                paths,
-                sync=sync,
-                force=force,
-                follow_links=follow_links or None,
-                tags=tag or (),
-                permissions=permissions,
-            )
-            return tell_queued(ctx, job)
+            return tell_queued(ctx, view.jobs.ingest(paths, **how, follow_links=follow_links or None))
         with WorkBar(ctx.err, "Ingesting", unit="files") as bar:
-            report = view.ingest(
-                paths, sync=sync, force=force, tags=tag or (), permissions=permissions, on_progress=bar.ingest
-            )
+            report = view.ingest(paths, **how, on_progress=bar.ingest)
     return tell(ctx, report)
 
 
