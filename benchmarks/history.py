@@ -252,6 +252,7 @@ def plans(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownTexts) ->
     print(f"{len(found.version_ids):,} versions of {found.chunk_count:,} chunks\n")
     params = {
         "c": place.collection_id,
+        "s": place.space_id,
         "at": moment,
         "versions": found.version_ids,
         "vector": HalfVector(known.embed_query(question)),
@@ -271,7 +272,7 @@ EXPLAINED = {
           AND v.expires_at > %(at)s""",
     "the dense retriever, by these versions": """
         SELECT chunk_id FROM chunk_vectors
-        WHERE tenant_id = 1 AND collection_id = %(c)s AND known_from <= %(at)s AND known_to > %(at)s
+        WHERE tenant_id = 1 AND space_id = %(s)s AND known_from <= %(at)s AND known_to > %(at)s
           AND version_id = ANY (%(versions)s)
         ORDER BY embedding <#> %(vector)s, chunk_id LIMIT 50""",
 }

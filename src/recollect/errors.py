@@ -9,7 +9,8 @@
     │   └── SessionExpiredError     a session whose time is over
     ├── PermissionDeniedError the caller may see it, but not change it
     ├── ConflictError         what should be created exists already
-    │   └── SessionFullError        a session has no room for another document
+    │   ├── SessionFullError        a session has no room for another document
+    │   └── ModelChangedError       a collection's embedding model was changed meanwhile
     ├── TenantSuspendedError  the tenant can neither be searched nor written to
     ├── QuotaExceededError    a tenant may not store that much (quota, limit, used)
     ├── ParseError            a file that cannot be read (path, reason)
@@ -61,6 +62,10 @@ class ConflictError(RecollectError):
 
 class SessionFullError(ConflictError):
     """A session has no room for another document."""
+
+
+class ModelChangedError(ConflictError):
+    """A collection's embedding model was changed while something was computed with the one before."""
 
 
 class TenantSuspendedError(RecollectError):

@@ -13,6 +13,7 @@ import pytest
 
 from recollect import Document, RAGPipeline
 from recollect.embedding.hashing import HashingEmbedder
+from recollect.errors import ModelChangedError
 from recollect.model import Scope
 from recollect.model.collection import Collection
 from recollect.retrieval.bm25 import K1, B
@@ -167,13 +168,21 @@ def test_a_moment_of_the_past_is_searched_as_it_was(world: World, mode: str):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_no_other_collection_and_no_other_tenant_is_met(world: World, mode: str):
-    assert world.find(mode, collection=replace(world.collection, collection_id=99_999)).known == set()
-    foreign = world.source.candidates(Scope(tenant_id=2), world.request(mode), Stopwatch())
-    assert foreign.known == set()
-    chunk_ids = list(world.texts)[:3]
+    nobodys = replace(world.collection, collection_id=99_999, space_id=99_999)
+    for find in (
+        lambda: world.find(mode, collection=nobodys),
+        lambda: world.source.candidates(Scope(tenant_id=2), world.request(mode), Stopwatch()),
+    ):
+        if mode == "lexical":
+            assert find().known == set()
+        else:  # a space that is nobody's, or somebody else's, is no empty one: whoever searched it begins anew
+            with pytest.raises(ModelChangedError):
+                find()
+    chunk_ids, spaces = list(world.texts)[:3], [world.collection.space_id]
     embedding = EMBEDDER.embed_query(QUERY)
-    assert world.source.similarities(Scope(tenant_id=2), embedding, chunk_ids) == {}
-    assert world.source.similarities(Scope(), embedding, chunk_ids).keys() == set(chunk_ids)
+    with pytest.raises(ModelChangedError):
+        world.source.similarities(Scope(tenant_id=2), embedding, chunk_ids, space_ids=spaces)
+    assert world.source.similarities(Scope(), embedding, chunk_ids, space_ids=spaces).keys() == set(chunk_ids)
 
 
 def test_words_are_counted_and_weighed_by_all_that_is_searched(world: World):

@@ -126,8 +126,8 @@ class World:
         with self.rag.store.database.transaction(Scope()) as connection:
             rows = connection.execute(
                 "SELECT x.chunk_id, v.uri, x.embedding FROM chunk_vectors x JOIN document_versions v "
-                "USING (tenant_id, version_id) WHERE x.collection_id = %s AND x.known_to = 'infinity'",
-                (place.collection_id,),
+                "USING (tenant_id, version_id) WHERE x.space_id = %s AND x.known_to = 'infinity'",
+                (place.space_id,),
             ).fetchall()
         return {row[0]: (row[1], np.asarray(row[2].to_numpy(), np.float32)) for row in rows if row[1] in sources}
 

@@ -149,7 +149,7 @@ DUMPS = (
     "SELECT version_id, content FROM document_contents",
     "SELECT version_id, position, start_offset, end_offset, parent_start, parent_end, page, token_count, content_hash, "
     "section, text FROM chunks",
-    "SELECT c.version_id, c.position, x.collection_id, x.version_id, x.known_from, x.known_to, x.access_id, "
+    "SELECT c.version_id, c.position, x.space_id, x.version_id, x.known_from, x.known_to, x.access_id, "
     "x.embedding::text FROM chunk_vectors x LEFT JOIN chunks c USING (tenant_id, chunk_id)",
     "SELECT c.version_id, c.position, x.collection_id, x.version_id, x.known_from, x.known_to, x.access_id, "
     "x.length, x.lexemes, x.weights::text FROM chunk_lexical x LEFT JOIN chunks c USING (tenant_id, chunk_id)",
@@ -206,8 +206,8 @@ DAMAGES = {
     "vectors closed": ("UPDATE chunk_vectors SET known_to = now() WHERE chunk_id % 4 = 1", {"stale_vector_copies"}),
     "vectors opened again": ("UPDATE chunk_vectors SET known_to = 'infinity'", {"stale_vector_copies"}),
     "vectors elsewhere": (
-        "UPDATE chunk_vectors SET collection_id = 99, version_id = version_id + 1 WHERE chunk_id % 4 = 1",
-        {"stale_vector_copies"},
+        "UPDATE chunk_vectors SET space_id = 99, version_id = version_id + 1 WHERE chunk_id % 4 = 1",
+        {"missing_vectors", "stray_vectors", "stale_vector_copies"},
     ),
     "terms lost": ("DELETE FROM chunk_lexical WHERE chunk_id % 3 = 0", {"missing_lexical_rows"}),
     "terms elsewhere": (
@@ -637,7 +637,7 @@ def test_mending_while_others_write(filled: RAGPipeline, dsn: str):
 
 @pytest.mark.parametrize("repair", [False, True])
 def test_a_collection_that_is_deleted_meanwhile_is_no_finding(filled: RAGPipeline, dsn: str, repair: bool):
-    damage(dsn, "DELETE FROM chunk_vectors WHERE collection_id = 1")  # the first one made: "stored"
+    damage(dsn, "DELETE FROM chunk_vectors WHERE space_id = 1")  # the first one made: "stored"
 
     def delete(state: VerifyProgress) -> None:
         if any(place.name == "stored" for place in filled.collections.list()):
@@ -647,7 +647,7 @@ def test_a_collection_that_is_deleted_meanwhile_is_no_finding(filled: RAGPipelin
 
 
 def test_a_collection_that_is_deleted_while_it_is_mended(filled: RAGPipeline, dsn: str):
-    damage(dsn, "DELETE FROM chunk_vectors WHERE collection_id = 1")  # the first one made: "stored"
+    damage(dsn, "DELETE FROM chunk_vectors WHERE space_id = 1")  # the first one made: "stored"
 
     def delete(state: VerifyProgress) -> None:
         if state.stage == "mending" and any(place.name == "stored" for place in filled.collections.list()):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from recollect.errors import NotFoundError
+from recollect.errors import ModelChangedError, NotFoundError
 from recollect.ingest.examine import differs, examine, recovered_length, wrong_rows
 from recollect.ingest.repair import Repairer
 from recollect.model import Scope
@@ -150,10 +150,10 @@ class Verifier:
             left.merge(before)
         lost = [state for state in index_states(self._database) if not state.owned and not state.busy]
         for state in lost:
-            instance = f"chunk_vectors_hnsw_{state.collection_id}"
+            instance = f"chunk_vectors_hnsw_{state.space_id}"
             found.add("orphaned_indexes", 1, instance)
             if repair:
-                drop_index(self._database, state.collection_id)
+                drop_index(self._database, state.space_id)
             else:
                 left.add("orphaned_indexes", 1, instance)
 
@@ -174,6 +174,8 @@ class Verifier:
                 reasons = self._mend(scope, collection, after)
             except NotFoundError:
                 reasons = Findings()  # the collection was deleted meanwhile, and with it what was wrong
+            except ModelChangedError:
+                collection, reasons = self._collections.get(scope, collection.name), Findings()
             after = self._diagnose(scope, collection, deep=deep)
             after.findings.merge(reasons)
         left.merge(after.findings)
@@ -249,7 +251,7 @@ class Verifier:
             now = self._collections.find(scope, collection.name)
             if now is None:
                 return False
-            state = next((s for s in index_states(self._database) if s.collection_id == now.collection_id), None)
+            state = next((s for s in index_states(self._database) if s.space_id == now.space_id), None)
             counted = now.stats_pending < _UNCOUNTED_SHARE * max(now.stats_chunks, 1)
             due = counted and self._dense_indexer.due(scope, now.name)
             unusable = state is not None and not state.valid
@@ -293,7 +295,7 @@ class Verifier:
         if self._dense_indexer.due(scope, collection.name):
             self._dense_indexer.build(scope, collection.name)
         else:
-            drop_index(self._database, collection.collection_id)
+            drop_index(self._database, collection.space_id)
 
     def _show(self, seen: int) -> None:
         if self._on_progress:

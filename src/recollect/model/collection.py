@@ -15,6 +15,8 @@ class Collection:
     """A named set of documents that are cut, embedded and searched alike.
 
     Attributes:
+        space_id: The vector space that searches use and ingests write.
+        first_model: The model that it was made with, which the fingerprints of its documents name.
         chunking: The chunker's canonical description.
         revision: Grows with every change that a search could see.
         stats_chunks: Chunks counted at the last refresh of the lexical statistics.
@@ -38,6 +40,8 @@ class Collection:
     description: str
     embedding_model: str
     embedding_dimension: int
+    space_id: int
+    first_model: str
     language: str
     chunking: Mapping[str, Any]
     created_at: datetime

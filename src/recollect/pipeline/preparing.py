@@ -77,7 +77,7 @@ def make_preparer(assembly: Assembly, scope: Scope, place: Collection) -> Prepar
         chunker(chunking, embedder),
         TermIndexer(place.language, salt=place.collection_id),
         _cached(assembly, scope, embedder) if cached else embedder,
-        settings={"chunking": chunking, "embedding": place.embedding_model, "language": place.language},
+        settings={"chunking": chunking, "embedding": place.first_model, "language": place.language},
         token_packer=token_packer(embedder) if place.token_vectors else None,
         cache=cached,
     )

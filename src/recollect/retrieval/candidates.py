@@ -154,8 +154,10 @@ class CandidateSource(Protocol):
         """In how many chunks of the collection each word of the query stands; none where no words count."""
         ...
 
-    def similarities(self, scope: Scope, embedding: Vectors, chunk_ids: Sequence[int]) -> dict[int, float]:
-        """Cosine similarities of chunks that another request found."""
+    def similarities(
+        self, scope: Scope, embedding: Vectors, chunk_ids: Sequence[int], *, space_ids: Sequence[int]
+    ) -> dict[int, float]:
+        """Cosine similarities of chunks that another request found, by their vectors in the spaces searched."""
         ...
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from recollect.model import Outline, Scope
     from recollect.retrieval.candidates import CandidateSource
+    from recollect.retrieval.targets import Searched
     from recollect.store.search import Floats, PassageRow, SearchRepository, Span, StretchRow
 
 _Key = TypeVar("_Key")
@@ -19,23 +20,26 @@ class ChunkReader:
 
     Args:
         repository: Runs the statements.
-        found: The scopes that were searched, and the chunks that were found in each.
+        found: The collections that were searched, and the chunks that were found in each.
         models: The embedding model of each chunk, where there are several.
     """
 
     def __init__(
         self,
         repository: SearchRepository,
-        found: Sequence[tuple[Scope, Iterable[int]]],
+        found: Sequence[tuple[Searched, Iterable[int]]],
         *,
         models: Mapping[int, str] | None = None,
     ) -> None:
         self._repository = repository
         self.models = models or {}
-        self._scope = found[0][0]
-        self._scopes = {scope.tenant_id: scope for scope, _ in found}
+        self._scope = found[0][0].scope
+        self._scopes = {one.scope.tenant_id: one.scope for one, _ in found}
         several = len(self._scopes) > 1
-        self._tenants = {chunk_id: scope.tenant_id for scope, chunks in found for chunk_id in chunks} if several else {}
+        self._tenants = {c: one.scope.tenant_id for one, chunks in found for c in chunks} if several else {}
+        self._spaces: dict[int, list[int]] = {}
+        for one, _ in found:
+            self._spaces.setdefault(one.scope.tenant_id, []).append(one.collection.space_id)
         self._of_versions: dict[int, int] = {}
 
     def passages(self, chunk_ids: Sequence[int]) -> dict[int, PassageRow]:
@@ -47,18 +51,22 @@ class ChunkReader:
 
     def vectors(self, chunk_ids: Sequence[int]) -> dict[int, Floats]:
         """Stored vectors of given chunks."""
+
+        def read(scope: Scope, own: Sequence[int]) -> dict[int, Floats]:
+            return self._repository.vectors(scope, own, space_ids=self._spaces[scope.tenant_id])
+
         # Read together, vectors are of one length.
         of_model: dict[str | None, list[int]] = {}
         for chunk_id in chunk_ids:
             of_model.setdefault(self.models.get(chunk_id), []).append(chunk_id)
-        parts = [self._each(own, self._repository.vectors, self._tenants.__getitem__) for own in of_model.values()]
+        parts = [self._each(own, read, self._tenants.__getitem__) for own in of_model.values()]
         return {chunk_id: vector for part in parts for chunk_id, vector in part.items()}
 
     def similarities(self, source: CandidateSource, embedding: Floats, chunk_ids: Sequence[int]) -> dict[int, float]:
         """Cosine similarities of given chunks."""
 
         def read(scope: Scope, own: Sequence[int]) -> dict[int, float]:
-            return source.similarities(scope, embedding, own)
+            return source.similarities(scope, embedding, own, space_ids=self._spaces[scope.tenant_id])
 
         return self._each(chunk_ids, read, self._tenants.__getitem__)
 

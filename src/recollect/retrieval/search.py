@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
 
-from recollect.errors import NotFoundError, StoreError, TenantSuspendedError
+from recollect.errors import ModelChangedError, NotFoundError, StoreError, TenantSuspendedError
 from recollect.forking import computes_properties
 from recollect.model import RetrievalOptions, RetrievedContext, Scope, SearchReply
 from recollect.model.time_limits import at_moment
@@ -198,7 +198,7 @@ class Searcher:
             except _RightsChangedError:
                 # Each looks anew: whoever waited for the reply of another may have other rights now.
                 searched = self._targets.changed_rights(searched) or searched
-            except (NotFoundError, TenantSuspendedError):
+            except (NotFoundError, TenantSuspendedError, ModelChangedError):
                 searched = None
         raise StoreError("Who may read what is searched changes all the time: try again in a moment.")
 
@@ -254,7 +254,7 @@ class Searcher:
         ]
         spaces = spaces_of([one.collection for one in search.searched])
         models = {} if len(spaces) == 1 else {c: one.collection.embedding_model for one, own in origins for c in own}
-        reader = ChunkReader(self._store.search, [(one.scope, own) for one, own in origins], models=models)
+        reader = ChunkReader(self._store.search, origins, models=models)
         found, *alternatives = self._joined(spaces, (each, *others), reader, limit=requests[0].limit)
         ranking = self._ranker.rank(
             scope,

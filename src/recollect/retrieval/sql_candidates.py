@@ -79,9 +79,11 @@ class SqlCandidates:
         known = self._repository.document_frequencies(scope, collection, list(dict.fromkeys(numbers.values())))
         return {word: known.get(number, 0) for word, number in numbers.items()}
 
-    def similarities(self, scope: Scope, embedding: Vectors, chunk_ids: Sequence[int]) -> dict[int, float]:
+    def similarities(
+        self, scope: Scope, embedding: Vectors, chunk_ids: Sequence[int], *, space_ids: Sequence[int]
+    ) -> dict[int, float]:
         """See `CandidateSource.similarities`."""
-        return self._repository.similarities(scope, embedding, chunk_ids)
+        return self._repository.similarities(scope, embedding, chunk_ids, space_ids=space_ids)
 
     def prepared(self, scope: Scope, request: CandidateRequest, *, proof: bool) -> LexicalQuery:
         """The query's words with their weights, and those that candidates are taken by; ``proof``: that of `proven`."""
@@ -136,7 +138,8 @@ class SqlCandidates:
         take(found, hits)
         if request.embedding is not None and found.bm25:
             with watch.stage("complete"):
-                found.similarities = self.similarities(scope, request.embedding, list(found.bm25))
+                spaces = [request.collection.space_id]
+                found.similarities = self.similarities(scope, request.embedding, list(found.bm25), space_ids=spaces)
 
     def _by_meaning(self, scope: Scope, request: CandidateRequest, found: Candidates) -> None:
         if request.embedding is None:

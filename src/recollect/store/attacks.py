@@ -165,8 +165,8 @@ class _Attacker:
             if sample is None:
                 yield Attack(title, "not tried", "the store has no chunk")
                 continue
-            tenant, collection, vector, weights = sample
-            given = {"tenant": tenant, "collection": collection, "vector": vector, "weights": weights}
+            tenant, *_ = sample
+            given = dict(zip(("tenant", "collection", "space", "vector", "weights"), sample, strict=True))
             yield self._must_find_nothing(title, _SQL[f"{name}_candidates"], given, tenant=str(tenant))
 
     def _must_be_refused(self, name: str, statement: _Statement, *, tenant: str | None = None) -> Attack:

@@ -68,7 +68,7 @@ def copy_all(
     chunk_ids = [chunk_id for new in versions for chunk_id in new.chunk_ids]
     version_ids = [new.version_id for new in versions for _ in new.chunk_ids]
     access_ids = [new.access_id for new in versions for _ in new.chunk_ids]
-    head = (tenant, place, now)
+    head, in_space = (tenant, place, now), (tenant, collection.space_id, now)
     _copy_bytes(connection, _SQL["copy_chunks"], _chunk_rows(tenant, versions))
     arrays = [new.prepared.embeddings for new in versions]
     embeddings = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
@@ -76,7 +76,7 @@ def copy_all(
         connection,
         _SQL["copy_vectors"],
         (
-            wire_out.vector_rows(head, chunk_ids[at], version_ids[at], access_ids[at], embeddings[at])
+            wire_out.vector_rows(in_space, chunk_ids[at], version_ids[at], access_ids[at], embeddings[at])
             for at in _slices(len(chunk_ids))
         ),
     )

@@ -20,6 +20,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from recollect.errors import (
     IsolationError,
+    ModelChangedError,
     QuotaExceededError,
     RecollectError,
     StoreError,
@@ -92,22 +93,8 @@ def _translated(exc: psycopg.Error) -> RecollectError:
             )
         case psycopg.errors.InsufficientPrivilege() | psycopg.errors.ReadOnlySqlTransaction():
             return StoreError(f"The database refused the operation: {_message(exc)}. Grant it, or use another role.")
-        case psycopg.Error(sqlstate="RT001"):
-            return TenantSuspendedError(
-                f"{_message(exc)}. It can neither be searched nor written to until it is resumed."
-            )
-        case psycopg.Error(sqlstate="RT003"):
-            return IsolationError(
-                f"The store has several tenants, and {_message(exc)}: nothing is read or written over this connection. "
-                "recollect db check says what an administrator has to do."
-            )
-        case psycopg.Error(sqlstate="RT004"):
-            return StoreError(
-                "The connection has lost its settings: no tenant is set. Nothing was read or written. Try again; a "
-                "connection pooler must not reset sessions between two statements."
-            )
-        case psycopg.Error(sqlstate="RT002"):
-            return QuotaExceededError(**json.loads(exc.diag.message_detail or "{}"))
+        case psycopg.Error(sqlstate=str(state)) if state in _RAISED:
+            return _RAISED[state](exc)
     # The driver files these under operational errors, yet the database is well: this statement failed.
     if isinstance(exc, _REFUSED):
         return StoreError(f"The database refused the operation: {_message(exc)}.")
@@ -118,6 +105,26 @@ def _translated(exc: psycopg.Error) -> RecollectError:
 
 def _message(exc: psycopg.Error) -> str:
     return (exc.diag.message_primary or str(exc).strip() or type(exc).__name__).rstrip(".")
+
+
+# What the routines raise.
+_RAISED: dict[str, Callable[[psycopg.Error], RecollectError]] = {
+    "RT001": lambda exc: TenantSuspendedError(
+        f"{_message(exc)}. It can neither be searched nor written to until it is resumed."
+    ),
+    "RT002": lambda exc: QuotaExceededError(**json.loads(exc.diag.message_detail or "{}")),
+    "RT003": lambda exc: IsolationError(
+        f"The store has several tenants, and {_message(exc)}: nothing is read or written over this connection. "
+        "recollect db check says what an administrator has to do."
+    ),
+    "RT004": lambda _: StoreError(
+        "The connection has lost its settings: no tenant is set. Nothing was read or written. Try again; a "
+        "connection pooler must not reset sessions between two statements."
+    ),
+    "RT005": lambda _: ModelChangedError(
+        "The collection was deleted, or its embedding model changed, while it was searched: try again."
+    ),
+}
 
 
 def connect(dsn: str, *, autocommit: bool = True) -> Connection:

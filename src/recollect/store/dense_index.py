@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 #: Below this many chunks comparing every vector takes a few milliseconds, and an index would only cost.
 INDEX_THRESHOLD_CHUNKS = 10_000
 
-# Of one collection, over its current rows: history and other collections cost its searches nothing, and
-# collections of different dimensions share the table.
+# Of one space, over its current rows: history and other collections cost its searches nothing, and spaces of different
+# dimensions share the table.
 _CREATE = sql.SQL(
     "CREATE INDEX CONCURRENTLY {name} ON chunk_vectors "
     "USING hnsw ((embedding::halfvec({dimension})) halfvec_ip_ops) "
     "WITH (m = 16, ef_construction = {ef_construction}) "
-    "WHERE tenant_id = {tenant_id} AND collection_id = {collection_id} AND known_to = 'infinity'"
+    "WHERE tenant_id = {tenant_id} AND space_id = {space_id} AND known_to = 'infinity'"
 )
 
 # Twice pgvector's default: twice the time to build, and of 52,000 real passages' neighbours 0.988 are found instead of
@@ -78,17 +78,17 @@ class DenseIndexer:
             NotFoundError: The collection does not exist.
         """
         collection = self._collections.get(scope, name)
-        with self._database.session() as connection, one_at_a_time(connection, collection.collection_id):
-            if _usable(connection, collection.collection_id):
+        with self._database.session() as connection, one_at_a_time(connection, collection.space_id):
+            if _usable(connection, collection.space_id):
                 return
             # What an interrupted build leaves behind is invalid and in the way.
-            drop_concurrently(connection, NAME % collection.collection_id)
+            drop_concurrently(connection, NAME % collection.space_id)
             with settings_of(connection, self._room(collection)):
                 connection.execute(_create(scope, collection))
             # Of an index on an expression, ANALYZE would sample whole vectors.
             connection.execute("SELECT forget_content_statistics()")
         if self._collections.find(scope, name) is None:
-            drop_index(self._database, collection.collection_id)
+            drop_index(self._database, collection.space_id)
 
     def _room(self, collection: Collection) -> dict[str, str]:
         if self._machine is None:
@@ -100,17 +100,17 @@ class DenseIndexer:
 
 def _create(scope: Scope, collection: Collection) -> sql.Composed:
     return _CREATE.format(
-        name=sql.Identifier(NAME % collection.collection_id),
+        name=sql.Identifier(NAME % collection.space_id),
         dimension=sql.Literal(collection.embedding_dimension),
         ef_construction=sql.Literal(EF_CONSTRUCTION),
         tenant_id=sql.Literal(scope.tenant_id),
-        collection_id=sql.Literal(collection.collection_id),
+        space_id=sql.Literal(collection.space_id),
     )
 
 
-def _usable(connection: Connection, collection_id: int) -> bool:
+def _usable(connection: Connection, space_id: int) -> bool:
     return holds(
         connection,
         "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('recollect.chunk_vectors_hnsw_' || %s::int)",
-        collection_id,
+        space_id,
     )

@@ -45,7 +45,7 @@ class ExportRepository:
             }
             with self._database.transaction(scope) as connection:
                 page = rows(connection, query, params)
-                chunks = _chunks(connection, scope, [row[1] for row in page])
+                chunks = _chunks(connection, scope, collection, [row[1] for row in page])
             for row in page:
                 yield _document(row, chunks.get(row[1], []))
             if len(page) < _PAGE_DOCUMENTS:
@@ -53,9 +53,12 @@ class ExportRepository:
             after = page[-1][0]
 
 
-def _chunks(connection: Connection, scope: Scope, version_ids: list[int]) -> dict[int, list[dict[str, Any]]]:
+def _chunks(
+    connection: Connection, scope: Scope, collection: Collection, version_ids: list[int]
+) -> dict[int, list[dict[str, Any]]]:
+    params = {"tenant_id": scope.tenant_id, "version_ids": version_ids, "space_id": collection.space_id}
     found: dict[int, list[dict[str, Any]]] = {}
-    for row in rows(connection, _SQL["chunks"], {"tenant_id": scope.tenant_id, "version_ids": version_ids}):
+    for row in rows(connection, _SQL["chunks"], params):
         version_id, start, end, embedding, section, page, token_count, parent_start, parent_end, metadata = row
         chunk = {
             "start_offset": start,

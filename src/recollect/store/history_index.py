@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _SQL = queries("past")
 
 _WHERE = sql.SQL(
-    "WHERE tenant_id = {tenant_id} AND collection_id = {collection_id} "
+    "WHERE tenant_id = {tenant_id} AND {column} = {number} "
     "AND known_to >= {first}::timestamptz AND known_to < {past}::timestamptz"
 )
 _VECTORS = sql.SQL(
@@ -111,21 +111,24 @@ class HistoryIndexer:
     def _make(
         self, connection: Connection, scope: Scope, collection: Collection, segment_id: int, first: str, past: str
     ) -> None:
-        where = _WHERE.format(
-            tenant_id=sql.Literal(scope.tenant_id),
-            collection_id=sql.Literal(collection.collection_id),
-            first=sql.Literal(first),
-            past=sql.Literal(past),
-        )
+        def where(column: str, number: int) -> sql.Composed:
+            return _WHERE.format(
+                tenant_id=sql.Literal(scope.tenant_id),
+                column=sql.Identifier(column),
+                number=sql.Literal(number),
+                first=sql.Literal(first),
+                past=sql.Literal(past),
+            )
+
         vectors = _VECTORS.format(
-            name=sql.Identifier(f"chunk_vectors_past_{collection.collection_id}_{segment_id}"),
+            name=sql.Identifier(f"chunk_vectors_past_{collection.space_id}_{segment_id}"),
             dimension=sql.Literal(collection.embedding_dimension),
             ef_construction=sql.Literal(EF_CONSTRUCTION),
         )
         lexical = _LEXICAL.format(name=sql.Identifier(f"chunk_lexical_past_{collection.collection_id}_{segment_id}"))
         with settings_of(connection, self._room(collection)):
-            connection.execute(vectors + where)
-            connection.execute(lexical + where)
+            connection.execute(vectors + where("space_id", collection.space_id))
+            connection.execute(lexical + where("collection_id", collection.collection_id))
             connection.execute("SELECT forget_content_statistics()")
 
     def _room(self, collection: Collection) -> dict[str, str]:

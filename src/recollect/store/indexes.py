@@ -16,31 +16,32 @@ from recollect.store.sql import queries
 
 _SQL = queries("past")
 
-#: Of a collection's vectors as they are at present.
+#: Of a space's vectors as they are at present.
 NAME = "chunk_vectors_hnsw_%d"
 
 _POLL_SECONDS = 0.2
 
 
 def drop_indexes(database: Database, scope: Scope, collection_id: int) -> int:
-    """Remove every index of a collection that was deleted; returns how many there were."""
+    """Remove every index of a collection that was deleted, and of other spaces that are gone; returns how many."""
     params = {"tenant_id": scope.tenant_id, "collection_id": collection_id}
     with database.autocommit() as connection:
         found = len(rows(connection, _SQL["leftovers"], params))
         if found:
             with one_at_a_time(connection, collection_id):
                 drop_leftovers(connection, params)
-    return drop_index(database, collection_id) + found
+        ownerless = [row[0] for row in rows(connection, _SQL["ownerless"])]
+    return found + sum(drop_index(database, space_id) for space_id in ownerless)
 
 
-def drop_index(database: Database, collection_id: int) -> bool:
-    """Remove the index of a collection that was deleted, whole or half-built; returns whether there was one."""
+def drop_index(database: Database, space_id: int) -> bool:
+    """Remove the index of a space that is gone, whole or half-built; returns whether there was one."""
     with database.autocommit() as connection:
         exists = "SELECT to_regclass('recollect.chunk_vectors_hnsw_' || %s::int) IS NOT NULL"
-        if not holds(connection, exists, collection_id):
+        if not holds(connection, exists, space_id):
             return False
-        with one_at_a_time(connection, collection_id):
-            drop_concurrently(connection, NAME % collection_id)
+        with one_at_a_time(connection, space_id):
+            drop_concurrently(connection, NAME % space_id)
     return True
 
 
@@ -64,18 +65,18 @@ def settings_of(connection: Connection, settings: Mapping[str, str]) -> Iterator
 
 
 @contextmanager
-def one_at_a_time(connection: Connection, collection_id: int) -> Iterator[None]:
-    """Whoever builds or drops indexes of a collection does so alone."""
+def one_at_a_time(connection: Connection, number: int) -> Iterator[None]:
+    """Whoever builds or drops indexes of a space, or a collection's of the past, does so alone."""
     # Asked for again and again: a session that waited inside a statement would hold a snapshot, and the build, which
     # waits for every older snapshot to go, would wait for the one that waits for it.
     held: LiteralString = "pg_try_advisory_lock" if _outside(connection) else "pg_try_advisory_xact_lock"
-    while not holds(connection, f"SELECT {held}(hashtext('recollect.dense_index'), %s)", collection_id):
+    while not holds(connection, f"SELECT {held}(hashtext('recollect.dense_index'), %s)", number):
         time.sleep(_POLL_SECONDS)
     try:
         yield
     finally:
         if not connection.closed and _outside(connection):
-            connection.execute("SELECT pg_advisory_unlock(hashtext('recollect.dense_index'), %s)", (collection_id,))
+            connection.execute("SELECT pg_advisory_unlock(hashtext('recollect.dense_index'), %s)", (number,))
 
 
 def drop_concurrently(connection: Connection, name: str) -> None:
@@ -84,9 +85,9 @@ def drop_concurrently(connection: Connection, name: str) -> None:
     connection.execute(drop.format(sql.Identifier(name)))
 
 
-def holds(connection: Connection, query: LiteralString, collection_id: int) -> bool:
-    """Whether a query about a collection, which gives one boolean, says yes."""
-    row = connection.execute(query, (collection_id,)).fetchone()
+def holds(connection: Connection, query: LiteralString, number: int) -> bool:
+    """Whether a query about a space or a collection, which gives one boolean, says yes."""
+    row = connection.execute(query, (number,)).fetchone()
     return bool(row and row[0])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -268,9 +268,11 @@ class SearchRepository:
         with self._database.single_reads(scope) as connection:
             return dict(_rows(connection, _SQL["readable_frequencies"], params))
 
-    def similarities(self, scope: Scope, embedding: Floats, chunk_ids: Sequence[int]) -> dict[int, float]:
-        """Cosine similarities of given chunks."""
-        params = {"tenant_id": scope.tenant_id, "embedding": HalfVector(embedding), "chunk_ids": list(chunk_ids)}
+    def similarities(
+        self, scope: Scope, embedding: Floats, chunk_ids: Sequence[int], *, space_ids: Iterable[int]
+    ) -> dict[int, float]:
+        """Cosine similarities of given chunks, by their vectors in the spaces that were searched."""
+        params = {**_chunks(scope, chunk_ids, space_ids), "embedding": HalfVector(embedding)}
         with self._database.single_reads(scope) as connection:
             return dict(_rows(connection, _SQL["similarities"], params))
 
@@ -286,11 +288,10 @@ class SearchRepository:
         with self._database.single_reads(scope) as connection:
             return dict(_rows(connection, _SQL["departments"], params))
 
-    def vectors(self, scope: Scope, chunk_ids: Sequence[int]) -> dict[int, Floats]:
+    def vectors(self, scope: Scope, chunk_ids: Sequence[int], *, space_ids: Iterable[int]) -> dict[int, Floats]:
         """Stored vectors of given chunks: float32 arrays of shape (dimension,), of unit length."""
-        params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
         with self._database.single_reads(scope) as connection:
-            found = _rows(connection, _SQL["vectors"], params)
+            found = _rows(connection, _SQL["vectors"], _chunks(scope, chunk_ids, space_ids))
         return _vectors(found)
 
     def spans(self, scope: Scope, wanted: Sequence[Span]) -> dict[Span, str]:
@@ -383,4 +384,13 @@ def _vectors(found: Sequence[TupleRow]) -> dict[int, Floats]:
 
 def _base(scope: Scope, collection: Collection) -> dict[str, Any]:
     allowed = None if collection.access_ids is None else list(collection.access_ids)
-    return {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id, "access_ids": allowed}
+    return {
+        "tenant_id": scope.tenant_id,
+        "collection_id": collection.collection_id,
+        "space_id": collection.space_id,
+        "access_ids": allowed,
+    }
+
+
+def _chunks(scope: Scope, chunk_ids: Sequence[int], space_ids: Iterable[int]) -> dict[str, Any]:
+    return {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids), "space_ids": list(space_ids)}

@@ -83,6 +83,7 @@ class StalenessRepository:
         """
         params = {
             "tenant_id": scope.tenant_id,
+            "space_id": collection.space_id,
             "as_of": scope.as_of,
             "access_ids": None if collection.access_ids is None else list(collection.access_ids),
             "chunk_ids": list(passages),

@@ -182,6 +182,7 @@ def _counted(scope: Scope, collection: Collection, version_id: int, version_ids:
     return {
         "tenant_id": scope.tenant_id,
         "collection_id": collection.collection_id,
+        "space_id": collection.space_id,
         "as_of": scope.as_of,
         "version_id": version_id,
         "version_ids": version_ids,

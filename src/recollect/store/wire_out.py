@@ -47,22 +47,22 @@ def vector_rows(
     access_ids: Integers,
     embeddings: npt.NDArray[Any],
 ) -> bytes:
-    """Rows (tenant, chunk, collection, version, known from, access list, halfvec).
+    """Rows (tenant, chunk, space, version, known from, access list, halfvec).
 
     Args:
-        head: Tenant, collection and known from, the same for all rows.
+        head: Tenant, space and known from, the same for all rows.
         chunk_ids: One a row.
         version_ids: One a row.
         access_ids: One a row.
         embeddings: Shape (rows, dimension), of any float type.
     """
-    tenant_id, collection_id, known_from = head
+    tenant_id, space_id, known_from = head
     count, dimension = embeddings.shape
     layout: list[tuple[str, str] | tuple[str, str, int]] = [("fields", ">i2")]
     values = {
         "tenant": (">i4", tenant_id),
         "chunk": (">i8", chunk_ids),
-        "collection": (">i4", collection_id),
+        "space": (">i4", space_id),
         "version": (">i8", version_ids),
         "known_from": (">i8", microseconds(known_from)),
         "access": (">i4", access_ids),

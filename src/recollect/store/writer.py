@@ -30,6 +30,7 @@ from recollect.store.originals import keep_originals
 from recollect.store.prepared import PreparedDocument
 from recollect.store.rights import access_params, met, not_a_writer
 from recollect.store.search import Floats
+from recollect.store.spaces import require_same_space
 from recollect.store.sql import queries
 
 _SQL = queries("writer")
@@ -91,6 +92,7 @@ class DocumentWriter:
 
         Raises:
             NotFoundError: The collection was deleted meanwhile, or its session ended.
+            ModelChangedError: It has another embedding model than the one that the batch was embedded with.
             PermissionDeniedError: The scope's principal may not write there.
             QuotaExceededError: The tenant would have more than it may.
             SessionExpiredError: The collection is a session's whose time is over.
@@ -195,7 +197,8 @@ class DocumentWriter:
         held = rows(connection, _SQL["hold_collection" if scope.principal is None else "hold_as_writer"], params)
         if not held:
             raise NotFoundError(f"The collection {collection.name!r} was deleted meanwhile: the rest was not stored.")
-        _, hidden, *rights = held[0]
+        _, hidden, space_id, *rights = held[0]
+        require_same_space(collection, space_id)
         room = hold_session(connection, scope, collection) if hidden else None
         if scope.principal is None:
             return room, scope

@@ -96,8 +96,8 @@ class Shelf:
     def vectors(self) -> dict[int, np.ndarray]:
         """Current vectors by chunk."""
         found = self.rows(
-            "SELECT chunk_id, embedding FROM chunk_vectors WHERE collection_id = %(c)s AND known_to = 'infinity'",
-            c=self.collection.collection_id,
+            "SELECT chunk_id, embedding FROM chunk_vectors WHERE space_id = %(c)s AND known_to = 'infinity'",
+            c=self.now().space_id,
         )
         return {chunk_id: np.asarray(vector.to_numpy(), dtype=np.float32) for chunk_id, vector in found}
 

@@ -154,7 +154,7 @@ def test_an_index_that_gives_up_early_is_no_reason_to_find_too_little(
 
 def test_what_an_interrupted_build_left_is_replaced(store: Store, shelf: Shelf, dsn: str):
     shelf.fill(lines(50))
-    name = f"chunk_vectors_hnsw_{shelf.collection.collection_id}"
+    name = f"chunk_vectors_hnsw_{shelf.collection.space_id}"
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(f"CREATE INDEX {name} ON recollect.chunk_vectors (chunk_id)")
         connection.execute(f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'recollect.{name}'::regclass")
@@ -162,7 +162,7 @@ def test_what_an_interrupted_build_left_is_replaced(store: Store, shelf: Shelf, 
     store.dense_indexer.build(shelf.scope, "shelf")
     assert shelf.now().indexed
     definition = shelf.rows("SELECT indexdef FROM pg_indexes WHERE indexname = %(n)s", n=name)[0][0]
-    assert "hnsw" in definition and f"collection_id = {shelf.collection.collection_id}" in definition
+    assert "hnsw" in definition and f"space_id = {shelf.collection.space_id}" in definition
 
 
 def test_builders_writers_and_readers_at_once(store: Store, shelf: Shelf):

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shelf import EMBEDDER, Shelf, second_tenant
 
-from recollect.errors import StoreError
+from recollect.errors import ModelChangedError, StoreError
 from recollect.model import Scope
 from recollect.retrieval import lexical, sql_candidates
 from recollect.retrieval.analysis import Analyzer
@@ -85,9 +85,9 @@ def test_dense_exact_is_brute_force(shelf: Shelf):
         found = shelf.dense(query, limit=25)
         assert [score for _, score in found] == pytest.approx(scores[order].tolist(), abs=2e-3)
         assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
-        assert set(shelf.store.search.similarities(shelf.scope, EMBEDDER.embed_query(query), ids.tolist())) == set(
-            ids.tolist()
-        )
+        vector, spaces = EMBEDDER.embed_query(query), [shelf.collection.space_id]
+        known = shelf.store.search.similarities(shelf.scope, vector, ids.tolist(), space_ids=spaces)
+        assert set(known) == set(ids.tolist())
 
 
 def test_equal_chunks_come_in_a_fixed_order(shelf: Shelf):
@@ -177,8 +177,10 @@ def test_the_arms_of_a_hybrid_search_are_those_alone_and_score_each_others_chunk
         known = dict(hits.scores)
         for found in (near, by_words):
             seen = found.chunk_ids
-            assert found.similarities == pytest.approx(store.similarities(scope, vector, seen), abs=1e-6)
-            stored = store.vectors(scope, seen)
+            assert found.similarities == pytest.approx(
+                store.similarities(scope, vector, seen, space_ids=[place.space_id]), abs=1e-6
+            )
+            stored = store.vectors(scope, seen, space_ids=[place.space_id])
             assert found.vectors.keys() == stored.keys() == set(seen)
             assert all(np.array_equal(found.vectors[key], value) for key, value in stored.items())
             scores = lexical.rescored(query, found.lexical, lexical.words_in(query, found.lexical))
@@ -240,14 +242,21 @@ def test_tenants_and_collections_do_not_meet(store: Store):
     assert {text.split()[1] for text in mine.contents([c for c, _ in mine.lexical("shared").scores])} == {"mine"}
     assert search.passages(scope, foreign) == {}
     assert search.lexical_rows(scope, foreign).chunk_ids == []
-    assert search.similarities(scope, vector, foreign) == {}
-    assert search.dense(scope, other_tenant.collection, vector, limit=9) == []
+    theirs = other_tenant.now()
+    mine_alone = search.similarities(scope, vector, foreign, space_ids=[mine.collection.space_id])
+    assert mine_alone == {}
+    # A space that the tenant does not have is no empty one: whoever searched it begins anew.
+    with pytest.raises(ModelChangedError):
+        search.similarities(scope, vector, foreign, space_ids=[theirs.space_id])
+    with pytest.raises(ModelChangedError):
+        search.dense(scope, theirs, vector, limit=9)
     for conditions in ([[1]], []):
         asked = {"conditions": conditions, "query": {1: 1.0}, "limit": 9}
-        assert search.lexical(scope, other_tenant.now(), **asked).chunk_ids == []
-        assert search.lexical(scope, other_tenant.now(), **asked, embedding=vector).chunk_ids == []
-    with search.dense_ahead(scope, other_tenant.now(), vector, limit=9) as fetch:
-        assert fetch().chunk_ids == []
+        assert search.lexical(scope, theirs, **asked).chunk_ids == []
+        with pytest.raises(ModelChangedError):
+            search.lexical(scope, theirs, **asked, embedding=vector)
+    with pytest.raises(ModelChangedError), search.dense_ahead(scope, theirs, vector, limit=9) as fetch:
+        fetch()
     store.collections.refresh_term_stats(other_tenant.scope, other_tenant.now())
     lexemes = [row[0] for row in other_tenant.rows("SELECT lexeme FROM term_stats WHERE tenant_id = 2")]
     assert lexemes

@@ -161,10 +161,10 @@ def test_a_row_cannot_be_stored_for_another_tenant(two):
 @pytest.mark.parametrize(
     "call",
     [
-        "dense_candidates({t}, {c}, {rows}, '{v}', 5)",
-        "dense_candidates({t}, {c}, {past}, '{v}', 5, p_words => false)",
-        "lexical_candidates({t}, {c}, {rows}, NULL, '{{1:1}}/1000000000', 5)",
-        "lexical_candidates({t}, {c}, {past}, NULL, '{{1:1}}/1000000000', 5, '{v}')",
+        "dense_candidates({t}, {c}, {s}, {rows}, '{v}', 5)",
+        "dense_candidates({t}, {c}, {s}, {past}, '{v}', 5, p_words => false)",
+        "lexical_candidates({t}, {c}, {s}, {rows}, NULL, '{{1:1}}/1000000000', 5)",
+        "lexical_candidates({t}, {c}, {s}, {past}, NULL, '{{1:1}}/1000000000', 5, '{v}')",
         "collections_shared_with({t})",
         "readers_of_collection({t}, {c})",
     ],
@@ -172,13 +172,15 @@ def test_a_row_cannot_be_stored_for_another_tenant(two):
 def test_functions_that_run_as_the_owner_serve_the_tenant_that_is_set_alone(two, call: str):
     rag, mine, theirs = two
     with rag.store.database.autocommit() as connection:
-        collection, vector = connection.execute(
-            "SELECT collection_id, embedding FROM chunk_vectors WHERE tenant_id = %s", [theirs]
+        collection, space, vector = connection.execute(
+            "SELECT l.collection_id, x.space_id, x.embedding FROM chunk_vectors x "
+            "JOIN chunk_lexical l USING (tenant_id, chunk_id) WHERE tenant_id = %s",
+            [theirs],
         ).fetchone()
     rows, past = (
         f"ROW({given})::row_selection" for given in (", ".join(["NULL"] * 6), "now(), '{}', '{}', '{1}', NULL, NULL")
     )
-    call = call.format(t=theirs, c=collection, v=_text(vector), rows=rows, past=past)
+    call = call.format(t=theirs, c=collection, s=space, v=_text(vector), rows=rows, past=past)
     with (
         pytest.raises(StoreError, match="another tenant"),
         rag.store.database.single_reads(Scope(tenant_id=mine)) as connection,

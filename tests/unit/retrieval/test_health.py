@@ -35,6 +35,8 @@ def collection(collection_id: int = 1) -> Collection:
         description="",
         embedding_model="m",
         embedding_dimension=4,
+        space_id=collection_id,
+        first_model="m",
         language="en",
         chunking={},
         created_at=datetime(2026, 1, 1, tzinfo=UTC),

@@ -14,6 +14,7 @@ from recollect.model import Chunk, Document, Scope
 from recollect.model.outline import Heading, PageSpan
 from recollect.store.database import Connection, Database, rows
 from recollect.store.search import Floats, LexicalRow, to_sparse
+from recollect.store.spaces import require_same_space
 from recollect.store.sql import queries
 from recollect.store.verification.reading import COPIES, StoredVersion, read_versions
 
@@ -88,6 +89,9 @@ class Mender:
                 for name in _COPYING:
                     statement = _SQL[name].replace("WRONG", _FOUND["other_readers"])
                     connection.execute(statement, params)
+        with self._changing(collection, []) as (connection, params):
+            stray = _FOUND["vectors_elsewhere"] + " AND (" + _FOUND["stray_vectors"] + ")"
+            connection.execute(_SQL["drop_vectors"].replace("STRAY", stray), params)
 
     def version(self, version_id: int) -> StoredVersion | None:
         """A version as it is now; None where it is gone."""
@@ -141,6 +145,7 @@ class Mender:
                 cursor.execute(_SQL["drop_chunks"], params)
             for name, field in (
                 ("add_chunk" if anew else "set_chunk", "key"),
+                ("drop_vectors_elsewhere", "embedding"),
                 ("set_vector", "embedding"),
                 ("set_lexical", "lexemes"),
                 ("set_tokens", "packed"),
@@ -161,7 +166,7 @@ class Mender:
             connection.execute(_SQL["set_reference_length"], params)
 
     def _of(self, collection: Collection) -> dict[str, Any]:
-        return self._tenant | {"collection_id": collection.collection_id}
+        return self._tenant | {"collection_id": collection.collection_id, "space_id": collection.space_id}
 
     @contextmanager
     def _changing(
@@ -170,7 +175,8 @@ class Mender:
         """A transaction that holds what a writer would; the collection is counted at its end."""
         params: dict[str, Any] = self._of(collection) | {"document_ids": list(document_ids), "pending": pending}
         with self._database.transaction(self._scope) as connection:
-            connection.execute(_WRITER["hold_collection"], params)
+            for _, _, space_id in rows(connection, _WRITER["hold_collection"], params):
+                require_same_space(collection, space_id)
             connection.execute(_WRITER["lock_documents_by_id"], params)
             yield connection, dict(params)
             connection.execute(_SQL["lock_state"], params)

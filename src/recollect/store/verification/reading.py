@@ -57,6 +57,7 @@ COPIES: dict[str, LiteralString] = {
     "version_copies_of_acronyms": _SQL["wrong_acronym_copies"],
     "overlapping_versions": _SQL["overlapping_versions"],
     "stale_vector_copies": _SQL["chunks_with_rows"] + " AND " + _SQL["stale_vector_copies"],
+    "stale_vector_copies_elsewhere": _SQL["vectors_elsewhere"] + " AND " + _SQL["stale_copies_elsewhere"],
     "stale_lexical_copies": _SQL["chunks_with_rows"] + " AND " + _SQL["stale_lexical_copies"],
 }
 
@@ -104,9 +105,9 @@ class StoredTerms:
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """A collection's vector index: usable or not, being built or dropped right now, and whether it has a collection."""
+    """A space's vector index: usable or not, being built or dropped right now, and whether a collection has it."""
 
-    collection_id: int
+    space_id: int
     valid: bool
     busy: bool
     owned: bool
@@ -158,7 +159,11 @@ class CollectionSnapshot:
 
     def __init__(self, connection: Connection, scope: Scope, collection: Collection) -> None:
         self._connection = connection
-        self._params: dict[str, Any] = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id}
+        self._params: dict[str, Any] = {
+            "tenant_id": scope.tenant_id,
+            "collection_id": collection.collection_id,
+            "space_id": collection.space_id,
+        }
 
     def exists(self) -> bool:
         """Whether the collection was not deleted meanwhile."""
@@ -170,13 +175,20 @@ class CollectionSnapshot:
         for name in ("version_copies", "version_copies_of_acronyms", "overlapping_versions"):
             count, first = self._rows("SELECT count(*), min(v.version_id) " + COPIES[name])[0]
             found.add(name.removesuffix("_of_acronyms"), count, f"version {first}")
-        wanted: LiteralString = ", ".join(
-            "count(*) FILTER (WHERE " + _SQL[name] + "), min(c.chunk_id) FILTER (WHERE " + _SQL[name] + ")"
-            for name in _BESIDE_CHUNKS
-        )
-        counts = self._rows("SELECT " + wanted + " " + _SQL["chunks_with_rows"])[0]
-        for at, name in enumerate(_BESIDE_CHUNKS):
-            found.add(name, counts[2 * at], f"chunk {counts[2 * at + 1]}")
+        for chunks, conditions in (
+            (_SQL["chunks_with_rows"], {name: _SQL[name] for name in _BESIDE_CHUNKS}),
+            (
+                _SQL["vectors_elsewhere"],
+                {"stray_vectors": _SQL["stray_vectors"], "stale_vector_copies": _SQL["stale_copies_elsewhere"]},
+            ),
+        ):
+            wanted: LiteralString = ", ".join(
+                "count(*) FILTER (WHERE " + wrong + "), min(c.chunk_id) FILTER (WHERE " + wrong + ")"
+                for wrong in conditions.values()
+            )
+            counts = self._rows("SELECT " + wanted + " " + chunks)[0]
+            for at, name in enumerate(conditions):
+                found.add(name, counts[2 * at], f"chunk {counts[2 * at + 1]}")
         return found
 
     def broken(self, findings: Findings) -> Iterator[tuple[int, int, Part]]:

@@ -27,7 +27,9 @@ CHECKS = {
     "chunk_hashes": "chunks whose hash is not that of what is indexed of them",
     "missing_vectors": "chunks without a vector",
     "wrong_vectors": "vectors of a wrong dimension, or not of unit length",
-    "stale_vector_copies": "vectors with another collection, version, time or access list than their version",
+    "stray_vectors": "vectors of a space that their collection does not have, or wrong ones in a space beside the one "
+    "that searches use: a repair removes them",
+    "stale_vector_copies": "vectors with another version, time or access list than their version",
     "missing_lexical_rows": "chunks without a lexical row",
     "stale_lexical_copies": "lexical rows with another collection, version, time or access list than their version",
     "reference_length": "collections whose weights were made for another reference length than the one kept",

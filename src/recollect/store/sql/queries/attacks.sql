@@ -2,7 +2,7 @@
 SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'recollect'
 
 -- sample: a chunk of somebody, with what both retrievers hold of it
-SELECT v.tenant_id, v.collection_id, v.embedding::text, l.weights::text
+SELECT v.tenant_id, l.collection_id, v.space_id, v.embedding::text, l.weights::text
 FROM recollect.chunk_vectors v JOIN recollect.chunk_lexical l USING (tenant_id, chunk_id)
 WHERE v.known_to = 'infinity' LIMIT 1
 
@@ -46,11 +46,11 @@ SELECT FROM pg_stats s JOIN pg_class c ON c.relname = s.tablename AND c.relnames
 WHERE s.schemaname = 'recollect' AND c.relrowsecurity
 
 -- dense_candidates: what may be read by nobody's lists
-SELECT FROM dense_candidates(%(tenant)s, %(collection)s, ROW(NULL, NULL, NULL, NULL, NULL, '{}')::row_selection,
+SELECT FROM dense_candidates(%(tenant)s, %(collection)s, %(space)s, ROW(NULL, NULL, NULL, NULL, NULL, '{}')::row_selection,
                              %(vector)s::halfvec, 5)
 
 -- lexical_candidates: likewise by words
-SELECT FROM lexical_candidates(%(tenant)s, %(collection)s, ROW(NULL, NULL, NULL, NULL, NULL, '{}')::row_selection, NULL,
+SELECT FROM lexical_candidates(%(tenant)s, %(collection)s, %(space)s, ROW(NULL, NULL, NULL, NULL, NULL, '{}')::row_selection, NULL,
                                %(weights)s::sparsevec, 5)
 
 -- refused_role_bypass_policies: as an attribute

@@ -15,11 +15,12 @@ WITH list AS (
 INSERT INTO collection_state (tenant_id, collection_id) VALUES (%(tenant_id)s, %(collection_id)s)
 
 -- get: one collection by name, with its counters
-SELECT c.collection_id, c.name, c.description, c.embedding_model, c.embedding_dimension, c.language, c.chunking,
+SELECT c.collection_id, c.name, c.description, c.embedding_model, c.embedding_dimension, c.space_id,
+       coalesce(c.first_model, c.embedding_model), c.language, c.chunking,
        c.created_at, s.revision, s.document_count, s.chunk_count, s.stats_chunks, s.stats_terms, s.stats_pending,
        s.reference_length,
        EXISTS (SELECT FROM pg_index i
-               WHERE i.indexrelid = to_regclass('recollect.chunk_vectors_hnsw_' || c.collection_id)
+               WHERE i.indexrelid = to_regclass('recollect.chunk_vectors_hnsw_' || c.space_id)
                  AND i.indisvalid) AS indexed,
        c.refusal, c.token_vectors, c.tenant_id, s.next_expiry <= now() AS expiry_due, c.hidden,
        c.embedding_spec
@@ -32,11 +33,12 @@ WHERE c.tenant_id = %(tenant_id)s AND c.name = %(name)s
   AND (SELECT require_active(%(tenant_id)s))
 
 -- list_all: every collection by name, with its counters
-SELECT c.collection_id, c.name, c.description, c.embedding_model, c.embedding_dimension, c.language, c.chunking,
+SELECT c.collection_id, c.name, c.description, c.embedding_model, c.embedding_dimension, c.space_id,
+       coalesce(c.first_model, c.embedding_model), c.language, c.chunking,
        c.created_at, s.revision, s.document_count, s.chunk_count, s.stats_chunks, s.stats_terms, s.stats_pending,
        s.reference_length,
        EXISTS (SELECT FROM pg_index i
-               WHERE i.indexrelid = to_regclass('recollect.chunk_vectors_hnsw_' || c.collection_id)
+               WHERE i.indexrelid = to_regclass('recollect.chunk_vectors_hnsw_' || c.space_id)
                  AND i.indisvalid) AS indexed,
        c.refusal, c.token_vectors, c.tenant_id, s.next_expiry <= now() AS expiry_due, c.hidden,
        c.embedding_spec
@@ -63,7 +65,7 @@ FROM collection_state WHERE tenant_id = %(tenant_id)s
 -- analyze: tell the planner how large the tables are; of the large columns it needs to know nothing
 ANALYZE (SKIP_LOCKED) documents, document_versions, document_contents (tenant_id, version_id),
     chunks (tenant_id, chunk_id, version_id, position), term_stats,
-    chunk_vectors (tenant_id, chunk_id, collection_id, version_id, known_from, known_to, access_id),
+    chunk_vectors (tenant_id, chunk_id, space_id, version_id, known_from, known_to, access_id),
     chunk_lexical (tenant_id, chunk_id, collection_id, version_id, known_from, known_to, access_id)
 
 -- set_refusal: when answers are refused; NULL for the built-in rule

@@ -21,5 +21,6 @@ ORDER BY v.document_id LIMIT %(limit)s
 SELECT c.version_id, c.start_offset, c.end_offset, x.embedding, c.section, c.page, c.token_count, c.parent_start,
        c.parent_end, c.metadata
 FROM chunks c JOIN chunk_vectors x USING (tenant_id, chunk_id)
-WHERE c.tenant_id = %(tenant_id)s AND c.version_id = ANY (%(version_ids)s)
+WHERE c.tenant_id = %(tenant_id)s AND c.version_id = ANY (%(version_ids)s) AND x.space_id = %(space_id)s
+  AND require_space(%(tenant_id)s, %(space_id)s)
 ORDER BY c.version_id, c.position

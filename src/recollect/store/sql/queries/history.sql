@@ -61,8 +61,8 @@ restored AS (
         c.page, c.token_count, c.content_hash, c.section, c.text, c.metadata
     FROM old o JOIN chunks c ON c.tenant_id = %(tenant_id)s AND c.chunk_id = o.chunk_id),
 vectors AS (
-    INSERT INTO chunk_vectors (tenant_id, chunk_id, collection_id, version_id, known_from, access_id, embedding)
-    SELECT x.tenant_id, o.fresh, x.collection_id, %(version_id)s, %(now)s, %(access_id)s, x.embedding
+    INSERT INTO chunk_vectors (tenant_id, chunk_id, space_id, version_id, known_from, access_id, embedding)
+    SELECT x.tenant_id, o.fresh, x.space_id, %(version_id)s, %(now)s, %(access_id)s, x.embedding
     FROM old o JOIN chunk_vectors x ON x.tenant_id = %(tenant_id)s AND x.chunk_id = o.chunk_id),
 words AS (
     INSERT INTO chunk_lexical (tenant_id, chunk_id, collection_id, version_id, known_from, access_id, length, lexemes,

@@ -76,9 +76,25 @@ WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s
 DELETE FROM closed_row_segments
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND segment_id = ANY (%(segment_ids)s)
 
--- leftovers: indexes of a collection's segments that there are no more, or were never finished
+-- leftovers: indexes of a collection's segments that there are no more, or were never finished; those of words have the
+-- collection's number, those of vectors their space's
+WITH spaces AS (
+    SELECT p.collection_id, p.space_id FROM collections p
+    UNION ALL
+    SELECT v.collection_id, v.space_id FROM vector_spaces v)
 SELECT c.relname FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
-WHERE c.relnamespace = 'recollect'::regnamespace
-  AND c.relname ~ ('^chunk_(vectors|lexical)_past_' || %(collection_id)s || '_[0-9]+$')
+CROSS JOIN LATERAL regexp_match(c.relname, '^chunk_(vectors|lexical)_past_([0-9]{1,9})_([0-9]{1,9})$') AS m (part)
+LEFT JOIN spaces a ON m.part[1] = 'vectors' AND a.space_id = m.part[2]::int
+WHERE c.relnamespace = 'recollect'::regnamespace AND m.part IS NOT NULL
+  AND CASE WHEN m.part[1] = 'lexical' THEN m.part[2]::int = %(collection_id)s
+           ELSE coalesce(a.collection_id, %(collection_id)s) = %(collection_id)s END
   AND NOT EXISTS (SELECT FROM closed_row_segments s
-                  WHERE s.collection_id = %(collection_id)s AND s.segment_id::text = substring(c.relname FROM '[0-9]+$'))
+                  WHERE s.collection_id = %(collection_id)s AND s.segment_id = m.part[3]::int
+                    AND (m.part[1] = 'lexical' OR a.space_id IS NOT NULL))
+
+-- ownerless: vector indexes of spaces that no collection has any more
+SELECT substring(c.relname FROM '[0-9]+$')::int
+FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
+WHERE i.indrelid = 'chunk_vectors'::regclass AND c.relname ~ '^chunk_vectors_hnsw_[0-9]{1,9}$'
+  AND NOT EXISTS (SELECT FROM collections p WHERE p.space_id::text = substring(c.relname FROM '[0-9]+$'))
+  AND NOT EXISTS (SELECT FROM vector_spaces s WHERE s.space_id::text = substring(c.relname FROM '[0-9]+$'))

@@ -1,13 +1,13 @@
 -- dense: the chunks nearest to a vector, with their lexical rows where those are wanted
 SELECT chunk_id, length, sparsevec_send(weights), similarity, halfvec_send(embedding)
-FROM dense_candidates(%(tenant_id)s, %(collection_id)s,
+FROM dense_candidates(%(tenant_id)s, %(collection_id)s, %(space_id)s,
                       ROW(%(as_of)s, %(starts)s::timestamptz[], %(ends)s::timestamptz[], %(beside)s::bigint[],
                           %(version_ids)s::bigint[], %(access_ids)s::int[])::row_selection,
                       %(embedding)s, %(limit)s, %(indexed)s, %(ef_search)s, %(words)s, %(vectors)s)
 
 -- lexical: the chunks that hold words, with their similarities where a vector is given; scored again by the caller
 SELECT chunk_id, length, sparsevec_send(weights), similarity, halfvec_send(embedding)
-FROM lexical_candidates(%(tenant_id)s, %(collection_id)s,
+FROM lexical_candidates(%(tenant_id)s, %(collection_id)s, %(space_id)s,
                         ROW(%(as_of)s, %(starts)s::timestamptz[], %(ends)s::timestamptz[], %(beside)s::bigint[],
                           %(version_ids)s::bigint[], %(access_ids)s::int[])::row_selection,
                         %(conditions)s::text[], %(query)s, %(limit)s, %(embedding)s::halfvec, %(vectors)s)
@@ -23,9 +23,10 @@ FROM unnest(%(lexemes)s::int[]) AS l (lexeme)
 SELECT lexeme, document_frequency FROM term_stats
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND lexeme = ANY (%(lexemes)s)
 
--- similarities: cosine similarities of given chunks
+-- similarities: cosine similarities of given chunks, in the spaces that they were found in
 SELECT chunk_id, (-(embedding <#> %(embedding)s))::real FROM chunk_vectors
-WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s)
+WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s) AND space_id = ANY (%(space_ids)s::int[])
+  AND (SELECT bool_and(require_space(%(tenant_id)s, s)) FROM unnest(%(space_ids)s::int[]) AS s)
 
 -- lexical_rows: lengths and weights of given chunks
 SELECT chunk_id, length, sparsevec_send(weights) FROM chunk_lexical
@@ -47,9 +48,10 @@ SELECT c.chunk_id, v.department
 FROM (SELECT * FROM chunks WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s) OFFSET 0) c
 JOIN document_versions v USING (tenant_id, version_id)
 
--- vectors: stored vectors of given chunks
+-- vectors: stored vectors of given chunks, in the spaces that they were found in
 SELECT chunk_id, halfvec_send(embedding) FROM chunk_vectors
-WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s)
+WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s) AND space_id = ANY (%(space_ids)s::int[])
+  AND (SELECT bool_and(require_space(%(tenant_id)s, s)) FROM unnest(%(space_ids)s::int[]) AS s)
 
 -- spans: the characters of given versions between given offsets
 SELECT w.version_id, w.start_offset, w.end_offset,

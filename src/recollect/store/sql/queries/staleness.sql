@@ -11,7 +11,8 @@ WHERE v.tenant_id = %(tenant_id)s AND v.version_id = ANY (%(version_ids)s) AND v
 SELECT r.chunk_id, d.document_id, d.uri, d.event_from, best.text, d.department
 FROM unnest(%(chunk_ids)s::bigint[], %(document_ids)s::bigint[]) AS r (chunk_id, document_id)
 JOIN documents o ON o.tenant_id = %(tenant_id)s AND o.document_id = r.document_id
-JOIN chunk_vectors x ON x.tenant_id = %(tenant_id)s AND x.chunk_id = r.chunk_id
+JOIN chunk_vectors x ON x.tenant_id = %(tenant_id)s AND x.chunk_id = r.chunk_id AND x.space_id = %(space_id)s
+    AND (SELECT require_space(%(tenant_id)s, %(space_id)s))
 CROSS JOIN LATERAL (
     SELECT s.*, count(*) OVER () AS members FROM (
         SELECT m.document_id, m.uri, v.version_id, v.event_from, v.department FROM documents m
@@ -24,7 +25,7 @@ CROSS JOIN LATERAL (
         LIMIT %(limit)s + 1) s) d
 CROSS JOIN LATERAL (
     SELECT c.text FROM chunk_vectors y JOIN chunks c ON c.tenant_id = y.tenant_id AND c.chunk_id = y.chunk_id
-    WHERE y.tenant_id = %(tenant_id)s AND y.version_id = d.version_id
+    WHERE y.tenant_id = %(tenant_id)s AND y.version_id = d.version_id AND y.space_id = %(space_id)s
     ORDER BY y.embedding <#> x.embedding, y.chunk_id LIMIT 1) best
 WHERE d.members <= %(limit)s
 ORDER BY r.chunk_id, d.uri

@@ -32,13 +32,14 @@ FROM embedding_cache e WHERE e.tenant_id = %(tenant_id)s AND (
 FROM originals o WHERE o.tenant_id = %(tenant_id)s AND NOT EXISTS (
     SELECT FROM version_originals v WHERE v.tenant_id = o.tenant_id AND v.file_hash = o.file_hash)
 
--- indexes: the vector indexes of collections, whether each is usable, and whether somebody is at work on it
+-- indexes: the vector indexes of spaces, whether each is usable, and whether somebody is at work on it
 SELECT substring(c.relname FROM '[0-9]+$')::int, i.indisvalid,
        EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.objsubid = 2
                AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
                AND l.classid::bigint = (hashtext('recollect.dense_index')::bigint & 4294967295)
                AND l.objid::text = substring(c.relname FROM '[0-9]+$')),
-       EXISTS (SELECT FROM collections p WHERE p.collection_id::text = substring(c.relname FROM '[0-9]+$'))
+       EXISTS (SELECT FROM collections p WHERE p.space_id::text = substring(c.relname FROM '[0-9]+$'))
+       OR EXISTS (SELECT FROM vector_spaces s WHERE s.space_id::text = substring(c.relname FROM '[0-9]+$'))
 FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
 WHERE i.indrelid = 'chunk_vectors'::regclass AND c.relname ~ '^chunk_vectors_hnsw_[0-9]{1,9}$'
 
@@ -62,11 +63,11 @@ WHERE v.known_to > greatest(v.next_from, v.known_from) AND v.next_from IS NOT NU
 FROM version_acronyms a JOIN document_versions v ON v.tenant_id = a.tenant_id AND v.version_id = a.version_id
 WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s AND a.collection_id <> v.collection_id
 
--- chunks_with_rows: every chunk of a collection beside its rows in both retrievers
+-- chunks_with_rows: every chunk of a collection beside its rows in both retrievers, in the space that searches use
 FROM collections p
 JOIN document_versions v ON v.tenant_id = p.tenant_id AND v.collection_id = p.collection_id
 JOIN chunks c ON c.tenant_id = v.tenant_id AND c.version_id = v.version_id
-LEFT JOIN chunk_vectors x ON x.tenant_id = c.tenant_id AND x.chunk_id = c.chunk_id
+LEFT JOIN chunk_vectors x ON x.tenant_id = c.tenant_id AND x.chunk_id = c.chunk_id AND x.space_id = p.space_id
 LEFT JOIN chunk_lexical l ON l.tenant_id = c.tenant_id AND l.chunk_id = c.chunk_id
 WHERE p.tenant_id = %(tenant_id)s AND p.collection_id = %(collection_id)s
 
@@ -77,8 +78,23 @@ x.chunk_id IS NULL
 vector_dims(x.embedding) <> p.embedding_dimension OR abs(l2_norm(x.embedding) - 1) > 0.01
 
 -- stale_vector_copies: what stands beside the vector is not what its version says
-(x.collection_id, x.version_id, x.known_from, x.known_to, x.access_id)
-    IS DISTINCT FROM (v.collection_id, v.version_id, v.known_from, v.known_to, v.access_id) AND x.chunk_id IS NOT NULL
+(x.version_id, x.known_from, x.known_to, x.access_id)
+    IS DISTINCT FROM (v.version_id, v.known_from, v.known_to, v.access_id) AND x.chunk_id IS NOT NULL
+
+-- vectors_elsewhere: every vector of a collection's chunks in another space than the one that searches use
+FROM collections p
+JOIN document_versions v ON v.tenant_id = p.tenant_id AND v.collection_id = p.collection_id
+JOIN chunks c ON c.tenant_id = v.tenant_id AND c.version_id = v.version_id
+JOIN chunk_vectors x ON x.tenant_id = c.tenant_id AND x.chunk_id = c.chunk_id AND x.space_id <> p.space_id
+LEFT JOIN vector_spaces s ON s.tenant_id = p.tenant_id AND s.collection_id = p.collection_id AND s.space_id = x.space_id
+WHERE p.tenant_id = %(tenant_id)s AND p.collection_id = %(collection_id)s
+
+-- stray_vectors: of a space that the collection does not have; or one there that a chunk is better without
+s.space_id IS NULL OR vector_dims(x.embedding) <> s.embedding_dimension OR abs(l2_norm(x.embedding) - 1) > 0.01
+
+-- stale_copies_elsewhere: what stands beside the vector is not what its version says
+(x.version_id, x.known_from, x.known_to, x.access_id)
+    IS DISTINCT FROM (v.version_id, v.known_from, v.known_to, v.access_id)
 
 -- missing_lexical_rows: the lexical retriever cannot find these chunks
 l.chunk_id IS NULL
@@ -132,13 +148,13 @@ ORDER BY l.chunk_id LIMIT %(limit)s
 -- tokens_sample: some token vectors, chosen by hash
 SELECT t.chunk_id, chosen.version_id, t.packed FROM (
     SELECT s.tenant_id, s.chunk_id, s.version_id FROM chunk_vectors s
-    WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s
+    WHERE s.tenant_id = %(tenant_id)s AND s.space_id = %(space_id)s
     ORDER BY hashint8(s.chunk_id), s.chunk_id LIMIT %(limit)s) AS chosen
 JOIN chunk_token_vectors t USING (tenant_id, chunk_id)
 
 -- tokens_page: all of them, page by page
 SELECT t.chunk_id, s.version_id, t.packed FROM chunk_token_vectors t JOIN chunk_vectors s USING (tenant_id, chunk_id)
-WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s AND t.chunk_id > %(after)s
+WHERE s.tenant_id = %(tenant_id)s AND s.space_id = %(space_id)s AND t.chunk_id > %(after)s
 ORDER BY t.chunk_id LIMIT %(limit)s
 
 -- counters: what the counters say beside what there is

@@ -59,13 +59,17 @@ WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s)
 AND a.tenant_id = v.tenant_id AND a.version_id = v.version_id AND a.collection_id <> v.collection_id
 
 -- copy_to_vectors: vectors are where and when their version is
-UPDATE chunk_vectors x SET collection_id = v.collection_id, version_id = v.version_id, known_from = v.known_from,
-    known_to = v.known_to, access_id = v.access_id
+UPDATE chunk_vectors x SET version_id = v.version_id, known_from = v.known_from, known_to = v.known_to,
+    access_id = v.access_id
 FROM document_versions v JOIN chunks c ON c.tenant_id = v.tenant_id AND c.version_id = v.version_id
 WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s)
 AND x.tenant_id = c.tenant_id AND x.chunk_id = c.chunk_id
-AND (x.collection_id, x.version_id, x.known_from, x.known_to, x.access_id)
-    IS DISTINCT FROM (v.collection_id, v.version_id, v.known_from, v.known_to, v.access_id)
+AND (x.version_id, x.known_from, x.known_to, x.access_id)
+    IS DISTINCT FROM (v.version_id, v.known_from, v.known_to, v.access_id)
+
+-- drop_vectors: those of a collection that a condition names
+DELETE FROM chunk_vectors d USING (SELECT x.tenant_id, x.chunk_id, x.space_id STRAY) w
+WHERE d.tenant_id = w.tenant_id AND d.chunk_id = w.chunk_id AND d.space_id = w.space_id
 
 -- copy_to_lexical: lexical rows are where and when their version is
 UPDATE chunk_lexical l SET collection_id = v.collection_id, version_id = v.version_id, known_from = v.known_from,
@@ -105,12 +109,17 @@ UPDATE chunks SET text = %(text)s, content_hash = %(key)s
 WHERE tenant_id = %(tenant_id)s AND version_id = %(version_id)s AND position = %(position)s
   AND (text <> %(text)s OR content_hash <> %(key)s)
 
+-- drop_vectors_elsewhere: of a chunk, in other spaces than the one that searches use: they are filled anew before another is
+DELETE FROM chunk_vectors x USING chunks c
+WHERE c.tenant_id = %(tenant_id)s AND c.version_id = %(version_id)s AND c.position = %(position)s
+  AND x.tenant_id = c.tenant_id AND x.chunk_id = c.chunk_id AND x.space_id <> %(space_id)s
+
 -- set_vector: a chunk's vector, with what its version says
-INSERT INTO chunk_vectors (tenant_id, chunk_id, collection_id, version_id, known_from, known_to, access_id, embedding)
-SELECT c.tenant_id, c.chunk_id, v.collection_id, v.version_id, v.known_from, v.known_to, v.access_id, %(embedding)s
+INSERT INTO chunk_vectors (tenant_id, chunk_id, space_id, version_id, known_from, known_to, access_id, embedding)
+SELECT c.tenant_id, c.chunk_id, %(space_id)s, v.version_id, v.known_from, v.known_to, v.access_id, %(embedding)s
 FROM chunks c JOIN document_versions v ON v.tenant_id = c.tenant_id AND v.version_id = c.version_id
 WHERE c.tenant_id = %(tenant_id)s AND c.version_id = %(version_id)s AND c.position = %(position)s
-ON CONFLICT (tenant_id, chunk_id) DO UPDATE SET embedding = excluded.embedding
+ON CONFLICT (tenant_id, chunk_id, space_id) DO UPDATE SET embedding = excluded.embedding
 
 -- set_lexical: a chunk's terms, with what its version says
 INSERT INTO chunk_lexical (tenant_id, chunk_id, collection_id, version_id, known_from, known_to, access_id, length,

@@ -28,7 +28,8 @@ SELECT d.document_id, v.title, d.uri, c.name, s.name, s.type, v.version_id, v.ve
                  WHERE a.tenant_id = d.tenant_id AND a.collection_id = d.collection_id AND a.access_id = d.access_id), '{}'),
        v.status, v.error,
        v.department, v.tags, coalesce(v.language, c.language) AS language, v.metadata, v.event_from, v.chunk_count,
-       (SELECT count(*) FROM chunk_vectors e WHERE e.tenant_id = v.tenant_id AND e.version_id = v.version_id),
+       (SELECT count(*) FROM chunk_vectors e
+        WHERE e.tenant_id = v.tenant_id AND e.version_id = v.version_id AND e.space_id = c.space_id),
        (SELECT count(*) FROM chunk_lexical l WHERE l.tenant_id = v.tenant_id AND l.version_id = v.version_id)
 FROM documents d
 JOIN collections c USING (tenant_id, collection_id)
@@ -45,11 +46,12 @@ WHERE d.tenant_id = %(tenant_id)s AND d.document_id = %(document_id)s
 -- dense_rank: the best chunk of a version by similarity, and how many chunks come before it
 WITH mine AS (
     SELECT m.chunk_id, (-(m.embedding <#> %(embedding)s))::real AS score FROM chunk_vectors m
-    WHERE m.tenant_id = %(tenant_id)s AND m.version_id = %(version_id)s
+    WHERE m.tenant_id = %(tenant_id)s AND m.version_id = %(version_id)s AND m.space_id = %(space_id)s
+      AND (SELECT require_space(%(tenant_id)s, %(space_id)s))
     ORDER BY score DESC, m.chunk_id LIMIT 1)
 SELECT mine.chunk_id, mine.score, (
     SELECT count(*) FROM chunk_vectors o
-    WHERE o.tenant_id = %(tenant_id)s AND o.collection_id = %(collection_id)s
+    WHERE o.tenant_id = %(tenant_id)s AND o.space_id = %(space_id)s
       AND CASE WHEN %(as_of)s::timestamptz IS NULL THEN o.known_to = 'infinity'
                ELSE o.known_from <= %(as_of)s AND o.known_to > %(as_of)s END
       AND (%(version_ids)s::bigint[] IS NULL OR o.version_id = ANY (%(version_ids)s))

@@ -1,10 +1,10 @@
--- hold_collection: keeps it from being deleted until the end of the transaction; taken before any document
-SELECT collection_id, hidden FROM collections
+-- hold_collection: keeps it, and the space that is written to, until the end of the transaction; taken before any document
+SELECT collection_id, hidden, space_id FROM collections
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
 FOR KEY SHARE
 
 -- hold_as_writer: the same for somebody who may read it, and what they may do there, which stays so until then
-SELECT collection_id, hidden, owners && %(tokens)s::text[], (owners || writers) && %(tokens)s::text[] FROM collections
+SELECT collection_id, hidden, space_id, owners && %(tokens)s::text[], (owners || writers) && %(tokens)s::text[] FROM collections
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND (owners && %(tokens)s::text[] OR granted(readers, %(reads)s::text[]))
 FOR SHARE
 
@@ -94,7 +94,7 @@ UPDATE document_versions SET known_to = %(now)s
 WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s) AND known_to = 'infinity'
 RETURNING collection_id, chunk_count
 
--- close_vectors: the closed versions leave the dense retriever
+-- close_vectors: the closed versions leave the dense retriever, in every space
 UPDATE chunk_vectors x SET known_to = %(now)s, access_id = v.access_id FROM document_versions v
 WHERE v.tenant_id = %(tenant_id)s AND v.version_id = ANY (%(version_ids)s) AND x.tenant_id = v.tenant_id
   AND x.version_id = v.version_id AND x.known_to = 'infinity'
@@ -119,7 +119,7 @@ COPY chunks (tenant_id, chunk_id, version_id, position, start_offset, end_offset
 FROM STDIN (FORMAT BINARY)
 
 -- copy_vectors: one row a chunk
-COPY chunk_vectors (tenant_id, chunk_id, collection_id, version_id, known_from, access_id, embedding)
+COPY chunk_vectors (tenant_id, chunk_id, space_id, version_id, known_from, access_id, embedding)
 FROM STDIN (FORMAT BINARY)
 
 -- copy_lexical: one row a chunk

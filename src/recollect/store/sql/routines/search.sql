@@ -58,13 +58,29 @@ LANGUAGE sql IMMUTABLE AS $$
                     format('(weights <#> %s) < 0', p_query))
 $$;
 
+-- True, or an error where a space was dropped: a search that began with it must not take it for empty. Asked in the
+-- statement that reads its vectors, so that both see the same moment.
+CREATE OR REPLACE FUNCTION require_space(p_tenant int, p_space int) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    PERFORM FROM recollect.collections c WHERE c.tenant_id = p_tenant AND c.space_id = p_space;
+    IF NOT FOUND THEN
+        PERFORM FROM recollect.vector_spaces s WHERE s.tenant_id = p_tenant AND s.space_id = p_space AND s.status <> 'dropping';
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'the vector space % is gone', p_space USING ERRCODE = 'RT005';
+        END IF;
+    END IF;
+    RETURN true;
+END
+$$;
+
 -- Nearest chunks by inner product (of unit vectors: cosine similarity), best first, with their lexical rows, so that every
 -- chunk has both scores. Those are looked up chunk by chunk, whatever the planner believes of the tables' sizes.
 -- p_indexed: through HNSW indexes (approximate), otherwise every row is compared (exact).
 -- p_ef_search: how many candidates an index keeps; NULL: the session's setting.
 -- p_words, p_vectors: with the lexical rows; with the stored vectors.
 CREATE OR REPLACE FUNCTION dense_candidates(
-    p_tenant int, p_collection int, p_rows row_selection, p_embedding halfvec, p_limit int,
+    p_tenant int, p_collection int, p_space int, p_rows row_selection, p_embedding halfvec, p_limit int,
     p_indexed boolean DEFAULT false, p_ef_search int DEFAULT NULL, p_words boolean DEFAULT true,
     p_vectors boolean DEFAULT false
 ) RETURNS TABLE (chunk_id bigint, length int, weights sparsevec, similarity real, embedding halfvec)
@@ -75,6 +91,7 @@ DECLARE
     parts text[] := '{}';
 BEGIN
     PERFORM require_tenant(p_tenant);
+    PERFORM require_space(p_tenant, p_space);
     IF p_ef_search IS NOT NULL THEN
         PERFORM set_config('hnsw.ef_search', p_ef_search::text, true);
     END IF;
@@ -82,9 +99,9 @@ BEGIN
         indexed := p_indexed AND part NOT LIKE 'version_id = ANY ($4)%';
         parts := array_append(parts, format(
             '(SELECT chunk_id, (-(%1$s))::real AS similarity, %2$s AS embedding FROM chunk_vectors
-              WHERE tenant_id = %3$s AND collection_id = %4$s AND %5$s ORDER BY %1$s %6$s LIMIT %7$s)',
+              WHERE tenant_id = %3$s AND space_id = %4$s AND %5$s ORDER BY %1$s %6$s LIMIT %7$s)',
             dense_distance(vector_dims(p_embedding), indexed),
-            CASE WHEN p_vectors THEN 'embedding' ELSE 'NULL::halfvec' END, p_tenant, p_collection, part,
+            CASE WHEN p_vectors THEN 'embedding' ELSE 'NULL::halfvec' END, p_tenant, p_space, part,
             CASE WHEN indexed THEN '' ELSE ', chunk_id' END, p_limit));
     END LOOP;
     IF parts = '{}' THEN
@@ -107,7 +124,7 @@ $$;
 -- only chunks that meet all of them are read. Without any, every chunk is scored: in a small collection that takes less
 -- than looking the lexemes up.
 CREATE OR REPLACE FUNCTION lexical_candidates(
-    p_tenant int, p_collection int, p_rows row_selection, p_conditions text[], p_query sparsevec, p_limit int,
+    p_tenant int, p_collection int, p_space int, p_rows row_selection, p_conditions text[], p_query sparsevec, p_limit int,
     p_embedding halfvec DEFAULT NULL, p_vectors boolean DEFAULT false
 ) RETURNS TABLE (chunk_id bigint, length int, weights sparsevec, similarity real, embedding halfvec)
 LANGUAGE plpgsql STABLE SET enable_seqscan = on SET enable_hashjoin = off SET enable_mergejoin = off AS $$
@@ -117,6 +134,9 @@ DECLARE
     parts text[] := '{}';
 BEGIN
     PERFORM require_tenant(p_tenant);
+    IF p_embedding IS NOT NULL THEN
+        PERFORM require_space(p_tenant, p_space);
+    END IF;
     FOREACH part IN ARRAY selected_parts(p_rows) LOOP
         parts := array_append(parts, format(
             '(SELECT chunk_id, length, weights, weights <#> $5 AS distance FROM chunk_lexical
@@ -132,7 +152,8 @@ BEGIN
         CASE WHEN p_embedding IS NULL THEN 'NULL::real' ELSE '(-(v.embedding <#> $1))::real' END,
         CASE WHEN p_vectors THEN 'v.embedding' ELSE 'NULL::halfvec' END, best_of(parts, 'distance, chunk_id', p_limit),
         CASE WHEN p_embedding IS NOT NULL THEN
-            format('LEFT JOIN chunk_vectors v ON v.tenant_id = %s AND v.chunk_id = l.chunk_id', p_tenant) END)
+            format('LEFT JOIN chunk_vectors v ON v.tenant_id = %s AND v.chunk_id = l.chunk_id AND v.space_id = %s',
+                   p_tenant, p_space) END)
     USING p_embedding, p_rows.versions, p_rows.access_ids, p_rows.beside, p_query;
 END
 $$;
