@@ -14,6 +14,7 @@ from recollect import Document, RAGConfig, RAGPipeline
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import UsageError
 from recollect.model import RetrievalOptions, Scope
+from recollect.model.memory import RecallOptions, Turn
 
 PUMPS = [Document(content=f"The pump {number} leaked in May.", source=f"pump{number}.txt") for number in range(6)]
 LEAVE = [
@@ -259,3 +260,61 @@ def test_few_models_are_kept_at_hand(configured):
             made = embedders.named(name, refused=str)
             assert made.model_name == name and embedders.named(name, refused=str) is made
         assert len(embedders._others) == 8
+
+
+# Conversations
+
+
+def said(found):
+    return [one.episode.content for one in found]
+
+
+def test_conversations_keep_their_models_and_are_recalled_together(configured):
+    for dimensions, session in ((32, "old"), (96, "new")):
+        with RAGPipeline(configured(dimensions=dimensions)) as rag:
+            view = rag.view(session=session, user="ada")
+            view.remember([Turn(content=f"My pump of {session} is number {number}.") for number in range(3)])
+    with RAGPipeline(configured(dimensions=64)) as rag:
+        old = rag.view(session="old", user="ada")
+        old.remember([Turn(content="My badge is green.")])
+        assert said(old.recall("which colour has the badge?"))[0] == "My badge is green."
+        everything = rag.view(user="ada")
+        for mode in ("hybrid", "dense", "lexical"):
+            found = everything.recall("pump number badge", RecallOptions(mode=mode, top_k=10))
+            assert {one.episode.session for one in found} == {"old", "new"} and len(found) == 7
+            best, *_ = everything.recall("which pump is the new one?", RecallOptions(mode=mode))
+            assert best.episode.session == "new"
+        with rag.store.database.transaction(Scope()) as connection:
+            stored = connection.execute(
+                "SELECT s.name, array_agg(DISTINCT vector_dims(v.embedding)) "
+                "FROM episode_vectors v JOIN sessions s USING (tenant_id, session_id) GROUP BY 1"
+            )
+            assert dict(stored) == {"old": [32], "new": [96]}
+        assert old.memory.forget("old", [1]) == 1
+        assert len(everything.recall("pump number badge", RecallOptions(top_k=10))) == 6
+
+
+def test_facts_are_drawn_and_recalled_with_the_models_of_their_conversations(configured):
+    for dimensions, session, color in ((32, "old", "green"), (96, "new", "blue")):
+        with RAGPipeline(configured(dimensions=dimensions)) as rag:
+            view = rag.view(session=session, user="ada")
+            view.remember([Turn(content=f"My badge of {session} is {color}.", role="user")])
+    with RAGPipeline(configured(dimensions=64)) as rag:
+        everything = rag.view(user="ada")
+        for mode in ("hybrid", "dense", "lexical"):
+            everything.recall("badge green blue", RecallOptions(mode=mode))
+        assert everything.facts.consolidate(min_retrievals=1).added == 2
+        for mode in ("hybrid", "dense", "lexical"):
+            found = everything.facts.search("badge green blue", RecallOptions(mode=mode, top_k=5))
+            assert {one.fact.session for one in found} == {"old", "new"}
+
+
+def test_a_conversation_whose_model_cannot_be_made_is_recalled_by_words(configured):
+    with RAGPipeline(configured(), embedder=Close(64)) as rag:
+        rag.view(session="s").remember([Turn(content="The pump leaked.")])
+    with RAGPipeline(configured()) as rag:
+        view = rag.view(session="s")
+        for act in (lambda: view.recall("pump"), lambda: view.remember([Turn(content="It was mended.")])):
+            with pytest.raises(UsageError, match=r"'close'.*mode lexical"):
+                act()
+        assert said(view.recall("pump", RecallOptions(mode="lexical"))) == ["The pump leaked."]

@@ -21,7 +21,8 @@ from recollect.model.memory import Turn
 from recollect.store.facts import Owner, PreparedFact, Span, Stored
 
 if TYPE_CHECKING:
-    from recollect.embedding.base import EmbeddingProvider
+    from recollect.embedding.base import Vectors
+    from recollect.memory.models import SessionEmbedders
     from recollect.memory.patterns import QueryPatternTracker
     from recollect.memory.writing import FactWriter
     from recollect.model import Scope
@@ -54,7 +55,7 @@ class Consolidator:
         tracker: Knows how often turns were found.
         facts: Stores facts.
         recalls: Reads the turn before another.
-        embedder: Embeds facts.
+        embedders: Embed facts, each by the model of its session.
         lexicon: Counts and weighs words.
         language: ISO 639-1, of the conversations.
         writer: A language model that writes facts; None, or where it fails: sentences are taken as they are.
@@ -66,7 +67,7 @@ class Consolidator:
         facts: FactRepository,
         recalls: RecallRepository,
         *,
-        embedder: EmbeddingProvider,
+        embedders: SessionEmbedders,
         lexicon: TurnTerms,
         language: str = "en",
         writer: FactWriter | None = None,
@@ -74,7 +75,7 @@ class Consolidator:
         self._tracker = tracker
         self._facts = facts
         self._recalls = recalls
-        self._embedder = embedder
+        self._embedders = embedders
         self._lexicon = lexicon
         self._language = language
         self._writer = writer
@@ -171,7 +172,9 @@ class Consolidator:
         phrases = sorted(
             {attribute for _, _, attribute in known} | {draft.parsed.attribute for draft in open_ones if draft.parsed}
         )
-        vectors = dict(zip(phrases, np.asarray(self._embedder.embed_documents(phrases), np.float32), strict=True))
+        vectors = dict(
+            zip(phrases, np.asarray(self._embedders.configured.embed_documents(phrases), np.float32), strict=True)
+        )
         likened = []
         for draft in drafts:
             parsed = draft.parsed
@@ -188,7 +191,8 @@ class Consolidator:
         if not drafts:
             return []
         turns = [Turn(content=draft.statement, role=draft.episode.role, at=draft.episode.at) for draft in drafts]
-        vectors = self._embedder.embed_documents([named(turn) for turn in turns])
+        models = [sources[draft.episode.episode_id].model for draft in drafts]
+        vectors = self._vectors([named(turn) for turn in turns], models)
         counts = self._lexicon.count([dated(turn) for turn in turns])
         prepared = []
         for draft, vector, counted in zip(drafts, vectors, counts, strict=True):
@@ -220,6 +224,15 @@ class Consolidator:
                 )
             )
         return prepared
+
+    def _vectors(self, texts: Sequence[str], models: Sequence[str]) -> list[Vectors]:
+        """A vector for each text, of the model that stands at its place."""
+        vectors: dict[tuple[str, str], Vectors] = {}
+        for model in dict.fromkeys(models):
+            own = [text for text, its in zip(texts, models, strict=True) if its == model]
+            made = self._embedders.of_session(model).embed_documents(own)
+            vectors |= {(model, text): vector for text, vector in zip(own, made, strict=True)}
+        return [vectors[model, text] for text, model in zip(texts, models, strict=True)]
 
 
 def _added(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from recollect.errors import NotFoundError, UsageError
+from recollect.errors import NotFoundError
 from recollect.memory.indexing import TurnIndexer, dated
 from recollect.memory.scoring import REACH
 from recollect.model.memory import Turn
 
 if TYPE_CHECKING:
-    from recollect.embedding.base import EmbeddingProvider
+    from recollect.memory.models import SessionEmbedders
     from recollect.model import Scope
     from recollect.model.memory import Episode, SessionRecord
     from recollect.retrieval.turns import TurnTerms
@@ -25,7 +25,7 @@ class Forgetter:
     Args:
         memory: Knows the conversations.
         repository: Erases turns.
-        embedder: Embeds the turns behind an erased one anew.
+        embedders: Embed the turns behind an erased one anew.
         lexicon: Counts and weighs words.
     """
 
@@ -33,14 +33,13 @@ class Forgetter:
         self,
         memory: MemoryRepository,
         repository: ForgettingRepository,
-        embedder: EmbeddingProvider,
+        embedders: SessionEmbedders,
         lexicon: TurnTerms,
     ) -> None:
         self._memory = memory
         self._repository = repository
-        self._embedder = embedder
+        self._embedders = embedders
         self._lexicon = lexicon
-        self._indexer = TurnIndexer(embedder, lexicon)
 
     def forget(
         self, scope: Scope, session: str, positions: Iterable[int], *, actor: str, user: str | None = None
@@ -59,23 +58,19 @@ class Forgetter:
 
         Raises:
             NotFoundError: There is no such session, or no turn at one of the positions: then none is removed.
-            UsageError: The session was embedded with another model.
+            UsageError: The model that the session was embedded with cannot be made here.
         """
         record = self._memory.get_session(scope, session, user=user)
-        if record.embedding_model != self._embedder.model_name:
-            raise UsageError(
-                f"The session {record.name!r} was embedded with {record.embedding_model!r}: configure that model "
-                "([rag.embedding]), so that the turns behind the removed ones can be indexed anew."
-            )
+        indexer = TurnIndexer(self._embedders.of_session(record.embedding_model), self._lexicon)
         wanted = sorted(set(positions))
         for position in wanted:
             self._found(scope, record, position)
         for position in wanted:
-            while not self._erased(scope, record, position, actor):
+            while not self._erased(scope, record, indexer, position, actor):
                 pass
         return len(wanted)
 
-    def _erased(self, scope: Scope, record: SessionRecord, position: int, actor: str) -> bool:
+    def _erased(self, scope: Scope, record: SessionRecord, indexer: TurnIndexer, position: int, actor: str) -> bool:
         found = self._repository.neighbourhood(scope, record, position, reach=REACH)
         if found is None:  # somebody else was faster
             return True
@@ -85,7 +80,7 @@ class Forgetter:
             record,
             found,
             own_lexemes=self._lexicon.count([dated(_turn(found.turn))])[0].lexemes,
-            following=self._indexer.prepare(before, [_turn(one) for one in found.after]),
+            following=indexer.prepare(before, [_turn(one) for one in found.after]),
             reach=REACH,
             actor=actor,
         )

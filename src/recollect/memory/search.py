@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from recollect.memory.scoring import FOLLOWING, followed
@@ -11,11 +11,14 @@ from recollect.memory.validation import checked_name
 from recollect.retrieval import bm25, fusion
 from recollect.retrieval.candidates import Candidates
 from recollect.retrieval.lexical import LexicalQuery, complete, judged, take
+from recollect.retrieval.relevance import RelevanceMeter
+from recollect.retrieval.spaces import joined
 from recollect.retrieval.turns import REFERENCE_LENGTH
 from recollect.store.recall import Window
 
 if TYPE_CHECKING:
-    from recollect.embedding.base import EmbeddingProvider
+    from recollect.embedding.base import EmbeddingProvider, Vectors
+    from recollect.memory.models import SessionEmbedders
     from recollect.model import Scope
     from recollect.model.memory import RecallOptions
     from recollect.retrieval.turns import TurnTerms
@@ -60,22 +63,47 @@ class Found:
     bm25: float | None
 
 
+@dataclass(slots=True)
+class _Rows:
+    """What the store finds in sessions of one embedding model."""
+
+    embedder: EmbeddingProvider | None
+    vector: Vectors | None
+    limit: int
+    worded: CandidateRows | None = None
+    nearest: CandidateRows | None = None
+    places: dict[int, Place] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> tuple[CandidateRows | None, ...]:
+        return self.worded, self.nearest
+
+    def candidates(self, query: LexicalQuery, options: RecallOptions) -> Candidates:
+        found = Candidates(embedding=self.vector)
+        if self.worded is not None:
+            take(found, judged(query, self.worded.lexical, top_k=options.top_k, limit=self.limit))
+            found.similarities = self.worded.similarities
+        if self.nearest is not None:
+            complete(found, query, self.nearest)
+        return found
+
+
 class MemorySearcher:
     """Searches one tenant's memory. Safe to share between threads.
 
     Args:
         memory: Knows the conversations.
         recalls: Searches them.
-        embedder: Embeds questions.
+        embedders: Embed questions.
         terms: Counts and weighs words.
     """
 
     def __init__(
-        self, memory: MemoryRepository, recalls: RecallRepository, embedder: EmbeddingProvider, terms: TurnTerms
+        self, memory: MemoryRepository, recalls: RecallRepository, embedders: SessionEmbedders, terms: TurnTerms
     ) -> None:
         self._memory = memory
         self._recalls = recalls
-        self._embedder = embedder
+        self._embedders = embedders
         self._terms = terms
 
     def sessions(self, scope: Scope, session: str | None, user: str | None) -> SearchedSessions:
@@ -98,10 +126,10 @@ class MemorySearcher:
         """The best of a kind for a question, by words and meaning alike."""
         found, places = self._candidates(scope, kind, question, options, searched)
         fused = fusion.weighted(
-            found.dense,
+            found.nearest,
             found.lexical,
             dense_weight=0.5,
-            known_dense=found.similarities,
+            known_dense=found.nearness,
             known_lexical=found.bm25,
         )
         # The sum of both, not their mean.
@@ -114,34 +142,56 @@ class MemorySearcher:
     def _candidates(
         self, scope: Scope, kind: MemoryKind, question: str, options: RecallOptions, searched: SearchedSessions
     ) -> tuple[Candidates, dict[int, Place]]:
+        query = LexicalQuery({}) if options.mode == "dense" else self._query(scope, question, searched)
+        parts = [
+            self._rows(scope, kind, query, options, session_ids, embedder, question)
+            for session_ids, embedder in self._spaces(options, searched)
+        ]
+        if kind.measured:
+            query = replace(query, average_length=_average_length(*(rows for part in parts for rows in part.rows)))
+        found = [part.candidates(query, options) for part in parts]
+        scales = [None if len(parts) == 1 else RelevanceMeter(part.embedder).scale() for part in parts]
+        names = ["" if part.embedder is None else part.embedder.model_name for part in parts]
+        limit = max(CANDIDATES, options.top_k)
+        return joined(names, found, scales, limit=limit), {k: v for part in parts for k, v in part.places.items()}
+
+    def _spaces(
+        self, options: RecallOptions, searched: SearchedSessions
+    ) -> list[tuple[tuple[int, ...] | None, EmbeddingProvider | None]]:
+        """The sessions that are searched together, and the model of their vectors, where these are compared."""
+        if options.mode == "lexical":
+            return [(searched.session_ids, None)]
+        if len(searched.by_model) == 1:
+            return [(searched.session_ids, self._embedders.of_session(model)) for model in searched.by_model]
+        return [(own, self._embedders.of_session(model)) for model, own in searched.by_model.items()]
+
+    def _rows(
+        self,
+        scope: Scope,
+        kind: MemoryKind,
+        query: LexicalQuery,
+        options: RecallOptions,
+        session_ids: tuple[int, ...] | None,
+        embedder: EmbeddingProvider | None,
+        question: str,
+    ) -> _Rows:
         window = Window(
-            session_ids=searched.session_ids,
+            session_ids=session_ids,
             since=options.since,
             until=options.until,
             limit=max(CANDIDATES, options.top_k),
         )
-        vector = None if options.mode == "lexical" else self._embedder.embed_query(question)
-        query = LexicalQuery({}) if options.mode == "dense" else self._query(scope, question, searched)
-        worded = nearest = None
-        places: dict[int, Place] = {}
+        found = _Rows(embedder, None if embedder is None else embedder.embed_query(question), window.limit)
         if query.weights:
             (rarest,) = query.conditions
-            worded, own = self._recalls.lexical(
-                scope, kind.table, window, query.weights, candidates=rarest, embedding=vector
+            found.worded, own = self._recalls.lexical(
+                scope, kind.table, window, query.weights, candidates=rarest, embedding=found.vector
             )
-            places |= own
-        if vector is not None:
-            nearest, own = self._recalls.dense(scope, kind.table, window, vector, words=bool(query.weights))
-            places |= own
-        if kind.measured:
-            query = replace(query, average_length=_average_length(worded, nearest))
-        found = Candidates(embedding=vector)
-        if worded is not None:
-            take(found, judged(query, worded.lexical, top_k=options.top_k, limit=window.limit))
-            found.similarities = worded.similarities
-        if nearest is not None:
-            complete(found, query, nearest)
-        return found, places
+            found.places |= own
+        if found.vector is not None:
+            found.nearest, own = self._recalls.dense(scope, kind.table, window, found.vector, words=bool(query.weights))
+            found.places |= own
+        return found
 
     def _query(self, scope: Scope, question: str, searched: SearchedSessions) -> LexicalQuery:
         """What each of a question's lexemes weighs, and the ones that candidates are taken by."""

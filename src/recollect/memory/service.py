@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from recollect.errors import ConflictError, UsageError
+from recollect.errors import ConflictError
 from recollect.memory.indexing import TurnIndexer
 from recollect.memory.scoring import REACH
 from recollect.memory.search import TURNS, Found, MemorySearcher
@@ -20,7 +20,7 @@ from recollect.memory.validation import (
 from recollect.model.memory import RecallOptions, Recollection, Remembered, SessionRecord, Turn
 
 if TYPE_CHECKING:
-    from recollect.embedding.base import EmbeddingProvider
+    from recollect.memory.models import SessionEmbedders
     from recollect.memory.patterns import QueryPatternTracker
     from recollect.model import Scope
     from recollect.retrieval.turns import TurnTerms
@@ -37,7 +37,7 @@ class Memory:
     Args:
         repository: Stores turns.
         recalls: Searches them.
-        embedder: Embeds turns and questions.
+        embedders: Embed turns and questions.
         lexicon: Counts and weighs words.
         tracker: Told what was found; None: nobody is.
     """
@@ -46,16 +46,16 @@ class Memory:
         self,
         repository: MemoryRepository,
         recalls: RecallRepository,
-        embedder: EmbeddingProvider,
+        embedders: SessionEmbedders,
         lexicon: TurnTerms,
         *,
         tracker: QueryPatternTracker | None = None,
     ) -> None:
         self._repository = repository
         self._recalls = recalls
-        self._embedder = embedder
-        self._searcher = MemorySearcher(repository, recalls, embedder, lexicon)
-        self._indexer = TurnIndexer(embedder, lexicon)
+        self._embedders = embedders
+        self._lexicon = lexicon
+        self._searcher = MemorySearcher(repository, recalls, embedders, lexicon)
         self._tracker = tracker
 
     # Remembering
@@ -82,8 +82,8 @@ class Memory:
             metadata: Of a new session.
 
         Raises:
-            UsageError: A name or a turn is not valid, or several users have a session of that id and none is named;
-                then nothing is stored.
+            UsageError: A name or a turn is not valid, several users have a session of that id and none is named, or the
+                model that the session was embedded with cannot be made here; then nothing is stored.
             ConflictError: A turn's id is stored with other words.
             PermissionDeniedError: The scope's principal would write another's conversation.
             ProviderError: The embedding model failed.
@@ -93,19 +93,20 @@ class Memory:
         checked = checked_turns(turns)
         facts = checked_metadata("The session's metadata", dict(metadata or {}))
         record = self._repository.ensure_session(
-            scope, name, embedding_model=self._embedder.model_name, user=owner, metadata=facts
+            scope, name, embedding_model=self._embedders.configured.model_name, user=owner, metadata=facts
         )
-        if record.embedding_model != self._embedder.model_name:
-            raise UsageError(_other_model(f"The session {name!r}", record.embedding_model, self._embedder.model_name))
+        indexer = TurnIndexer(self._embedders.of_session(record.embedding_model), self._lexicon)
         positions: list[int] = []
         added = 0
         for start in range(0, len(checked), BATCH_TURNS):
-            part, fresh = self._append(scope, record, checked[start : start + BATCH_TURNS])
+            part, fresh = self._append(scope, record, indexer, checked[start : start + BATCH_TURNS])
             positions += part
             added += fresh
         return Remembered(name, tuple(positions), added)
 
-    def _append(self, scope: Scope, record: SessionRecord, turns: Sequence[Turn]) -> tuple[list[int], int]:
+    def _append(
+        self, scope: Scope, record: SessionRecord, indexer: TurnIndexer, turns: Sequence[Turn]
+    ) -> tuple[list[int], int]:
         """Each turn's position, and how many are new."""
         ids = [turn.turn_id for turn in turns if turn.turn_id is not None]
         while True:
@@ -124,7 +125,7 @@ class Memory:
             fresh = _new_ones(turns, known)
             if not fresh:
                 return [known[turn.turn_id or ""] for turn in turns], 0
-            prepared = self._indexer.prepare(tail.turns, fresh)
+            prepared = indexer.prepare(tail.turns, fresh)
             placed = self._repository.append(scope, record, prepared, after=tail.position)
             if placed is not None:
                 return _positions(turns, known, dict(zip(map(id, fresh), placed, strict=True))), len(fresh)
@@ -150,7 +151,8 @@ class Memory:
             user: Search all sessions of this user, beside the one named; without either, every session of the tenant.
 
         Raises:
-            UsageError: The query or an option is not valid, or a session was embedded with another model.
+            UsageError: The query or an option is not valid, or the model that a session was embedded with cannot be
+                made here.
             NotFoundError: There is no such session.
         """
         question = checked_question(query)
@@ -158,8 +160,6 @@ class Memory:
         searched = self._searcher.sessions(scope, session, user)
         if not searched.turns:
             return []
-        if wanted.mode != "lexical" and (others := searched.models - {self._embedder.model_name}):
-            raise UsageError(_other_model("A session", min(others), self._embedder.model_name))
         best = self._searcher.search(scope, TURNS, question, wanted, searched)
         found = self._recollections(scope, wanted, best)
         if self._tracker is not None and wanted.counted:
@@ -202,10 +202,3 @@ def _new_ones(turns: Sequence[Turn], known: Mapping[str, int]) -> list[Turn]:
 def _positions(turns: Sequence[Turn], known: Mapping[str, int], placed: Mapping[int, int]) -> list[int]:
     """Where each turn stands; a turn with an id that was given twice is one and the same object."""
     return [placed[id(turn)] if id(turn) in placed else known[turn.turn_id or ""] for turn in turns]
-
-
-def _other_model(what: str, stored: str, configured: str) -> str:
-    return (
-        f"{what} was embedded with {stored!r}, but {configured!r} is configured: their vectors cannot be compared. "
-        "Configure that model ([rag.embedding]), or recall with mode lexical."
-    )

@@ -292,7 +292,7 @@ class Assembly:
                 found = self._memories[tenant_id] = TenantMemory(
                     tenant_id,
                     store=self.store,
-                    embedder=self.embedder,
+                    embedders=self.embedders,
                     config=self.config,
                     tracker=self.query_patterns,
                     chat_model=lambda: self.chat_model,

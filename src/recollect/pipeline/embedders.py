@@ -85,6 +85,20 @@ class Embedders:
             ),
         )
 
+    def of_session(self, model: str) -> EmbeddingProvider:
+        """The model of a conversation's vectors, by its name.
+
+        Raises:
+            UsageError: It cannot be made here.
+        """
+        return self.named(
+            model,
+            refused=lambda why: (
+                f"A conversation was embedded with {model!r}, which cannot be used here: {why} Set that right, or "
+                "recall by words alone (mode lexical)."
+            ),
+        )
+
     def named(
         self, name: str, *, refused: Callable[[object], str], spec: Mapping[str, Any] | None = None
     ) -> EmbeddingProvider:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from cachetools import LRUCache
+
+from recollect.embedding.cached import CachedEmbedder
 from recollect.forking import computes_properties
 
 if TYPE_CHECKING:
@@ -17,8 +21,12 @@ if TYPE_CHECKING:
     from recollect.memory.forgetting import Forgetter
     from recollect.memory.patterns import QueryPatternTracker
     from recollect.memory.service import Memory
+    from recollect.pipeline.embedders import Embedders
     from recollect.retrieval.turns import TurnTerms
     from recollect.store.store import Store
+
+# Embedding models whose questions are kept.
+_MODELS = 4
 
 
 @computes_properties
@@ -28,7 +36,7 @@ class TenantMemory:
     Args:
         tenant_id: Whose memory.
         store: Open.
-        embedder: Of turns, facts and questions.
+        embedders: Of turns, facts and questions.
         config: All settings.
         tracker: Told what was found.
         chat_model: Gives the language model, where one is configured, once facts are written.
@@ -39,14 +47,14 @@ class TenantMemory:
         tenant_id: int,
         *,
         store: Store,
-        embedder: EmbeddingProvider,
+        embedders: Embedders,
         config: RAGConfig,
         tracker: QueryPatternTracker,
         chat_model: Callable[[], ChatModel | None],
     ) -> None:
         self._tenant_id = tenant_id
         self._store = store
-        self._embedder = embedder
+        self._embedders = embedders
         self._config = config
         self._tracker = tracker
         self._chat_model = chat_model
@@ -73,7 +81,7 @@ class TenantMemory:
         """Erases single turns of conversations."""
         from recollect.memory.forgetting import Forgetter
 
-        return Forgetter(self._store.memory, self._store.forgetting, self._embedder, self._terms)
+        return Forgetter(self._store.memory, self._store.forgetting, self._embedders, self._terms)
 
     @cached_property
     def consolidator(self) -> Consolidator:
@@ -90,23 +98,46 @@ class TenantMemory:
             self._tracker,
             store.facts,
             store.recalls,
-            embedder=self._embedder,
+            embedders=self._embedders,
             lexicon=self._terms,
             language=config.language,
             writer=writer,
         )
 
     @cached_property
-    def _questions(self) -> EmbeddingProvider:
-        """The embedding model with the latest questions, which turns and facts are both searched for."""
-        from recollect.embedding.cached import CachedEmbedder
-
-        # Only questions are kept: turns are seldom said twice, and what is deleted must leave nothing behind.
-        size = self._config.retrieval.query_cache_entries
-        return CachedEmbedder(self._embedder, None, query_cache_size=size)
+    def _questions(self) -> _Questions:
+        """The embedding models with the latest questions, which turns and facts are both searched for."""
+        return _Questions(self._embedders, size=self._config.retrieval.query_cache_entries)
 
     @cached_property
     def _terms(self) -> TurnTerms:
         from recollect.retrieval.turns import TurnTerms
 
         return TurnTerms(self._config.language, salt=self._tenant_id)
+
+
+class _Questions:
+    """Embedding models that remember one tenant's questions.
+
+    Only questions are kept: turns are seldom said twice, and what is deleted must leave nothing behind.
+    """
+
+    def __init__(self, embedders: Embedders, *, size: int) -> None:
+        self._embedders = embedders
+        self._size = size
+        self._lock = threading.Lock()
+        self._kept: LRUCache[int, CachedEmbedder] = LRUCache(_MODELS)
+
+    @property
+    def configured(self) -> EmbeddingProvider:
+        return self._asking(self._embedders.configured)
+
+    def of_session(self, model: str) -> EmbeddingProvider:
+        return self._asking(self._embedders.of_session(model))
+
+    def _asking(self, embedder: EmbeddingProvider) -> CachedEmbedder:
+        with self._lock:
+            found = self._kept.get(id(embedder))
+            if found is None:
+                found = self._kept[id(embedder)] = CachedEmbedder(embedder, None, query_cache_size=self._size)
+            return found

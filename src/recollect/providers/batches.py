@@ -25,7 +25,7 @@ class _Outcome(Generic[T]):
 _BYTES_A_TOKEN = 3
 
 # Whoever waits looks up so often: a signal that comes just before a wait begins is noticed only after it.
-_LOOK_SECONDS = 0.5
+LOOK_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ def in_parallel(calls: Sequence[Callable[[threading.Event], T]], *, at_once: int
     try:
         while len(results) < len(calls):
             try:
-                outcome = outcomes.get(timeout=_LOOK_SECONDS)
+                outcome = outcomes.get(timeout=LOOK_SECONDS)
             except queue.Empty:
                 continue
             if outcome.error is not None:

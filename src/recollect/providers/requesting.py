@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from recollect.errors import ProviderError
+from recollect.providers.batches import LOOK_SECONDS
 from recollect.providers.breaker import CircuitBreaker
 from recollect.providers.connection import Connection
 from recollect.providers.faults import Fault, fault_of, provider_error
@@ -217,8 +218,11 @@ def _within(seconds: float, request: Callable[[], T]) -> T:
 
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(run,), name="recollect-request", daemon=True).start()
-    if not done.wait(seconds):
-        raise TimeoutError
+    until = time.monotonic() + seconds
+    # In pieces: an interrupt that comes as a wait begins is noticed by the next one.
+    while not done.wait(min(LOOK_SECONDS, max(0.0, until - time.monotonic()))):
+        if time.monotonic() >= until:
+            raise TimeoutError
     if errors:
         raise errors.pop()
     return replies.pop()

@@ -32,11 +32,12 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class FactSource:
-    """A turn to draw facts from."""
+    """A turn to draw facts from; ``model`` embedded its session."""
 
     episode: Episode
     session_id: int
     user: str | None
+    model: str = ""
 
     @property
     def owner(self) -> Owner:
@@ -136,7 +137,7 @@ class FactRepository:
         params = {**reader(scope), "least": min_retrievals, "user_id": user, "limit": limit}
         with self._database.single_reads(scope) as connection:
             found = rows(connection, _SQL["candidates"], params)
-        return [FactSource(episode_of(row[:-2]), row[-2], row[-1]) for row in found]
+        return [FactSource(episode_of(row[:-3]), *row[-3:]) for row in found]
 
     def attributes(self, scope: Scope, owner: Owner, subjects: Sequence[str]) -> list[tuple[int, str, str]]:
         """What an owner's facts say of subjects: (the latest fact, subject, attribute)."""

@@ -36,13 +36,13 @@ class SearchedSessions:
         session_ids: None: every session of the tenant, for a caller who may read them all.
         turns: How many turns they have.
         terms: How long those are together, in terms.
-        models: The embedding models that their vectors are of.
+        by_model: The numbers of those whose vectors are of each embedding model.
     """
 
     session_ids: tuple[int, ...] | None
     turns: int
     terms: float
-    models: frozenset[str]
+    by_model: Mapping[str, tuple[int, ...]]
 
     @property
     def average_length(self) -> float:
@@ -89,11 +89,14 @@ class RecallRepository:
         params = {**reader(scope), "everything": everything, "named": list(named), "user_id": user}
         with self._database.single_reads(scope) as connection:
             found = rows(connection, _SQL["searched"], params, prepare=False)
+        by_model: dict[str, list[int]] = {}
+        for row in found:
+            by_model.setdefault(row[3], []).append(row[0])
         return SearchedSessions(
             None if everything and scope.principal is None else tuple(row[0] for row in found),
             sum(row[1] for row in found),
             sum(row[2] for row in found),
-            frozenset(row[3] for row in found),
+            {model: tuple(own) for model, own in by_model.items()},
         )
 
     def document_frequencies(

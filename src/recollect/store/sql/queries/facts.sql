@@ -1,6 +1,6 @@
 -- candidates: turns that were found so often or more and were not looked at yet, most often first
 SELECT e.episode_id, s.name, e.position, e.role, e.content, e.event_time, e.external_id, e.known_from, e.metadata,
-       e.session_id, s.user_id
+       e.session_id, s.user_id, s.embedding_model
 FROM episode_retrievals r JOIN episodes e USING (tenant_id, episode_id) JOIN sessions s USING (tenant_id, session_id)
 WHERE r.tenant_id = %(tenant_id)s AND r.retrievals >= %(least)s AND e.known_to > clock_timestamp()
   AND (%(user_id)s::text IS NULL OR s.user_id = %(user_id)s)

@@ -1,0 +1,25 @@
+"""The embedding models of conversations: each session keeps the one that it began with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from recollect.embedding.base import EmbeddingProvider
+
+
+class SessionEmbedders(Protocol):
+    """Gives embedding models. Safe to share between threads."""
+
+    @property
+    def configured(self) -> EmbeddingProvider:
+        """The model of new sessions."""
+        ...
+
+    def of_session(self, model: str) -> EmbeddingProvider:
+        """The model of sessions that there are, by its name.
+
+        Raises:
+            UsageError: It cannot be made here.
+        """
+        ...
