@@ -84,8 +84,8 @@ def test_a_collection_is_written_with_its_own_model_and_new_ones_with_the_config
         assert place.embedding_spec["provider"] == "hashing"
         with two_models.store.database.transaction(Scope()) as connection:
             stored = connection.execute(
-                "SELECT DISTINCT vector_dims(embedding) FROM chunk_vectors WHERE collection_id = %s",
-                [place.collection_id],
+                "SELECT DISTINCT vector_dims(embedding) FROM chunk_vectors WHERE space_id = %s",
+                [place.space_id],
             )
             assert list(stored) == [(dimensions,)]
     assert sources(two_models.view(collections="pumps").search("pump 9 replaced"))[0] == "pump9.txt"
