@@ -40,6 +40,18 @@ class UsageError(RecollectError):
     """An argument or option is wrong; the message names it and says what is allowed."""
 
 
+class PersonalDataError(UsageError):
+    """What should be stored holds personal data, and the tenant's policy refuses that; nothing of it was stored.
+
+    Attributes:
+        kinds: What was found, for instance ``email``; never what it says.
+    """
+
+    def __init__(self, message: str, *, kinds: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.kinds = kinds
+
+
 class ConfigurationError(UsageError):
     """A setting is unknown or invalid."""
 

@@ -101,3 +101,14 @@ def test_db_attack_says_what_is_open(recollect, recollect_embedded, dsn: str):
     assert recollect("db", "attack", "--json", status=1).json["clean"] is False
     assert "policy more on documents" in recollect("db", "check", status=1).out
     assert recollect("db", "attack").out.endswith("0 went through.\n")
+
+
+def test_what_becomes_of_personal_data(recollect):
+    recollect("tenants", "create", "acme")
+    assert "redact" in recollect("tenants", "set-pii", "acme", "redact").out
+    assert recollect("tenants", "show", "acme", "--json").json["tenant"]["pii"] == "redact"
+    (recollect.folder / "mail.md").write_text("# Mail\n\nWrite to zoe@example.com for leave.\n")
+    recollect("ingest", "mail.md", "--tenant", "acme")
+    assert "[redacted email]" in recollect("query", "leave", "--tenant", "acme").out
+    assert "off, tag, redact or refuse" in recollect("tenants", "set-pii", "acme", "maybe", status=2).err
+    assert recollect("tenants", "set-pii", "acme", "none", "--json").json["tenant"]["pii"] is None

@@ -18,12 +18,19 @@ from recollect.errors import UsageError
 from recollect.model.arguments import whole_number
 
 if TYPE_CHECKING:
-    from recollect.model.tenant import Tenant, TenantErasure, TenantExport, TenantQuota
+    from recollect.model.tenant import PersonalDataPolicy, Tenant, TenantErasure, TenantExport, TenantQuota
 
 app = typer.Typer(
     help="Make, list, suspend, limit, export and erase tenants, whose knowledge is kept apart.", no_args_is_help=True
 )
 
+_POLICIES: dict[str, PersonalDataPolicy | None] = {
+    "off": "off",
+    "tag": "tag",
+    "redact": "redact",
+    "refuse": "refuse",
+    "none": None,
+}
 _Name = Annotated[str, typer.Argument(metavar="TENANT", help="By name or number.")]
 _Documents = Annotated[
     str | None, typer.Option(metavar="N", help="Current documents that it may have; none: any number.")
@@ -109,10 +116,31 @@ def _show(ctx: CommandContext, *, wanted: _Name) -> int:
     out.print(f"  chunks     {_used(found.chunks, found.quota.max_chunks)}")
     limit = "" if found.quota.max_bytes is None else f" of {size(found.quota.max_bytes)}"
     out.print(f"  text       {size(found.bytes or 0)}{limit}, past versions included")
+    if found.pii is not None:
+        out.print(f"  pii        {found.pii}")
     for one in shared:
         note = "" if one.active else " (suspended)"
         out.print(plain(f"  reads      {one.collection} of {one.tenant_name}{note}"))
     return 0
+
+
+def _set_pii(
+    ctx: CommandContext,
+    *,
+    wanted: _Name,
+    policy: Annotated[str, typer.Argument(metavar="POLICY", help="off, tag, redact, refuse; or none: as configured.")],
+) -> int:
+    """Say what becomes of personal data in what a tenant stores from now on.
+
+    off: nobody looks for it; tag: documents have counts of it; redact: it is taken out before anything is stored;
+    refuse: nothing that has any is stored. What is stored already stays as it is.
+    """
+    if policy not in _POLICIES:
+        raise UsageError(f"A policy is off, tag, redact or refuse, or none for the configured one; not {policy!r}.")
+    with ctx.view() as view:
+        found = view.tenants.get(argument_text(wanted))
+        found = view.tenants.set_pii(found.tenant_id, _POLICIES[policy])
+    return _told(ctx, found, f"Personal data in what {found.name!r} stores: {found.pii or 'as configured'}.")
 
 
 def _suspend(ctx: CommandContext, *, wanted: _Name) -> int:
@@ -261,7 +289,7 @@ def _told(ctx: CommandContext, tenant: Tenant, words: str) -> int:
 
 
 def _as_json(tenant: Tenant) -> dict[str, Any]:
-    names = ("tenant_id", "name", "status", "created_at", "quota", "documents", "chunks")
+    names = ("tenant_id", "name", "status", "created_at", "quota", "documents", "chunks", "pii")
     return shown(tenant, *names, *(() if tenant.bytes is None else ("bytes",)))
 
 
@@ -282,6 +310,7 @@ for name, function in (
     ("suspend", _suspend),
     ("resume", _resume),
     ("set-quota", _set_quota),
+    ("set-pii", _set_pii),
     ("export", _export),
     ("erase", _erase),
     ("share", _share),

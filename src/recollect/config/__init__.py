@@ -3,6 +3,7 @@
 from recollect.config.access import AccessConfig, MultiTenantConfig, RolePreferenceConfig, SessionDefaults
 from recollect.config.jobs import JobsConfig
 from recollect.config.models import ANSWER_PROVIDERS, AnswerConfig, EmbeddingConfig, RerankingConfig
+from recollect.config.privacy import PrivacyConfig
 from recollect.config.retrieval import ContextConfig, EnhanceConfig, MemoryConfig, RetrievalConfig
 from recollect.config.storage import (
     ChunkingConfig,
@@ -28,6 +29,7 @@ __all__ = [
     "JobsConfig",
     "MemoryConfig",
     "MultiTenantConfig",
+    "PrivacyConfig",
     "RAGConfig",
     "RerankingConfig",
     "RetrievalConfig",

@@ -13,6 +13,7 @@ from recollect.config._reading import CONFIG_FILE_VARIABLE, Place, explained, me
 from recollect.config.access import AccessConfig, MultiTenantConfig, SessionDefaults
 from recollect.config.jobs import JobsConfig
 from recollect.config.models import AnswerConfig, EmbeddingConfig, RerankingConfig
+from recollect.config.privacy import PrivacyConfig
 from recollect.config.retrieval import ContextConfig, MemoryConfig, RetrievalConfig
 from recollect.config.storage import ChunkingConfig, IngestConfig, StorageConfig, TemporalConfig
 from recollect.errors import ConfigurationError
@@ -69,6 +70,7 @@ class RAGConfig(BaseModel):
     session: SessionDefaults = SessionDefaults()
     access: AccessConfig = Field(default_factory=AccessConfig)
     multi_tenant: MultiTenantConfig = Field(default_factory=MultiTenantConfig)
+    privacy: PrivacyConfig = PrivacyConfig()
 
     @property
     def top_k(self) -> int:

@@ -181,7 +181,14 @@ class FolderIngest:
                 the rest.
         """
         start = time.perf_counter()
-        roots = resolve_roots(paths, scope=self._scope, repository=self._repository, collection=self._collection)
+        door = self._preparer.door
+        roots = resolve_roots(
+            paths,
+            scope=self._scope,
+            repository=self._repository,
+            collection=self._collection,
+            **({} if door is None else {"stored_name": door.name}),
+        )
         met = {root.source.source_id: _Met() for root in roots}
         if self._give_default is not None:
             # Before anything is read: what has become narrower is narrower at once.
@@ -270,9 +277,9 @@ class FolderIngest:
             if isinstance(file, FoundFile):
                 yield file
             elif file.kind == "unreadable":
-                self._tally.fail(str(file.path), file.reason)
+                self._tally.fail(self._shown(file.path), file.reason)
             else:
-                self._tally.skip(file.kind, str(file.path), file.reason)
+                self._tally.skip(file.kind, self._shown(file.path), file.reason)
 
     def _read(self, file: _File) -> _File:
         department = department_of(file.uri)
@@ -330,8 +337,12 @@ class FolderIngest:
             if file.error is None:
                 self._tally.unchanged += 1
             else:
-                self._tally.fail(str(file.found.path), file.error)
+                self._tally.fail(self._shown(file.found.path), file.error)
         self._advance(1)
+
+    def _shown(self, path: Path) -> str:
+        door = self._preparer.door
+        return str(path) if door is None else door.shown(str(path))
 
     def _write(self, batch: list[_File], embedded: list[Embedded]) -> None:
         source = batch[0].root.source

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from recollect.chunking.base import ChunkingStrategy
     from recollect.embedding.base import EmbeddingProvider, Vectors
+    from recollect.ingest.door import Door
     from recollect.model.terms import TermCounts
     from recollect.store.search import LexicalRow
 
@@ -113,6 +114,7 @@ class Preparer:
         settings: What besides the document itself decides its chunks and vectors; part of every fingerprint.
         token_packer: Computes token vectors, for a collection that stores them.
         cache: Whether embeddings are kept with the documents, to be found again by their texts.
+        door: What documents pass before anything is made of them; None: nothing.
     """
 
     def __init__(
@@ -124,12 +126,16 @@ class Preparer:
         settings: Mapping[str, Any],
         token_packer: TokenPacker | None = None,
         cache: bool = False,
+        door: Door | None = None,
     ) -> None:
         self._chunker = chunker
         self._cache = cache
         self._token_packer = token_packer
         self._indexer = indexer
         self._embedder = embedder
+        self.door = door
+        if door is not None:
+            settings = {**settings, "pii": door.policy}
         self._settings = json.dumps([PIPELINE_VERSION, NEIGHBOUR_WEIGHT, dict(settings)], sort_keys=True, default=str)
 
     def fingerprint(self, given: Mapping[str, Any]) -> str:
@@ -146,7 +152,11 @@ class Preparer:
 
         Raises:
             UsageError: The document holds no text, or cannot be stored as it is.
+            PersonalDataError: It holds personal data, which the tenant's policy refuses.
         """
+        if self.door is not None:
+            require_storable(document)
+            document = self.door.admit(document)
         complete = completed(document)
         chunks = self._chunker.chunk(complete)
         if not chunks:
@@ -154,7 +164,7 @@ class Preparer:
         return self.adopt(complete, chunks, fingerprint)
 
     def adopt(self, document: Document, chunks: Sequence[Chunk], fingerprint: str) -> CutDocument:
-        """Take a document with the chunks that it was given, and count their words."""
+        """Take a document, which has passed the door, with the chunks that it was given, and count their words."""
         complete = completed(document)
         texts = [searchable_text(complete, chunk) for chunk in chunks]
         return CutDocument(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -26,16 +26,18 @@ class Root:
         prefix: Path of the folder below that directory (ends in ``/``), or the file's own name with its folders;
             empty where the folder is that directory.
         is_file: Whether the path is a single file.
+        stored_name: What a path is stored as.
     """
 
     path: Path
     source: Source
     prefix: str
     is_file: bool
+    stored_name: Callable[[str], str] = str
 
     def uri(self, found_source: str) -> str:
-        """The document's URI: its path below the source's directory."""
-        return self.prefix if self.is_file else self.prefix + found_source
+        """The document's URI: its path below the source's directory, as it is stored."""
+        return self.prefix if self.is_file else self.prefix + self.stored_name(found_source)
 
 
 def department_of(uri: str) -> str | None:
@@ -45,13 +47,25 @@ def department_of(uri: str) -> str | None:
 
 
 def resolve_roots(
-    paths: Sequence[Path], *, scope: Scope, repository: DocumentRepository, collection: Collection
+    paths: Sequence[Path],
+    *,
+    scope: Scope,
+    repository: DocumentRepository,
+    collection: Collection,
+    stored_name: Callable[[str], str] = str,
 ) -> list[Root]:
     """The sources of the paths, made where they are missing.
 
     A folder or file below a directory that was ingested before belongs to that directory's source, so that ingesting
     a part again meets the same documents; the other way round, a directory takes over what came from inside it. A
     path inside another given one is left out: it is read with it.
+
+    Args:
+        paths: Folders and files.
+        scope: Whose.
+        repository: Knows the sources.
+        collection: Where.
+        stored_name: What a path is stored as, part by part.
 
     Raises:
         NotFoundError: A path does not exist.
@@ -61,23 +75,32 @@ def resolve_roots(
             raise NotFoundError(f"{str(path)!r} does not exist. Give a folder or a file to ingest.")
     distinct = {path.resolve(): path for path in paths}
     outermost = [(full, path) for full, path in distinct.items() if not any(p in distinct for p in full.parents)]
-    return [_root(full, path, scope, repository, collection) for full, path in outermost]
+    places = _Places(scope, repository, collection, stored_name)
+    return [places.root(full, path) for full, path in outermost]
 
 
-def _root(full: Path, path: Path, scope: Scope, repository: DocumentRepository, collection: Collection) -> Root:
-    own = full if full.is_dir() else full.parent
-    names = [_text(directory) for directory in (own, *own.parents)]
-    known = repository.sources_named(scope, collection, names, "directory")
-    # The outermost: what was ingested as part of a larger folder keeps its name there.
-    source = min(known, key=lambda candidate: len(candidate.name), default=None)
-    if source is None:
-        source = repository.ensure_source(scope, collection, _text(own), "directory")
-        repository.adopt_inner_sources(scope, collection, source)
-    base = next(directory for directory in (own, *own.parents) if _text(directory) == source.name)
-    below = _text(full.relative_to(base))
-    if full.is_dir():
-        return Root(path, source, "" if below == "." else below + "/", is_file=False)
-    return Root(path, source, below, is_file=True)
+@dataclass(frozen=True, slots=True)
+class _Places:
+    scope: Scope
+    repository: DocumentRepository
+    collection: Collection
+    stored_name: Callable[[str], str]
+
+    def root(self, full: Path, path: Path) -> Root:
+        own = full if full.is_dir() else full.parent
+        names = {self.stored_name(_text(directory)): directory for directory in (own, *own.parents)}
+        known = self.repository.sources_named(self.scope, self.collection, list(names), "directory")
+        # The outermost: what was ingested as part of a larger folder keeps its name there.
+        source = min(known, key=lambda candidate: len(names[candidate.name].parts), default=None)
+        if source is None:
+            source = self.repository.ensure_source(
+                self.scope, self.collection, self.stored_name(_text(own)), "directory"
+            )
+            self.repository.adopt_inner_sources(self.scope, self.collection, source)
+        below = self.stored_name(_text(full.relative_to(names[source.name])))
+        if full.is_dir():
+            return Root(path, source, "" if below == "." else below + "/", is_file=False, stored_name=self.stored_name)
+        return Root(path, source, below, is_file=True, stored_name=self.stored_name)
 
 
 def _text(path: Path) -> str:

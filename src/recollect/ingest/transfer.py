@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from recollect.errors import RecollectError, StoreUnavailableError, UsageError
 from recollect.ingest.documents import MANUAL_SOURCE
 from recollect.ingest.flow import batches, embed_and_write
+from recollect.ingest.prepare import require_storable
 from recollect.ingest.records import BadLine, ImportedDocument, read_records
 from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
     from recollect.ingest.documents import BatchWriter
     from recollect.ingest.prepare import CutDocument, Embedded, Preparer
-    from recollect.model import Scope
+    from recollect.model import Document, Scope
     from recollect.model.collection import Collection
     from recollect.store.documents import DocumentRepository
 
@@ -118,10 +119,23 @@ class Importer:
                 f"has embeddings of {record.embeddings.shape[1]} dimensions, but the collection "
                 f"{self._collection.name!r} has {dimension}. Import into a collection of that model."
             )
-        if record.chunks is None:
+        admitted = self._admitted(record) if record.chunks is not None else None
+        if record.chunks is None or admitted is None:
             return _Item(record.line, self._preparer.cut(record.document, fingerprint), None)
-        cut = self._preparer.adopt(record.document, record.chunks, fingerprint)
+        cut = self._preparer.adopt(admitted, record.chunks, fingerprint)
         return _Item(record.line, cut, record.embeddings)
+
+    def _admitted(self, record: ImportedDocument) -> Document | None:
+        """The document as it may be stored; None: its chunks were cut, and embedded, with what is taken out of it."""
+        door = self._preparer.door
+        if door is None:
+            return record.document
+        require_storable(record.document)
+        admitted = door.admit(record.document)
+        beside = [(dict(chunk.metadata), list(chunk.section)) for chunk in record.chunks or ()]
+        if door.policy != "tag" and (admitted.content != record.document.content or door.holds(beside)):
+            return None
+        return admitted
 
     def _embed(self, batch: Sequence[_Item]) -> list[Embedded]:
         missing = [item.cut for item in batch if item.embeddings is None]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 TenantStatus = Literal["active", "suspended"]
+PersonalDataPolicy = Literal["off", "tag", "redact", "refuse"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,9 @@ class Tenant:
         quota: How much it may store.
         documents: Current documents, those of its sessions included.
         chunks: Their chunks.
-        bytes: Of text, in every version that is kept; None where many tenants are listed and it was not counted.
+        pii: What becomes of personal data in what it stores; None: what is configured.
+        bytes: Of text, in every version that is kept, and of kept originals; None where many tenants are listed and it
+            was not counted.
     """
 
     tenant_id: int
@@ -56,6 +59,7 @@ class Tenant:
     quota: TenantQuota
     documents: int
     chunks: int
+    pii: PersonalDataPolicy | None = None
     bytes: int | None = None
 
 

@@ -189,6 +189,7 @@ class AsyncTenants(_AsyncGroup):
     suspend = threaded(Tenants.suspend)
     resume = threaded(Tenants.resume)
     set_quota = threaded(Tenants.set_quota)
+    set_pii = threaded(Tenants.set_pii)
     export = threaded(Tenants.export)
     erase = threaded(Tenants.erase)
     isolation = threaded(Tenants.isolation)

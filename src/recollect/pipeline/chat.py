@@ -12,6 +12,7 @@ from recollect.answer.follow_up import Exchange, standing_question
 from recollect.errors import NotFoundError, ProviderError
 from recollect.model import Answer, RetrievalOptions, TokenUsage
 from recollect.model.memory import Turn
+from recollect.pipeline.door import make_door
 
 if TYPE_CHECKING:
     from recollect.answer.writing import AnswerEvent
@@ -61,8 +62,10 @@ class Conversation:
 
         Raises:
             UsageError: The question is not valid.
+            PersonalDataError: It holds personal data, which the tenant's policy refuses to remember.
             ProviderError: The language model failed. That it cannot rewrite a question is no failure.
         """
+        self._require_admitted(question)
         standing, usage = self._standing(question)
         for event in self._view.ask_events(standing, self._options):
             if not isinstance(event, Answer):
@@ -76,6 +79,13 @@ class Conversation:
             )
             self._keep(answer, usage)
             yield answer
+
+    def _require_admitted(self, question: str) -> None:
+        """Refuse before it is asked what could not be remembered afterwards."""
+        at = self._view.standpoint
+        door = None if self._session is None else make_door(at.assembly, at.scope)
+        if door is not None and question:
+            door.admit_turn(Turn(content=question))
 
     def _standing(self, question: str) -> tuple[str, TokenUsage]:
         assembly = self._view.standpoint.assembly

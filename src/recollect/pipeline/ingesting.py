@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from recollect.errors import UsageError
 from recollect.model import Document
 from recollect.model.principal import read_permissions
+from recollect.pipeline.door import make_door
 from recollect.pipeline.preparing import ensure_collection, make_preparer
 from recollect.pipeline.session_place import session_place
 
@@ -142,7 +143,7 @@ def _target(at: Standpoint, *, on_progress: ProgressCallback | None = None) -> I
     from recollect.ingest.documents import BatchWriter
 
     with _place(at) as (scope, place):
-        preparer = make_preparer(at.assembly, scope, place)
+        preparer = make_preparer(at.assembly, scope, place, door=make_door(at.assembly, scope))
         batch_writer = BatchWriter(preparer, at.store.collections, at.store.writer, scope=scope, collection=place)
         yield _Target(scope, place, preparer, batch_writer)
         _index_if_due(at, replace(scope, principal=None), place, on_progress=on_progress)

@@ -10,6 +10,7 @@ from recollect.errors import ConflictError, UsageError
 if TYPE_CHECKING:
     from recollect.chunking.base import ChunkingStrategy, Tokenize
     from recollect.embedding.base import EmbeddingProvider
+    from recollect.ingest.door import Door
     from recollect.ingest.prepare import Preparer, TokenPacker
     from recollect.model import Scope
     from recollect.model.collection import Collection
@@ -59,8 +60,14 @@ def ensure_collection(at: Standpoint, name: str) -> Collection:
         return collections.get(scope, name)
 
 
-def make_preparer(assembly: Assembly, scope: Scope, place: Collection) -> Preparer:
+def make_preparer(assembly: Assembly, scope: Scope, place: Collection, *, door: Door | None = None) -> Preparer:
     """What cuts and embeds documents for a collection.
+
+    Args:
+        assembly: The parts.
+        scope: Whose.
+        place: The collection.
+        door: Applied to what comes in; None: to what is stored already, nothing is.
 
     Raises:
         UsageError: The model that the collection is embedded with cannot be made here.
@@ -80,6 +87,7 @@ def make_preparer(assembly: Assembly, scope: Scope, place: Collection) -> Prepar
         settings={"chunking": chunking, "embedding": place.first_model, "language": place.language},
         token_packer=token_packer(embedder) if place.token_vectors else None,
         cache=cached,
+        door=door,
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
+from recollect.pipeline.door import make_door
 from recollect.pipeline.preparing import make_preparer
 from recollect.pipeline.session_place import session_place
 
@@ -39,7 +40,7 @@ def reread(at: Standpoint, document: int | str, *, force: bool) -> IngestResult:
             original.read(), name=original.name, mime_type=original.mime_type, workers=at.assembly.parser_workers
         )
         anew = _merged(read, record, version)
-        preparer = make_preparer(at.assembly, scope, place)
+        preparer = make_preparer(at.assembly, scope, place, door=make_door(at.assembly, scope))
         batch_writer = BatchWriter(preparer, at.store.collections, at.store.writer, scope=scope, collection=place)
         # As the next ingest of the folder or of the document would say it, so that this one finds it unchanged.
         of_folder = PurePath(record.origin).is_absolute()

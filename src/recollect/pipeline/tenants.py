@@ -12,7 +12,7 @@ from recollect.model.tenant import TenantQuota
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
-    from recollect.model.tenant import Isolation, Tenant, TenantErasure, TenantExport
+    from recollect.model.tenant import Isolation, PersonalDataPolicy, Tenant, TenantErasure, TenantExport
     from recollect.store.tenants import TenantDirectory
 
 
@@ -73,6 +73,22 @@ class Tenants(Group):
             UsageError: A quota is negative.
         """
         return self._repository.set_quota(tenant, quota)
+
+    def set_pii(self, tenant: int | str, policy: PersonalDataPolicy | None) -> Tenant:
+        """Say what becomes of personal data in the documents and conversations that a tenant stores from now on.
+
+        What is stored already stays as it is; `Documents.reread` and the next ingest of a file apply the policy to it.
+
+        Args:
+            tenant: By number or name.
+            policy: ``off``: nobody looks for it; ``tag``: documents have counts of it; ``redact``: it is taken out
+                before anything is stored; ``refuse``: nothing that has any is stored (`PersonalDataError`). None: as
+                configured (``[rag.privacy] pii``).
+
+        Raises:
+            NotFoundError: There is no such tenant.
+        """
+        return self._repository.set_pii(tenant, policy)
 
     def export(self, tenant: int | str, folder: Path | str) -> TenantExport:
         """Write everything of a tenant into a new folder; `recollect.pipeline.tenant_export` says in what form.

@@ -261,6 +261,8 @@ class View(Groups):
 
         Raises:
             UsageError: A document holds no text, documents and files are mixed, or an option is not for documents.
+            PersonalDataError: A document holds personal data, which the tenant's policy refuses; of files, an error of
+                the report.
             NotFoundError: A path or the session does not exist, or for the principal the collection.
             PermissionDeniedError: The principal may not write there.
             SessionExpiredError: The session's time is over.
@@ -305,6 +307,7 @@ class View(Groups):
                 that id and the view names none; then nothing is stored.
             ConflictError: A turn's id is stored with other words.
             PermissionDeniedError: The principal would write another's conversation.
+            PersonalDataError: A turn holds personal data, which the tenant's policy refuses; then nothing is stored.
             ProviderError: The embedding model failed.
 
         Example:
@@ -315,13 +318,17 @@ class View(Groups):
             ...     ada.recall("Where does my sister live?")[0].episode.content
             'My sister lives in Lisbon.'
         """
+        from recollect.memory.validation import checked_turns
         from recollect.model.memory import Turn
+        from recollect.pipeline.door import make_door
 
         if self._at.session is None:
             raise UsageError("Say which conversation this is of: view(session=...).")
         given = [turns] if isinstance(turns, Turn | str) else turns
         complete = [Turn(content=turn, role=role, at=at) if isinstance(turn, str) else turn for turn in given]
         scope = self._at.present()
+        if (door := make_door(self._at.assembly, scope)) is not None:
+            complete = [door.admit_turn(turn) for turn in checked_turns(complete)]
         memory = self._at.assembly.memory(scope.tenant_id).turns
         return memory.remember(scope, self._at.session, complete, user=self._at.user, metadata=metadata)
 

@@ -14,7 +14,15 @@ from psycopg.rows import TupleRow
 from recollect.errors import ConflictError, NotFoundError, StoreError, UsageError
 from recollect.model import DEFAULT_TENANT_ID, Scope
 from recollect.model.arguments import whole_number
-from recollect.model.tenant import SharedCollection, Tenant, TenantErasure, TenantIdentity, TenantQuota, TenantStatus
+from recollect.model.tenant import (
+    PersonalDataPolicy,
+    SharedCollection,
+    Tenant,
+    TenantErasure,
+    TenantIdentity,
+    TenantQuota,
+    TenantStatus,
+)
 from recollect.store.audit import begin_anew, record
 from recollect.store.database import Connection, Database, rows
 from recollect.store.indexes import drop_indexes
@@ -123,6 +131,29 @@ class TenantDirectory:
         with self._database.autocommit() as connection:
             connection.execute(_SQL["set_quota"], {"tenant_id": tenant_id, **_quota_params(quota)})
         return self.get(tenant_id)
+
+    def set_pii(self, tenant: int | str, policy: PersonalDataPolicy | None) -> Tenant:
+        """Say what becomes of personal data in what a tenant stores from now on; None: what is configured.
+
+        Raises:
+            NotFoundError: There is no such tenant.
+        """
+        tenant_id = self.number(tenant)
+        with self._database.autocommit() as connection:
+            connection.execute(_SQL["set_pii"], {"tenant_id": tenant_id, "pii": policy})
+        return self.get(tenant_id)
+
+    def privacy(self, scope: Scope) -> tuple[PersonalDataPolicy | None, bytes]:
+        """What becomes of personal data in what the scope's tenant stores, and the salt of its names.
+
+        Raises:
+            NotFoundError: There is no such tenant.
+        """
+        with self._database.single_reads(scope) as connection:
+            found = rows(connection, _SQL["privacy"], {"tenant_id": scope.tenant_id})
+        if not found:
+            raise NotFoundError(f"There is no tenant {scope.tenant_id}.")
+        return found[0][0], bytes(found[0][1])
 
     def erase(self, tenant: int | str, *, actor: str, reason: str | None = None) -> TenantErasure:
         """Remove a tenant with every row of it in every table, and its vector indexes.
@@ -277,7 +308,7 @@ def _missing(tenant: int | str) -> NotFoundError:
 
 
 def _tenant(row: TupleRow) -> Tenant:
-    tenant_id, name, status, created_at, documents, chunks, of_bytes, *used = row
+    tenant_id, name, status, created_at, documents, chunks, of_bytes, pii, *used = row
     return Tenant(
         tenant_id=tenant_id,
         name=name,
@@ -286,5 +317,6 @@ def _tenant(row: TupleRow) -> Tenant:
         quota=TenantQuota(max_documents=documents, max_chunks=chunks, max_bytes=of_bytes),
         documents=used[0],
         chunks=used[1],
+        pii=pii,
         bytes=used[2] if len(used) > 2 else None,
     )

@@ -1,5 +1,5 @@
 -- page: tenants by name, each with what it stores
-SELECT t.tenant_id, t.name, t.status, t.created_at, t.max_documents, t.max_chunks, t.max_bytes,
+SELECT t.tenant_id, t.name, t.status, t.created_at, t.max_documents, t.max_chunks, t.max_bytes, t.pii,
        coalesce(u.documents, 0)::bigint, coalesce(u.chunks, 0)::bigint
 FROM tenants t LEFT JOIN (
     SELECT tenant_id, sum(document_count) AS documents, sum(chunk_count) AS chunks
@@ -7,7 +7,7 @@ FROM tenants t LEFT JOIN (
 WHERE t.name > %(after)s ORDER BY t.name LIMIT %(limit)s
 
 -- one: a tenant by number or by name, with what it stores
-SELECT t.tenant_id, t.name, t.status, t.created_at, t.max_documents, t.max_chunks, t.max_bytes,
+SELECT t.tenant_id, t.name, t.status, t.created_at, t.max_documents, t.max_chunks, t.max_bytes, t.pii,
        (SELECT coalesce(sum(s.document_count), 0)::bigint FROM collection_state s WHERE s.tenant_id = t.tenant_id),
        (SELECT coalesce(sum(s.chunk_count), 0)::bigint FROM collection_state s WHERE s.tenant_id = t.tenant_id),
        (SELECT coalesce(sum(octet_length(c.content)), 0)::bigint FROM document_contents c
@@ -33,6 +33,12 @@ UPDATE tenants SET status = %(status)s WHERE tenant_id = %(tenant_id)s
 -- set_quota: how much it may store
 UPDATE tenants SET max_documents = %(max_documents)s, max_chunks = %(max_chunks)s, max_bytes = %(max_bytes)s
 WHERE tenant_id = %(tenant_id)s
+
+-- set_pii: what becomes of personal data in what it stores
+UPDATE tenants SET pii = %(pii)s WHERE tenant_id = %(tenant_id)s
+
+-- privacy: that, and the salt of its names
+SELECT pii, uuid_send(pii_salt) FROM tenants WHERE tenant_id = %(tenant_id)s
 
 -- alone: until the end of the transaction, no other one of the tenant is under way
 SELECT pg_try_advisory_xact_lock(hashtext('recollect.tenant'), %(tenant_id)s)
