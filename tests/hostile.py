@@ -197,6 +197,7 @@ _PLAUSIBLE: dict[str, Any] = {
     "rag": 0.5,
     "memory": 0.5,
     "content": "Yes.",
+    "url": "http://127.0.0.1/",
 }
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from recollect.config import RAGConfig
     from recollect.embedding.base import EmbeddingProvider
     from recollect.errors import RecollectError
+    from recollect.fetching.crawl import CrawlPlan
     from recollect.memory import QueryPatternTracker
     from recollect.model import (
         Answer,
@@ -40,6 +41,7 @@ __all__ = [
     "ChunkingStrategy",
     "Citation",
     "ContextAssembler",
+    "CrawlPlan",
     "Document",
     "EmbeddingProvider",
     "HybridRetriever",
@@ -68,6 +70,7 @@ __getattr__, __dir__ = _imported_on_use(
         "recollect.config": ("RAGConfig",),
         "recollect.embedding.base": ("EmbeddingProvider",),
         "recollect.errors": ("RecollectError",),
+        "recollect.fetching.crawl": ("CrawlPlan",),
         "recollect.memory": ("QueryPatternTracker",),
         "recollect.model": (
             "Answer",

@@ -40,6 +40,9 @@ _STRATEGIES: dict[str, type[Chunker]] = {
     "semantic": SemanticChunker,
     "sliding_window": SlidingWindowChunker,
 }
+_SIZE_NAMES = ("size", "window_size", "max_size", "max_tokens")
+# The default of sliding_window's window_size, for an overlap that is given without a size.
+_SLIDING_WINDOW = 500
 _CALLABLES = frozenset({"similarity", "tokenize"})
 # Raised whenever the same parameters cut the same text differently, so that stored documents are chunked again.
 _ALGORITHM = 1
@@ -57,6 +60,34 @@ def parameter_names(strategy: str) -> tuple[str, ...]:
         UsageError: There is no such strategy.
     """
     return tuple(field.name for field in fields(_class_of(strategy)) if field.name not in _CALLABLES)
+
+
+def size_parameters(
+    strategy: str, *, size: int | None = None, overlap: int | None = None, window_size: int | None = None
+) -> dict[str, int]:
+    """What a strategy calls the size of its chunks and what neighbouring ones have in common.
+
+    Args:
+        strategy: One of ``strategy_names()``.
+        size: Of the longest chunk, in the strategy's unit; None: not said.
+        overlap: Of neighbouring chunks; None: not said.
+        window_size: Of the window that an overlap without a size is of, where windows slide; None: the default.
+
+    Raises:
+        UsageError: There is no such strategy, or its chunks have nothing in common.
+    """
+    known = parameter_names(strategy)
+    values: dict[str, int] = {}
+    if size is not None:
+        values[next(name for name in _SIZE_NAMES if name in known)] = size
+    if overlap is not None:
+        if "stride" in known:
+            values["stride"] = (size or window_size or _SLIDING_WINDOW) - overlap
+        elif "overlap" in known:
+            values["overlap"] = overlap
+        else:
+            raise UsageError(f"{strategy} chunking has no overlap: leave it out.")
+    return values
 
 
 def make_chunker(

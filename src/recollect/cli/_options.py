@@ -261,28 +261,21 @@ class ChunkingOptions:
         Raises:
             UsageError: The strategy is unknown, or has no such parameter.
         """
-        from recollect.chunking.registry import parameter_names
+        from recollect.chunking.registry import parameter_names, size_parameters
 
         known = parameter_names(strategy)
         values = key_values(self.chunking_option or (), option="--chunking-option")
         unknown = sorted(set(values) - set(known))
         if unknown:
             raise UsageError(f"{strategy} chunking has no parameter {unknown[0]!r}; it has {', '.join(known)}.")
-        if self.chunk_size is not None:
-            values[next(name for name in _SIZE_NAMES if name in known)] = self.chunk_size
-        if self.chunk_overlap is not None:
-            if "stride" in known:
-                values["stride"] = int(values.get("window_size") or _SLIDING_WINDOW) - self.chunk_overlap
-            elif "overlap" in known:
-                values["overlap"] = self.chunk_overlap
-            else:
-                raise UsageError(f"{strategy} chunking has no overlap: leave out --chunk-overlap.")
+        window = values.get("window_size")
+        values |= size_parameters(
+            strategy,
+            size=self.chunk_size,
+            overlap=self.chunk_overlap,
+            window_size=window if isinstance(window, int) else None,
+        )
         return values
-
-
-_SIZE_NAMES = ("size", "window_size", "max_size", "max_tokens")
-# The default of sliding_window's window_size, for an overlap that is given without a size.
-_SLIDING_WINDOW = 500
 
 
 def key_values(items: list[str] | tuple[str, ...], *, option: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from recollect.config.jobs import JobsConfig
 from recollect.config.models import AnswerConfig, EmbeddingConfig, RerankingConfig
 from recollect.config.privacy import PrivacyConfig
 from recollect.config.retrieval import ContextConfig, MemoryConfig, RetrievalConfig
+from recollect.config.sources import SourcesConfig
 from recollect.config.storage import ChunkingConfig, IngestConfig, StorageConfig, TemporalConfig
 from recollect.errors import ConfigurationError
 
@@ -60,6 +61,7 @@ class RAGConfig(BaseModel):
     embedding: EmbeddingConfig = Field(default_factory=EmbeddingConfig)
     storage: StorageConfig = Field(default_factory=StorageConfig)
     ingest: IngestConfig = IngestConfig()
+    sources: SourcesConfig = SourcesConfig()
     retrieval: RetrievalConfig = RetrievalConfig()
     reranking: RerankingConfig = RerankingConfig()
     context: ContextConfig = ContextConfig()

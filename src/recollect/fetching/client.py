@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 import ssl
 import time
 from collections.abc import Mapping
@@ -73,12 +74,13 @@ class PageRequest:
         """
         if self.method not in METHODS:
             raise UsageError(f"method is one of {', '.join(METHODS)}, not {self.method!r}.")
-        for name, value in self.headers.items():
-            if not name or not set(name) <= _TOKEN:
-                raise UsageError(f"{name!r} is no name of a header.")
+        given: list[tuple[object, object]] = list(self.headers.items())
+        for name, value in given:
+            if not isinstance(name, str) or not name or not set(name) <= _TOKEN:
+                raise UsageError(f"{reprlib.repr(name)} is no name of a header.")
             if name.lower() in _RESERVED_HEADERS:
                 raise UsageError(f"The header {name!r} cannot be set: it belongs to the connection.")
-            if not value.isprintable() or not value.isascii():
+            if not isinstance(value, str) or not value.isprintable() or not value.isascii():
                 raise UsageError(f"The value of the header {name!r} has characters in it that no header may have.")
         return self
 

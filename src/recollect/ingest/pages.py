@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -94,7 +95,14 @@ def page_document(
     host = fetched.url.host
     # A file name's dots would be taken for spaces.
     title = host if (document.title or "").lower().replace(" ", ".") == host else document.title
-    return replace(document, title=title, permissions=None, ttl=None, department=None)
+    return replace(
+        document,
+        title=title,
+        permissions=None,
+        ttl=None,
+        department=None,
+        file_hash=hashlib.sha256(fetched.body).digest(),
+    )
 
 
 def charset_of(content_type: str) -> str | None:

@@ -49,7 +49,16 @@ class Task:
 
 _TASKS = {
     task.kind: task
-    for task in (Task(kind="ingest", function="recollect.pipeline.job_tasks:ingest_paths", stages=("files",)),)
+    for task in (
+        Task(kind="ingest", function="recollect.pipeline.job_tasks:ingest_paths", stages=("files",)),
+        Task(
+            kind="ingest_url",
+            function="recollect.pipeline.web:ingest_url",
+            stages=("fetch", "read", "cut", "embed", "store"),
+        ),
+        Task(kind="crawl", function="recollect.pipeline.web:crawl", stages=("pages",)),
+        Task(kind="refresh_source", function="recollect.pipeline.web:refresh_source", stages=("pages",)),
+    )
 }
 
 

@@ -34,6 +34,7 @@ _FREE_CLASSES = {"Document", "Turn"}
 # Classes whose instances are given, whose fields are checked in turn. What else an annotation names is not looked at:
 # protocols, which any object may have, and times, which have readers of their own (`recollect.model.time`).
 _CLASSES = {
+    "CrawlPlan": "recollect.CrawlPlan",
     "Document": "recollect.Document",
     "HybridPassage": "passage of a context",
     "Principal": "recollect.Principal",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from recollect.documents.workers import ParserWorkers
     from recollect.embedding.base import EmbeddingProvider
     from recollect.embedding.models import ModelCache
+    from recollect.fetching.client import Fetcher
     from recollect.llm.base import ChatModel
     from recollect.memory import QueryPatternTracker
     from recollect.model.collection import Collection
@@ -88,7 +89,7 @@ class Assembly:
     def renew_in_child(self) -> None:
         """In the child of a fork: everything is made anew when it is needed; what there was is the parent's."""
         leave_to_parent(dict(self.__dict__))
-        for name in ("models", "reranking_model", "chat_model", "request_log"):
+        for name in ("models", "reranking_model", "chat_model", "request_log", "fetcher"):
             self.__dict__.pop(name, None)
         self._begin()
 
@@ -105,6 +106,8 @@ class Assembly:
             self._memories.clear()
             if "parser_workers" in vars(self):
                 self.parser_workers.close()
+            if "fetcher" in vars(self):
+                self.fetcher.close()
 
     @property
     def default_tenant(self) -> int:
@@ -161,6 +164,29 @@ class Assembly:
             characters=settings.max_characters,
         )
         return ParserWorkers(limits, at_once=settings.readers)
+
+    @cached_property
+    def fetcher(self) -> Fetcher:
+        """What fetches pages, within ``[rag.sources]``.
+
+        Raises:
+            UsageError: A host is none.
+        """
+        from recollect.fetching.client import Fetcher
+        from recollect.fetching.guard import Guard, host_rules
+
+        settings = self.config.sources
+        guard = Guard(
+            allow_private_addresses=settings.allow_private_addresses,
+            allowed_hosts=host_rules(settings.allowed_hosts, name="allowed_hosts"),
+            denied_hosts=host_rules(settings.denied_hosts, name="denied_hosts"),
+        )
+        return Fetcher(
+            guard,
+            max_bytes=settings.max_bytes,
+            timeout_seconds=settings.timeout_seconds,
+            user_agent=settings.user_agent,
+        )
 
     @cached_property
     def models(self) -> ModelCache:

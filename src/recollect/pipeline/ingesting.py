@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport, ProgressCallback
     from recollect.model import IngestResult, Scope
     from recollect.model.collection import Collection
+    from recollect.pipeline.preparing import ChunkSizes
     from recollect.pipeline.standpoint import Standpoint
 
 
@@ -31,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class _Target:
+class Destination:
     """Where documents go, and what takes them there."""
 
     scope: Scope
@@ -44,7 +45,7 @@ def store_documents(at: Standpoint, documents: Iterable[Document | str], *, forc
     """Store documents, or texts, in batches that are transactions; returns what became of each, in order."""
     from recollect.ingest.documents import ingest_documents
 
-    with _target(at) as target:
+    with destination(at) as target:
         return ingest_documents(
             (Document(content=item) if isinstance(item, str) else item for item in documents),
             scope=target.scope,
@@ -90,7 +91,7 @@ def _folder_ingest(at: Standpoint, options: FileOptions) -> Iterator[FolderInges
 
     granted = None if options.permissions is None else read_permissions(options.permissions).as_tokens()
     store, settings = at.store, at.config.ingest
-    with _target(at, on_progress=options.on_progress) as target:
+    with destination(at, on_progress=options.on_progress) as target:
         scope, place = target.scope, target.collection
 
         def give_default(source_ids: Sequence[int]) -> int:
@@ -122,7 +123,7 @@ def store_lines(at: Standpoint, path: Path, *, force: bool, on_progress: Progres
     from recollect.ingest.transfer import Importer
 
     require_file(path)
-    with _target(at, on_progress=on_progress) as target:
+    with destination(at, on_progress=on_progress) as target:
         importer = Importer(
             scope=target.scope,
             collection=target.collection,
@@ -135,7 +136,9 @@ def store_lines(at: Standpoint, path: Path, *, force: bool, on_progress: Progres
 
 
 @contextmanager
-def _target(at: Standpoint, *, on_progress: ProgressCallback | None = None) -> Iterator[_Target]:
+def destination(
+    at: Standpoint, *, sizes: ChunkSizes | None = None, on_progress: ProgressCallback | None = None
+) -> Iterator[Destination]:
     """Where a view writes: its session, or its collection, which the unrestricted caller makes where it is missing.
 
     What has grown large enough is indexed at the end.
@@ -143,9 +146,9 @@ def _target(at: Standpoint, *, on_progress: ProgressCallback | None = None) -> I
     from recollect.ingest.documents import BatchWriter
 
     with _place(at) as (scope, place):
-        preparer = make_preparer(at.assembly, scope, place, door=make_door(at.assembly, scope))
+        preparer = make_preparer(at.assembly, scope, place, door=make_door(at.assembly, scope), sizes=sizes)
         batch_writer = BatchWriter(preparer, at.store.collections, at.store.writer, scope=scope, collection=place)
-        yield _Target(scope, place, preparer, batch_writer)
+        yield Destination(scope, place, preparer, batch_writer)
         _index_if_due(at, replace(scope, principal=None), place, on_progress=on_progress)
 
 

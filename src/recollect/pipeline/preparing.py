@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import ConflictError, UsageError
@@ -48,6 +49,34 @@ def collection_settings(
     }
 
 
+@dataclass(frozen=True, slots=True)
+class ChunkSizes:
+    """Sizes of chunks for some documents, whatever their collection's strategy calls them.
+
+    Attributes:
+        size: Of the longest chunk; None: as the collection has it.
+        overlap: Of neighbouring chunks; None: the same.
+    """
+
+    size: int | None = None
+    overlap: int | None = None
+
+    def within(self, chunking: Mapping[str, Any]) -> dict[str, Any]:
+        """A collection's chunking with these sizes.
+
+        Raises:
+            UsageError: Its strategy has no overlap.
+        """
+        from recollect.chunking.registry import DEFAULT_STRATEGY, size_parameters
+
+        strategy = str(chunking.get("strategy", DEFAULT_STRATEGY))
+        window = chunking.get("window_size")
+        return {
+            **chunking,
+            **size_parameters(strategy, size=self.size, overlap=self.overlap, window_size=window),
+        }
+
+
 def ensure_collection(at: Standpoint, name: str) -> Collection:
     """A collection of the view's tenant, made with the configured settings where it is missing."""
     collections, scope = at.store.collections, at.everything
@@ -60,7 +89,14 @@ def ensure_collection(at: Standpoint, name: str) -> Collection:
         return collections.get(scope, name)
 
 
-def make_preparer(assembly: Assembly, scope: Scope, place: Collection, *, door: Door | None = None) -> Preparer:
+def make_preparer(
+    assembly: Assembly,
+    scope: Scope,
+    place: Collection,
+    *,
+    door: Door | None = None,
+    sizes: ChunkSizes | None = None,
+) -> Preparer:
     """What cuts and embeds documents for a collection.
 
     Args:
@@ -68,6 +104,7 @@ def make_preparer(assembly: Assembly, scope: Scope, place: Collection, *, door: 
         scope: Whose.
         place: The collection.
         door: Applied to what comes in; None: to what is stored already, nothing is.
+        sizes: Of the chunks, where they are other than the collection's.
 
     Raises:
         UsageError: The model that the collection is embedded with cannot be made here.
@@ -79,7 +116,7 @@ def make_preparer(assembly: Assembly, scope: Scope, place: Collection, *, door: 
     # A text that is in the store already is embedded faster: somebody in particular must not measure which ones
     # those are, and a session's texts are nobody else's.
     cached = assembly.config.embedding.cache and not place.hidden and scope.principal is None
-    chunking = dict(place.chunking)
+    chunking = dict(place.chunking) if sizes is None else sizes.within(place.chunking)
     return Preparer(
         chunker(chunking, embedder),
         TermIndexer(place.language, salt=place.collection_id),

@@ -21,10 +21,14 @@ if TYPE_CHECKING:
     from recollect.context import AssembledContext
     from recollect.embedding.base import EmbeddingProvider
     from recollect.embedding.models import ModelCache
+    from recollect.fetching.client import Method
+    from recollect.fetching.crawl import CrawlPlan
     from recollect.ingest.report import IngestReport, ProgressCallback
     from recollect.model import IngestResult
+    from recollect.model.job import Job
     from recollect.model.memory import RecallOptions, Recollection, Remembered, Turn
     from recollect.model.why_not import WhyNot
+    from recollect.pipeline.jobs import JobCallback
     from recollect.pipeline.standpoint import Standpoint
     from recollect.store.store import Store
 
@@ -282,6 +286,79 @@ class View(Groups):
             raise UsageError("sync, follow_links, tags, permissions and on_progress are for files, which are a Path.")
         results = store_documents(self._at, documents, force=force)
         return results[0] if alone else results
+
+    def ingest_url(
+        self,
+        url: str,
+        *,
+        method: Method = "GET",
+        headers: Mapping[str, str] | None = None,
+        body: bytes | str | None = None,
+        chunk_size: int | None = None,
+        chunk_overlap: int | None = None,
+        tags: Sequence[str] = (),
+        permissions: Sequence[str] | None = None,
+        force: bool = False,
+        crawl: CrawlPlan | None = None,
+        wait: bool = True,
+        on_progress: JobCallback | None = None,
+    ) -> Job:
+        """Store a page of the web, or the pages of a site, as documents of the source named after its domain.
+
+        It is fetched as ``[rag.sources]`` allows: nothing but public addresses, unless that says otherwise. Web pages
+        are cut down to their main content; every format that files may have is read, and feeds. A page that has not
+        changed is left alone; one that has becomes a new version of the document, whose source is the URL.
+
+        Args:
+            url: Where it is; ``http`` or ``https``.
+            method: How it is asked for.
+            headers: Sent with the request, to its site alone. They are kept with the job until it has ended, and
+                shown to nobody.
+            body: Sent with the request, and kept in the same way.
+            chunk_size: Of the longest chunk, in the unit of the collection's strategy; None: as the collection has it.
+            chunk_overlap: Of neighbouring chunks; None: the same.
+            tags: Given to every page.
+            permissions: Who may read the pages; None: the collection's default.
+            force: Store them anew even if they are unchanged.
+            crawl: How far to follow the page's links within its site; None: not at all.
+            wait: Whether to wait until it is stored; where no worker runs, it is done here meanwhile. False: it is done
+                when a worker comes, or when somebody waits for the job.
+            on_progress: Told the job whenever it has come further.
+
+        Returns:
+            The job. One that has failed or was refused says why in its ``error``.
+
+        Raises:
+            UsageError: The method, a header or an option is not allowed.
+            FetchError: The URL is none of the web's.
+            PermissionDeniedError: The principal may not write there.
+
+        Example:
+            >>> from recollect import RAGPipeline
+            >>> with RAGPipeline() as rag:  # doctest: +SKIP
+            ...     job = rag.ingest_url("https://example.com/manual")
+            ...     job.status
+            'succeeded'
+        """
+        from recollect.fetching.client import PageRequest
+        from recollect.ingest.site import PageOptions
+        from recollect.pipeline.web import UrlRequest, ask_for
+
+        sent: object = body.encode() if isinstance(body, str) else body
+        if sent is not None and not isinstance(sent, bytes):
+            raise UsageError(f"body is a text or bytes, not {type(body).__name__}.")
+        request = UrlRequest(
+            page=PageRequest(url=url, method=method, headers=headers or {}, body=sent),
+            options=PageOptions(
+                tags=tuple(tags),
+                permissions=None if permissions is None else tuple(permissions),
+                chunk_size=chunk_size,
+                chunk_overlap=chunk_overlap,
+            ),
+            force=force,
+            plan=crawl,
+        )
+        return ask_for(self._at, request, wait=wait, on_progress=on_progress)
 
     def remember(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,6 +41,21 @@ class Stamp:
     document_id: int
     version: int
     chunk_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPage:
+    """A current document of a web source, as it was fetched.
+
+    Attributes:
+        metadata: Of its version.
+    """
+
+    uri: str
+    document_id: int
+    file_hash: bytes | None
+    fingerprint: str
+    metadata: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +160,43 @@ class DocumentRepository:
         with self._database.transaction(scope) as connection:
             found = rows(connection, f"{_SQL['stamps']} AND {met(scope)} {_SQL['by_age']}", params)
         return {row[0]: Stamp(*row[1:]) for row in found}
+
+    def pages(self, scope: Scope, source: Source) -> Iterator[StoredPage]:
+        """A web source's current documents that an ingest meets, each with how it was fetched, page by page."""
+        after, after_id = "", 0
+        query: LiteralString = f"{_SQL['web_pages']} AND {met(scope)} {_SQL['by_uri']}"
+        while True:
+            params = {
+                "tenant_id": scope.tenant_id,
+                "source_id": source.source_id,
+                "after": after,
+                "after_id": after_id,
+                "limit": _PAGE,
+                **access_params(scope),
+            }
+            with self._database.transaction(scope) as connection:
+                found = rows(connection, query, params)
+            yield from (StoredPage(*row) for row in found)
+            if len(found) < _PAGE:
+                return
+            after, after_id = found[-1][0], found[-1][1]
+
+    def source_metadata(self, scope: Scope, source: Source) -> dict[str, Any]:
+        """What is noted of a source."""
+        params = {"tenant_id": scope.tenant_id, "source_id": source.source_id}
+        with self._database.transaction(scope) as connection:
+            found = rows(connection, _SQL["source_metadata"], params)
+        return dict(found[0][0]) if found else {}
+
+    def note_source(self, scope: Scope, source: Source, metadata: Mapping[str, Any]) -> None:
+        """Note something of a source; what is noted under other names stays."""
+        params = {
+            "tenant_id": scope.tenant_id,
+            "source_id": source.source_id,
+            "metadata": json.dumps(dict(metadata), allow_nan=False),
+        }
+        with self._database.transaction(scope) as connection:
+            connection.execute(_SQL["note_source"], params)
 
     def current_uris(self, scope: Scope, source: Source, *, prefix: str = "") -> Iterator[tuple[str, int]]:
         """(uri, document_id) of a source's current documents below ``prefix`` that an ingest meets, page by page."""

@@ -33,7 +33,20 @@ FROM documents d JOIN document_versions v USING (tenant_id, document_id)
 WHERE d.tenant_id = %(tenant_id)s AND d.source_id = %(source_id)s AND v.known_to = 'infinity'
   AND (d.uri, d.document_id) > (%(after)s, %(after_id)s) AND starts_with(d.uri, %(prefix)s)
 
--- by_uri: the end of current_uris
+-- web_pages: one page of the current documents of a source, by URI, with how each was fetched
+SELECT d.uri, d.document_id, v.file_hash, v.fingerprint, v.metadata
+FROM documents d JOIN document_versions v USING (tenant_id, document_id)
+WHERE d.tenant_id = %(tenant_id)s AND d.source_id = %(source_id)s AND v.known_to = 'infinity'
+  AND (d.uri, d.document_id) > (%(after)s, %(after_id)s)
+
+-- source_metadata: what is noted of a source
+SELECT metadata FROM sources WHERE tenant_id = %(tenant_id)s AND source_id = %(source_id)s
+
+-- note_source: something more of it
+UPDATE sources SET metadata = metadata || %(metadata)s::jsonb
+WHERE tenant_id = %(tenant_id)s AND source_id = %(source_id)s
+
+-- by_uri: the end of current_uris and web_pages
 ORDER BY d.uri, d.document_id LIMIT %(limit)s
 
 -- held_twice: documents of inner directories that the outer directory's source holds as well

@@ -1,0 +1,321 @@
+"""Many pages of a site: found by links and sitemaps, fetched side by side, politely, and again where that helps."""
+
+from __future__ import annotations
+
+import heapq
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from recollect import interruption
+from recollect.errors import FetchError, UsageError
+from recollect.fetching.client import Fetched, Fetcher, PageRequest
+from recollect.fetching.links import page_links
+from recollect.fetching.robots import Robots
+from recollect.fetching.sitemaps import ListedPage, listed_pages
+from recollect.fetching.urls import WebUrl, parse_url
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_ATTEMPTS = 3
+_BACKOFF_SECONDS = 1.0
+# A server that asks to be left alone for longer is left alone: another run may ask again.
+_LONGEST_WAIT_SECONDS = 60.0
+_LOOK_UP_SECONDS = 0.2
+_HTML = ("text/html", "application/xhtml+xml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlPlan:
+    """How far a crawl goes, and how politely.
+
+    Attributes:
+        depth: Links followed from the first page, one after the other; 0: none.
+        max_pages: Pages fetched at most.
+        sitemaps: Whether the pages that the site lists itself are visited too.
+        subdomains: Whether links to hosts below the first page's are followed.
+        below: Only pages whose path begins so.
+        obey_robots: Whether pages that ``robots.txt`` excludes are left out. The pages that a crawl begins with, which
+            somebody has named, are fetched all the same.
+        delay_seconds: Between two requests to a host; a site may ask for more.
+        at_once: Requests to a host at the same time.
+    """
+
+    depth: int = 0
+    max_pages: int = 1_000
+    sitemaps: bool = False
+    subdomains: bool = False
+    below: str = "/"
+    obey_robots: bool = True
+    delay_seconds: float = 0.5
+    at_once: int = 2
+
+    def checked(self) -> CrawlPlan:
+        """The plan, where it can be followed.
+
+        Raises:
+            UsageError: A number is out of range, or ``below`` is no path.
+        """
+        for name, (least, most) in _BOUNDS.items():
+            value = getattr(self, name)
+            if not least <= value <= most:
+                raise UsageError(f"{name} of a crawl lies between {least} and {most:,}, not {value!r}.")
+        if not self.below.startswith("/"):
+            raise UsageError(f"below is a path that begins with a slash, not {self.below!r}.")
+        return self
+
+
+_BOUNDS = {"depth": (0, 1_000), "max_pages": (1, 1_000_000), "delay_seconds": (0, 3_600), "at_once": (1, 64)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """A page to be fetched.
+
+    Attributes:
+        request: What to ask for.
+        url: In its normal form.
+        depth: Links followed so far.
+        named: Whether somebody asked for this very page, rather than a link.
+    """
+
+    request: PageRequest
+    url: WebUrl
+    depth: int = 0
+    named: bool = False
+    attempt: int = 1
+
+    @classmethod
+    def of(cls, request: PageRequest, *, depth: int = 0, named: bool = False) -> Visit:
+        """The visit of a request.
+
+        Raises:
+            FetchError: Its URL is none of the web's.
+        """
+        return cls(request=request, url=parse_url(request.url), depth=depth, named=named)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visited:
+    """What came of a visit.
+
+    Attributes:
+        visit: Which.
+        uri: What the page is called: as it was asked for, or where its site moved it to if nobody asked for it by name.
+        fetched: The page; None where there is an error.
+        error: Why there is no page. Attempts that could help have been made.
+        indexed: False: its author does not want it to be found by searches.
+    """
+
+    visit: Visit
+    uri: str
+    fetched: Fetched | None = None
+    error: FetchError | None = None
+    indexed: bool = True
+
+
+class Politeness:
+    """Turns at a host: so many at once, and so long between the beginnings of two. Safe to share between threads.
+
+    Args:
+        delay_seconds: Between two.
+        at_once: How many.
+        clock: Seconds that never run back.
+    """
+
+    def __init__(
+        self, *, delay_seconds: float = 0.0, at_once: int = 2, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._delay_seconds = delay_seconds
+        self._at_once = at_once
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._busy: dict[str, int] = {}
+        self._next: dict[str, float] = {}
+
+    def turn(self, host: str, *, delay_seconds: float = 0.0) -> _Turn:
+        """Waits for a turn at ``host``, which ends with the context; ``delay_seconds`` where the site asks for more."""
+        delay = max(delay_seconds, self._delay_seconds)
+        with self._changed:
+            while True:
+                interruption.check()
+                now = self._clock()
+                early = self._next.get(host, now) - now
+                if self._busy.get(host, 0) < self._at_once and early <= 0:
+                    self._busy[host] = self._busy.get(host, 0) + 1
+                    self._next[host] = now + delay
+                    return _Turn(self, host)
+                self._changed.wait(min(max(early, 0.0), _LOOK_UP_SECONDS) or _LOOK_UP_SECONDS)
+
+    def _end(self, host: str) -> None:
+        with self._changed:
+            self._busy[host] -= 1
+            self._changed.notify_all()
+
+
+@dataclass(slots=True)
+class _Turn:
+    _politeness: Politeness
+    _host: str
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
+        self._politeness._end(self._host)
+
+
+class Crawl:
+    """One crawl: an iterator over the pages visited, as they come.
+
+    Args:
+        fetcher: Fetches.
+        starts: What is visited first.
+        plan: How far it goes.
+        known: Gives what to ask for a page with, for one that was fetched before (its etag); None: as new.
+        robots: The rules of sites; None: they are asked for.
+    """
+
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        starts: Iterable[Visit],
+        plan: CrawlPlan,
+        *,
+        known: Callable[[str], PageRequest | None] = lambda _: None,
+        robots: Robots | None = None,
+    ) -> None:
+        self._fetcher = fetcher
+        self._plan = plan
+        self._known = known
+        self._robots = robots or Robots(fetcher)
+        self._politeness = Politeness(delay_seconds=plan.delay_seconds, at_once=plan.at_once)
+        self._starts = list(starts)
+        self._hosts = {start.url.host for start in self._starts}
+        self._origin = self._starts[0].url if self._starts else None
+        self._waiting: deque[Visit] = deque()
+        self._later: list[tuple[float, int, Visit]] = []
+        self._seen: set[WebUrl] = set()
+        self._running: dict[Future[Fetched], Visit] = {}
+        self._begun = 0
+        self.excluded = 0
+        self.problems: list[FetchError] = []
+
+    def pages(self) -> Iterator[Visited]:
+        """Visit the pages; each is told once."""
+        for start in self._starts:
+            self._add(start)
+        if self._plan.sitemaps and self._origin is not None:
+            self._add_listed(self._origin)
+        workers = ThreadPoolExecutor(max(self._plan.at_once, 1), thread_name_prefix="recollect-fetch")
+        try:
+            while self._waiting or self._running or self._later:
+                interruption.check()
+                self._begin(workers)
+                yield from self._finished()
+        finally:
+            workers.shutdown(wait=True, cancel_futures=True)
+
+    def _begin(self, workers: ThreadPoolExecutor) -> None:
+        now = time.monotonic()
+        while self._later and self._later[0][0] <= now:
+            self._waiting.appendleft(heapq.heappop(self._later)[2])
+        while self._waiting and len(self._running) < 2 * self._plan.at_once:
+            visit = self._waiting.popleft()
+            context = copy_context()
+            self._running[workers.submit(context.run, self._fetch, visit)] = visit
+
+    def _fetch(self, visit: Visit) -> Fetched:
+        rules = self._robots.rules(visit.url) if self._plan.obey_robots else None
+        if rules is not None and not visit.named and not rules.allows(visit.url):
+            raise _ExcludedError
+        delay = 0.0 if rules is None else rules.delay_seconds
+        with self._politeness.turn(visit.url.host, delay_seconds=delay):
+            return self._fetcher.fetch(visit.request)
+
+    def _finished(self) -> Iterator[Visited]:
+        if not self._running:
+            if self._later:
+                time.sleep(min(_LOOK_UP_SECONDS, max(0.0, self._later[0][0] - time.monotonic())))
+            return
+        done, _ = wait(self._running, timeout=_LOOK_UP_SECONDS, return_when=FIRST_COMPLETED)
+        for future in done:
+            visit = self._running.pop(future)
+            try:
+                fetched = future.result()
+            except _ExcludedError:
+                self.excluded += 1
+            except FetchError as error:
+                if not self._put_off(visit, error):
+                    yield Visited(visit=visit, uri=str(visit.url), error=error)
+            else:
+                yield from self._told(visit, fetched)
+
+    def _told(self, visit: Visit, fetched: Fetched) -> Iterator[Visited]:
+        uri = str(visit.url)
+        if not visit.named and fetched.url != visit.url:
+            if fetched.url in self._seen or not self._in_reach(fetched.url):
+                self.excluded += 1
+                return
+            self._seen.add(fetched.url)
+            uri = str(fetched.url)
+        kind = fetched.content_type.split(";")[0].strip().lower()
+        if fetched.unchanged or kind not in _HTML:
+            yield Visited(visit=visit, uri=uri, fetched=fetched)
+            return
+        found = page_links(fetched.body, fetched.url)
+        if visit.depth < self._plan.depth:
+            for link in found.links:
+                if self._in_reach(link):
+                    self._add(self._visit(link, visit.depth + 1))
+        yield Visited(visit=visit, uri=uri, fetched=fetched, indexed=found.indexed or visit.named)
+
+    def _put_off(self, visit: Visit, error: FetchError) -> bool:
+        """Whether a page is asked for again later."""
+        pause = max(_BACKOFF_SECONDS * 4.0 ** (visit.attempt - 1), error.retry_after_seconds or 0.0)
+        if not error.retryable or visit.attempt >= _ATTEMPTS or pause > _LONGEST_WAIT_SECONDS:
+            return False
+        again = replace(visit, attempt=visit.attempt + 1)
+        heapq.heappush(self._later, (time.monotonic() + pause, id(again), again))
+        return True
+
+    def _add_listed(self, site: WebUrl) -> None:
+        rules = self._robots.rules(site)
+        for listed in listed_pages(self._fetcher, site, rules.sitemaps, limit=self._plan.max_pages):
+            if isinstance(listed, ListedPage):
+                if self._in_reach(listed.url):
+                    self._add(self._visit(listed.url, self._plan.depth))
+            else:
+                self.problems.append(listed)
+
+    def _visit(self, url: WebUrl, depth: int) -> Visit:
+        return Visit(request=self._known(str(url)) or PageRequest(url=str(url)), url=url, depth=depth)
+
+    def _add(self, visit: Visit) -> None:
+        if visit.url not in self._seen and self._begun < self._plan.max_pages:
+            self._seen.add(visit.url)
+            self._begun += 1
+            self._waiting.append(visit)
+
+    def _in_reach(self, url: WebUrl) -> bool:
+        if not url.path.startswith(self._plan.below):
+            return False
+        if url.host in self._hosts:
+            # Another port of the same host is another service.
+            return any(start.url.host == url.host and _same_service(start.url, url) for start in self._starts)
+        return self._plan.subdomains and any(url.host.endswith(f".{host}") for host in self._hosts)
+
+
+def _same_service(one: WebUrl, other: WebUrl) -> bool:
+    standard = {("http", 80), ("https", 443)}
+    return one.port == other.port or ({(one.scheme, one.port), (other.scheme, other.port)} <= standard)
+
+
+class _ExcludedError(Exception):
+    """The site does not want the page to be visited."""

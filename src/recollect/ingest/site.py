@@ -1,0 +1,304 @@
+"""Pages of a site into its source: fetched side by side, embedded and stored in batches, closed once they are gone."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from recollect.errors import FetchError, NotFoundError, RecollectError, StoreUnavailableError, UsageError
+from recollect.fetching.client import PageRequest
+from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads
+from recollect.ingest.pages import page_document
+from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
+
+if TYPE_CHECKING:
+    from recollect.documents.workers import ParserWorkers
+    from recollect.fetching.client import Fetched
+    from recollect.fetching.crawl import Crawl, Visited
+    from recollect.ingest.documents import BatchWriter
+    from recollect.ingest.prepare import CutDocument, Embedded, Preparer
+    from recollect.model import Document, Scope
+    from recollect.store.documents import Source, StoredPage
+    from recollect.store.writer import DocumentWriter
+
+#: Changes whenever the same page would be read differently by new code, so that pages are fetched whole once more.
+READER_VERSION = 1
+#: What a stored page's metadata calls how it was fetched and stored.
+NOTED = "web"
+_LONGEST_VALIDATOR = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageOptions:
+    """How pages are stored; kept with each of them, for when it is fetched anew.
+
+    Attributes:
+        tags: Given to every one.
+        permissions: Who may read them; None: the collection's default.
+        chunk_size: Of the longest chunk; None: as the collection has it.
+        chunk_overlap: Of neighbouring chunks; None: the same.
+    """
+
+    tags: tuple[str, ...] = ()
+    permissions: tuple[str, ...] | None = None
+    chunk_size: int | None = None
+    chunk_overlap: int | None = None
+
+    @classmethod
+    def of(cls, page: StoredPage) -> PageOptions:
+        """Those of a page that is stored."""
+        noted = _noted(page)
+        permissions = noted.get("permissions")
+        return cls(
+            tags=tuple(noted.get("tags", ())),
+            permissions=None if permissions is None else tuple(permissions),
+            chunk_size=noted.get("chunk_size"),
+            chunk_overlap=noted.get("chunk_overlap"),
+        )
+
+    @property
+    def given(self) -> dict[str, object]:
+        """What a version depends on besides the page and how it is cut."""
+        return {"reader": READER_VERSION, "tags": self.tags, "permissions": self.permissions}
+
+
+def described(document: Document, fetched: Fetched, options: PageOptions, request: PageRequest) -> Document:
+    """A page's document, with what is said of it and how to ask for it again."""
+    noted: dict[str, Any] = {
+        "etag": fetched.etag,
+        "last_modified": fetched.last_modified,
+        "method": None if request.method == "GET" else request.method,
+        "needs_headers": True if request.headers or request.body else None,
+        "url": str(fetched.url) if str(fetched.url) != document.source else None,
+        "tags": list(options.tags) or None,
+        "permissions": None if options.permissions is None else list(options.permissions),
+        "chunk_size": options.chunk_size,
+        "chunk_overlap": options.chunk_overlap,
+    }
+    kept = {
+        key: value
+        for key, value in noted.items()
+        if value is not None and not (isinstance(value, str) and len(value) > _LONGEST_VALIDATOR)
+    }
+    return replace(
+        document,
+        metadata={**document.metadata, NOTED: kept},
+        tags=tuple(dict.fromkeys((*options.tags, *document.tags))),
+        permissions=options.permissions,
+    )
+
+
+def can_be_asked_again(page: StoredPage) -> bool:
+    """Whether everything that its request took is known: headers and bodies are not kept."""
+    noted = _noted(page)
+    return "method" not in noted and "needs_headers" not in noted
+
+
+def asked_again(page: StoredPage, *, fingerprint: str) -> PageRequest:
+    """The request for a page that is stored: an unchanged one is not sent again.
+
+    Args:
+        page: As it is stored.
+        fingerprint: What its version would have now; with another one the whole page is wanted.
+    """
+    noted = _noted(page) if page.fingerprint == fingerprint else {}
+    return PageRequest(url=page.uri, etag=noted.get("etag"), last_modified=noted.get("last_modified"))
+
+
+def _noted(page: StoredPage) -> Mapping[str, Any]:
+    noted = page.metadata.get(NOTED)
+    return noted if isinstance(noted, Mapping) else {}
+
+
+@dataclass(slots=True)
+class _Page:
+    """A visited page and what was made of it."""
+
+    visited: Visited
+    cut: CutDocument | None = None
+    error: str | None = None
+    gone: bool = False
+    left_out: bool = False
+
+    @property
+    def document(self) -> CutDocument:
+        assert self.cut is not None, "only what was read goes further"
+        return self.cut
+
+
+class SiteIngest:
+    """One run over pages.
+
+    Args:
+        scope: The tenant, and who stores.
+        source: The pages' source.
+        preparer: Cuts and embeds.
+        batch_writer: Stores.
+        writer: Closes what is gone.
+        workers: The processes that parse.
+        readers: Pages parsed at the same time.
+        options: How the pages are stored.
+        force: Whether to store them anew, changed or not.
+        known: The pages of the source that are stored, by URI.
+        on_progress: Told after every page.
+    """
+
+    def __init__(
+        self,
+        *,
+        scope: Scope,
+        source: Source,
+        preparer: Preparer,
+        batch_writer: BatchWriter,
+        writer: DocumentWriter,
+        workers: ParserWorkers,
+        readers: int = 2,
+        options: PageOptions | None = None,
+        force: bool = False,
+        known: Mapping[str, StoredPage] | None = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> None:
+        self._scope = scope
+        self._source = source
+        self._preparer = preparer
+        self._batch_writer = batch_writer
+        self._writer = writer
+        self._workers = workers
+        self._readers = readers
+        self._options = options or PageOptions()
+        self._force = force
+        self._known = known or {}
+        self._on_progress = on_progress
+        self._interrupted = threading.Event()
+        self._fingerprint = preparer.fingerprint(self._options.given)
+        self._tally = Tally()
+        self._counting = threading.RLock()
+        self._total = self._done = self._embedded = 0
+
+    def run(self, crawl: Crawl) -> IngestReport:
+        """Store the pages of a crawl; those that are gone are closed."""
+        start = time.perf_counter()
+        with threads(self._readers, "reader", on_error=self._interrupted.set) as readers:
+            reads = ahead(
+                readers,
+                self._read,
+                self._counted(crawl.pages()),
+                size=_size,
+                max_items=DOCUMENTS_AHEAD,
+                max_size=BYTES_AHEAD,
+            )
+            grouped = batches(
+                self._changed(reads), cut=lambda page: page.document, source_id=lambda _: self._source.source_id
+            )
+            embed_and_write(grouped, self._embed, self._write)
+        if crawl.excluded:
+            self._tally.skip_reasons["excluded"] = self._tally.skip_reasons.get("excluded", 0) + crawl.excluded
+        for problem in crawl.problems:
+            self._tally.fail(problem.url, problem.reason)
+        self._report("statistics")
+        self._batch_writer.finish()
+        return self._tally.report(time.perf_counter() - start)
+
+    def _counted(self, visits: Iterable[Visited]) -> Iterator[Visited]:
+        for visited in visits:
+            self._total += 1
+            yield visited
+
+    def _read(self, visited: Visited) -> _Page:
+        page = _Page(visited)
+        if visited.error is not None:
+            page.error, page.gone = visited.error.reason, visited.error.gone
+            return page
+        fetched = visited.fetched
+        assert fetched is not None, "a visit ends in a page or an error"
+        page.left_out = not visited.indexed
+        if page.left_out or self._unchanged(visited.uri, fetched):
+            return page
+        try:
+            document = page_document(
+                fetched, uri=visited.uri, workers=self._workers, cancelled=self._interrupted.is_set
+            )
+            document = described(document, fetched, self._options, visited.visit.request)
+            page.cut = self._preparer.cut(document, self._fingerprint)
+        except FetchError as error:
+            page.error = error.reason
+        except UsageError as error:
+            page.error = str(error)
+        return page
+
+    def _unchanged(self, uri: str, fetched: Fetched) -> bool:
+        if fetched.unchanged:
+            return True
+        stored = self._known.get(uri)
+        if stored is None or self._force or stored.fingerprint != self._fingerprint:
+            return False
+        return stored.file_hash == hashlib.sha256(fetched.body).digest()
+
+    def _changed(self, pages: Iterable[_Page]) -> Iterator[_Page]:
+        for page in pages:
+            if page.cut is None:
+                self._settle(page)
+            else:
+                yield page
+
+    def _settle(self, page: _Page) -> None:
+        uri = page.visited.uri
+        stored = self._known.get(uri)
+        # A page that its author does not want to be found any more is gone too.
+        gone = (page.gone or page.left_out) and stored is not None
+        closed = self._writer.close(self._scope, [stored.document_id]) if gone and stored is not None else 0
+        with self._counting:
+            if gone:
+                self._tally.removed += closed
+            elif page.left_out:
+                self._tally.skip("noindex", uri, "its author does not want it to be found")
+            elif page.error is not None:
+                self._tally.fail(uri, page.error)
+            else:
+                self._tally.unchanged += 1
+        self._advance(1)
+
+    def _embed(self, batch: list[_Page]) -> list[Embedded]:
+        embedded = self._preparer.embed([page.document for page in batch])
+        with self._counting:
+            self._embedded += sum(len(page.document.chunks) for page in batch)
+        return embedded
+
+    def _write(self, batch: list[_Page], embedded: Sequence[Embedded]) -> None:
+        cuts = [page.document for page in batch]
+        try:
+            written = self._batch_writer.write(self._source, cuts, embedded, force=self._force)
+        except (StoreUnavailableError, NotFoundError):
+            raise  # the database or the collection is gone: no other page will fare better
+        except RecollectError as exc:
+            if len(batch) > 1:
+                # One page spoils a whole transaction: alone, the others can be stored.
+                for page, own in zip(batch, embedded, strict=True):
+                    self._write([page], [own])
+                return
+            with self._counting:
+                self._tally.fail(batch[0].visited.uri, str(exc))
+        else:
+            with self._counting:
+                self._tally.count(written)
+        self._advance(len(batch))
+        if self._batch_writer.statistics_lag_far():
+            self._batch_writer.refresh_statistics()
+
+    def _advance(self, pages: int) -> None:
+        with self._counting:
+            self._done += pages
+            self._report("files")
+
+    def _report(self, stage: Any) -> None:  # noqa: ANN401 - one of IngestProgress's literals
+        if self._on_progress:
+            progress = IngestProgress(done=self._done, total=self._total, chunks=self._embedded, stage=stage)
+            self._on_progress(progress)
+
+
+def _size(visited: Visited) -> int:
+    return 0 if visited.fetched is None else len(visited.fetched.body)
