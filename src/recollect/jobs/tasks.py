@@ -53,11 +53,11 @@ _TASKS = {
         Task(kind="ingest", function="recollect.pipeline.job_tasks:ingest_paths", stages=("files",)),
         Task(
             kind="ingest_url",
-            function="recollect.pipeline.web:ingest_url",
+            function="recollect.pipeline.job_tasks:ingest_url",
             stages=("fetch", "read", "cut", "embed", "store"),
         ),
-        Task(kind="crawl", function="recollect.pipeline.web:crawl", stages=("pages",)),
-        Task(kind="refresh_source", function="recollect.pipeline.web:refresh_source", stages=("pages",)),
+        Task(kind="crawl", function="recollect.pipeline.job_tasks:crawl", stages=("pages",)),
+        Task(kind="refresh_source", function="recollect.pipeline.job_tasks:refresh_source", stages=("pages",)),
     )
 }
 

@@ -11,7 +11,7 @@ from recollect.pipeline.standpoint import Standpoint
 from recollect.pipeline.view import View
 
 if TYPE_CHECKING:
-    from recollect.ingest.report import IngestProgress
+    from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback
     from recollect.jobs.progress import Progress
     from recollect.model.job import JobRun
     from recollect.pipeline.assembly import Assembly
@@ -33,10 +33,6 @@ def view_of(assembly: Assembly, run: JobRun) -> View:
 
 def ingest_paths(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
     """Files and folders, as `View.ingest` takes them."""
-
-    def tell(state: IngestProgress) -> None:
-        progress(state.stage, state.done, state.total)
-
     report = view.ingest(
         [Path(path) for path in arguments["paths"]],
         sync=arguments.get("sync", False),
@@ -44,10 +40,44 @@ def ingest_paths(view: View, arguments: Mapping[str, Any], progress: Progress) -
         follow_links=arguments.get("follow_links"),
         tags=arguments.get("tags", ()),
         permissions=arguments.get("permissions"),
-        on_progress=tell,
+        on_progress=_teller(progress, "files"),
     )
+    return _told(report)
+
+
+def ingest_url(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
+    """A page, as `View.ingest_url` takes it."""
+    from recollect.pipeline.web import UrlRequest, store_page
+
+    return store_page(view.standpoint, UrlRequest.of_job(arguments), progress)
+
+
+def crawl(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
+    """The pages of a site, as `View.ingest_url` takes them."""
+    from recollect.pipeline.web import UrlRequest, store_site
+
+    request = UrlRequest.of_job(arguments)
+    return _told(store_site(view.standpoint, request, on_progress=_teller(progress, "pages")))
+
+
+def refresh_source(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
+    """The pages of a web source, fetched anew."""
+    from recollect.pipeline.web import refresh
+
+    return _told(refresh(view.standpoint, arguments["source"], on_progress=_teller(progress, "pages")))
+
+
+def _teller(progress: Progress, unit: str) -> ProgressCallback:
+    def tell(state: IngestProgress) -> None:
+        progress(unit if state.stage == "files" else state.stage, state.done, state.total)
+
+    return tell
+
+
+def _told(report: IngestReport) -> dict[str, Any]:
     counts = ("added", "updated", "unchanged", "removed", "failed", "skipped", "chunks")
     return {
         **{name: getattr(report, name) for name in counts},
+        **({"skip_reasons": dict(report.skip_reasons)} if report.skip_reasons else {}),
         "errors": [{"path": one.path, "error": one.error} for one in report.errors[:100]],
     }

@@ -21,13 +21,12 @@ from recollect.pipeline.ingesting import Destination, destination
 from recollect.pipeline.preparing import ChunkSizes
 
 if TYPE_CHECKING:
-    from recollect.ingest.report import IngestProgress, ProgressCallback
+    from recollect.ingest.report import ProgressCallback
     from recollect.jobs.progress import Progress
     from recollect.model import Document, IngestResult
     from recollect.model.job import Job
     from recollect.pipeline.jobs import JobCallback
     from recollect.pipeline.standpoint import Standpoint
-    from recollect.pipeline.view import View
     from recollect.store.documents import Source, SourceType, StoredPage
 
 _SOURCE_TYPE: SourceType = "web"
@@ -128,13 +127,12 @@ def ask_for(at: Standpoint, request: UrlRequest, *, wait: bool, on_progress: Job
     return Jobs(at).wait(job.job_id, on_progress=on_progress) if wait else job
 
 
-def ingest_url(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
-    """One page into its domain's source: what a job of that kind does.
+def store_page(at: Standpoint, request: UrlRequest, progress: Progress) -> dict[str, Any]:
+    """Fetch a page and store it in its domain's source; returns what became of it.
 
     Raises:
         FetchError: The page cannot be fetched, or holds no text.
     """
-    request, at = UrlRequest.of_job(arguments), view.standpoint
     url = parse_url(request.page.url)
     progress("fetch")
     fetched = at.assembly.fetcher.fetch(request.page)
@@ -168,31 +166,25 @@ def _store(
     return written
 
 
-def crawl(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
-    """The pages of a site into its domain's source: what a job of that kind does.
+def store_site(at: Standpoint, request: UrlRequest, *, on_progress: ProgressCallback | None = None) -> IngestReport:
+    """Fetch the pages of a site and store them in its domain's source.
 
     Raises:
         FetchError: None of them can be fetched.
     """
-    request, at = UrlRequest.of_job(arguments), view.standpoint
     plan = request.plan or CrawlPlan()
     start = Visit.of(request.page, named=True)
     with _place(at, request.options, start.url.host) as (place, source):
         known = {page.uri: page for page in at.store.documents.pages(place.scope, source)}
         noted = {"url": str(start.url), "plan": asdict(plan), "options": asdict(request.options)}
         at.store.documents.note_source(place.scope, source, {_CRAWL: noted})
-        ingest = _site_ingest(at, place, source, request.options, known, _teller(progress), force=request.force)
+        ingest = _site_ingest(at, place, source, request.options, known, on_progress, force=request.force)
         # Every page is asked for whole: one that has not changed would not say where it leads.
         report = ingest.run(Crawl(at.assembly.fetcher, [start], plan))
     if report.errors and not report.added + report.updated + report.unchanged:
         # What could help has been tried: a crawl asks three times for a page that may come.
         raise FetchError(report.errors[0].path, report.errors[0].error)
-    return told(report)
-
-
-def refresh_source(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
-    """A web source's pages fetched anew: what a job of that kind does."""
-    return told(refresh(view.standpoint, arguments["source"], on_progress=_teller(progress)))
+    return report
 
 
 def refresh(at: Standpoint, source_name: str, *, on_progress: ProgressCallback | None = None) -> IngestReport:
@@ -294,22 +286,6 @@ def _plan(said: Mapping[str, Any]) -> CrawlPlan:
     # What an older or newer version has noted besides is nothing to this one.
     known = {field.name for field in fields(CrawlPlan)}
     return CrawlPlan(**{key: value for key, value in said.items() if key in known})
-
-
-def _teller(progress: Progress) -> ProgressCallback:
-    def tell(state: IngestProgress) -> None:
-        progress("pages" if state.stage == "files" else state.stage, state.done, state.total)
-
-    return tell
-
-
-def told(report: IngestReport) -> dict[str, Any]:
-    """A report as the result of a job."""
-    return {
-        **{name: getattr(report, name) for name in _COUNTS},
-        "skip_reasons": report.skip_reasons,
-        "errors": [{"path": one.path, "error": one.error} for one in report.errors[:_NAMED_FAILURES]],
-    }
 
 
 def _sum(reports: list[IngestReport], left_alone: int) -> IngestReport:
