@@ -51,7 +51,13 @@ TOP_K = 10
 #: Characters of the quotes that may be of neither the labelled sentences nor what introduces them.
 SLACK = 150
 XQUAD_LANGUAGES = ("en", "de", "zh", "ar", "tr")
-REPORTS = ("3M_2022_10K.pdf", "PFIZER_2021_10K.pdf")
+#: Annual reports that are searched together, two by two.
+REPORTS = {
+    "filings": ("3M_2022_10K.pdf", "PFIZER_2021_10K.pdf"),
+    "filings, fresh": ("CVSHEALTH_2022_10K.pdf", "ACTIVISIONBLIZZARD_2019_10K.pdf"),
+}
+#: Sets of answer_questions.jsonl that are asked of the handbook, and what they are called.
+HANDBOOK = {"handbook": "handbook, more", "handbook, fresh": "handbook, fresh"}
 Span = tuple[int, int]
 
 
@@ -122,10 +128,10 @@ class Embeddings:
 
 def collections(shared: Path, cache: Path | None = None) -> Iterator[Collection]:
     labelled = list(rows(DATA / "answer_questions.jsonl"))
-    yield _handbook([row for row in labelled if row["collection"] == "handbook"])
+    yield _handbook(labelled)
     if shared.exists():
-        if any(row["collection"] == "filings" for row in labelled):
-            yield _filings(shared / "filings/pdf", [row for row in labelled if row["collection"] == "filings"], cache)
+        for name, files in REPORTS.items():
+            yield _filings(name, files, shared / "filings/pdf", [r for r in labelled if r["collection"] == name], cache)
         for language in XQUAD_LANGUAGES:
             yield _xquad(shared / "xquad" / language, language, [r for r in labelled if r["collection"] == "xquad-en"])
         yield from _chunking(shared / "chunking")
@@ -133,7 +139,7 @@ def collections(shared: Path, cache: Path | None = None) -> Iterator[Collection]
         say(f"{shared} is not there: only the handbook is measured")
 
 
-def _handbook(more: Sequence[dict]) -> Collection:
+def _handbook(labelled: Sequence[dict]) -> Collection:
     found = [one for one in walk([ROOT / "examples/handbook"]) if isinstance(one, FoundFile)]
     documents = [read_file(one.path, source=one.source) for one in found if one.path.suffix != ".yaml"]
     contents = {document.source or "": document.content for document in documents}
@@ -142,21 +148,21 @@ def _handbook(more: Sequence[dict]) -> Collection:
             ("handbook", row | {"answer": row.get("answer_contains", ())})
             for row in rows(DATA / "handbook_questions.jsonl")
         ),
-        *(("handbook, more", row) for row in more),
+        *((HANDBOOK[row["collection"]], row) for row in labelled if row["collection"] in HANDBOOK),
     ]
     return Collection("handbook", "en", documents, [_question(name, row, contents) for name, row in asked])
 
 
-def _filings(folder: Path, labelled: Sequence[dict], cache: Path | None) -> Collection:
-    kept = cache.with_name(f"{cache.name}.reports") if cache else None
+def _filings(name: str, files: Sequence[str], folder: Path, labelled: Sequence[dict], cache: Path | None) -> Collection:
+    kept = cache.with_name(f"{cache.name}.{name} read") if cache else None
     if kept and kept.exists():
         documents = pickle.loads(kept.read_bytes())
     else:
-        documents = [read_file(folder / name, source=name) for name in REPORTS]
+        documents = [read_file(folder / file, source=file) for file in files]
         if kept:
             kept.write_bytes(pickle.dumps(documents))
     contents = {document.source or "": document.content for document in documents}
-    return Collection("filings", "en", documents, [_question("filings", row, contents) for row in labelled])
+    return Collection(name, "en", documents, [_question(name, row, contents) for row in labelled])
 
 
 def _xquad(folder: Path, language: str, labelled: Sequence[dict]) -> Collection:

@@ -39,7 +39,8 @@ _FORMS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         re.compile(
             r"\bhow (?:much|high|expensive)\b.*\b(?:cost|costs|pay|paid|pays|money|spend|spent|price|fee|charge[sd]?|"
             r"refund(?:ed)?|claim|allowance|bonus|salary|deductible|limit|rate|earn|contribut\w+|fine|worth|award)\b|"
-            r"\bwhat\b.*\b(?:cost|costs|price|fee|fees|deductible|revenue|profit|salary|premium|allowance)\b|"
+            r"\bwhat\b.*\b(?:cost|costs|prices?|fees?|deductible|revenues?|profits?|salary|premium|allowance|dividends?|"
+            r"net sales|charges?|(?:net|operating|gross) (?:income|earnings|loss))\b(?! tax)|"
             r"\b(?:amount|how much money)\b",
             _I,
         ),
@@ -57,7 +58,7 @@ _FORMS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         re.compile(
             r"\bhow (?:many|much|high|large|big|heavy|tall|wide|deep|old|far)\b|"
             r"\b(?:what|which) (?:share|percentage|percent|proportion|rate|ratio|age|size|limit|value)\b|"
-            r"\bwhat (?:is|was|are|were) the (?:\w+ ){0,4}?(?:number|percentage|share|rate|limit|maximum|minimum|"
+            r"\bwhat (?:is|was|are|were) (?:[\w’'-]+ ){1,5}?(?:number|percentage|share|rate|limit|maximum|minimum|"
             r"default|population|height|weight|size|length|speed|temperature|total|average)\b",
             _I,
         ),
@@ -85,9 +86,10 @@ _FORMS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
 )
 
 _ATTRIBUTE = re.compile(
-    r"\bwhat (?:is|was) (?:the|our|my) (?P<of>[\w’' -]{3,60}?)(?= (?:of|for|in|on|at|to|by|from|between|when|if|while|"
-    r"that|I|we)\b|\W*$)|\bwhat (?:are|were) (?:the|our|my) (?P<these>[\w’' -]{0,40}?(?:hours|times|costs|fees|prices|"
-    r"revenues|dimensions|limits))\b|"
+    r"\b(?:what|who) (?:is|was) (?:the|our|my) (?P<of>[\w’' -]{3,60}?)"
+    r"(?= (?:of|for|in|on|at|to|by|from|between|when|if|while|that|I|we)\b|\W*$)|"
+    r"\bwhat (?:are|were) (?:the|our|my) (?P<these>[\w’' -]{0,40}?"
+    r"(?:hours|times|costs|fees|prices|revenues|dimensions|limits))\b|"
     r"\bhow many (?:(?:days|hours|weeks|months|years) of )?(?P<many>[\w’' -]{3,40}?)(?= (?:does|do|did|are|is|was|were|"
     r"has|have|had|can|may|must|should|of|for|in|on|at|to|took|take|work|will)\b|\W*$)",
     _I,
@@ -116,6 +118,16 @@ _TIME = re.compile(
     r"\d\s?(?:s|h|min|ms)\b",
     _I,
 )
+_MONTH = (
+    r"(?:january|february|march|april|may|june|july|august|september|october|november|december|"
+    r"jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)"
+)
+# Days and years are no counts of anything.
+_DATED = re.compile(
+    rf"\b{_MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?\b|\b\d{{1,2}}(?:st|nd|rd|th)? {_MONTH}\b|"
+    r"(?<![\d.,])(?:19|20)\d\d(?:-\d\d(?:-\d\d)?)?(?![\d%]|[.,]\d)",
+    _I,
+)
 _DAY = re.compile(r"\b(?:19|20)\d\d(?:-\d\d(?:-\d\d)?)?\b")
 _WHEN = re.compile(
     r"\b(?:january|february|march|april|may|june|july|august|september|october|november|december|"
@@ -135,6 +147,8 @@ _ROLES = re.compile(
     r"customers?|suppliers?|requesters?|heads?|group|we|you|he|she|they))\b",
     _I,
 )
+# Of an English question's words at least so many are articles, pronouns and the like.
+_FUNCTION_WORDS = 0.12
 
 
 def expected_kind(question: str) -> Kind:
@@ -159,13 +173,12 @@ def attribute(question: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def is_english(question: str) -> bool:
-    """Whether a question looks English: all its letters are plain, and English function words are among its words."""
-    words = re.findall(r"[^\W\d_]+", question.casefold())
-    if not words:
-        return False
+    """Whether a question looks English: its function words are, more of them than of any other language."""
+    # Single letters are left out: the ends of names in other languages ("Kim'i") are cut off like "I".
+    words = [word for word in re.findall(r"[^\W\d_]+", question.casefold()) if len(word) > 1]
     known = sum(map(stopwords("en").__contains__, words))
     others = max(sum(map(stopwords(code).__contains__, words)) for code in ("de", "fr", "es", "it", "pt", "nl"))
-    return known > 0 and known >= others
+    return known > 0 and known >= others and known >= _FUNCTION_WORDS * len(words)
 
 
 def holds_kind(kind: Kind, text: str, question: str, *, in_table: bool = False) -> bool:
@@ -181,7 +194,7 @@ def holds_kind(kind: Kind, text: str, question: str, *, in_table: bool = False) 
         case Kind.MONEY:
             return _holds_money(_without_names(text, question), question, in_table=in_table)
         case Kind.NUMBER:
-            return bool(_COUNT.search(_without_names(text, question)))
+            return bool(_COUNT.search(_DATED.sub(" ", _without_names(text, question))))
         case Kind.DURATION:
             bare = _DAY.sub(" ", _without_names(text, question))
             return bool(_COUNT.search(bare) or _TIME.search(text))

@@ -83,13 +83,10 @@ def _line_kind(line: str, headings: frozenset[str]) -> Kind:
 
 def _is_capitals(line: str) -> bool:
     """A short line all in capitals that does not end as a sentence does."""
+    if len(line) > 80 or not line.isupper() or _ENDS_SENTENCE.search(line):
+        return False
     letters = [character for character in line if character.isalpha()]
-    return (
-        len(line) <= 80
-        and len(letters) > 3
-        and all(letter.isupper() for letter in letters)
-        and not _ENDS_SENTENCE.search(line)
-    )
+    return len(letters) > 3 and all(letter.isupper() for letter in letters)
 
 
 def _hangs(line: str) -> bool:

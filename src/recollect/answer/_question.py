@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.answer._kinds import Kind, attribute, expected_kind, is_english
-from recollect.answer._question_names import names_in, titled_words
+from recollect.answer._question_names import names_in, titled_words, without_titled
 
 if TYPE_CHECKING:
     from recollect.retrieval.analysis import Analyzer
 
 _CURRENCY = r"(?:EUR|USD|GBP|CHF|JPY|[$€£¥])"
 _NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
+_YEAR = re.compile(r"(?<![\d.,])(?:19|20)\d\d(?![\d%]|[.,]\d)")
 _AMOUNT = re.compile(
     rf"{_CURRENCY} ?(?P<before>{_NUMBER})|(?P<behind>{_NUMBER}) ?(?:euros?|dollars?|pounds?|{_CURRENCY})"
 )
+_MORE_THAN = re.compile(r"\b(?:more than|above|over|exceed(?:s|ing)?|higher than) ?\Z", re.IGNORECASE)
 _RANGE = re.compile(
     rf"{_CURRENCY} ?(?P<low>{_NUMBER}) ?(?:to|and|-|–) ?{_CURRENCY}? ?(?P<high>{_NUMBER})", re.IGNORECASE
 )
@@ -27,12 +29,22 @@ _ASKS_FOR_PAST = re.compile(
     r"originally|at that time|back then|under (?:the )?version|version \d|(?:was|were|did|had)\b.*\b(?:19|20)\d\d)\b",
     re.IGNORECASE,
 )
-_ASKS_WHAT_WAS_SAID = re.compile(
-    r"\b(?:according to|mention\w*|discuss\w*|describ\w*|sa(?:y|ys|id)|claim(?:s|ed)?|promis\w*|urg(?:es?|ed)|"
-    r"emphasi[sz]\w*|propos(?:es?|ed)|announc\w*|speech|statement|address(?:ed|es)?|argu(?:es?|ed)|believ\w*|"
-    r"explain\w*|suggest\w*|views?|thinks?|opinion|reasons? did)\b",
+_SAYING = re.compile(
+    r"\b(?:mention\w*|discuss\w*|describ\w*|sa(?:y|ys|id)|claim(?:s|ed)?|promis\w*|urg(?:es?|ed)|emphasi[sz]\w*|"
+    r"propos(?:es?|ed)|announc\w*|address(?:ed|es)?|argu(?:es?|ed)|believ\w*|explain\w*|suggest\w*|request\w*|"
+    r"views?|thinks?|opinion|reasons? did|stated?)\b",
     re.IGNORECASE,
 )
+# Where something was said, or by whom, which the texts that hold it do not repeat.
+_FRAME = re.compile(
+    r",?\s+as (?:mentioned|described|stated|outlined|discussed|announced|explained|reported|given)\b[^,?.;]*|"
+    r"(?:,?\s+|\A)(?:according to|in the (?:words|opinion|view) of) [^,?.;]*|"
+    r"\s+(?:in|during|from) (?:his|her|their|its|the|this) (?:[\w'’]+ ){0,5}?"
+    r"(?:address|speech|statement|talk|remarks|interview|presentation|lecture|letter)\b",
+    re.IGNORECASE,
+)
+_FEWEST_WORDS = 4
+_FRAME_WORDS = re.compile(r"\b(?:specific|significant|key|examples?|mentioned|discussed|described)\b", re.IGNORECASE)
 _TELLS_PAST = re.compile(
     r"\b(?:replaces|replacing|former(?:ly)?|previous(?:ly)?|superseded|used to be|no longer in force|"
     r"in which .{0,80}\b(?:was|were|had)\b)",
@@ -46,41 +58,84 @@ class Asked:
 
     Attributes:
         text: As asked.
+        core: Without what tells only by whom or where something was said ("according to the minutes").
         terms: To be searched for.
         kind: Of the expected answer.
         attribute: The terms for what it wants to know of something: "annual premium"; none where that is not plain.
         names: Each as its words (`recollect.answer._question_names`).
-        unnamed: Words of names that the texts need not hold: those of people by their title, or of whoever said
-            something.
+        unnamed: Words of names that the texts need not hold: those of people by their title.
+        years: Those that it names.
         amount: The sum of money that it names, where it names one.
         past: Whether it asks for what held before.
+        said: Whether it asks what somebody said.
     """
 
     text: str
+    core: str
     terms: frozenset[str]
     kind: Kind
     attribute: frozenset[str]
     names: tuple[frozenset[str], ...]
     unnamed: frozenset[str]
+    years: frozenset[str]
     amount: float | None
     past: bool
+    said: bool
 
 
 def understand(question: str, analyzer: Analyzer) -> Asked:
     """Read a question."""
-    names = names_in(question)
-    said = is_english(question) and _ASKS_WHAT_WAS_SAID.search(question)
-    amounts = [_value(match["before"] or match["behind"]) for match in _AMOUNT.finditer(question)]
+    english = is_english(question)
+    core = _core(question) if english else question
+    titled = titled_words(question)
+    said = english and (core != question or bool(titled and _SAYING.search(question)))
+    amounts = [_asked_amount(match) for match in _AMOUNT.finditer(question)]
     return Asked(
         text=question,
-        terms=frozenset(analyzer.query_terms(question)),
+        core=core,
+        terms=_terms(core, analyzer, said=said),
         kind=expected_kind(question),
         attribute=frozenset(analyzer.query_terms(attribute(question) or "")),
-        names=names,
-        unnamed=frozenset(word for name in names for word in name) if said else titled_words(question),
+        names=names_in(core),
+        unnamed=titled,
+        years=_years(question),
         amount=amounts[0] if len(amounts) == 1 else None,
-        past=is_english(question) and bool(_ASKS_FOR_PAST.search(question)),
+        past=english and bool(_ASKS_FOR_PAST.search(question)),
+        said=said,
     )
+
+
+def _asked_amount(match: re.Match[str]) -> float:
+    """A sum that a question names; "more than EUR 500" is not in the range that ends with it."""
+    above = _MORE_THAN.search(match.string, max(0, match.start() - 30), match.start())
+    return _value(match["before"] or match["behind"]) * (1.000001 if above else 1)
+
+
+def _core(question: str) -> str:
+    """A question for what was said, without where or by whom; the question itself, where hardly anything is left."""
+    if not _FRAME.search(question):
+        return question
+    core = _FRAME.sub("", question).strip(" ,")
+    return core if len(core.split()) >= _FEWEST_WORDS else question
+
+
+def _terms(core: str, analyzer: Analyzer, *, said: bool) -> frozenset[str]:
+    terms = frozenset(analyzer.query_terms(core))
+    if not said:
+        return terms
+    return frozenset(analyzer.query_terms(without_titled(_FRAME_WORDS.sub(" ", core)))) or terms
+
+
+def tells_of_another_year(asked: Asked, text: str, around: str) -> bool:
+    """Whether a text names years, and neither it nor what stands around it names one that is asked for."""
+    if not asked.years:
+        return False
+    told = _years(text)
+    return bool(told) and not asked.years & (told | _years(around))
+
+
+def _years(text: str) -> frozenset[str]:
+    return frozenset(_YEAR.findall(text))
 
 
 def in_range(amount: float | None, row: str) -> int:

@@ -28,6 +28,7 @@ _TITLE_WORDS = """
     chancellor secretary governor general captain judge justice bishop saint
 """
 _TITLES = frozenset(_TITLE_WORDS.split())
+_TITLED = re.compile(rf"\b(?i:{'|'.join(_TITLE_WORDS.split())})\.? [A-Z]\w+(?:['’]s)?")
 _COMMON = frozenset(_COMMON_WORDS.split()) | _TITLES
 
 
@@ -63,6 +64,11 @@ def titled_words(question: str) -> frozenset[str]:
     return frozenset(name for title, name in pairwise(tokens) if title in _TITLES)
 
 
+def without_titled(question: str) -> str:
+    """A question without its people by their title."""
+    return _TITLED.sub(" ", question)
+
+
 def is_code(token: str) -> bool:
     """Whether a token is an identifier (``ERR-4012``, ``max_sessions``, ``3M``), not a number, a version or a year."""
     return bool(_CODE.fullmatch(token)) and not _VERSION.fullmatch(token)
@@ -74,15 +80,18 @@ def _is_name(token: str, before: str) -> bool:
     return not _SENTENCE_START.search(before)
 
 
-def missing_names(names: Iterable[frozenset[str]], text: str) -> list[frozenset[str]]:
+def missing_names(names: Iterable[frozenset[str]], text: str, *, source: str = "") -> list[frozenset[str]]:
     """The names that a text does not hold: less than half of a name's words.
 
     Args:
         names: From `names_in`.
-        text: The quote with its section, title and source.
+        text: The quote with its section and title.
+        source: Of its document; names stand in it run together ("acmegroup_2022_report.pdf").
     """
-    known = words_of(text)
-    return [name for name in names if 2 * sum(_is_known(word, known) for word in name) < len(name)]
+    known, joined = words_of(text), words_of(source)
+    return [
+        name for name in names if 2 * sum(_is_known(word, known) or _is_part(word, joined) for word in name) < len(name)
+    ]
 
 
 @lru_cache(maxsize=512)
@@ -91,6 +100,10 @@ def words_of(text: str) -> frozenset[str]:
     words = set(_WHOLE.findall(text.casefold().replace("’", "'")))
     joined = [word for word in words if not word.isalnum()]
     return frozenset(words.union(*(_HYPHENED.findall(word) + _PLAIN.findall(word) for word in joined)))
+
+
+def _is_part(word: str, joined: frozenset[str]) -> bool:
+    return len(word) >= 3 and any(one.startswith(word) or one.endswith(word) for one in joined)
 
 
 def _is_known(word: str, known: frozenset[str]) -> bool:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from recollect.answer._kinds import holds_kind
-from recollect.answer._question import Asked, in_range, tells_of_past
+from recollect.answer._question import Asked, in_range, tells_of_another_year, tells_of_past
 from recollect.answer._question_names import missing_names
 from recollect.answer._regions import Region, join_passages
 from recollect.answer._units import Unit, quotable_units
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
-    from recollect.model import RetrievedContext
+    from recollect.model import PassagePart, RetrievedContext
     from recollect.retrieval.analysis import Analyzer
+
+# Of more pieces, those with the fewest words of the question are not embedded, which is what takes time.
+_MOST_EMBEDDED = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,8 @@ class Evidence:
     """A quotable piece of a region and how well it fits the question.
 
     Attributes:
+        section: The titles of the headings that it stands under.
+        text: What it is judged by: the piece with its heading and the line that introduces it.
         similarity: Cosine similarity of question and piece.
         terms: The piece's terms, with those of its heading and of the line that introduces it.
         coverage: Weighted share of the question's terms among them.
@@ -55,11 +60,14 @@ class Evidence:
         missing_names: The names of the question that neither it nor its section holds.
         fits: Whether it may hold the kind of answer that the question expects.
         past: Whether it tells what held before.
+        another_year: Whether it names years, and neither it nor its section one of those asked for.
         score: What pieces are ordered by.
     """
 
     region: Region
     unit: Unit
+    section: str | None
+    text: str
     similarity: float
     terms: frozenset[str]
     context: frozenset[str]
@@ -67,6 +75,7 @@ class Evidence:
     missing_names: frozenset[frozenset[str]]
     fits: bool
     past: bool
+    another_year: bool
     score: float
 
     @property
@@ -78,11 +87,6 @@ class Evidence:
     def end_offset(self) -> int:
         """Just behind its last character."""
         return self.region.start_offset + self.unit.end
-
-    @property
-    def section(self) -> str | None:
-        """The titles of the headings that it stands under."""
-        return self.region.part_at(self.start_offset).section
 
     @property
     def quote(self) -> str:
@@ -99,35 +103,126 @@ def gather(
     language: str,
     weights: Weights,
 ) -> list[Evidence]:
-    """The quotable pieces of the passages, best first."""
-    pieces = [(region, unit) for region in join_passages(passages) for unit in _units(region, language)]
+    """The quotable pieces of the passages, best first; of very many, those that the question's words speak for."""
+    sections, terms = _Sections(), _Terms(analyzer)
+    pieces = [
+        _Piece.of(region, unit, sections, terms)
+        for region in join_passages(passages)
+        for unit in _units(region, sections, language)
+    ]
     if not pieces:
         return []
-    texts = [_scoring_text(region, unit) for region, unit in pieces]
-    terms = [frozenset(analyzer.terms(text)) for text in texts]
-    wanted = weighted_terms(asked.terms, terms)
-    similarities = (embedder.embed_documents(texts) @ embedder.embed_query(asked.text)).tolist()
+    wanted = weighted_terms(asked.terms, [piece.terms for piece in pieces])
+    # What says nothing that the question does not, answers nothing.
+    pieces = [piece for piece in pieces if not piece.terms <= asked.terms] or pieces
+    surroundings = _Surroundings(pieces, terms)
     strengths = _strengths(passages)
-    surroundings = _Surroundings(pieces, analyzer)
-    found: list[Evidence] = []
-    for (region, unit), text, held, similarity in zip(pieces, texts, terms, similarities, strict=True):
-        around = surroundings.of(region, unit)
-        covered, context = coverage(wanted, held), held | around.terms
-        missing = frozenset(missing_names(asked.names, f"{text}\n{around.text}") if asked.names else ())
-        fits = holds_kind(asked.kind, text, asked.text, in_table=unit.kind != "sentence")
-        past = around.old or tells_of_past(text)
-        score = (
-            similarity
-            + weights.coverage * covered
-            + weights.context * coverage(wanted, context)
-            + weights.passage * max(strengths[id(passage)] for passage in around.passages)
-            + weights.kind * fits
-            + weights.in_range * (in_range(asked.amount, text) if unit.kind != "sentence" else 0)
-            - weights.missing_name * bool(missing)
-            + weights.past * past * (1 if asked.past else -1)
-        )
-        found.append(Evidence(region, unit, similarity, held, context, covered, missing, fits, past, score))
-    return sorted(found, key=lambda e: (-e.score, e.region.document_id, e.start_offset))
+    found = [_evidence(asked, piece, surroundings.of(piece), wanted, strengths, weights) for piece in pieces]
+    if len(found) > _MOST_EMBEDDED:
+        found = sorted(found, key=_rank)[:_MOST_EMBEDDED]
+    vectors = embedder.embed_documents([one.text for one in found])
+    similarities = (vectors @ embedder.embed_query(asked.core)).tolist()
+    scored = (
+        replace(one, similarity=similarity, score=one.score + similarity)
+        for one, similarity in zip(found, similarities, strict=True)
+    )
+    return sorted(scored, key=_rank)
+
+
+def _rank(evidence: Evidence) -> tuple[float, int, int]:
+    return -evidence.score, evidence.region.document_id, evidence.start_offset
+
+
+def _evidence(
+    asked: Asked,
+    piece: _Piece,
+    around: _Around,
+    wanted: dict[str, float],
+    strengths: dict[int, float],
+    weights: Weights,
+) -> Evidence:
+    """All that is known of a piece before it is embedded."""
+    unit, text = piece.unit, piece.text
+    in_table = unit.kind != "sentence"
+    told = f"{unit.lead} {piece.region.text[unit.quote_start : unit.end]}"
+    covered, context = coverage(wanted, piece.terms), piece.terms | around.terms
+    missing = frozenset(missing_names(asked.names, f"{text}\n{around.text}", source=around.source))
+    fits = not told.endswith(("?", "？")) and holds_kind(asked.kind, told, asked.text, in_table=in_table)
+    past = around.old or tells_of_past(text)
+    score = (
+        weights.coverage * covered
+        + weights.context * coverage(wanted, context)
+        + weights.passage * max(strengths[id(passage)] for passage in around.passages)
+        + weights.kind * fits
+        + weights.in_range * (in_range(asked.amount, text) if in_table else 0)
+        - weights.missing_name * bool(missing)
+        + weights.past * past * (1 if asked.past else -1)
+    )
+    return Evidence(
+        region=piece.region,
+        unit=unit,
+        section=piece.section,
+        text=text,
+        similarity=0.0,
+        terms=piece.terms,
+        context=context,
+        coverage=covered,
+        missing_names=missing,
+        fits=fits,
+        past=past,
+        another_year=tells_of_another_year(asked, text, around.text),
+        score=score,
+    )
+
+
+class _Terms:
+    """The terms of texts; headings and the heads of tables stand before many pieces."""
+
+    def __init__(self, analyzer: Analyzer) -> None:
+        self._analyzer = analyzer
+        self._known: dict[str, frozenset[str]] = {}
+
+    def of(self, text: str) -> frozenset[str]:
+        known = self._known.get(text)
+        if known is None:
+            known = self._known[text] = frozenset(self._analyzer.terms(text))
+        return known
+
+
+class _Sections:
+    """Looks up the section that a character of a region stands in; a passage's parts are made once."""
+
+    def __init__(self) -> None:
+        self._parts: dict[int, tuple[PassagePart, ...]] = {}
+
+    def parts(self, passage: RetrievedContext) -> tuple[PassagePart, ...]:
+        known = self._parts.get(id(passage))
+        if known is None:
+            known = self._parts[id(passage)] = passage.parts
+        return known
+
+    def at(self, region: Region, offset: int) -> str | None:
+        parts = self.parts(region.passage_at(offset))
+        return next((part for part in parts if offset < part.end_offset), parts[-1]).section
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A quotable piece with its section, the text that it is judged by, and that text's terms."""
+
+    region: Region
+    unit: Unit
+    section: str | None
+    text: str
+    terms: frozenset[str]
+
+    @classmethod
+    def of(cls, region: Region, unit: Unit, sections: _Sections, terms: _Terms) -> _Piece:
+        section = sections.at(region, region.start_offset + unit.start)
+        heading = unit.heading or (section or "").rpartition(" > ")[2]
+        quote = region.text[unit.quote_start : unit.end]
+        parts = [part for part in (heading, unit.lead, quote) if part]
+        return cls(region, unit, section, " ".join(parts), frozenset().union(*map(terms.of, parts)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +231,7 @@ class _Around:
 
     passages: Sequence[RetrievedContext]
     text: str
+    source: str
     terms: frozenset[str]
     old: bool
 
@@ -143,28 +239,27 @@ class _Around:
 class _Surroundings:
     """Looks up what pieces stand in; pieces of one section share it."""
 
-    def __init__(self, pieces: Sequence[tuple[Region, Unit]], analyzer: Analyzer) -> None:
-        self._analyzer = analyzer
-        self._sentences: dict[tuple[int, str | None], list[str]] = {}
-        for region, unit in pieces:
-            if unit.kind == "sentence":
-                key = (id(region), region.part_at(region.start_offset + unit.start).section)
-                self._sentences.setdefault(key, []).append(region.text[unit.start : unit.end])
-        self._terms: dict[str, frozenset[str]] = {}
+    def __init__(self, pieces: Sequence[_Piece], terms: _Terms) -> None:
+        self._terms = terms
+        sentences: dict[tuple[int, str | None], list[str]] = {}
+        for piece in pieces:
+            if piece.unit.kind == "sentence":
+                own = piece.region.text[piece.unit.start : piece.unit.end]
+                sentences.setdefault((id(piece.region), piece.section), []).append(own)
+        self._beside = {key: "\n".join(own) for key, own in sentences.items()}
 
-    def of(self, region: Region, unit: Unit) -> _Around:
+    def of(self, piece: _Piece) -> _Around:
         """For names, a sentence counts with those of its section; a row or an item stands beside others like it."""
-        at = region.start_offset + unit.start
-        passages = region.covering(at, region.start_offset + unit.end)
-        section = region.part_at(at).section
-        titles = f"{section or ''}\n{passages[0].title}\n{passages[0].source}"
-        if titles not in self._terms:
-            self._terms[titles] = frozenset(self._analyzer.terms(titles))
-        beside = self._sentences.get((id(region), section), []) if unit.kind == "sentence" else []
+        at = piece.region.start_offset
+        passages = piece.region.covering(at + piece.unit.start, at + piece.unit.end)
+        source = passages[0].source
+        titles = f"{piece.section or ''}\n{passages[0].title}\n{source}"
+        beside = self._beside.get((id(piece.region), piece.section), "") if piece.unit.kind == "sentence" else ""
         return _Around(
             passages,
-            "\n".join([titles, *beside]),
-            self._terms[titles],
+            f"{titles}\n{beside}",
+            source,
+            self._terms.of(titles),
             any(note.kind in {"newer_document", "superseded"} for one in passages for note in one.notes),
         )
 
@@ -182,17 +277,10 @@ def coverage(wanted: dict[str, float], held: frozenset[str]) -> float:
     return sum(weight for term, weight in wanted.items() if term in held) / total if total else 0.0
 
 
-def _units(region: Region, language: str) -> list[Unit]:
-    titles = {title for p in region.passages for part in p.parts for title in (part.section or "").split(" > ")}
+def _units(region: Region, sections: _Sections, language: str) -> list[Unit]:
+    parts = (part for passage in region.passages for part in sections.parts(passage))
+    titles = {title for part in parts for title in (part.section or "").split(" > ")}
     return quotable_units(region.text, language=language, headings=titles)
-
-
-def _scoring_text(region: Region, unit: Unit) -> str:
-    """The piece with what it needs to be understood: the sentence before, a list's opening line, a table's header."""
-    text = region.text[unit.quote_start : unit.end]
-    section = region.part_at(region.start_offset + unit.start).section or ""
-    heading = unit.heading or section.rpartition(" > ")[2]
-    return " ".join(part for part in (heading, unit.lead, text) if part)
 
 
 def _strengths(passages: Sequence[RetrievedContext]) -> dict[int, float]:

@@ -155,11 +155,13 @@ def _support(
         coverage=coverage(wanted, frozenset[str]().union(*(piece.terms for piece in chosen))),
         score=best.score,
         missing_number=not in_a_range and any(_NUMBER.fullmatch(term) and term not in everywhere for term in wanted),
+        another_year=best.another_year,
         missing_identifier=_misses_identifier(asked.text, around, passages),
         missing_name=_share_of_names(asked, best.missing_names - unknown),
         unknown_name=_share_of_names(asked, [name for name in unknown if not name & asked.unnamed]),
         missing_attribute=len(asked.attribute - best.context) / max(1, len(asked.attribute)),
         wrong_kind=not best.fits,
+        asks_what_was_said=asked.said,
         relevance=max((passage.relevance for passage in passages if passage.relevance is not None), default=None),
     )
 

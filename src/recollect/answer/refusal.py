@@ -23,6 +23,7 @@ class Support:
         score: What the best sentence is ordered by: its similarity, its coverage and where it stands, together. None:
             made of the two above.
         missing_number: The question names a number that no passage holds.
+        another_year: The best sentence names years, and neither it nor its section one that the question names.
         missing_identifier: The question names an identifier (``ERR-4012``) that no passage holds.
         missing_name: How much of what the question names (``Lyon``, ``RW-400``) the best sentence is not about, though
             other passages are: neither it nor its section, title or path holds it. 0 to 1.
@@ -30,6 +31,8 @@ class Support:
         missing_attribute: Share of the words for what the question wants to know ("annual premium") that the best
             sentence and its section do not hold, 0 to 1.
         wrong_kind: The best sentence cannot hold the kind of answer that the question expects, a number for instance.
+        asks_what_was_said: The question asks what somebody said ("according to the minutes …"); such questions have
+            words of their own, and what answers them is less like them.
         relevance: The most relevant passage's (`recollect.model.RetrievedContext.relevance`); None where no passage has
             any.
     """
@@ -38,11 +41,13 @@ class Support:
     coverage: float
     score: float | None = None
     missing_number: bool = False
+    another_year: bool = False
     missing_identifier: bool = False
     missing_name: float = 0.0
     unknown_name: float = 0.0
     missing_attribute: float = 0.0
     wrong_kind: bool = False
+    asks_what_was_said: bool = False
     relevance: float | None = None
 
     @property
@@ -55,38 +60,40 @@ class Support:
 class RefusalRule:
     """Refuses where the estimated probability that the evidence answers the question is below ``threshold``.
 
-    The probability is the logistic function of ``bias + score_weight * score + similarity_weight *
-    similarity``, less a penalty for each thing that is
-    missing. Where no passage is as relevant as ``min_relevance``, it is no more than the best relevance. The weights
-    belong to the local MiniLM model; another embedding model has another range of similarities and wants a calibration
-    of its own.
+    The probability is the logistic function of ``bias + score_weight * score + similarity_weight * similarity +
+    coverage_weight * coverage``, less a penalty for each thing that is missing. Where no passage is as relevant as
+    ``min_relevance``, it is no more than the best relevance. The weights belong to the local MiniLM model; another
+    embedding model has another range of similarities and wants a calibration of its own.
 
     Attributes:
         bias: Added to every score; lower refuses more.
         score_weight: Weight of the best sentence's score.
         similarity_weight: Weight of the similarity of the sentence closest to the question.
-        coverage_weight: Weight of the covered share of the question's terms by itself. The measured rule has none;
-            rules that were calibrated before sentences had scores have.
+        coverage_weight: Weight of the share of the question's terms that the chosen sentences cover together.
         missing_number_penalty: What a number that no passage holds costs.
+        another_year_penalty: What it costs that the best sentence tells of another year.
         missing_name_penalty: What names that the best sentence is not about cost, where other passages are.
         unknown_name_penalty: What names that no passage is about cost.
         missing_attribute_penalty: What it costs where the best sentence has no word for what the question wants to
             know.
         wrong_kind_penalty: What it costs that the best sentence cannot hold the expected kind of answer.
+        said_bonus: Added for a question that asks what somebody said.
         min_relevance: What the most relevant passage must reach for its sentences to count.
         threshold: From 0 (never refuses on weak evidence) to 1 (always refuses).
         require_identifiers: Refuse whenever the question names an identifier that no passage holds.
     """
 
-    bias: float = -4.65
+    bias: float = -5.4
     score_weight: float = 2.0
     similarity_weight: float = 6.0
-    coverage_weight: float = 0.0
+    coverage_weight: float = 1.5
     missing_number_penalty: float = 2.0
+    another_year_penalty: float = 1.0
     missing_name_penalty: float = 3.0
     unknown_name_penalty: float = 3.0
-    missing_attribute_penalty: float = 3.0
+    missing_attribute_penalty: float = 2.0
     wrong_kind_penalty: float = 1.0
+    said_bonus: float = 1.1
     min_relevance: float = 0.12
     threshold: float = 0.5
     require_identifiers: bool = True
@@ -100,9 +107,10 @@ class RefusalRule:
         score = self.bias + self.score_weight * support.total
         score += self.similarity_weight * support.similarity + self.coverage_weight * support.coverage
         score -= self.missing_number_penalty * support.missing_number
+        score -= self.another_year_penalty * support.another_year
         score -= self.missing_name_penalty * support.missing_name + self.unknown_name_penalty * support.unknown_name
         score -= self.missing_attribute_penalty * support.missing_attribute
-        score -= self.wrong_kind_penalty * support.wrong_kind
+        score += self.said_bonus * support.asks_what_was_said - self.wrong_kind_penalty * support.wrong_kind
         probability = 1 / (1 + math.exp(-max(-50.0, min(50.0, score))))
         irrelevant = support.relevance is not None and support.relevance < self.min_relevance
         return min(probability, support.relevance or 0.0) if irrelevant else probability
@@ -139,8 +147,10 @@ class RefusalRule:
 #: Parameters of features that rules of the first shape did not have.
 _LATER = (
     "score_weight",
+    "another_year_penalty",
     "missing_name_penalty",
     "unknown_name_penalty",
     "missing_attribute_penalty",
     "wrong_kind_penalty",
+    "said_bonus",
 )

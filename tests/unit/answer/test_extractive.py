@@ -4,6 +4,7 @@ import itertools
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,29 @@ from hypothesis import strategies as st
 
 from answer.samples import LEAVE, WordEmbedder, passage
 from recollect.answer import ExtractionOptions, RefusalRule, extract_answer, verify
+from recollect.answer.extractive import read
 from recollect.errors import UsageError
 from recollect.model import PassageNote
 from recollect.model.answer import REFUSAL
 
 EMBEDDER = WordEmbedder()
 ANSWER_ALWAYS = ExtractionOptions(rule=RefusalRule(threshold=0.0, require_identifiers=False))
+
+
+class CountingEmbedder(WordEmbedder):
+    def __init__(self):
+        super().__init__()
+        self.texts = 0
+
+    def embed_documents(self, texts):
+        self.texts += len(texts)
+        return super().embed_documents(texts)
+
+
+def read_support(question, text):
+    reading = read(question, [passage(text)], embedder=WordEmbedder(), options=ExtractionOptions())
+    assert reading.support is not None
+    return reading.support
 
 
 def ask(question, passages, options=None):
@@ -347,6 +365,28 @@ CODES = """# Troubleshooting
 
 *Cause:* the client is older than 5.2.0.
 """
+
+
+def test_what_only_repeats_the_question_is_no_answer():
+    text = "Parking costs\n\nParking costs.\n\nA place in the garage is EUR 40 a month. Bicycles stand in the yard."
+    answer = ask("What are the parking costs?", [passage(text)], ExtractionOptions(rule=RefusalRule(threshold=0)))
+    assert [one.quote for one in answer.citations] == ["A place in the garage is EUR 40 a month."]
+
+
+def test_a_question_about_a_year_is_not_answered_from_another_ones_figure():
+    text = "Revenue in 2025 was EUR 58 million. The company has four offices."
+    assert ask("What was the revenue in 2025?", [passage(text)]).refused is False
+    rule = RefusalRule()
+    told = read_support("What was the revenue in 2021?", text)
+    assert told.another_year
+    assert rule.probability(replace(told, another_year=False)) > rule.probability(told)
+
+
+def test_only_so_many_pieces_are_embedded():
+    rows = "\n".join(f"| Item {number} | EUR {number} |" for number in range(500))
+    embedder = CountingEmbedder()
+    extract_answer("What does Item 77 cost?", [passage(f"| What | Price |\n|---|---|\n{rows}")], embedder=embedder)
+    assert embedder.texts == 32
 
 
 def test_what_stands_under_the_identifier_asked_for_belongs_together():
