@@ -12,6 +12,7 @@ import typer
 
 from recollect.cli._access import AccessOptions, ActorOptions
 from recollect.cli._command_context import CommandContext
+from recollect.cli._json import plain as plain_value
 from recollect.cli._json import shown
 from recollect.cli._options import command
 from recollect.cli._searching import vain
@@ -118,8 +119,10 @@ def _show(
     """Show a document with its text."""
     with ctx.view(principal=actor.actor()) as view:
         record = view.documents.get(*named_documents(view, [document]))
+        copies = view.documents.duplicates(record.document_id)
+    like = {"same_content": plain_value(copies.same), "nearly_the_same": plain_value(copies.near)}
     if ctx.json:
-        ctx.emit(_as_json(record, with_content=True))
+        ctx.emit({**_as_json(record, with_content=True), **like})
         return 0
     from rich.table import Table
     from rich.text import Text
@@ -133,9 +136,37 @@ def _show(
         if value not in (None, [], {}):
             shown = ", ".join(value) if name == "tags" else json.dumps(value, ensure_ascii=False, default=str)
             facts.add_row(name.replace("_", " "), Text(one_line(shown if name in {"tags", "metadata"} else str(value))))
+    for name, documents in like.items():
+        for one in documents:
+            facts.add_row(name.replace("_", " "), Text(one_line(f"{one['document_id']} {one['source']}")))
     ctx.out.print(facts)
     ctx.out.print()
     ctx.out.print(plain(record.content or ""), soft_wrap=True)
+    return 0
+
+
+def _duplicates(
+    ctx: CommandContext,
+    actor: ActorOptions,
+    *,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Groups at most.")] = 100,
+    after: Annotated[int, typer.Option(min=0, help="Only groups behind this id: the next page.")] = 0,
+) -> int:
+    """List documents that have the same text, group by group, in all collections.
+
+    `recollect documents show ID` names those that say nearly the same, too.
+    """
+    with ctx.view(principal=actor.actor()) as view:
+        groups = view.documents.list_duplicates(after=after, limit=limit)
+    if ctx.json:
+        ctx.emit({"groups": [plain_value(group) for group in groups]})
+        return 0
+    for group in groups:
+        ctx.out.print(f"{len(group):,} documents:", style="dim")
+        for one in group:
+            ctx.out.print(plain(f"  {one.document_id}  {one.source} ({one.collection})"), soft_wrap=True)
+    if not groups:
+        ctx.out.print("No two documents have the same text.")
     return 0
 
 
@@ -241,6 +272,7 @@ command(app, "list", collection=True)(_list)
 command(app, "show", collection=True)(_show)
 command(app, "delete", collection=True)(_delete)
 command(app, "erase", collection=True)(_erase)
+command(app, "duplicates")(_duplicates)
 command(app, "original", collection=True)(_original)
 command(app, "reread", collection=True)(_reread)
 add_history_commands(app)

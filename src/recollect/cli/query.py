@@ -10,6 +10,7 @@ import typer
 from recollect.cli._access import AccessOptions
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._context import ContextOptions, show_context
+from recollect.cli._json import shown
 from recollect.cli._notes import notes_as_json, show_notes
 from recollect.cli._options import Explain, SearchOptions, command
 from recollect.cli._passages import where_as_json
@@ -136,6 +137,8 @@ def _result(result: RetrievedContext) -> dict[str, Any]:
     values["metadata"] = dict(result.metadata)
     if result.collection is not None:
         values["collection"] = result.collection
+    if result.also_in:
+        values["also_in"] = [shown(one, "document_id", "source", "title", "collection") for one in result.also_in]
     if result.notes:
         values["notes"] = notes_as_json(result.notes)
     if result.explain is not None:
@@ -253,6 +256,9 @@ def _show_result(ctx: CommandContext, result: RetrievedContext, highlighter: Hig
     width = max(40, ctx.out.width - 6)
     snippet = highlighter.snippet(result.content, length=_SNIPPET_LINES * width)
     print_indented(ctx.out, snippet, by=4)
+    if result.also_in:
+        others = ", ".join(dict.fromkeys(one.source for one in result.also_in))
+        print_indented(ctx.out, Text(one_line(f"also in {others}"), style="dim"), by=4)
     show_notes(ctx, result.notes)
     if result.explain is not None:
         print_indented(ctx.out, Text(_explained(result.explain), style="dim"), by=4)

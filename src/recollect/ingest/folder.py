@@ -181,14 +181,7 @@ class FolderIngest:
                 the rest.
         """
         start = time.perf_counter()
-        door = self._preparer.door
-        roots = resolve_roots(
-            paths,
-            scope=self._scope,
-            repository=self._repository,
-            collection=self._collection,
-            **({} if door is None else {"stored_name": door.name}),
-        )
+        roots = self._roots(paths)
         met = {root.source.source_id: _Met() for root in roots}
         if self._give_default is not None:
             # Before anything is read: what has become narrower is narrower at once.
@@ -217,13 +210,23 @@ class FolderIngest:
         if folder in changed:
             return self.run([folder], sync=True)
         start = time.perf_counter()
-        (root,) = resolve_roots([folder], scope=self._scope, repository=self._repository, collection=self._collection)
+        (root,) = self._roots([folder])
         met = _Met()
         found = look(folder, changed, max_bytes=self._max_file_bytes, follow_links=self._follow_links)
         self._store((root, file) for file in self._judged(root, found, met))
         uris = {root.uri(printable(path.relative_to(folder))) for path in changed}
         self._close_gone(root, uris, met)
         return self._finish(start)
+
+    def _roots(self, paths: Sequence[Path]) -> list[Root]:
+        door = self._preparer.door
+        return resolve_roots(
+            paths,
+            scope=self._scope,
+            repository=self._repository,
+            collection=self._collection,
+            stored_name=str if door is None else door.name,
+        )
 
     def _store(self, found: Iterable[tuple[Root, FoundFile]]) -> None:
         """Read, embed and store files that the store does not hold as they are."""

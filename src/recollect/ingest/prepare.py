@@ -16,6 +16,7 @@ import numpy as np
 from recollect.documents.headings import headings_of_text
 from recollect.errors import UsageError
 from recollect.ingest.context import NEIGHBOUR_WEIGHT, searchable_text, with_neighbours
+from recollect.ingest.sketches import bands
 from recollect.model import Chunk, Document
 from recollect.model.principal import read_permissions
 from recollect.model.stated import stated_fields
@@ -79,6 +80,7 @@ class CutDocument:
     Attributes:
         texts: What is indexed of each chunk (see `recollect.ingest.context`).
         acronyms: Those that the content explains, with long form and occurrences.
+        bands: Of the content, to find nearly equal ones by.
     """
 
     document: Document
@@ -87,6 +89,7 @@ class CutDocument:
     terms: Sequence[TermCounts]
     fingerprint: str
     acronyms: Sequence[tuple[str, str, int]] = ()
+    bands: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +177,7 @@ class Preparer:
             self._indexer.count(texts),
             fingerprint,
             self._indexer.acronyms(complete.content),
+            bands(complete.content),
         )
 
     def embed(self, batch: Sequence[CutDocument]) -> list[Embedded]:
@@ -224,6 +228,7 @@ class Preparer:
                 lexical=list(islice(weighed, len(cut.chunks))),
                 fingerprint=cut.fingerprint,
                 acronyms=cut.acronyms,
+                bands=cut.bands,
                 token_vectors=own.token_vectors,
                 cacheable=own.cacheable,
             )

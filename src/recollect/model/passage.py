@@ -169,6 +169,25 @@ class PassageNote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AlsoIn:
+    """Another document that says what a passage says.
+
+    Attributes:
+        document_id: Of it.
+        source: Where it came from.
+        title: Of it.
+        chunk_id: The chunk that was found of it.
+        collection: Where it is, in a search of several collections; None: where the reply says.
+    """
+
+    document_id: int
+    source: str
+    title: str
+    chunk_id: int
+    collection: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievedContext:
     """A passage that a search found.
 
@@ -185,6 +204,7 @@ class RetrievedContext:
         event_time: When what it tells happened or was written.
         chunk_ids: The chunks that it was merged from, in order of their place; empty: ``chunk_id`` alone.
         duplicates: Chunks that say the same and were left out for it, best first.
+        also_in: The other documents that say the same, as far as they were found; each once.
         notes: Why it is not the last word, where it is not.
         collection: Where it was found, in a search of several collections; None: where the reply says.
         outline: The headings and pages that its characters stand under and on; None: they were not looked up.
@@ -211,6 +231,7 @@ class RetrievedContext:
     event_time: datetime | None = None
     chunk_ids: tuple[int, ...] = ()
     duplicates: tuple[int, ...] = ()
+    also_in: tuple[AlsoIn, ...] = ()
     notes: tuple[PassageNote, ...] = ()
     collection: str | None = None
     outline: Outline | None = None

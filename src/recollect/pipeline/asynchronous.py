@@ -103,6 +103,8 @@ class AsyncDocuments(_AsyncGroup):
     diff = threaded(Documents.diff)
     diff_evidence = threaded(Documents.diff_evidence)
     restore = threaded(Documents.restore)
+    duplicates = threaded(Documents.duplicates)
+    list_duplicates = threaded(Documents.list_duplicates)
     reread = threaded(Documents.reread)
     set_ttl = threaded(Documents.set_ttl)
     delete = threaded(Documents.delete)

@@ -17,6 +17,7 @@ from recollect.pipeline.standpoint import EVERY_COLLECTION, Group
 
 if TYPE_CHECKING:
     from recollect.model import IngestResult, RetrievalOptions
+    from recollect.model.duplicates import Duplicates, SameDocument
     from recollect.model.history import DocumentHistory, ErasureReceipt, EvidenceDiff
     from recollect.model.time import Duration, Moment
     from recollect.store.documents import DocumentRecord
@@ -165,6 +166,31 @@ class Documents(Group):
         """
         scope = self._at.present()
         return self._at.store.history.restore(scope, self._at.resolve(scope, document), version, actor=actor)
+
+    def duplicates(self, document: int | str) -> Duplicates:
+        """The other documents of the tenant that say what a document says, or nearly that, wherever they came from.
+
+        Nearly the same are texts with four fifths of their runs of five words in common. What the view's principal may
+        not read is not among them.
+
+        Raises:
+            NotFoundError: There is no such document, or it is deleted.
+        """
+        from recollect.ingest.sketches import NEARLY_THE_SAME, likeness
+
+        scope = self._at.present()
+        document_id = self._at.resolve(scope, document)
+        repository = self._at.store.duplicates
+        return repository.of_document(scope, document_id, likeness=likeness, threshold=NEARLY_THE_SAME)
+
+    def list_duplicates(self, *, after: int = 0, limit: int = 100) -> Sequence[tuple[SameDocument, ...]]:
+        """Documents of the tenant that have the same text, group by group.
+
+        Args:
+            after: The first id of the last group of the page before.
+            limit: How many groups at most.
+        """
+        return self._at.store.duplicates.groups(self._at.present(), after=after, limit=limit)
 
     def reread(self, document: int | str, *, force: bool = False) -> IngestResult:
         """Read the kept original of a document anew, as files are read, cut and embedded now: a new version.

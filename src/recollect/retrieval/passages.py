@@ -232,4 +232,5 @@ def _joined(parts: Sequence[RetrievedContext], gap_texts: Mapping[Gap, str]) -> 
         relevance=max((p.relevance for p in parts if p.relevance is not None), default=None),
         chunk_ids=tuple(chunk_ids),
         duplicates=tuple(duplicates),
+        also_in=tuple({also.document_id: also for p in reversed(parts) for also in p.also_in}.values()),
     )

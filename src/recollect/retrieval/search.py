@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from recollect.store.store import Store
 
 
+# How many times the candidates are looked through where most of them say the same.
+_MORE_CANDIDATES = 4
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchSettings:
     """What a search does where its options leave it open; see `recollect.config.RetrievalConfig`."""
@@ -207,10 +211,10 @@ class Searcher:
             name = heading(search.target, ())
             return SearchReply(query=search.query, collection=name, mode=search.options.mode, results=(), timings_ms={})
         if not search.options.use_cache or not all(one.kept for one in search.searched):
-            return self._unchanged(search, self._compute(search))
+            return self._unchanged(search, self._unstarved(search))
         with self._cache.claim(self._key(search)) as claim:
             if claim.reply is None:
-                claim.reply = self._unchanged(search, self._compute(search))
+                claim.reply = self._unchanged(search, self._unstarved(search))
                 claim.keep_seconds = search.keep_seconds(claim.reply)
         if self._monitor is not None:
             self._monitor.replied(search.searched[0].scope, search.searched[0].collection, cached=claim.hit)
@@ -240,6 +244,15 @@ class Searcher:
         if self._targets.changed_rights(search.searched) is not None:
             raise _RightsChangedError
         return reply
+
+    def _unstarved(self, search: _Search) -> SearchReply:
+        """The reply; where copies of what it shows took the places of other candidates, that of more of them."""
+        reply = self._compute(search)
+        limit = search.options.candidates or self._settings.candidates
+        copies = sum(len(one.duplicates) for one in reply.results)
+        if len(reply.results) >= search.options.top_k or not copies or copies + len(reply.results) < limit:
+            return reply
+        return self._compute(replace(search, options=replace(search.options, candidates=limit * _MORE_CANDIDATES)))
 
     def _compute(self, search: _Search) -> SearchReply:
         scope, options, watch = search.scope, search.options, search.watch
@@ -314,7 +327,14 @@ class Searcher:
         if not tells_origins(search.target, search.searched):
             return results
         labels = {chunk_id: one.label for one, chunk_ids in origins for chunk_id in chunk_ids}
-        return [replace(one, collection=labels[one.chunk_id]) for one in results]
+        return [
+            replace(
+                one,
+                collection=labels[one.chunk_id],
+                also_in=tuple(replace(also, collection=labels[also.chunk_id]) for also in one.also_in),
+            )
+            for one in results
+        ]
 
     def _request(self, one: Searched, search: _Search) -> CandidateRequest:
         """What is asked of one collection."""

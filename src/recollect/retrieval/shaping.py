@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from recollect.model import RetrievalOptions, RetrievedContext, SearchExplain
+from recollect.model.passage import AlsoIn
 from recollect.retrieval.diversity import collapse_duplicates, mmr
 from recollect.retrieval.passages import Stretch, gaps_between, merge_adjacent, widen
 from recollect.retrieval.spaces import side_by_side
@@ -69,9 +70,10 @@ class Shaper:
         found = self._fetch(reader, ranking, wanted, known, dropped)
         if collapse:
             distinct = _distinct(found, dropped)
-            if len(distinct) < len(found) == wanted:
-                # Something was left out: look further down for others, once.
-                found = self._fetch(reader, ranking, wanted * _SPARE, known, dropped)
+            while len(distinct) < options.top_k and len(found) == wanted < len(ranking):
+                # Something was left out: look further down for others.
+                wanted *= _SPARE
+                found = self._fetch(reader, ranking, wanted, known, dropped)
                 distinct = _distinct(found, dropped)
             found = distinct
         if options.mmr_lambda is not None:
@@ -163,14 +165,28 @@ def _distinct(found: list[RetrievedContext], dropped: dict[str, int]) -> list[Re
             if found[copy].document_id != found[group.index].document_id:
                 left_out[copy] = group.index
     dropped["duplicate"] = len(left_out)
-    copies: dict[int, list[int]] = {}
+    copies: dict[int, list[RetrievedContext]] = {}
     for copy, original in left_out.items():
-        copies.setdefault(original, []).append(found[copy].chunk_id)
+        copies.setdefault(original, []).append(found[copy])
     return [
-        replace(passage, duplicates=tuple(copies[index])) if index in copies else passage
+        replace(
+            passage,
+            duplicates=tuple(copy.chunk_id for copy in copies[index]),
+            also_in=_also_in(copies[index]),
+        )
+        if index in copies
+        else passage
         for index, passage in enumerate(found)
         if index not in left_out
     ]
+
+
+def _also_in(copies: Sequence[RetrievedContext]) -> tuple[AlsoIn, ...]:
+    documents: dict[int, AlsoIn] = {}
+    for copy in copies:
+        also = AlsoIn(document_id=copy.document_id, source=copy.source, title=copy.title, chunk_id=copy.chunk_id)
+        documents.setdefault(copy.document_id, also)
+    return tuple(documents.values())
 
 
 def _context(row: PassageRow, rank: int, score: float, known: _Known) -> RetrievedContext:

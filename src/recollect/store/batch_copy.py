@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from recollect.store.prepared import PreparedDocument
 
 _SQL = queries("writer")
+_DUPLICATES = queries("duplicates")
 
 # Rows that are built in memory at once; a document may have a hundred thousand.
 _SLICE = 1_024
@@ -97,6 +98,12 @@ def copy_all(
 def _copy_extras(connection: Connection, scope: Scope, collection: Collection, versions: Sequence[NewVersion]) -> None:
     acronyms = [(new.version_id, *found) for new in versions for found in new.prepared.acronyms]
     copy_acronyms(connection, scope, collection.collection_id, acronyms)
+    _copy_values(
+        connection,
+        _DUPLICATES["copy_bands"],
+        "int4 int8 int4",
+        ((scope.tenant_id, new.version_id, band) for new in versions for band in dict.fromkeys(new.prepared.bands)),
+    )
     asked = [new for new in versions if new.prepared.token_vectors is not None]
     if asked:
         chunk_ids = [chunk_id for new in asked for chunk_id in new.chunk_ids]

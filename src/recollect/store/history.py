@@ -134,7 +134,7 @@ class HistoryRepository:
         version_id = rows(connection, _SQL["allocate"])[0][0]
         params = {**params, "now": now, "version_id": version_id}
         closed = close_versions(connection, scope, closing, now)
-        for statement in ("restore_version", "restore_content", "restore_original", "restore_chunks"):
+        for statement in ("restore_version", "restore_content", "restore_original", "restore_bands", "restore_chunks"):
             connection.execute(_SQL[statement], params)
         lifetime = self._expiry.lifetime(Document(content="", tags=tuple(params["tags"])))
         lifetimes = {} if lifetime is None else {version_id: lifetime}

@@ -21,6 +21,7 @@ class PreparedDocument:
         lexical: One row a chunk.
         fingerprint: How it was read, cut and embedded.
         acronyms: (acronym, long form, occurrences) of those that its content explains, none twice.
+        bands: Of its content, none twice (`recollect.ingest.sketches`).
         token_vectors: Packed, one a chunk, where the collection asks for them.
         cacheable: Embeddings of the chunks' own texts, to be found again by their keys; None: they are not kept.
     """
@@ -32,5 +33,6 @@ class PreparedDocument:
     lexical: Sequence[LexicalRow]
     fingerprint: str
     acronyms: Sequence[tuple[str, str, int]] = ()
+    bands: Sequence[int] = ()
     token_vectors: Sequence[bytes] | None = None
     cacheable: Floats | None = None

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from recollect.store.dense_index import DenseIndexer
     from recollect.store.document_sessions import DocumentSessionRepository
     from recollect.store.documents import DocumentRepository
+    from recollect.store.duplicates import DuplicateRepository
     from recollect.store.erasure import ErasureRepository
     from recollect.store.expiry import ExpiryRepository
     from recollect.store.export import ExportRepository
@@ -163,6 +164,13 @@ class Store:
         from recollect.store.erasure import ErasureRepository
 
         return ErasureRepository(self.database, self.audit)
+
+    @cached_property
+    def duplicates(self) -> DuplicateRepository:
+        """Documents that say the same."""
+        from recollect.store.duplicates import DuplicateRepository
+
+        return DuplicateRepository(self.database)
 
     @cached_property
     def dense_indexer(self) -> DenseIndexer:

@@ -29,6 +29,7 @@ DERIVED = frozenset(
         "episode_lexical",
         "session_terms",
         "term_stats",
+        "version_bands",
     }
 )
 

@@ -50,6 +50,11 @@ INSERT INTO version_originals (tenant_id, version_id, file_hash, name, mime_type
 SELECT tenant_id, %(version_id)s, file_hash, name, mime_type FROM version_originals
 WHERE tenant_id = %(tenant_id)s AND version_id = %(old_id)s
 
+-- restore_bands: what nearly equal texts are found by
+INSERT INTO version_bands (tenant_id, version_id, band)
+SELECT tenant_id, %(version_id)s, band FROM version_bands
+WHERE tenant_id = %(tenant_id)s AND version_id = %(old_id)s
+
 -- restore_chunks: its chunks with everything that hangs on them, under new numbers
 WITH old AS MATERIALIZED (
     SELECT c.chunk_id, nextval('chunks_chunk_id_seq') AS fresh FROM chunks c
