@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from recollect.errors import ModelChangedError
 from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads
 from recollect.ingest.prepare import CutDocument, Embedded, Preparer, average_length, require_storable
 from recollect.model import Document, IngestResult, Scope
@@ -33,6 +34,7 @@ class BatchWriter:
         writer: Stores.
         scope: The tenant, and who stores.
         collection: Where the documents go.
+        renew: Gives what embeds for the collection after a change of its model; None: a batch fails then.
     """
 
     def __init__(
@@ -43,37 +45,81 @@ class BatchWriter:
         *,
         scope: Scope,
         collection: Collection,
+        renew: Callable[[Collection], Preparer] | None = None,
     ) -> None:
-        self._preparer = preparer
+        # Together, because a change of the model replaces them while others embed.
+        self._current = (collection, preparer)
+        self._renew = renew
         self._collections = collections
         self._writer = writer
         self._scope = scope
         # Statistics are the whole collection's, whoever writes.
         self._everything = replace(scope, principal=None)
-        self._collection = collection
+        self._first_space = collection.space_id
         self._reference_length = collection.reference_length
         self._unsettled = False
+
+    def embed(self, batch: Sequence[CutDocument]) -> list[Embedded]:
+        """Embed a batch for the space that the collection uses, as far as that is known here."""
+        collection, preparer = self._current
+        return [replace(one, space_id=collection.space_id) for one in preparer.embed(batch)]
 
     def write(
         self, source: Source, batch: Sequence[CutDocument], embedded: Sequence[Embedded], *, force: bool
     ) -> list[IngestResult]:
-        """Store a batch in one transaction."""
+        """Store a batch in one transaction; if the collection's model was changed meanwhile, embedded again."""
+        while True:
+            collection, preparer = self._current
+            if any((one.space_id or self._first_space) != collection.space_id for one in embedded):
+                embedded = self.embed(batch)
+                continue
+            try:
+                return self._write(source, batch, preparer, embedded, force=force)
+            except ModelChangedError:
+                if not self._follow(collection):
+                    raise
+
+    def _write(
+        self,
+        source: Source,
+        batch: Sequence[CutDocument],
+        preparer: Preparer,
+        embedded: Sequence[Embedded],
+        *,
+        force: bool,
+    ) -> list[IngestResult]:
+        collection, _ = self._current
         if self._reference_length is None:
             self._reference_length = self._collections.ensure_reference_length(
-                self._scope, self._collection, average_length(batch)
+                self._scope, collection, average_length(batch)
             )
-        prepared = self._preparer.finish(batch, embedded, reference_length=self._reference_length)
-        written = self._writer.write(self._scope, self._collection, source, prepared, force=force)
+        prepared = preparer.finish(batch, embedded, reference_length=self._reference_length)
+        written = self._writer.write(self._scope, collection, source, prepared, force=force)
         self._unsettled = True
         return written
 
     def rewrite(self, document_id: int, cut: CutDocument, *, force: bool) -> IngestResult:
         """Store a new version of a document that there is, whatever its source."""
-        length = self._collections.ensure_reference_length(self._scope, self._collection, average_length([cut]))
-        prepared = self._preparer.finish([cut], self._preparer.embed([cut]), reference_length=length)
-        written = self._writer.rewrite(self._scope, self._collection, document_id, prepared[0], force=force)
-        self._unsettled = True
-        return written
+        while True:
+            collection, preparer = self._current
+            length = self._collections.ensure_reference_length(self._scope, collection, average_length([cut]))
+            prepared = preparer.finish([cut], preparer.embed([cut]), reference_length=length)
+            try:
+                written = self._writer.rewrite(self._scope, collection, document_id, prepared[0], force=force)
+            except ModelChangedError:
+                if not self._follow(collection):
+                    raise
+                continue
+            self._unsettled = True
+            return written
+
+    def _follow(self, collection: Collection) -> bool:
+        """From now on embed with the model that the collection has now, where that can be made."""
+        if self._renew is None:
+            return False
+        now = self._collections.get(self._everything, collection.name)
+        self._current = (now, self._renew(now))
+        return True
 
     def finish(self) -> None:
         """After the last batch: settle the lexical index, and recount its statistics where that is due."""
@@ -84,13 +130,13 @@ class BatchWriter:
 
     def refresh_statistics(self) -> None:
         """Recount the lexical statistics where enough has changed to matter."""
-        now = self._collections.get(self._everything, self._collection.name)
+        now = self._collections.get(self._everything, self._current[0].name)
         if recount_is_due(now):
             self._collections.refresh_term_stats(self._everything, now)
 
     def statistics_lag_far(self) -> bool:
         """Whether a search during a long ingest would go by statistics of a much smaller collection."""
-        now = self._collections.get(self._everything, self._collection.name)
+        now = self._collections.get(self._everything, self._current[0].name)
         return now.stats_pending > max(_SMALL_COLLECTION_CHUNKS, now.stats_chunks)
 
 
@@ -139,7 +185,9 @@ def ingest_documents(
 
     with threads(1, "reader") as reader:
         cuts = ahead(reader, cut, documents, size=_size, max_items=DOCUMENTS_AHEAD, max_size=BYTES_AHEAD)
-        embed_and_write(batches(cuts, cut=lambda one: one, source_id=lambda _: source.source_id), preparer.embed, write)
+        embed_and_write(
+            batches(cuts, cut=lambda one: one, source_id=lambda _: source.source_id), batch_writer.embed, write
+        )
     batch_writer.finish()
     return finished
 

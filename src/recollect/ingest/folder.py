@@ -323,7 +323,7 @@ class FolderIngest:
         return stamp.file_hash == hashlib.sha256(data).digest()
 
     def _embed(self, batch: list[_File]) -> list[Embedded]:
-        embedded = self._preparer.embed([file.document for file in batch])
+        embedded = self._batch_writer.embed([file.document for file in batch])
         with self._counting:
             self._embedded += sum(len(file.document.chunks) for file in batch)
         return embedded

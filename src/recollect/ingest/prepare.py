@@ -100,11 +100,13 @@ class Embedded:
         vectors: Shape (chunks, dimension).
         token_vectors: Packed, one a chunk; None where the collection does not ask for them.
         cacheable: What the model made of each chunk's text alone, at half precision; None: it is not to be cached.
+        space_id: The vector space that they were made for; None: the one that the collection used at first.
     """
 
     vectors: Vectors
     token_vectors: Sequence[bytes] | None = None
     cacheable: Vectors | None = None
+    space_id: int | None = None
 
 
 class Preparer:

@@ -139,7 +139,7 @@ class Importer:
 
     def _embed(self, batch: Sequence[_Item]) -> list[Embedded]:
         missing = [item.cut for item in batch if item.embeddings is None]
-        computed = iter(self._preparer.embed(missing) if missing else [])
+        computed = iter(self._batch_writer.embed(missing) if missing else [])
         given = [(item.cut, item.embeddings) for item in batch if item.embeddings is not None]
         known = iter(self._preparer.complete([cut for cut, _ in given], [vectors for _, vectors in given]))
         return [next(computed if item.embeddings is None else known) for item in batch]

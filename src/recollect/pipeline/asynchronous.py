@@ -20,6 +20,7 @@ from recollect.pipeline.memory import ConversationMemory
 from recollect.pipeline.rag import RAGPipeline
 from recollect.pipeline.sessions import Sessions
 from recollect.pipeline.sources import Sources
+from recollect.pipeline.spaces import Spaces
 from recollect.pipeline.tenants import Tenants
 from recollect.pipeline.threads import Threads, streamed, threaded
 from recollect.pipeline.view import View
@@ -183,6 +184,15 @@ class AsyncSources(_AsyncGroup):
     watch = streamed(Sources.watch)
 
 
+class AsyncSpaces(_AsyncGroup):
+    """`Spaces`, awaited."""
+
+    reembed = threaded(Spaces.reembed)
+    rollback = threaded(Spaces.rollback)
+    drop = threaded(Spaces.drop)
+    status = threaded(Spaces.status)
+
+
 class AsyncTenants(_AsyncGroup):
     """`Tenants`, awaited."""
 
@@ -319,6 +329,11 @@ class AsyncView:
     def sessions(self) -> AsyncSessions:
         """Sessions with documents of their own."""
         return AsyncSessions(self._inner.sessions, self._threads)
+
+    @property
+    def spaces(self) -> AsyncSpaces:
+        """The embedding model of the collection, changed while it is searched."""
+        return AsyncSpaces(self._inner.spaces, self._threads)
 
     @property
     def tenants(self) -> AsyncTenants:

@@ -130,6 +130,42 @@ class Embedders:
                 self._others[name, wanted] = found
             return found
 
+    def made(self, spec: EmbeddingSpec) -> tuple[EmbeddingProvider, dict[str, Any]]:
+        """The model that a caller asks for, and what collections remember of it.
+
+        Raises:
+            UsageError: It cannot be made here.
+        """
+        settings = settings_of(spec, self._config.embedding)
+        remembered = spec_of(settings)
+        embedder = self._made(settings)
+        with self._lock:
+            self._others[embedder.model_name, remembered] = embedder
+        return embedder, remembered.as_mapping()
+
+    def spec_of_name(self, model: str, *, provider: str | None, dimensions: int | None) -> EmbeddingSpec:
+        """What a caller means by a model.
+
+        Args:
+            model: As its provider names it, or with a provider's name before it and its length behind, as collections
+                show it.
+            provider: As ``[rag.embedding]`` names it; None: as the model's name tells, or the configured one.
+            dimensions: The length of a vector; None: as the model's name tells, or the model's own.
+        """
+        configured = self._config.embedding
+        told = _from_name(model, configured) if provider is None and dimensions is None else None
+        if told is not None:
+            return told
+        provider = provider or configured.provider
+        same = provider == configured.provider
+        return EmbeddingSpec(
+            provider=provider,
+            model=None if provider == "hashing" else model,
+            dimensions=dimensions,
+            precision=configured.precision if provider == "local" else None,
+            base_url=_without_user(configured.base_url) if same else None,
+        )
+
     def asking(self, place: Collection) -> CachedEmbedder:
         """The model of a collection, for questions: the latest of each tenant are kept.
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from recollect.pipeline.memory import ConversationMemory
     from recollect.pipeline.sessions import Sessions
     from recollect.pipeline.sources import Sources
+    from recollect.pipeline.spaces import Spaces
     from recollect.pipeline.standpoint import Standpoint
     from recollect.pipeline.tenants import Tenants
 
@@ -54,6 +55,13 @@ class Groups:
         from recollect.pipeline.sources import Sources
 
         return Sources(self._at)
+
+    @property
+    def spaces(self) -> Spaces:
+        """The embedding model of the collection, changed while it is searched."""
+        from recollect.pipeline.spaces import Spaces
+
+        return Spaces(self._at)
 
     @property
     def sessions(self) -> Sessions:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -146,8 +147,11 @@ def destination(
     from recollect.ingest.documents import BatchWriter
 
     with _place(at) as (scope, place):
-        preparer = make_preparer(at.assembly, scope, place, door=make_door(at.assembly, scope), sizes=sizes)
-        batch_writer = BatchWriter(preparer, at.store.collections, at.store.writer, scope=scope, collection=place)
+        prepare = partial(make_preparer, at.assembly, scope, door=make_door(at.assembly, scope), sizes=sizes)
+        preparer = prepare(place)
+        batch_writer = BatchWriter(
+            preparer, at.store.collections, at.store.writer, scope=scope, collection=place, renew=prepare
+        )
         yield Destination(scope, place, preparer, batch_writer)
         _index_if_due(at, replace(scope, principal=None), place, on_progress=on_progress)
 

@@ -120,7 +120,7 @@ def make_preparer(
     return Preparer(
         chunker(chunking, embedder),
         TermIndexer(place.language, salt=place.collection_id),
-        _cached(assembly, scope, embedder) if cached else embedder,
+        cached_embedder(assembly, scope, embedder) if cached else embedder,
         settings={"chunking": chunking, "embedding": place.first_model, "language": place.language},
         token_packer=token_packer(embedder) if place.token_vectors else None,
         cache=cached,
@@ -166,7 +166,8 @@ def chunker(description: Mapping[str, Any], embedder: EmbeddingProvider) -> Chun
     return make_chunker(strategy, tokenize=tokenize if by_tokens else None, similarity=similarity, **parameters)
 
 
-def _cached(assembly: Assembly, scope: Scope, embedder: EmbeddingProvider) -> EmbeddingProvider:
+def cached_embedder(assembly: Assembly, scope: Scope, embedder: EmbeddingProvider) -> EmbeddingProvider:
+    """An embedder that asks the store's cache first; whoever stores the texts keeps what was computed."""
     from recollect.embedding.cached import CachedEmbedder
     from recollect.store.embedding_cache import EmbeddingCacheRepository
 

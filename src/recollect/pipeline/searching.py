@@ -67,6 +67,26 @@ def make_searcher(
     )
 
 
+def make_trial_searcher(
+    store: Store, embedders: Embedders, config: RAGConfig, *, seen: Callable[[Collection], Collection]
+) -> Searcher:
+    """A searcher that tries collections in other vector spaces: without language models, caches and notes.
+
+    Args:
+        store: Open.
+        embedders: Make the models of collections.
+        config: All settings.
+        seen: What is searched in place of a collection.
+    """
+    return Searcher(
+        store,
+        embedders.asking,
+        rerankers=_rerankers(store, embedders, config, lambda: None),
+        settings=replace(_settings(config), notes=False, cache_entries=0),
+        seen=seen,
+    )
+
+
 def make_why_not(
     store: Store,
     embedders: Embedders,

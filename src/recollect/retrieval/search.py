@@ -112,6 +112,7 @@ class Searcher:
         enhancers: Gives the query enhancements of a collection, by its name and language.
         settings: What the options of a search leave open.
         monitor: Counts what the caches answer, and has a sample of searches repeated exactly; `close` closes it.
+        seen: What is searched in place of a collection, to try it in another of its vector spaces; None: itself.
     """
 
     def __init__(
@@ -123,13 +124,14 @@ class Searcher:
         enhancers: Callable[[Collection], Sequence[QueryEnhancer]] = lambda _: (),
         settings: SearchSettings | None = None,
         monitor: SearchMonitor | None = None,
+        seen: Callable[[Collection], Collection] | None = None,
     ) -> None:
         self._settings = settings or SearchSettings()
         self._store = store
         self._embedder = embedder
         self._enhancers = enhancers
         self._monitor = monitor
-        self._targets = TargetResolver(store, auto_expire=self._settings.auto_expire)
+        self._targets = TargetResolver(store, auto_expire=self._settings.auto_expire, seen=seen)
         self._source: CandidateSource = SqlCandidates(store.search, lexical_budget=self._settings.lexical_budget)
         self._ranker = Ranker(settings=self._settings.ranking, rerankers=rerankers)
         self._meters: LRUCache[str, RelevanceMeter] = LRUCache(_MODELS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -60,10 +60,14 @@ class TargetResolver:
     Args:
         store: Where they are.
         auto_expire: Whether what has expired is closed, or left out, before a search of the present.
+        seen: What is searched in place of a collection; None: itself.
     """
 
-    def __init__(self, store: Store, *, auto_expire: bool) -> None:
+    def __init__(
+        self, store: Store, *, auto_expire: bool, seen: Callable[[Collection], Collection] | None = None
+    ) -> None:
         self._store = store
+        self._seen = seen
         self._auto_expire = auto_expire
 
     def resolve(self, scope: Scope, target: Target) -> list[Searched]:
@@ -76,7 +80,10 @@ class TargetResolver:
         if target.collections == () and target.session is None:
             raise UsageError("Name at least one collection to search.")
         found = [*self._session(target.session), *self._own(scope, target), *self._shared(target.shared)]
-        return [self._unexpired(one) for one in found]
+        unexpired = [self._unexpired(one) for one in found]
+        if self._seen is None:
+            return unexpired
+        return [replace(one, collection=self._seen(one.collection)) for one in unexpired]
 
     def changed_rights(self, searched: Sequence[Searched]) -> list[Searched] | None:
         """The same collections as they are to be searched again, because what may be read of one of them changed.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from psycopg import sql
@@ -13,6 +14,7 @@ from recollect.store.tuning import Machine, index_build_settings
 
 if TYPE_CHECKING:
     from recollect.model.collection import Collection
+    from recollect.model.space import Space
     from recollect.store.collections import CollectionRepository
 
 #: Below this many chunks comparing every vector takes a few milliseconds, and an index would only cost.
@@ -77,17 +79,32 @@ class DenseIndexer:
         Raises:
             NotFoundError: The collection does not exist.
         """
+        self._build(scope, self._collections.get(scope, name), {})
+
+    def build_space(self, scope: Scope, name: str, space: Space) -> None:
+        """Build the index of a space that is not used yet, where the collection is large enough for one.
+
+        It takes one core, because searches use another space meanwhile.
+
+        Raises:
+            NotFoundError: The collection does not exist.
+        """
         collection = self._collections.get(scope, name)
+        if collection.chunk_count >= self._threshold and space.dimension <= _MAX_INDEXED_DIMENSION:
+            seen = replace(collection, space_id=space.space_id, embedding_dimension=space.dimension)
+            self._build(scope, seen, {"max_parallel_maintenance_workers": "0"})
+
+    def _build(self, scope: Scope, collection: Collection, settings: dict[str, str]) -> None:
         with self._database.session() as connection, one_at_a_time(connection, collection.space_id):
             if _usable(connection, collection.space_id):
                 return
             # What an interrupted build leaves behind is invalid and in the way.
             drop_concurrently(connection, NAME % collection.space_id)
-            with settings_of(connection, self._room(collection)):
+            with settings_of(connection, self._room(collection) | settings):
                 connection.execute(_create(scope, collection))
             # Of an index on an expression, ANALYZE would sample whole vectors.
             connection.execute("SELECT forget_content_statistics()")
-        if self._collections.find(scope, name) is None:
+        if self._collections.find(scope, collection.name) is None:
             drop_index(self._database, collection.space_id)
 
     def _room(self, collection: Collection) -> dict[str, str]:

@@ -15,15 +15,17 @@ from psycopg import sql
 from recollect.model import Scope
 from recollect.store.database import Connection, Database, rows
 from recollect.store.dense_index import EF_CONSTRUCTION, INDEX_THRESHOLD_CHUNKS
-from recollect.store.indexes import drop_leftovers, one_at_a_time, settings_of
+from recollect.store.indexes import drop_concurrently, drop_leftovers, one_at_a_time, settings_of
 from recollect.store.sql import queries
 from recollect.store.tuning import Machine, index_build_settings
 
 if TYPE_CHECKING:
     from recollect.model.collection import Collection
+    from recollect.model.space import Space
     from recollect.store.collections import CollectionRepository
 
 _SQL = queries("past")
+_SPACES = queries("spaces")
 
 _WHERE = sql.SQL(
     "WHERE tenant_id = {tenant_id} AND {column} = {number} "
@@ -108,27 +110,35 @@ class HistoryIndexer:
             # Afterwards: searches that were planned before may still use them, and find their rows without them too.
             drop_leftovers(connection, params)
 
+    def build_space(self, scope: Scope, name: str, space: Space) -> None:
+        """Make the indexes of a space that is not used yet, of every segment that there is; those that are there stay.
+
+        Raises:
+            NotFoundError: The collection does not exist.
+        """
+        collection = self._collections.get(scope, name)
+        params = _params(scope, collection) | {"space_id": space.space_id}
+        with self._database.session() as connection, one_at_a_time(connection, collection.collection_id):
+            usable = {row[0] for row in rows(connection, _SPACES["indexes"], params) if row[1]}
+            for segment_id, first, past in rows(connection, _SPACES["segments"], params):
+                index = f"chunk_vectors_past_{space.space_id}_{segment_id}"
+                if index not in usable:
+                    drop_concurrently(connection, index)
+                    settings = self._room(collection) | {"max_parallel_maintenance_workers": "0"}
+                    with settings_of(connection, settings):
+                        where = _where(scope, "space_id", space.space_id, first, past)
+                        connection.execute(_vectors(index, space.dimension) + where)
+            connection.execute("SELECT forget_content_statistics()")
+
     def _make(
         self, connection: Connection, scope: Scope, collection: Collection, segment_id: int, first: str, past: str
     ) -> None:
-        def where(column: str, number: int) -> sql.Composed:
-            return _WHERE.format(
-                tenant_id=sql.Literal(scope.tenant_id),
-                column=sql.Identifier(column),
-                number=sql.Literal(number),
-                first=sql.Literal(first),
-                past=sql.Literal(past),
-            )
-
-        vectors = _VECTORS.format(
-            name=sql.Identifier(f"chunk_vectors_past_{collection.space_id}_{segment_id}"),
-            dimension=sql.Literal(collection.embedding_dimension),
-            ef_construction=sql.Literal(EF_CONSTRUCTION),
-        )
-        lexical = _LEXICAL.format(name=sql.Identifier(f"chunk_lexical_past_{collection.collection_id}_{segment_id}"))
+        space_id, collection_id = collection.space_id, collection.collection_id
+        vectors = _vectors(f"chunk_vectors_past_{space_id}_{segment_id}", collection.embedding_dimension)
+        lexical = _LEXICAL.format(name=sql.Identifier(f"chunk_lexical_past_{collection_id}_{segment_id}"))
         with settings_of(connection, self._room(collection)):
-            connection.execute(vectors + where("space_id", collection.space_id))
-            connection.execute(lexical + where("collection_id", collection.collection_id))
+            connection.execute(vectors + _where(scope, "space_id", space_id, first, past))
+            connection.execute(lexical + _where(scope, "collection_id", collection_id, first, past))
             connection.execute("SELECT forget_content_statistics()")
 
     def _room(self, collection: Collection) -> dict[str, str]:
@@ -137,6 +147,24 @@ class HistoryIndexer:
         # A segment and the small one that it replaces.
         vectors = 2 * max(collection.chunk_count, self._threshold)
         return index_build_settings(self._machine, vectors=vectors, dimension=collection.embedding_dimension)
+
+
+def _vectors(index: str, dimension: int) -> sql.Composed:
+    return _VECTORS.format(
+        name=sql.Identifier(index),
+        dimension=sql.Literal(dimension),
+        ef_construction=sql.Literal(EF_CONSTRUCTION),
+    )
+
+
+def _where(scope: Scope, column: str, number: int, first: str, past: str) -> sql.Composed:
+    return _WHERE.format(
+        tenant_id=sql.Literal(scope.tenant_id),
+        column=sql.Identifier(column),
+        number=sql.Literal(number),
+        first=sql.Literal(first),
+        past=sql.Literal(past),
+    )
 
 
 def _params(scope: Scope, collection: Collection) -> dict[str, Any]:

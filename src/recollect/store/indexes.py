@@ -15,6 +15,7 @@ from recollect.store.database import Connection, Database, rows
 from recollect.store.sql import queries
 
 _SQL = queries("past")
+_SPACES = queries("spaces")
 
 #: Of a space's vectors as they are at present.
 NAME = "chunk_vectors_hnsw_%d"
@@ -43,6 +44,16 @@ def drop_index(database: Database, space_id: int) -> bool:
         with one_at_a_time(connection, space_id):
             drop_concurrently(connection, NAME % space_id)
     return True
+
+
+def drop_space_indexes(database: Database, space_id: int) -> None:
+    """Remove every index of a space that is being dropped."""
+    with database.autocommit() as connection:
+        found = rows(connection, _SPACES["indexes"], {"space_id": space_id})
+        if found:
+            with one_at_a_time(connection, space_id):
+                for name, _ in found:
+                    drop_concurrently(connection, name)
 
 
 def drop_leftovers(connection: Connection, params: dict[str, Any]) -> None:

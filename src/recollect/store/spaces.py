@@ -1,13 +1,321 @@
-"""The vector spaces of collections: the one that searches use, and those beside it."""
+"""The vector spaces of collections: the one that searches use, and those beside it, filled, used and dropped.
+
+A space is filled while searches use another. It holds the rows of every version, so that a moment of the past is found
+in it too; whatever closes versions, moves them to other access lists or erases them acts on the rows of all spaces. A
+collection changes to another space in one transaction, in which nobody writes to it and no chunk lacks a vector there.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, LiteralString
 
-from recollect.errors import ModelChangedError
+import numpy as np
+from pgvector import HalfVector
+from psycopg.types.json import Jsonb
+
+from recollect.errors import ConflictError, ModelChangedError, NotFoundError
+from recollect.model import Scope
+from recollect.model.space import Space
+from recollect.store.audit import record
+from recollect.store.database import Connection, Database, rows
+from recollect.store.embedding_cache import keep_embeddings
+from recollect.store.indexes import drop_space_indexes, holds
+from recollect.store.sql import queries
 
 if TYPE_CHECKING:
     from recollect.model.collection import Collection
+    from recollect.store.search import Floats
+
+_SQL = queries("spaces")
+_WRITER = queries("writer")
+
+#: Where a version's first chunk begins: nothing is before it.
+BEGINNING = (0, -1)
+
+# Rows that are looked through in one transaction when a space is dropped.
+_DROPPED_AT_ONCE = 20_000
+
+_CLAIM: LiteralString = "SELECT pg_try_advisory_lock(hashtext('recollect.reembed'), %s)"
+_RELEASE: LiteralString = "SELECT pg_advisory_unlock(hashtext('recollect.reembed'), %s)"
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedText:
+    """A chunk with what is embedded of it.
+
+    Attributes:
+        key: The hash of what an ingest embedded of it.
+        lacks: Whether it lacks a vector; else it stands beside one that does.
+    """
+
+    version_id: int
+    position: int
+    chunk_id: int
+    key: bytes
+    document_id: int
+    title: str
+    section: Sequence[str]
+    text: str
+    metadata: Mapping[str, Any]
+    lacks: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NewVector:
+    """A chunk's vector in a space.
+
+    Attributes:
+        alone: What the model made of the chunk's text alone, for the cache; None: it is not to be cached.
+    """
+
+    chunk: EmbeddedText
+    vector: Floats
+    alone: Floats | None = None
+
+
+class SpaceRepository:
+    """Reads and changes the spaces of collections.
+
+    Args:
+        database: The store's connections.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def beside(self, scope: Scope, collection_id: int) -> list[Space]:
+        """The spaces of a collection beside the one that it uses."""
+        with self._database.transaction(scope) as connection:
+            return [Space(*row) for row in rows(connection, _SQL["beside"], _of(scope, collection_id))]
+
+    def used(self, scope: Scope, collection_id: int) -> Space:
+        """The space that a collection uses.
+
+        Raises:
+            NotFoundError: The collection was deleted.
+        """
+        with self._database.transaction(scope) as connection:
+            return _one(rows(connection, _SQL["used"], _of(scope, collection_id)))
+
+    @contextmanager
+    def claim(self, collection: Collection) -> Iterator[None]:
+        """Keep everybody else from re-embedding a collection; whoever is killed lets go of it.
+
+        Raises:
+            ConflictError: Somebody is at it.
+            StoreError: There is a connection pooler in between.
+        """
+        with self._database.session() as connection:
+            if not holds(connection, _CLAIM, collection.collection_id):
+                raise ConflictError(
+                    f"The collection {collection.name!r} is being embedded anew by another process: wait for it, or "
+                    "end it. recollect reembed --status says how far it is."
+                )
+            try:
+                yield
+            finally:
+                if not connection.closed:
+                    connection.execute(_RELEASE, [collection.collection_id])
+
+    def begin(
+        self, scope: Scope, collection: Collection, *, model: str, dimension: int, spec: Mapping[str, Any] | None
+    ) -> Space:
+        """The space of a model that is to be filled: a new one, or the one that was begun.
+
+        Raises:
+            ConflictError: One of another model was begun.
+        """
+        params = _of(scope, collection.collection_id) | {
+            "embedding_model": model,
+            "embedding_dimension": dimension,
+            "embedding_spec": None if spec is None else Jsonb(dict(spec)),
+        }
+        with self._database.transaction(scope) as connection:
+            connection.execute(_SQL["begin"], params)
+            found = [Space(*row) for row in rows(connection, _SQL["beside"], params)]
+        (filling,) = [space for space in found if space.status == "filling"]
+        if (filling.model, filling.dimension) != (model, dimension):
+            raise ConflictError(
+                f"The collection {collection.name!r} is half embedded with {filling.model!r}: finish that (--model), "
+                "or give it up with --drop."
+            )
+        return filling
+
+    def counts(self, scope: Scope, space: Space) -> tuple[int, int]:
+        """How many chunks the collection has, those of past versions included, and how many have a vector there."""
+        with self._database.transaction(scope) as connection:
+            total, filled = rows(connection, _SQL["counts"], _in(scope, space))[0]
+        return total, filled
+
+    def lacking(self, scope: Scope, space: Space, *, after: tuple[int, int], limit: int) -> list[EmbeddedText]:
+        """The next chunks that have no vector in a space, with the chunks before and after each.
+
+        Args:
+            scope: Whose.
+            space: Where.
+            after: A version and a position: only chunks behind it.
+            limit: How many at most, without those beside them.
+
+        Returns:
+            By version and position.
+        """
+        with self._database.transaction(scope) as connection:
+            return self._lacking(connection, scope, space, after, limit)
+
+    def add(self, scope: Scope, space: Space, vectors: Sequence[NewVector]) -> int:
+        """Store vectors, in one transaction, of the chunks that are there still and say the same; returns how many.
+
+        Raises:
+            ModelChangedError: The space was dropped meanwhile.
+            NotFoundError: The collection was deleted meanwhile.
+        """
+        params = _in(scope, space)
+        with self._database.transaction(scope) as connection:
+            if not rows(connection, _WRITER["hold_collection"], params):
+                raise _deleted()
+            if not rows(connection, _SQL["hold_space"], params):
+                raise ModelChangedError("The vector space was dropped while it was being filled.")
+            document_ids = list({new.chunk.document_id for new in vectors})
+            connection.execute(_SQL["hold_documents"], params | {"document_ids": document_ids})
+            # A statement of its own, after the lock: what it copies of the versions is what they say now.
+            return _add(connection, scope, space, vectors)
+
+    def switch(
+        self,
+        scope: Scope,
+        space: Space,
+        *,
+        complete: Callable[[Sequence[EmbeddedText]], Sequence[NewVector]],
+        most: int,
+        action: str,
+        actor: str,
+    ) -> bool:
+        """Have a collection use another space from now on, and keep the one before.
+
+        Nobody writes to the collection meanwhile; searches go on.
+
+        Args:
+            scope: Whose.
+            space: That is to be used.
+            complete: Embeds the last chunks that lack a vector there.
+            most: How many these may be.
+            action: What the audit calls it.
+            actor: Who asks for it.
+
+        Returns:
+            False where more chunks lack a vector: nothing was changed.
+
+        Raises:
+            ModelChangedError: The space was dropped meanwhile.
+            NotFoundError: The collection was deleted meanwhile.
+        """
+        params = _in(scope, space)
+        with self._database.transaction(scope) as connection:
+            before = _one(rows(connection, _SQL["hold_alone"], params))
+            # Statements of their own, after the lock: their snapshots hold what it waited for.
+            lacking = self._lacking(connection, scope, space, BEGINNING, most + 1)
+            if sum(one.lacks for one in lacking) > most:
+                return False
+            _add(connection, scope, space, complete(lacking))
+            if self._lacking(connection, scope, space, BEGINNING, 1):
+                return False
+            if not rows(connection, _SQL["take"], params):
+                raise ModelChangedError("The vector space was dropped before the collection could change to it.")
+            connection.execute(_SQL["keep"], params)
+            spec = None if space.spec is None else Jsonb(dict(space.spec))
+            made = {"embedding_model": space.model, "embedding_dimension": space.dimension, "embedding_spec": spec}
+            connection.execute(_SQL["use"], params | made)
+            connection.execute(_SQL["touch"], params)
+            details = {"collection": space.collection_id, "from": before.model, "to": space.model}
+            record(connection, scope, action=action, actor=actor, details=details)
+        return True
+
+    def drop(self, scope: Scope, space: Space) -> None:
+        """Remove a space that is not used, with its vectors and indexes; what was interrupted is begun again.
+
+        Searches that know the space begin anew.
+        """
+        params = _in(scope, space)
+        with self._database.transaction(scope) as connection:
+            connection.execute(_SQL["give_up"], params)
+        after: int | None = 0
+        while after is not None:
+            with self._database.transaction(scope) as connection:
+                found = rows(connection, _SQL["stretch"], params | {"after": after, "rows": _DROPPED_AT_ONCE})
+                until = found[0][0] if found else None
+                connection.execute(_SQL["remove_vectors"], params | {"after": after, "until": until})
+            after = until
+        drop_space_indexes(self._database, space.space_id)
+        with self._database.transaction(scope) as connection:
+            connection.execute(_SQL["remove"], params)
+
+    def sample(self, scope: Scope, collection: Collection, *, limit: int) -> list[tuple[int, str, list[str], str]]:
+        """Some current chunks, chosen by hash: their ids, titles, sections and texts."""
+        with self._database.transaction(scope) as connection:
+            params = _of(scope, collection.collection_id) | {"limit": limit}
+            return [(row[0], row[1], row[2], row[3]) for row in rows(connection, _SQL["sample"], params)]
+
+    @staticmethod
+    def _lacking(
+        connection: Connection, scope: Scope, space: Space, after: tuple[int, int], limit: int
+    ) -> list[EmbeddedText]:
+        behind = {"version_id": after[0], "position": after[1], "limit": limit}
+        found = rows(connection, _SQL["lacking"], _in(scope, space) | behind)
+        if not found:
+            return []
+        stretches = _stretches([(row[0], row[1]) for row in found])
+        version_ids, firsts, lasts = (list(column) for column in zip(*stretches, strict=True))
+        params = {"version_ids": version_ids, "firsts": firsts, "lasts": lasts}
+        lacking = {(row[0], row[1]) for row in found}
+        texts = rows(connection, _SQL["texts"], _in(scope, space) | params)
+        return [EmbeddedText(*(*row, (row[0], row[1]) in lacking)) for row in texts]
+
+
+def _add(connection: Connection, scope: Scope, space: Space, vectors: Sequence[NewVector]) -> int:
+    if not vectors:
+        return 0
+    params = _in(scope, space) | {
+        "chunk_ids": [new.chunk.chunk_id for new in vectors],
+        "hashes": [new.chunk.key for new in vectors],
+        "embeddings": [HalfVector(np.asarray(new.vector)) for new in vectors],
+    }
+    added = {row[0] for row in rows(connection, _SQL["add_vectors"], params)}
+    # Of what is there alone: an embedding goes with the last chunk of its text.
+    cacheable = {new.chunk.key: new.alone for new in vectors if new.alone is not None and new.chunk.chunk_id in added}
+    keep_embeddings(connection, scope, space.model, cacheable)
+    return len(added)
+
+
+def _stretches(wanted: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """Chunks, by version and position, with those beside them: as stretches of a version, of which none overlap."""
+    found: list[tuple[int, int, int]] = []
+    for version_id, position in wanted:
+        if found and found[-1][0] == version_id and position - 1 <= found[-1][2] + 1:
+            found[-1] = (version_id, found[-1][1], position + 1)
+        else:
+            found.append((version_id, position - 1, position + 1))
+    return found
+
+
+def _of(scope: Scope, collection_id: int) -> dict[str, Any]:
+    return {"tenant_id": scope.tenant_id, "collection_id": collection_id}
+
+
+def _in(scope: Scope, space: Space) -> dict[str, Any]:
+    return _of(scope, space.collection_id) | {"space_id": space.space_id}
+
+
+def _one(found: Sequence[Sequence[Any]]) -> Space:
+    if not found:
+        raise _deleted()
+    return Space(*found[0])
+
+
+def _deleted() -> NotFoundError:
+    return NotFoundError("The collection was deleted meanwhile.")
 
 
 def require_same_space(collection: Collection, space_id: int) -> None:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from recollect.store.scrub import Scrubber
     from recollect.store.search import SearchRepository
     from recollect.store.search_health import SearchHealthRepository
+    from recollect.store.spaces import SpaceRepository
     from recollect.store.staleness import StalenessRepository
     from recollect.store.status import StatusRepository
     from recollect.store.tenants import ShareRepository, TenantDirectory
@@ -98,6 +99,7 @@ class Store:
     access: AccessRepository = _made_on_use("access", "AccessRepository")
     acronyms: AcronymRepository = _made_on_use("acronyms", "AcronymRepository")
     token_vectors: TokenVectorRepository = _made_on_use("token_vectors", "TokenVectorRepository")
+    spaces: SpaceRepository = _made_on_use("spaces", "SpaceRepository")
     search: SearchRepository = _made_on_use("search", "SearchRepository")
     search_health: SearchHealthRepository = _made_on_use("search_health", "SearchHealthRepository")
     status: StatusRepository = _made_on_use("status", "StatusRepository")

@@ -154,11 +154,15 @@ class DocumentWriter:
 
         Raises:
             NotFoundError: The document, or its collection, is gone.
+            ModelChangedError: The collection has another embedding model than the one that it was embedded with.
             PermissionDeniedError: The scope's principal may not change it.
             QuotaExceededError: The tenant would have more than it may.
         """
         with self._database.transaction(scope) as connection:
             lock_documents(connection, scope, [document_id])
+            place = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id}
+            for _, _, space_id in rows(connection, _SQL["hold_collection"], place):
+                require_same_space(collection, space_id)
             old = self._latest(connection, scope, [document_id]).get(document_id)
             if old is None:
                 raise NotFoundError(f"The document {document_id} was erased meanwhile.")

@@ -1,0 +1,176 @@
+"""Embedding what is stored anew: the vectors of another space, made as an ingest makes them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from recollect import interruption
+from recollect.errors import ConflictError
+from recollect.ingest.context import searchable_text, with_neighbours
+from recollect.model import Chunk, Document
+from recollect.store.spaces import BEGINNING, EmbeddedText, NewVector
+
+if TYPE_CHECKING:
+    from recollect.embedding.base import EmbeddingProvider
+    from recollect.model import Scope
+    from recollect.model.space import Space
+    from recollect.store.spaces import SpaceRepository
+
+#: Chunks embedded and stored at a time: little enough that searches wait for none of them, and that little is lost.
+BATCH_CHUNKS = 64
+
+# After so many rounds writers are held up for the last few chunks: they may write as fast as a model embeds.
+_ROUNDS = 3
+
+# So often a rest looks up whether it is still wanted.
+_LOOK_UP_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class FillProgress:
+    """How far a space is filled.
+
+    Attributes:
+        filled: Chunks that have a vector there.
+        total: Chunks that there are, those of past versions included.
+    """
+
+    filled: int
+    total: int
+
+
+FillCallback: TypeAlias = Callable[[FillProgress], None]
+
+
+class SpaceFiller:
+    """Fills a space of a collection, batch by batch, each of them a transaction.
+
+    Args:
+        repository: Reads texts and stores vectors.
+        scope: The tenant.
+        space: That is filled.
+        embedder: Its model, cached where that is wanted.
+        cache: Whether embeddings are kept with the chunks, to be found again by their texts.
+        rest: How long to rest after a batch, in multiples of what it took: searches have the machine meanwhile.
+        on_progress: Told after every batch.
+    """
+
+    def __init__(
+        self,
+        repository: SpaceRepository,
+        *,
+        scope: Scope,
+        space: Space,
+        embedder: EmbeddingProvider,
+        cache: bool = False,
+        rest: float = 0.0,
+        on_progress: FillCallback | None = None,
+    ) -> None:
+        self._repository = repository
+        self._scope = scope
+        self._space = space
+        self._embedder = embedder
+        self._cache = cache
+        self._rest = rest
+        self._on_progress = on_progress
+
+    def fill(self) -> int:
+        """Embed every chunk that lacks a vector in the space; returns how many were stored.
+
+        Raises:
+            ModelChangedError: The space was dropped meanwhile.
+            NotFoundError: The collection was deleted meanwhile.
+        """
+        total, filled = self._repository.counts(self._scope, self._space)
+        stored = 0
+        for batch in self._batches():
+            started = time.monotonic()
+            added = self._repository.add(self._scope, self._space, self.embedded(batch))
+            stored += added
+            if self._on_progress:
+                # What others write meanwhile is counted at the next round.
+                self._on_progress(FillProgress(min(filled + stored, total), total))
+            _rest(self._rest * (time.monotonic() - started))
+        return stored
+
+    def switch(self, *, action: str, actor: str) -> int:
+        """Have the collection use the space, once it lacks nothing; returns how many more chunks were embedded.
+
+        Raises:
+            ModelChangedError: The space was dropped meanwhile.
+            NotFoundError: The collection was deleted meanwhile.
+        """
+        stored = 0
+        for attempt in range(_ROUNDS + 2):
+            stored += self.fill()
+            most = BATCH_CHUNKS if attempt >= _ROUNDS else 0
+            if self._repository.switch(
+                self._scope, self._space, complete=self.embedded, most=most, action=action, actor=actor
+            ):
+                return stored
+        raise ConflictError(
+            "Documents are written faster than they can be embedded with the new model. Everything so far is kept: run "
+            "the command again when less is written."
+        )
+
+    def embedded(self, texts: Sequence[EmbeddedText]) -> list[NewVector]:
+        """The vectors of those of some chunks that lack one; what stands beside them is mixed in, as at an ingest."""
+        if not texts:
+            return []
+        alone = self._embedder.embed_documents([_searchable(one) for one in texts]).astype(np.float16)
+        found: list[NewVector] = []
+        start = 0
+        for stretch in _stretches(texts):
+            vectors = alone[start : start + len(stretch)]
+            start += len(stretch)
+            mixed = with_neighbours(vectors.astype(np.float32)).astype(np.float16)
+            found += [
+                NewVector(chunk, mixed[at], vectors[at] if self._cache else None)
+                for at, chunk in enumerate(stretch)
+                if chunk.lacks
+            ]
+        return found
+
+    def _batches(self) -> Iterator[list[EmbeddedText]]:
+        after = BEGINNING
+        while True:
+            interruption.check()
+            batch = self._repository.lacking(self._scope, self._space, after=after, limit=BATCH_CHUNKS)
+            if not batch:
+                return
+            yield batch
+            # Behind what was tried: a chunk that was erased or changed meanwhile is looked for in the next round.
+            after = max((one.version_id, one.position) for one in batch if one.lacks)
+
+
+def _rest(seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        interruption.check()
+        time.sleep(min(left, _LOOK_UP_SECONDS))
+
+
+def _searchable(one: EmbeddedText) -> str:
+    document = Document(content=one.text, title=one.title)
+    chunk = Chunk(
+        text=one.text,
+        position=one.position,
+        start_offset=0,
+        end_offset=len(one.text),
+        section=tuple(one.section),
+        metadata=one.metadata,
+    )
+    return searchable_text(document, chunk)
+
+
+def _stretches(texts: Sequence[EmbeddedText]) -> Iterator[list[EmbeddedText]]:
+    """Chunks that stand beside one another in a version."""
+    numbered = enumerate(texts)
+    for _, stretch in groupby(numbered, key=lambda pair: (pair[1].version_id, pair[1].position - pair[0])):
+        yield [one for _, one in stretch]

@@ -1,0 +1,215 @@
+"""Changing a collection's embedding model while it is searched and written to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from recollect.errors import NotFoundError, UsageError
+from recollect.ingest.reembedding import FillCallback, SpaceFiller
+from recollect.model.space import Space
+from recollect.pipeline.preparing import cached_embedder, chunker
+
+if TYPE_CHECKING:
+    from recollect.embedding.base import EmbeddingProvider
+    from recollect.evaluation.space_comparison import SpaceComparison
+    from recollect.model import Scope
+    from recollect.model.collection import Collection
+    from recollect.model.embedding_spec import EmbeddingSpec
+    from recollect.pipeline.standpoint import Standpoint
+    from recollect.store.spaces import SpaceRepository
+
+#: Compares a collection in the space that it uses, and in another.
+Compare: TypeAlias = "Callable[[Collection, Collection], SpaceComparison | None]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReembedReport:
+    """What became of a collection's embedding model.
+
+    Attributes:
+        collection: Its name.
+        before: The space that was used.
+        after: The other one.
+        embedded: Chunks that were embedded for it now.
+        switched: Whether the collection uses it from now on.
+        dropped: Spaces that were removed, because their time was over.
+        comparison: How the two fare; None: they were not compared.
+        refused: Why nothing was changed: the figures that are below what was wanted of them.
+    """
+
+    collection: str
+    before: Space
+    after: Space
+    embedded: int
+    switched: bool
+    dropped: tuple[Space, ...] = ()
+    comparison: SpaceComparison | None = None
+    refused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reembedding:
+    """One collection's change to another model.
+
+    Attributes:
+        at: Where it stands; its owner asks.
+        actor: Who asks, for the audit.
+        rest: How long to rest after a batch, in multiples of what it took.
+        on_progress: Told how far it is.
+    """
+
+    at: Standpoint
+    actor: str
+    rest: float = 0.0
+    on_progress: FillCallback | None = None
+
+    def to(
+        self, spec: EmbeddingSpec, *, compare: Compare | None, minimum: Mapping[str, float], switch: bool
+    ) -> ReembedReport:
+        """Embed everything anew, compare, and change to it.
+
+        Args:
+            spec: The model.
+            compare: Says how the two fare; None: nothing is compared.
+            minimum: What the new model's figures must reach, by name; else nothing is changed.
+            switch: Whether to change to it.
+        """
+        scope, place = self._place()
+        with self._spaces.claim(place):
+            dropped = self._finish_dropping(scope, place)
+            embedder, remembered = self._wanted(spec, place)
+            kept = [space for space in self._spaces.beside(scope, place.collection_id) if space.status == "kept"]
+            again = [space for space in kept if space.model == embedder.model_name]
+            for space in kept:
+                if space not in again:
+                    self._spaces.drop(scope, space)
+                    dropped.append(space)
+            space = (
+                again[0]
+                if again
+                else self._spaces.begin(
+                    scope, place, model=embedder.model_name, dimension=embedder.dimension, spec=remembered
+                )
+            )
+            return self._change(
+                scope, place, space, compare=compare, minimum=minimum, switch=switch, action="reembed", dropped=dropped
+            )
+
+    def back(self) -> ReembedReport:
+        """Change back to the model before, after embedding what came since.
+
+        Raises:
+            NotFoundError: Nothing is kept of it.
+        """
+        scope, place = self._place()
+        with self._spaces.claim(place):
+            beside = self._spaces.beside(scope, place.collection_id)
+            kept = next((space for space in beside if space.status == "kept"), None)
+            if kept is None:
+                raise NotFoundError(
+                    f"Nothing is kept of a model that the collection {place.name!r} had before: recollect reembed "
+                    "--model embeds it with any."
+                )
+            return self._change(
+                scope, place, kept, compare=None, minimum={}, switch=True, action="reembed_rollback", dropped=[]
+            )
+
+    def drop(self) -> list[Space]:
+        """Remove every space beside the one that is used; returns them."""
+        scope, place = self._place()
+        with self._spaces.claim(place):
+            beside = self._spaces.beside(scope, place.collection_id)
+            for space in beside:
+                self._spaces.drop(scope, space)
+            return beside
+
+    @property
+    def _spaces(self) -> SpaceRepository:
+        return self.at.store.spaces
+
+    def _place(self) -> tuple[Scope, Collection]:
+        scope = self.at.owner()
+        return scope, self.at.place(scope)
+
+    def _finish_dropping(self, scope: Scope, place: Collection) -> list[Space]:
+        beside = self._spaces.beside(scope, place.collection_id)
+        interrupted = [space for space in beside if space.status == "dropping"]
+        for space in interrupted:
+            self._spaces.drop(scope, space)
+        return interrupted
+
+    def _wanted(self, spec: EmbeddingSpec, place: Collection) -> tuple[EmbeddingProvider, dict[str, Any]]:
+        """The model that is wanted, and what collections remember of it.
+
+        Raises:
+            UsageError: It cannot be made, the collection has it already, or cannot be cut or reranked with it.
+        """
+        embedder, remembered = self.at.assembly.embedders.made(spec)
+        if embedder.model_name == place.embedding_model:
+            raise UsageError(f"The collection {place.name!r} is embedded with {embedder.model_name!r} already.")
+        chunker(place.chunking, embedder)
+        if place.token_vectors:
+            raise UsageError(
+                f"The collection {place.name!r} stores token vectors, which belong to its model and are not made anew "
+                "by this. Make a collection of the new model, and ingest its documents there."
+            )
+        return embedder, remembered
+
+    def _change(
+        self,
+        scope: Scope,
+        place: Collection,
+        space: Space,
+        *,
+        compare: Compare | None,
+        minimum: Mapping[str, float],
+        switch: bool,
+        action: str,
+        dropped: list[Space],
+    ) -> ReembedReport:
+        before = self._spaces.used(scope, place.collection_id)
+        filler = self._filler(scope, place, space)
+        embedded = filler.fill()
+        for indexer in (self.at.store.dense_indexer, self.at.store.history_indexer):
+            indexer.build_space(scope, place.name, space)
+        comparison = None if compare is None else compare(place, seen_in(place, space))
+        refused = () if comparison is None else comparison.below(minimum)
+        switched = switch and not refused
+        if switched:
+            embedded += filler.switch(action=action, actor=self.actor)
+        return ReembedReport(
+            collection=place.name,
+            before=before,
+            after=space,
+            embedded=embedded,
+            switched=switched,
+            dropped=tuple(dropped),
+            comparison=comparison,
+            refused=refused,
+        )
+
+    def _filler(self, scope: Scope, place: Collection, space: Space) -> SpaceFiller:
+        embedder = self.at.assembly.embedders.of(seen_in(place, space))
+        keeps = self.at.config.embedding.cache and not place.hidden
+        return SpaceFiller(
+            self._spaces,
+            scope=scope,
+            space=space,
+            embedder=cached_embedder(self.at.assembly, scope, embedder) if keeps else embedder,
+            cache=keeps,
+            rest=self.rest,
+            on_progress=self.on_progress,
+        )
+
+
+def seen_in(place: Collection, space: Space) -> Collection:
+    """A collection as it would be if it used another of its spaces."""
+    return replace(
+        place,
+        space_id=space.space_id,
+        embedding_model=space.model,
+        embedding_dimension=space.dimension,
+        embedding_spec=space.spec,
+    )

@@ -1,0 +1,47 @@
+"""``recollect reembed``: another model for a collection, and what a person and a program are told of it."""
+
+from __future__ import annotations
+
+CASES = """
+cases:
+  - name: leave
+    query: how many days of annual leave
+    must_have: [{source: hr/leave.md}]
+  - name: pay
+    query: when are salaries paid
+    must_have: [{source: hr/pay.txt}]
+"""
+
+
+def test_a_model_is_compared_taken_and_given_back(recollect, office, tmp_path):
+    recollect("ingest", office)
+    before = recollect("query", "annual leave", "--json").json["results"]
+    (tmp_path / "cases.yaml").write_text(CASES, encoding="utf-8")
+    tried = recollect("reembed", "--model", "hashing:96", "--cases", "cases.yaml", "--no-switch", "--json").json
+    assert set(tried) == {"collection", "from", "to", "embedded", "switched", "dropped", "comparison", "refused"}
+    assert (tried["to"], tried["switched"]) == ({"model": "hashing:96", "dimensions": 96}, False)
+    assert tried["comparison"]["of"] == "cases" and tried["comparison"]["queries"] == 2
+    assert [one["name"] for one in tried["comparison"]["systems"]] == [tried["from"]["model"], "hashing:96"]
+    status = recollect("reembed", "--status", "--json").json
+    assert status["used"]["model"] == tried["from"]["model"]
+    assert [(one["status"], one["filled"], one["total"]) for one in status["beside"]] == [("filling", 4, 4)]
+    refused = recollect("reembed", "--model", "hashing:96", "--cases", "cases.yaml", "--min", "recall=1.1", status=1)
+    assert "Not changed to it: recall is 1.000, below 1.1." in refused.err
+    told = recollect("reembed", "--model", "hashing:96").out
+    assert "It is used from now on." in told and "4 sampled questions" in told
+    assert recollect("collections", "list", "--json").json["collections"][0]["embedding_model"] == "hashing:96"
+    assert "hashing:96" in recollect("reembed", "--status").out
+    assert recollect("ingest", office, "--json").json["documents"]["unchanged"] == 4
+    assert recollect("reembed", "--rollback", "--json").json["switched"] is True
+    assert recollect("query", "annual leave", "--json").json["results"] == before
+    assert "Removed the vectors of hashing:96 (96)." in recollect("reembed", "--drop", "--yes").out
+    assert "There is nothing beside" in recollect("reembed", "--drop").out
+
+
+def test_what_makes_no_sense_is_refused(recollect, office):
+    recollect("ingest", office)
+    for wrong in ((), ("--model", "hashing:96", "--status"), ("--model", "hashing:96", "--min", "recall")):
+        assert recollect("reembed", *wrong, status=2).err
+    assert "already" in recollect("reembed", "--model", "hashing:64", status=2).err
+    assert "There is no collection 'x'" in recollect("reembed", "-c", "x", "--model", "hashing:96", status=1).err
+    assert "Nothing is kept" in recollect("reembed", "--rollback", status=1).err
