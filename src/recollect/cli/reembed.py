@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,8 +60,6 @@ def _reembed(
     It can be interrupted and goes on where it was. The vectors before are kept for --rollback, until --drop or the next
     reembed. Exit status 1 if a figure of --min is not reached.
     """
-    from recollect.cli.history import whoever
-
     if sum((model is not None, rollback, drop, status)) != 1:
         raise UsageError("Give one of --model MODEL, --rollback, --drop and --status.")
     with ctx.view(collections=ctx.collection) as view:
@@ -68,31 +67,34 @@ def _reembed(
             return _status(ctx, view)
         if drop:
             return _drop(ctx, view, yes=yes)
-        from recollect.cli._progress import WorkBar
-
-        with WorkBar(ctx.err, "Embedding", unit="chunks") as bar:
-            if model is None:
-                report = view.spaces.rollback(
-                    rest=pause, actor=whoever(), on_progress=lambda state: bar.update(state.filled, state.total)
-                )
-            else:
-                report = view.spaces.reembed(
-                    argument_text(model),
-                    provider=provider,
-                    dimensions=dimensions,
-                    cases=cases,
-                    samples=samples,
-                    minimum=_minimum(minimum or []),
-                    switch=not no_switch,
-                    rest=pause,
-                    actor=whoever(),
-                    on_progress=lambda state: bar.update(state.filled, state.total),
-                )
+        if model is None:
+            report = _changed(ctx, partial(view.spaces.rollback, rest=pause))
+        else:
+            change = partial(
+                view.spaces.reembed,
+                argument_text(model),
+                provider=provider,
+                dimensions=dimensions,
+                cases=cases,
+                samples=samples,
+                minimum=_minimum(minimum or []),
+                switch=not no_switch,
+                rest=pause,
+            )
+            report = _changed(ctx, change)
     if ctx.json:
         ctx.emit(_report_json(report))
     else:
         _show(ctx, report)
     return 1 if report.refused else 0
+
+
+def _changed(ctx: CommandContext, change: Callable[..., ReembedReport]) -> ReembedReport:
+    from recollect.cli._progress import WorkBar
+    from recollect.cli.history import whoever
+
+    with WorkBar(ctx.err, "Embedding", unit="chunks") as bar:
+        return change(actor=whoever(), on_progress=lambda state: bar.update(state.filled, state.total))
 
 
 def _minimum(given: list[str]) -> dict[str, float]:

@@ -82,17 +82,15 @@ class Reembedding:
             embedder, remembered = self._wanted(spec, place)
             kept = [space for space in self._spaces.beside(scope, place.collection_id) if space.status == "kept"]
             again = [space for space in kept if space.model == embedder.model_name]
-            for space in kept:
-                if space not in again:
-                    self._spaces.drop(scope, space)
-                    dropped.append(space)
-            space = (
-                again[0]
-                if again
-                else self._spaces.begin(
+            if again:
+                space = again[0]
+            else:
+                space = self._spaces.begin(
                     scope, place, model=embedder.model_name, dimension=embedder.dimension, spec=remembered
                 )
-            )
+                for one in kept:  # once it is sure that there will be another
+                    self._spaces.drop(scope, one)
+                dropped += kept
             return self._change(
                 scope, place, space, compare=compare, minimum=minimum, switch=switch, action="reembed", dropped=dropped
             )
