@@ -77,7 +77,7 @@ class Reembedding:
             switch: Whether to change to it.
         """
         scope, place = self._place()
-        with self._spaces.claim(place):
+        with self._spaces.claim(scope, place):
             dropped = self._finish_dropping(scope, place)
             embedder, remembered = self._wanted(spec, place)
             kept = [space for space in self._spaces.beside(scope, place.collection_id) if space.status == "kept"]
@@ -102,7 +102,7 @@ class Reembedding:
             NotFoundError: Nothing is kept of it.
         """
         scope, place = self._place()
-        with self._spaces.claim(place):
+        with self._spaces.claim(scope, place):
             beside = self._spaces.beside(scope, place.collection_id)
             kept = next((space for space in beside if space.status == "kept"), None)
             if kept is None:
@@ -117,7 +117,7 @@ class Reembedding:
     def drop(self) -> list[Space]:
         """Remove every space beside the one that is used; returns them."""
         scope, place = self._place()
-        with self._spaces.claim(place):
+        with self._spaces.claim(scope, place):
             beside = self._spaces.beside(scope, place.collection_id)
             for space in beside:
                 self._spaces.drop(scope, space)

@@ -101,7 +101,7 @@ class SpaceRepository:
             return _one(rows(connection, _SQL["used"], _of(scope, collection_id)))
 
     @contextmanager
-    def claim(self, collection: Collection) -> Iterator[None]:
+    def claim(self, scope: Scope, collection: Collection) -> Iterator[None]:  # noqa: ARG002 - its number is no other's
         """Keep everybody else from re-embedding a collection; whoever is killed lets go of it.
 
         Raises:
