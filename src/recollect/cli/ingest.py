@@ -1,4 +1,4 @@
-"""``recollect ingest``: files and folders into a collection."""
+"""``recollect ingest``: files, folders and pages of the web into a collection."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import ChunkingOptions, command
+from recollect.cli._urls import UrlOptions, ingest_urls, is_url, without_sizes
 from recollect.errors import ConflictError, UsageError
 from recollect.model.arguments import whole_number
 from recollect.model.principal import read_permissions
@@ -27,6 +28,9 @@ _SKIP_REASONS = {
     "too_large": "too large",
     "unsupported": "of no known type",
     "link": "linked and not followed",
+    "excluded": "excluded by the site",
+    "noindex": "not to be found, as its author wishes",
+    "needs_request": "stored with headers, a body or another method",
 }
 
 
@@ -39,8 +43,12 @@ def _ingest(
     ctx: CommandContext,
     chunking: ChunkingOptions,
     actor: ActorOptions,
+    web: UrlOptions,
     *,
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Folders and files, read recursively.")],
+    what: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH|URL…", help="Folders and files, read recursively; or pages of the web."),
+    ],
     sync: Annotated[bool, typer.Option("--sync", help="Close documents whose files have disappeared.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Store every document anew, changed or not.")] = False,
     tag: Annotated[list[str] | None, typer.Option(help="A tag for every document; repeat for more.")] = None,
@@ -69,29 +77,56 @@ def _ingest(
         bool, typer.Option("--background", help="Only ask for it: a worker does it. Prints the job.")
     ] = False,
 ) -> int:
-    """Read files and folders into a collection, or into a session.
+    """Read files, folders or pages of the web into a collection, or into a session.
 
-    Unchanged files cost next to nothing, changed ones become new versions. It can be interrupted at any moment: run
-    the same command again to complete it. Exit status 1 if some files could not be read.
+    What is unchanged costs next to nothing, what has changed becomes a new version. It can be interrupted at any
+    moment: run the same command again to complete it. Exit status 1 if some of it could not be read.
     """
     from recollect.cli._progress import WorkBar
 
     _require_own_options(ctx, chunking, actor, in_session, others=bool(sync or grant))
     if background:
         _refuse_in_background(max_file_size=max_file_size, ttl=ttl)
+    urls = _urls(what, web, sync=sync, follow_links=follow_links, max_file_size=max_file_size, ttl=ttl)
     config = _configured(ctx.config, max_file_size=max_file_size, follow_links=follow_links, ttl=ttl)
-    how: dict[str, Any] = {"sync": sync, "force": force, "tags": tag or ()}
+    how: dict[str, Any] = {"force": force, "tags": tag or ()}
     how["permissions"] = None if grant is None else read_permissions(grant, name="--grant").as_tokens()
+    paths = [] if urls else [Path(one) for one in what]
     _require_paths(paths)
     principal = actor.actor()
     with ctx.view(config, principal=principal, session=in_session) as view:
         if in_session is None and principal is None:
-            prepare_collection(view, chunking)
+            prepare_collection(view, without_sizes(chunking) if urls else chunking)
+        if urls:
+            return ingest_urls(ctx, view, urls, web, chunking, how=how, background=background)
+        how["sync"] = sync
         if background:
             return tell_queued(ctx, view.jobs.ingest(paths, **how, follow_links=follow_links or None))
         with WorkBar(ctx.err, "Ingesting", unit="files") as bar:
             report = view.ingest(paths, **how, on_progress=bar.ingest)
     return tell(ctx, report)
+
+
+def _urls(what: list[str], web: UrlOptions, **of_files: object) -> list[str]:
+    """The arguments where they are URLs, none where they are paths.
+
+    Raises:
+        UsageError: They are both, or options are given that are for the others.
+    """
+    urls = [one for one in what if is_url(one)]
+    if urls and len(urls) < len(what):
+        raise UsageError(
+            "Files and pages of the web are ingested one after the other: give paths alone, or URLs alone."
+        )
+    if not urls and web.given:
+        raise UsageError(f"{web.given[0]} is for pages of the web: give a URL, or leave it out.")
+    for name, value in of_files.items():
+        if urls and value:
+            raise UsageError(f"--{name.replace('_', '-')} is for files: leave it out with a URL.")
+    if urls:
+        web.plan()
+        web.request()
+    return urls
 
 
 def _refuse_in_background(**given: str | None) -> None:
