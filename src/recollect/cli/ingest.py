@@ -91,8 +91,7 @@ def _ingest(
     config = _configured(ctx.config, max_file_size=max_file_size, follow_links=follow_links, ttl=ttl)
     how: dict[str, Any] = {"force": force, "tags": tag or ()}
     how["permissions"] = None if grant is None else read_permissions(grant, name="--grant").as_tokens()
-    paths = [] if urls else [Path(one) for one in what]
-    _require_paths(paths)
+    paths = [] if urls else _existing(what)
     principal = actor.actor()
     with ctx.view(config, principal=principal, session=in_session) as view:
         if in_session is None and principal is None:
@@ -173,11 +172,13 @@ def _configured(config: RAGConfig, *, max_file_size: str | None, follow_links: b
     return config
 
 
-def _require_paths(paths: list[Path]) -> None:
+def _existing(what: list[str]) -> list[Path]:
     # Before anything is opened: a slip of the pen should not have to wait for a database.
+    paths = [Path(one) for one in what]
     for path in paths:
         if not path.exists() and not path.is_symlink():
             raise UsageError(f"{str(path)!r} does not exist. Give a folder or a file to ingest.")
+    return paths
 
 
 def parse_size(text: str) -> int:
