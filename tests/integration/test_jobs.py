@@ -6,11 +6,13 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import psycopg
 import pytest
+from pydantic import SecretStr
 
 from recollect import Principal, RAGConfig, RAGPipeline
 from recollect.embedding.hashing import HashingEmbedder
-from recollect.errors import ConflictError, NotFoundError, ProviderError, UsageError
+from recollect.errors import ConflictError, NotFoundError, PermissionDeniedError, ProviderError, UsageError
 from recollect.jobs.progress import Progress
 from recollect.jobs.tasks import Task, register
 from recollect.jobs.worker import Worker, WorkerOptions
@@ -285,3 +287,115 @@ def test_higher_priorities_come_first_and_what_fails_is_tried_again(rag, task):
     enqueue_all(rag.standpoint, [NewJob(kind=kind, priority=n % 2, arguments={"n": n}) for n in range(4)])
     work_off(rag, concurrency=1)
     assert order == [1, 3, 3, 0, 2]
+
+
+def test_a_document_is_pending_until_its_job_has_stored_it_and_an_error_where_it_could_not(rag, task):
+    from recollect import Document
+
+    def store(view, arguments, progress):
+        if "missing" in arguments["uri"]:
+            raise NotFoundError("404: there is no such page.")
+        view.ingest(Document(content="Annual leave is 30 days.", source=arguments["uri"]))
+
+    kind = task(store)
+
+    def ask_for(view, uri: str) -> Job:
+        about = {"source": "manual", "document": uri}
+        return enqueue(view.standpoint, NewJob(kind=kind, arguments={"uri": uri}, **about))
+
+    def listed(view=rag, **wanted: Any) -> list[tuple]:
+        return [(one.source, one.status, one.error) for one in view.documents.list(**wanted)]
+
+    good, bad = ask_for(rag, "a/leave"), ask_for(rag, "a/missing")
+    assert listed() == [("a/leave", "pending", None), ("a/missing", "pending", None)]
+    assert listed(status="embedded") == []
+    assert rag.search("annual leave").results == ()
+    assert rag.standpoint.store.status.check(Scope()) == []
+    for job in (good, bad):
+        rag.jobs.wait(job.job_id)
+    failed = ("a/missing", "error", "404: there is no such page.")
+    assert listed() == [("a/leave", "embedded", None), failed]
+    assert listed(status="pending") == []
+    assert listed(status="error", limit=1) == [failed]
+    assert [one.source for one in rag.search("annual leave missing").results] == ["a/leave"]
+    assert rag.maintenance.verify().clean
+    assert (rag.documents.list()[0].source_type, rag.documents.list()[0].origin) == ("manual", "manual")
+
+    # What is stored already stays findable while a job brings it up to date, and where that fails.
+    ask_for(rag, "a/leave")
+    assert listed(status="pending") == []
+    with pytest.raises(PermissionDeniedError):
+        ask_for(rag.view(principal=Principal(user_id="ann")), "b/hers")
+    assert listed(rag.view(principal=Principal(user_id="ann")), status="error") == []
+
+    number = rag.documents.list(status="error")[0].document_id
+    assert rag.documents.list(after=number) == []
+    store_ = rag.standpoint.store
+    assert store_.jobs.forget(Scope(), days=1) == 0
+    assert store_.jobs.forget(Scope(), days=0) == 2
+    assert listed() == [("a/leave", "embedded", None)]
+    assert rag.maintenance.verify().clean
+
+
+def test_erasing_a_document_removes_its_jobs_and_what_they_held(rag, task):
+    from recollect import Document
+
+    def store(view, arguments, progress):
+        view.ingest(Document(content=arguments["text"], source="leave"))
+
+    about = {"source": "manual", "document": "leave", "withheld": {"text": "Annual leave is 30 days."}}
+    kind = task(store)
+    job = ask(rag, kind, **about)
+    rag.jobs.wait(job.job_id)
+    again = ask(rag, kind, **about)
+    with rag.standpoint.store.database.autocommit() as connection:
+        held = connection.execute("SELECT job_id, withheld FROM recollect.jobs ORDER BY job_id").fetchall()
+    assert held == [(job.job_id, {}), (again.job_id, {"text": "Annual leave is 30 days."})]
+    rag.documents.erase([rag.documents.list()[0].document_id])
+    assert rag.jobs.list() == []
+    work_off(rag)
+    assert queued(rag) == 0
+    assert rag.documents.list() == []
+
+
+def test_jobs_that_wait_are_in_the_queue_of_a_restored_store_too(rag, task, tmp_path, clone):
+    from recollect.store.backup import backup
+    from recollect.store.restore import restore
+
+    kind = task(lambda view, arguments, progress: None)
+    done, waiting = ask(rag, kind), ask(rag, kind, priority=3)
+    rag.jobs.wait(done.job_id)
+    backup(rag.config.storage.dsn.get_secret_value(), tmp_path / "b")
+    with clone() as other:
+        restore(other, tmp_path / "b")
+        storage = rag.config.storage.model_copy(update={"dsn": SecretStr(other)})
+        with RAGPipeline(rag.config.model_copy(update={"storage": storage}), embedder=HashingEmbedder()) as restored:
+            assert queued(restored) == 1
+            assert restored.jobs.wait(waiting.job_id).status == "succeeded"
+
+
+def test_the_queue_is_what_the_installed_procrastinate_makes(dsn: str):
+    """What another version makes differently is a migration to be written."""
+    from procrastinate.schema import SchemaManager
+
+    shape = """
+        SELECT 'column', table_name || '.' || column_name, data_type || coalesce(column_default, '') || is_nullable
+        FROM information_schema.columns WHERE table_schema = %(s)s AND table_name <> 'workers'
+        UNION ALL SELECT 'function', proname, prosrc FROM pg_proc WHERE pronamespace = %(s)s::regnamespace
+        UNION ALL SELECT 'index', indexname, indexdef FROM pg_indexes
+                  WHERE schemaname = %(s)s AND tablename <> 'workers'
+        UNION ALL SELECT 'trigger', t.tgname, pg_get_triggerdef(t.oid) FROM pg_trigger t
+                  JOIN pg_class c ON c.oid = t.tgrelid WHERE c.relnamespace = %(s)s::regnamespace AND NOT t.tgisinternal
+        ORDER BY 1, 2, 3
+    """
+    with psycopg.connect(dsn) as connection:
+        connection.execute("CREATE SCHEMA installed")
+        connection.execute("SET search_path = installed")
+        connection.execute(SchemaManager.get_schema())
+        connection.execute("SET search_path = pg_catalog")
+        ours, theirs = (
+            [tuple(part.replace(f"{s}.", "") for part in row) for row in connection.execute(shape, {"s": s})]
+            for s in ("recollect_jobs", "installed")
+        )
+    assert len(ours) > 50
+    assert ours == theirs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,12 +39,21 @@ _WRITTEN = ("document_id", "version", "status", "chunk_count")
 _Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
+class _Status(StrEnum):
+    PENDING = "pending"
+    EMBEDDED = "embedded"
+    ERROR = "error"
+
+
 def _list(
     ctx: CommandContext,
     access: AccessOptions,
     *,
     department: Annotated[
         str | None, typer.Option(help="Only this department; with --as, that of the one who asks.")
+    ] = None,
+    status: Annotated[
+        _Status | None, typer.Option(help="Only those that are stored, that a job is to store, or that it could not.")
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Documents at most.")] = 100,
     after: Annotated[int, typer.Option(min=0, help="Only documents behind this id: the next page.")] = 0,
@@ -52,8 +62,10 @@ def _list(
     principal = access.principal(department)
     with ctx.view(principal=principal) as view:
         wanted = department if principal is None else None
-        found = view.documents.list(department=wanted, after=after, limit=limit + 1)
-        warnings = [] if found or after or principal else _why_none(view, department)
+        found = view.documents.list(
+            department=wanted, status=None if status is None else status.value, after=after, limit=limit + 1
+        )
+        warnings = [] if found or after or principal or status else _why_none(view, department)
     page, more = found[:limit], len(found) > limit
     if ctx.json:
         next_after = page[-1].document_id if more else None
@@ -64,6 +76,7 @@ def _list(
     _show_list(ctx, page, nothing="\n".join(warnings) or "No documents.")
     if more:
         same = f" -c {shlex.quote(ctx.collection)}" if ctx.names_collection else ""
+        same += f" --status {status}" if status else ""
         same += f" --department {shlex.quote(department)}" if department else ""
         ctx.note(f"There are more: recollect documents list{same} --after {page[-1].document_id}")
     return 0
@@ -77,7 +90,10 @@ def _why_none(view: View, department: str | None) -> list[str]:
 
 def _as_json(record: DocumentRecord, *, with_content: bool) -> dict[str, Any]:
     names = ("document_id", "source", "title", "collection", "department", "version", "mime_type", "language", "tags")
-    more = ("metadata", "chunk_count", "content_hash", "known_from", "event_time", "origin")
+    more = (
+        *("metadata", "chunk_count", "content_hash", "known_from", "event_time", "origin", "source_type"),
+        *("status", "error"),
+    )
     return shown(record, *names, *more, *(("content",) if with_content else ()))
 
 
@@ -105,9 +121,12 @@ def _show_list(ctx: CommandContext, records: list[DocumentRecord], *, nothing: s
             Text(one_line(record.source), style="cyan"),
             title,
             str(record.version),
-            f"{record.chunk_count:,}",
+            f"{record.chunk_count:,}" if record.status == "embedded" else record.status,
         )
     ctx.out.print(table)
+    for record in records:
+        if record.error:
+            ctx.err.print(Text(f"✗ {one_line(record.source)}: {one_line(record.error)}"), soft_wrap=True)
 
 
 def _show(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from recollect.model.duplicates import Duplicates, SameDocument
     from recollect.model.history import DocumentHistory, ErasureReceipt, EvidenceDiff
     from recollect.model.time import Duration, Moment
-    from recollect.store.documents import DocumentRecord
+    from recollect.store.documents import DocumentRecord, DocumentStatus
 
 
 @checked
@@ -298,11 +298,22 @@ class Documents(Group):
         return receipt if scope.principal is None else _of_documents_alone(receipt)
 
     # Last: its name is a type's in what stands before it.
-    def list(self, *, department: str | None = None, after: int = 0, limit: int = 100) -> list[DocumentRecord]:
+    def list(
+        self,
+        *,
+        department: str | None = None,
+        status: DocumentStatus | None = None,
+        after: int = 0,
+        limit: int = 100,
+    ) -> list[DocumentRecord]:
         """The documents of the view's collection, or of its session, by id and without their contents.
 
+        Those that a job is to store are among them as ``pending``, those whose job has failed as ``error``, with the
+        reason; searches find neither. A principal sees those of the jobs that they asked for.
+
         Args:
-            department: Only of this one.
+            department: Only of this one; what is not stored yet has none.
+            status: Only ``pending``, ``embedded`` or ``error``.
             after: The last id of the page before.
             limit: How many at most.
 
@@ -320,7 +331,13 @@ class Documents(Group):
         name = self._at.collection
         if name == DEFAULT_COLLECTION and store.collections.find(scope, name) is None:
             return []
-        return store.documents.list_page(scope, self._at.place(scope), department=department, after=after, limit=limit)
+        place = self._at.place(scope)
+        stored = store.documents.list_page(scope, place, department=department, after=after, limit=limit)
+        if status == "embedded" or department is not None:
+            return [] if status in {"pending", "error"} else stored
+        unstored = store.jobs.unstored_documents(scope, place, status=status, after=after, limit=limit)
+        found = [*(stored if status is None else ()), *unstored]
+        return sorted(found, key=lambda record: record.document_id)[:limit]
 
 
 def _of_documents_alone(receipt: ErasureReceipt) -> ErasureReceipt:

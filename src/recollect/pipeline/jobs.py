@@ -14,6 +14,8 @@ from recollect.model.job import JOB_STATUSES, Asker, Job, JobStage, JobStatus, N
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
+    from recollect.model import Scope
+    from recollect.model.collection import Collection
     from recollect.pipeline.standpoint import Standpoint
     from recollect.store.database import Connection
 
@@ -38,12 +40,34 @@ def enqueue_all(at: Standpoint, jobs: Sequence[NewJob], *, connection: Connectio
 
     Raises:
         UsageError: There is no such kind of job, or the view is of the past.
+        NotFoundError: A job is about a document, and for the principal there is no such collection.
+        PermissionDeniedError: A job is about a document, and the principal may not write there.
     """
     scope = at.present()
     stages = [[JobStage(name=name) for name in task_of(job.kind).stages] for job in jobs]
     most = at.config.jobs.max_attempts
-    numbers = at.store.jobs.add(scope, jobs, asker_of(at), stages=stages, max_attempts=most, connection=connection)
+    about_documents = at.session is None and any(job.source and job.document for job in jobs)
+    numbers = at.store.jobs.add(
+        scope,
+        jobs,
+        asker_of(at),
+        stages=stages,
+        max_attempts=most,
+        collection=_place(at, scope) if about_documents else None,
+        connection=connection,
+    )
     return at.store.jobs.several(scope, numbers, connection=connection)
+
+
+def _place(at: Standpoint, scope: Scope) -> Collection:
+    """The collection whose documents jobs are about, which the unrestricted caller makes where it is missing."""
+    if scope.principal is None:
+        from recollect.pipeline.preparing import ensure_collection
+
+        return ensure_collection(at, at.collection)
+    place = at.place(scope)
+    at.store.collections.require_writer(scope, place)
+    return place
 
 
 def asker_of(at: Standpoint) -> Asker:

@@ -20,6 +20,8 @@ _SQL = queries("documents")
 
 SourceType = Literal["manual", "upload", "web", "api", "directory"]
 
+DocumentStatus = Literal["pending", "embedded", "error"]
+
 _PAGE = 1000
 
 
@@ -67,6 +69,9 @@ class DocumentRecord:
         origin: The source it belongs to, for instance that folder.
         known_from: When this version entered the knowledge base.
         content: Its text; None in listings.
+        status: ``embedded``; ``pending`` where a job is to store it; ``error`` where that job has failed.
+        error: Why, then.
+        source_type: Of its origin: ``directory``, ``web``, ``upload``, ``api`` or ``manual``.
     """
 
     document_id: int
@@ -85,9 +90,13 @@ class DocumentRecord:
     event_time: datetime | None
     origin: str
     content: str | None
+    status: DocumentStatus = "embedded"
+    error: str | None = None
+    source_type: SourceType = "manual"
 
 
-def _record(row: Sequence[Any]) -> DocumentRecord:
+def record_of(row: Sequence[Any]) -> DocumentRecord:
+    """A row of those that tell of a document."""
     fields = dict(zip(DocumentRecord.__dataclass_fields__, row, strict=True))
     fields["tags"] = tuple(fields["tags"])
     return DocumentRecord(**fields)
@@ -249,7 +258,7 @@ class DocumentRepository:
             found = rows(connection, f"{_SQL['get']} AND {_known(scope)} AND {may_read_version(scope)}", params)
         if not found:
             raise NotFoundError(f"There is no document {document_id}. `recollect documents list` shows what there is.")
-        return _record(found[0])
+        return record_of(found[0])
 
     def ids_by_uri(self, scope: Scope, uri: str) -> list[int]:
         """Ids of the documents whose source reads ``uri``, in every collection."""
@@ -360,7 +369,7 @@ class DocumentRepository:
             f"{_SQL['list_page']} AND {_known(scope)} AND {may_read_version(scope)} {_SQL['list_order']}"
         )
         with self._database.transaction(scope) as connection:
-            return [_record(row) for row in rows(connection, query, params)]
+            return [record_of(row) for row in rows(connection, query, params)]
 
 
 @dataclass(frozen=True, slots=True)

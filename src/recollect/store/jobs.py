@@ -16,13 +16,16 @@ from psycopg.types.json import Jsonb
 from recollect.errors import ConflictError, NotFoundError
 from recollect.model.job import ENDED, Asker, Job, JobRun, JobStage, JobStatus, NewJob
 from recollect.store.database import Database, rows
+from recollect.store.documents import record_of
 from recollect.store.sql import queries
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from recollect.model import Scope
+    from recollect.model.collection import Collection
     from recollect.store.database import Connection
+    from recollect.store.documents import DocumentRecord, DocumentStatus
 
 _SQL = queries("jobs")
 
@@ -45,6 +48,7 @@ class JobRepository:
         *,
         stages: Sequence[Sequence[JobStage]] = (),
         max_attempts: int = 3,
+        collection: Collection | None = None,
         connection: Connection | None = None,
     ) -> list[int]:
         """Ask for jobs; returns their numbers, in order.
@@ -55,12 +59,15 @@ class JobRepository:
             asker: For whom and where.
             stages: What each will come through, as far as that is known before.
             max_attempts: How often a job that does not say so itself is begun at most.
+            collection: The asker's, where documents that jobs are about are to be seen before they are stored.
             connection: Of a transaction of the scope's: what it writes is committed together with them. None: one of
                 their own.
         """
         stages = stages or [()] * len(jobs)
         params = {
             **_of(scope),
+            "collection_id": None if collection is None else collection.collection_id,
+            "source_types": [job.source_type for job in jobs],
             **_asking(asker),
             "kinds": [job.kind for job in jobs],
             "sources": [job.source for job in jobs],
@@ -74,6 +81,9 @@ class JobRepository:
             "max_attempts": [job.max_attempts or max_attempts for job in jobs],
         }
         with nullcontext(connection) if connection else self._database.transaction(scope) as within:
+            if collection is not None:
+                within.execute(_SQL["ensure_sources"], params)
+                within.execute(_SQL["ensure_documents"], params)
             numbers = [row[0] for row in rows(within, _SQL["add"], params)]
             within.execute(_SQL["enqueue"], {**_of(scope), "job_ids": numbers})
         return numbers
@@ -123,6 +133,21 @@ class JobRepository:
         with self._database.transaction(scope) as connection:
             return [_job(row) for row in rows(connection, _SQL["page"], {**params, **more})]
 
+    def unstored_documents(
+        self,
+        scope: Scope,
+        collection: Collection,
+        *,
+        status: DocumentStatus | None = None,
+        after: int = 0,
+        limit: int = 100,
+    ) -> list[DocumentRecord]:
+        """Documents that a job is to store, or was to store and could not, by id; a principal's own jobs."""
+        params = {**_own(scope), **_of(scope), "collection_id": collection.collection_id}
+        page = {"status": status, "after": after, "limit": limit}
+        with self._database.transaction(scope) as connection:
+            return [record_of(row) for row in rows(connection, _SQL["unstored_documents"], {**params, **page})]
+
     def cancel(self, scope: Scope, job_id: int, *, reason: str) -> None:
         """Take a job out of the queue, or ask whoever runs it to stop; one that has ended is left as it is.
 
@@ -156,7 +181,9 @@ class JobRepository:
     def forget(self, scope: Scope, *, days: float) -> int:
         """Remove the jobs of the scope's tenant that ended so many days ago or earlier; returns how many."""
         with self._database.transaction(scope) as connection:
-            return len(rows(connection, _SQL["forget"], {**_of(scope), "days": days}))
+            found = [row[0] for row in rows(connection, _SQL["forget"], {**_of(scope), "days": days})]
+            connection.execute(_SQL["forget_documents"], {**_of(scope), "document_ids": found})
+        return len(found)
 
     def _hold(self, connection: Connection, scope: Scope, job_id: int) -> tuple[str, int | None]:
         found = rows(connection, _SQL["hold"], {**_of(scope), **_own(scope), "job_id": job_id})

@@ -106,9 +106,17 @@ def _replace(connection: Connection, archive: OpenedArchive, source: Path, *, fo
     for _, definition in indexes:
         connection.execute(definition)
     complete_schema(connection)
+    _requeue(connection)
     # Without statistics the planner would misjudge every query until autovacuum comes round.
     for table in order:
         connection.execute(sql.SQL("ANALYZE recollect.{}").format(sql.Identifier(table)))
+
+
+def _requeue(connection: Connection) -> None:
+    """Put the jobs that have not ended into the queue again, which is no part of a backup."""
+    for tenant_id, job_ids in rows(connection, _SQL["unqueue"]):
+        connection.execute("SELECT set_config('recollect.tenant_id', %s, true)", (str(tenant_id),))
+        connection.execute("SELECT recollect.enqueue_jobs(%s, %s)", (tenant_id, job_ids))
 
 
 def build_indexes(store: Store) -> None:

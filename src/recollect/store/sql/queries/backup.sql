@@ -29,3 +29,8 @@ ORDER BY c.relname;
 -- in_use: whether a store holds what somebody put into it
 SELECT EXISTS (SELECT FROM recollect.documents) OR EXISTS (SELECT FROM recollect.sessions)
     OR EXISTS (SELECT FROM recollect.tenants WHERE tenant_id <> 1);
+
+-- unqueue: jobs that have not ended are in no queue and begin anew; by tenant
+WITH open AS (UPDATE recollect.jobs SET queue_id = NULL, status = 'pending' WHERE status IN ('pending', 'running')
+              RETURNING tenant_id, job_id)
+SELECT tenant_id, array_agg(job_id) FROM open GROUP BY tenant_id

@@ -65,7 +65,7 @@ WHERE o.tenant_id = %(tenant_id)s AND o.source_id = %(source_id)s AND o.type = '
 
 -- get: one document with its content
 SELECT d.document_id, d.uri, v.title, c.name, v.version, v.department, v.mime_type, v.language, v.metadata, v.tags,
-       v.chunk_count, encode(v.content_hash, 'hex'), v.known_from, v.event_from, s.name, t.content
+       v.chunk_count, encode(v.content_hash, 'hex'), v.known_from, v.event_from, s.name, t.content, v.status, v.error, s.type
 FROM documents d
 JOIN document_versions v USING (tenant_id, document_id)
 JOIN document_contents t USING (tenant_id, version_id)
@@ -75,7 +75,7 @@ WHERE d.tenant_id = %(tenant_id)s AND d.document_id = %(document_id)s
 
 -- list_page: documents without their contents, newest id last
 SELECT d.document_id, d.uri, v.title, c.name, v.version, v.department, v.mime_type, v.language, v.metadata, v.tags,
-       v.chunk_count, encode(v.content_hash, 'hex'), v.known_from, v.event_from, s.name, NULL
+       v.chunk_count, encode(v.content_hash, 'hex'), v.known_from, v.event_from, s.name, NULL, v.status, v.error, s.type
 FROM documents d
 JOIN document_versions v USING (tenant_id, document_id)
 JOIN collections c ON c.tenant_id = d.tenant_id AND c.collection_id = d.collection_id

@@ -1,8 +1,27 @@
+-- ensure_sources: of documents that jobs are about
+INSERT INTO sources (tenant_id, collection_id, name, type)
+SELECT DISTINCT ON (n.source) %(tenant_id)s, %(collection_id)s, n.source, n.source_type
+FROM unnest(%(sources)s::text[], %(source_types)s::text[]) AS n (source, source_type) WHERE n.source IS NOT NULL
+ORDER BY n.source
+ON CONFLICT (tenant_id, collection_id, name) DO NOTHING
+
+-- ensure_documents: the identities of documents that jobs are about, in the order of every writer
+INSERT INTO documents (tenant_id, collection_id, source_id, uri, owner)
+SELECT DISTINCT %(tenant_id)s, %(collection_id)s, s.source_id, n.document, coalesce(%(asked_by)s, '')
+FROM unnest(%(sources)s::text[], %(documents)s::text[]) AS n (source, document)
+JOIN sources s ON s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s AND s.name = n.source
+WHERE n.document IS NOT NULL ORDER BY s.source_id, n.document
+ON CONFLICT (tenant_id, source_id, uri, owner, twin) DO NOTHING
+
 -- add: jobs, in the order that they are given in
-INSERT INTO jobs (tenant_id, kind, collection, session, source, document, principal, asked_by, arguments, withheld, stages,
-                  queue, lock, priority, max_attempts)
-SELECT %(tenant_id)s, n.kind, %(collection)s, %(session)s, n.source, n.document, %(principal)s, %(asked_by)s,
-       n.arguments, n.withheld, n.stages, n.queue, n.lock, n.priority, n.max_attempts
+INSERT INTO jobs (tenant_id, kind, collection, session, source, document, document_id, principal, asked_by, arguments,
+                  withheld, stages, queue, lock, priority, max_attempts)
+SELECT %(tenant_id)s, n.kind, %(collection)s, %(session)s, n.source, n.document,
+       (SELECT max(d.document_id) FROM sources s
+        JOIN documents d ON d.tenant_id = s.tenant_id AND d.source_id = s.source_id AND d.uri = n.document
+         AND d.owner = coalesce(%(asked_by)s, '')
+        WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s AND s.name = n.source),
+       %(principal)s, %(asked_by)s, n.arguments, n.withheld, n.stages, n.queue, n.lock, n.priority, n.max_attempts
 FROM unnest(%(kinds)s::text[], %(sources)s::text[], %(documents)s::text[], %(arguments)s::jsonb[], %(withheld)s::jsonb[],
             %(stages)s::jsonb[], %(queues)s::text[], %(locks)s::text[], %(priorities)s::int[], %(max_attempts)s::int[])
      WITH ORDINALITY AS n (kind, source, document, arguments, withheld, stages, queue, lock, priority, max_attempts, number)
@@ -29,6 +48,22 @@ WHERE tenant_id = %(tenant_id)s
   AND (%(source)s::text IS NULL OR source = %(source)s)
   AND (%(before)s::bigint IS NULL OR job_id < %(before)s)
 ORDER BY job_id DESC LIMIT %(limit)s
+
+-- unstored_documents: documents that jobs are about and that have no current version, with what became of the latest job
+SELECT d.document_id, d.uri, d.uri, c.name, 0, NULL, '', NULL, '{}'::jsonb, '{}'::text[], 0, '', j.created_at, NULL, s.name,
+       NULL, CASE WHEN j.status IN ('pending', 'running') THEN 'pending' ELSE 'error' END, j.error, s.type
+FROM (SELECT DISTINCT ON (document_id) document_id, status, error, created_at FROM jobs
+      WHERE tenant_id = %(tenant_id)s AND document_id > %(after)s
+        AND (NOT %(own)s OR asked_by = %(user)s::text OR %(user)s::text IS NULL AND principal = %(principal)s::jsonb)
+      ORDER BY document_id, job_id DESC) j
+JOIN documents d ON d.tenant_id = %(tenant_id)s AND d.document_id = j.document_id
+JOIN collections c ON c.tenant_id = d.tenant_id AND c.collection_id = d.collection_id
+JOIN sources s ON s.tenant_id = d.tenant_id AND s.source_id = d.source_id
+WHERE d.collection_id = %(collection_id)s AND j.status <> 'succeeded'
+  AND (%(status)s::text IS NULL OR %(status)s = CASE WHEN j.status IN ('pending', 'running') THEN 'pending' ELSE 'error' END)
+  AND NOT EXISTS (SELECT FROM document_versions v
+                  WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id AND v.known_to = 'infinity')
+ORDER BY d.document_id LIMIT %(limit)s
 
 -- hold: a job's row, until the end of the transaction
 SELECT status, queue_id FROM jobs
@@ -79,4 +114,9 @@ SELECT queue_id FROM jobs WHERE tenant_id = %(tenant_id)s AND job_id = %(job_id)
 
 -- forget: jobs that ended long ago
 DELETE FROM jobs WHERE tenant_id = %(tenant_id)s AND finished_at < now() - make_interval(secs => %(days)s * 86400)
-RETURNING 1
+RETURNING document_id
+
+-- forget_documents: of which nothing was ever stored, and that no job is about any more
+DELETE FROM documents d WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s::bigint[])
+  AND NOT EXISTS (SELECT FROM document_versions v WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id)
+  AND NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = d.tenant_id AND j.document_id = d.document_id)

@@ -17,9 +17,10 @@ WHERE NOT EXISTS (
     SELECT FROM access_lists a
     WHERE a.tenant_id = %(tenant_id)s AND a.collection_id = u.collection_id AND a.access_id = u.access_id)
 
--- orphaned_documents: documents without any version
+-- orphaned_documents: documents without any version that no job is about
 FROM documents d WHERE d.tenant_id = %(tenant_id)s AND NOT EXISTS (
     SELECT FROM document_versions v WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id)
+  AND NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = d.tenant_id AND j.document_id = d.document_id)
 
 -- wrong_cached_embeddings: embeddings that are not of unit length, of another dimension than their model's, or of no chunk
 FROM embedding_cache e WHERE e.tenant_id = %(tenant_id)s AND (
