@@ -57,6 +57,12 @@ class RetrievalConfig(Section):
     rerank: Literal["none", "consensus", "bm25", "best_sentence", "late_interaction", "cross_encoder"] = Field(
         "consensus", description="The reranker of hybrid searches."
     )
+    rerank_candidates: int | None = Field(
+        None,
+        ge=1,
+        le=1_000,
+        description="Passages that it sees, twice as many at most where many are wanted; by default what suits it.",
+    )
     rerank_weight: float | None = Field(None, ge=0, le=1, description="Its share of the score; by default its own.")
     rerank_model: str | None = Field(None, description="For cross_encoder: a model's directory.")
     rerank_timeout_seconds: float = Field(10.0, gt=0, description="After that, results come in their first order.")

@@ -44,6 +44,7 @@ class RetrievalOptions:
         rerank: Name of the reranker of the best candidates; ``"none"``: no reranking; None: the configured one, for
             hybrid searches.
         rerank_candidates: How many candidates it sees; None: what suits it, at least twice ``top_k``.
+        rerank_from: Rerank only where so many candidates or more are found: few need no second look.
         pseudo_relevance: Whether the first results move the query (pseudo-relevance feedback); None: as configured.
         enhance: Whether the configured query enhancements (synonyms, …) run.
         min_score: Drop results whose score is below this.
@@ -77,6 +78,7 @@ class RetrievalOptions:
     explain: bool = False
     rerank: str | None = None
     rerank_candidates: int | None = None
+    rerank_from: int = 0
     pseudo_relevance: bool | None = None
     enhance: bool = True
     min_score: float | None = None

@@ -242,6 +242,7 @@ class AsyncView:
     search = threaded(View.search)
     retrieve = threaded(View.retrieve)
     context = threaded(View.context)
+    augment_context = threaded(View.augment_context)
     ask = threaded(View.ask)
     ask_stream = streamed(View.ask_stream)
     ask_events = streamed(View.ask_events)

@@ -57,7 +57,7 @@ def make_searcher(
         embedders.asking,
         rerankers=_rerankers(store, embedders, config, scorer),
         enhancers=_enhancers_by_collection(store, config, chat_model),
-        settings=_settings(config),
+        settings=search_settings(config),
         monitor=SearchMonitor(
             store.search_health,
             RecallProbe(store.database),
@@ -98,7 +98,7 @@ def make_why_not(
     """What says why a search of the same settings does not find a document; the arguments are `make_searcher`'s."""
     from recollect.retrieval.why_not import WhyNotInquiry
 
-    rerankers, settings = _rerankers(store, embedders, config, scorer), _settings(config)
+    rerankers, settings = _rerankers(store, embedders, config, scorer), search_settings(config)
     quiet = replace(settings, notes=False)
 
     def searcher(enhancers: Sequence[QueryEnhancer]) -> Searcher:
@@ -183,7 +183,8 @@ def _acronyms(store: Store, place: Collection) -> tuple[QueryEnhancer, ...]:
     return (acronym_enhancer(found, analyzer_of(place.language)),)
 
 
-def _settings(config: RAGConfig) -> SearchSettings:
+def search_settings(config: RAGConfig) -> SearchSettings:
+    """What searches do where their options leave it open, as configured."""
     retrieval = config.retrieval
     return SearchSettings(
         ranking=RankingSettings(
@@ -191,7 +192,9 @@ def _settings(config: RAGConfig) -> SearchSettings:
             dense_weight=retrieval.dense_weight,
             rrf_k=retrieval.rrf_k,
             rerank=retrieval.rerank if config.reranking.provider == "none" else "hosted",
-            rerank_candidates=None if config.reranking.provider == "none" else config.reranking.candidates,
+            rerank_candidates=(
+                retrieval.rerank_candidates if config.reranking.provider == "none" else config.reranking.candidates
+            ),
             rerank_weight=retrieval.rerank_weight,
             rerank_timeout_seconds=retrieval.rerank_timeout_seconds,
             pseudo_relevance=retrieval.pseudo_relevance,

@@ -135,6 +135,8 @@ class Ranker:
         name = self.reranker_name(options)
         if name is None or not fused:
             return first
+        if len(fused) < options.rerank_from:
+            return replace(first, reason=f"{len(fused)} candidates are too few for {name} (rerank_from)")
         with watch.stage("rerank"):
             seen = self._seen(reader, options, found, fused, name)
             return self._rerank(scope, query, seen, fused[len(seen) :], replace(first, reranker=name), places)

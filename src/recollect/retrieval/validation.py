@@ -56,6 +56,7 @@ _WHOLE = (
     ("candidates", 1, MAX_CANDIDATES),
     ("rrf_k", 0, 1_000_000),
     ("rerank_candidates", 1, 10_000),
+    ("rerank_from", 0, 10_000),
     ("neighbours", 0, MAX_NEIGHBOURS),
 )
 _MEASURES: tuple[tuple[str, float, float], ...] = (
