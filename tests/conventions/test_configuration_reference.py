@@ -71,6 +71,7 @@ UNITS = {
     "reranking.max_retries": "repetitions",
     "reranking.input_price": "price",
     "reranking.candidates": "passages",
+    "retrieval.rerank_candidates": "passages",
     "reranking.top_k": "passages",
     "answer.max_retries": "repetitions",
     "answer.input_price": "price",
