@@ -61,9 +61,10 @@ def test_few_passages_are_not_reranked_and_many_are(hosted, server):
 
 
 def test_a_hundred_passages_are_searched_for(hosted, server):
-    with RAGPipeline(hosted) as rag:
+    roomy = hosted.model_copy(update={"context": hosted.context.model_copy(update={"max_context_length": 1_000_000})})
+    with RAGPipeline(roomy) as rag:
         fill(rag, "a", range(120))
-        found = rag.augment_context("Which pump leaked?", token_budget=100_000, max_context_length=1_000_000)
+        found = rag.augment_context("Which pump leaked?", token_budget=100_000)
         assert len(found.passages) == 100
         assert seen(server) == 100
 

@@ -159,42 +159,22 @@ class View(Groups):
         )
 
     def augment_context(
-        self,
-        query: str,
-        *,
-        top_k: int = 100,
-        rerank_from: int = 40,
-        token_budget: int | None = None,
-        max_context_length: int | None = None,
-        count_tokens: Callable[[str], int] | None = None,
+        self, query: str, *, top_k: int = 100, rerank_from: int = 40, token_budget: int | None = None
     ) -> AssembledContext:
-        """What a language model should read to answer a query, from everything that may be read.
-
-        `context` of every collection (and of the view's session), with many passages to choose from: they are
-        reranked where many come back, and as many of the best are shown as the budget holds.
+        """A `context` of every collection that may be read: its best passages, as many as the budget holds.
 
         Args:
             query: In plain words.
             top_k: Passages that are searched for.
-            rerank_from: Rerank where so many come back, or more.
-            token_budget: As of `context`; likewise the next two.
-            max_context_length: Characters at most.
-            count_tokens: Counts tokens.
+            rerank_from: They are reranked where so many come back, or more.
+            token_budget: As of `context`.
 
         Raises:
-            UsageError: The query or a limit is not valid.
-            NotFoundError: There is no such session.
+            UsageError: The query or a number is not valid.
         """
-        options = replace(
-            self._at.default_options(), top_k=top_k, rerank_from=rerank_from, rerank_candidates=max(1, top_k)
-        )
-        return self.view(collections="*").context(
-            query,
-            options,
-            token_budget=token_budget,
-            max_context_length=max_context_length,
-            count_tokens=count_tokens,
-        )
+        seen = {"top_k": top_k, "rerank_candidates": max(1, top_k), "rerank_from": rerank_from}
+        options = replace(self._at.default_options(), **seen)
+        return self.view(collections="*").context(query, options, token_budget=token_budget)
 
     def ask(self, question: str, options: RetrievalOptions | None = None) -> Answer:
         """Answer a question from the knowledge base, with citations, or refuse.
