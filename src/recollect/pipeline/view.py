@@ -172,8 +172,9 @@ class View(Groups):
         Raises:
             UsageError: The query or a number is not valid.
         """
-        seen = {"top_k": top_k, "rerank_candidates": max(1, top_k), "rerank_from": rerank_from}
-        options = replace(self._at.default_options(), **seen)
+        options = replace(
+            self._at.default_options(), top_k=top_k, rerank_candidates=max(1, top_k), rerank_from=rerank_from
+        )
         return self.view(collections="*").context(query, options, token_budget=token_budget)
 
     def ask(self, question: str, options: RetrievalOptions | None = None) -> Answer:
