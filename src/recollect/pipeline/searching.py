@@ -82,7 +82,7 @@ def make_trial_searcher(
         store,
         embedders.asking,
         rerankers=_rerankers(store, embedders, config, lambda: None),
-        settings=replace(_settings(config), notes=False, cache_entries=0),
+        settings=replace(search_settings(config), notes=False, cache_entries=0),
         seen=seen,
     )
 
