@@ -244,7 +244,7 @@ def test_what_an_erasure_took_is_not_embedded(rag: RAGPipeline):
     scope, place = Scope(), rag.store.collections.get(Scope(), "default")
     spaces = rag.store.spaces
     space = spaces.begin(scope, place, model="hashing:96", dimension=96, spec=None)
-    filler = SpaceFiller(spaces, scope=scope, space=space, embedder=HashingEmbedder(96), cache=True)
+    filler = SpaceFiller(spaces, scope=scope, space=space, embedder=HashingEmbedder(96), cached=HashingEmbedder(96))
     vectors = filler.embedded(spaces.lacking(scope, space, after=BEGINNING, limit=100))
     (erased,) = [one.document_id for one in rag.documents.list() if one.source == "leave.md"]
     rag.documents.erase([erased])

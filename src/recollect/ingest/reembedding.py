@@ -55,8 +55,8 @@ class SpaceFiller:
         repository: Reads texts and stores vectors.
         scope: The tenant.
         space: That is filled.
-        embedder: Its model, cached where that is wanted.
-        cache: Whether embeddings are kept with the chunks, to be found again by their texts.
+        embedder: Its model.
+        cached: The same with a cache, where embeddings are kept with the chunks, to be found again by their texts.
         rest: How long to rest after a batch, in multiples of what it took: searches have the machine meanwhile.
         on_progress: Told after every batch.
     """
@@ -68,7 +68,7 @@ class SpaceFiller:
         scope: Scope,
         space: Space,
         embedder: EmbeddingProvider,
-        cache: bool = False,
+        cached: EmbeddingProvider | None = None,
         rest: float = 0.0,
         on_progress: FillCallback | None = None,
     ) -> None:
@@ -76,7 +76,7 @@ class SpaceFiller:
         self._scope = scope
         self._space = space
         self._embedder = embedder
-        self._cache = cache
+        self._cached = cached
         self._rest = rest
         self._on_progress = on_progress
 
@@ -111,7 +111,7 @@ class SpaceFiller:
             stored += self.fill()
             most = BATCH_CHUNKS if attempt >= _ROUNDS else 0
             if self._repository.switch(
-                self._scope, self._space, complete=self.embedded, most=most, action=action, actor=actor
+                self._scope, self._space, complete=self._embedded_alone, most=most, action=action, actor=actor
             ):
                 return stored
         raise ConflictError(
@@ -121,9 +121,16 @@ class SpaceFiller:
 
     def embedded(self, texts: Sequence[EmbeddedText]) -> list[NewVector]:
         """The vectors of those of some chunks that lack one; what stands beside them is mixed in, as at an ingest."""
+        return self._made(texts, self._cached or self._embedder)
+
+    def _embedded_alone(self, texts: Sequence[EmbeddedText]) -> list[NewVector]:
+        # Within a transaction: a cache would want another connection.
+        return self._made(texts, self._embedder)
+
+    def _made(self, texts: Sequence[EmbeddedText], embedder: EmbeddingProvider) -> list[NewVector]:
         if not texts:
             return []
-        alone = self._embedder.embed_documents([_searchable(one) for one in texts]).astype(np.float16)
+        alone = embedder.embed_documents([_searchable(one) for one in texts]).astype(np.float16)
         found: list[NewVector] = []
         start = 0
         for stretch in _stretches(texts):
@@ -131,7 +138,7 @@ class SpaceFiller:
             start += len(stretch)
             mixed = with_neighbours(vectors.astype(np.float32)).astype(np.float16)
             found += [
-                NewVector(chunk, mixed[at], vectors[at] if self._cache else None)
+                NewVector(chunk, mixed[at], vectors[at] if self._cached else None)
                 for at, chunk in enumerate(stretch)
                 if chunk.lacks
             ]

@@ -195,8 +195,8 @@ class Reembedding:
             self._spaces,
             scope=scope,
             space=space,
-            embedder=cached_embedder(self.at.assembly, scope, embedder) if keeps else embedder,
-            cache=keeps,
+            embedder=embedder,
+            cached=cached_embedder(self.at.assembly, scope, embedder) if keeps else None,
             rest=self.rest,
             on_progress=self.on_progress,
         )

@@ -16,11 +16,11 @@ import numpy as np
 from pgvector import HalfVector
 from psycopg.types.json import Jsonb
 
-from recollect.errors import ConflictError, ModelChangedError, NotFoundError
+from recollect.errors import ConflictError, ModelChangedError, NotFoundError, StoreError
 from recollect.model import Scope
 from recollect.model.space import Space
 from recollect.store.audit import record
-from recollect.store.database import Connection, Database, rows
+from recollect.store.database import Connection, Database, connect, rows, translated_errors
 from recollect.store.embedding_cache import keep_embeddings
 from recollect.store.indexes import drop_space_indexes, holds
 from recollect.store.sql import queries
@@ -108,7 +108,13 @@ class SpaceRepository:
             ConflictError: Somebody is at it.
             StoreError: There is a connection pooler in between.
         """
-        with self._database.session() as connection:
+        if not self._database.has_sessions():
+            raise StoreError(
+                "Nothing is re-embedded through a connection pooler, because that holds a lock. Let dsn name "
+                "the server itself; application_dsn may name the pooler."
+            )
+        # Beside the pools, whose few connections indexes are built with.
+        with translated_errors(), connect(self._database.dsn) as connection:
             if not holds(connection, _CLAIM, collection.collection_id):
                 raise ConflictError(
                     f"The collection {collection.name!r} is being embedded anew by another process: wait for it, or "
@@ -240,6 +246,8 @@ class SpaceRepository:
         """
         params = _in(scope, space)
         with self._database.transaction(scope) as connection:
+            # Whoever copies rows of the space holds the collection: afterwards they see that it is being dropped.
+            connection.execute(_SQL["hold_alone"], params)
             connection.execute(_SQL["give_up"], params)
         after: int | None = 0
         while after is not None:

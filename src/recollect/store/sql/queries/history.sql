@@ -68,7 +68,9 @@ restored AS (
 vectors AS (
     INSERT INTO chunk_vectors (tenant_id, chunk_id, space_id, version_id, known_from, access_id, embedding)
     SELECT x.tenant_id, o.fresh, x.space_id, %(version_id)s, %(now)s, %(access_id)s, x.embedding
-    FROM old o JOIN chunk_vectors x ON x.tenant_id = %(tenant_id)s AND x.chunk_id = o.chunk_id),
+    FROM old o JOIN chunk_vectors x ON x.tenant_id = %(tenant_id)s AND x.chunk_id = o.chunk_id
+    WHERE NOT EXISTS (SELECT FROM vector_spaces s
+                      WHERE s.tenant_id = x.tenant_id AND s.space_id = x.space_id AND s.status = 'dropping')),
 words AS (
     INSERT INTO chunk_lexical (tenant_id, chunk_id, collection_id, version_id, known_from, access_id, length, lexemes,
         weights)
