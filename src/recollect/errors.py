@@ -16,6 +16,7 @@
     ├── ParseError            a file that cannot be read (path, reason)
     ├── FetchError            a page that cannot be fetched (url, reason, status, retryable)
     │   └── AddressRefusedError     its address is not one that may be contacted
+    ├── SourceError           a bucket, repository or the like that cannot be listed or read (location, retryable)
     ├── StoreError            the database
     │   ├── StoreUnavailableError   it cannot be started or reached
     │   ├── SchemaVersionError      it was written by a newer recollect, or before the first release
@@ -154,6 +155,22 @@ class FetchError(RecollectError):
 
 class AddressRefusedError(FetchError):
     """What would be contacted is not the web: a private network, this machine, a cloud's metadata, another service."""
+
+
+class SourceError(RecollectError):
+    """A source of documents outside cannot be listed or read; what was stored of it stays as it is.
+
+    Attributes:
+        location: Which.
+        reason: Why, in words for a person.
+        retryable: Whether it may succeed later, without anybody changing anything.
+    """
+
+    def __init__(self, location: str, reason: str, *, retryable: bool) -> None:
+        super().__init__(f"The source {location!r} cannot be read: {reason}.")
+        self.location = location
+        self.reason = reason
+        self.retryable = retryable
 
 
 class StoreError(RecollectError):

@@ -42,22 +42,29 @@ def _watch(
     poll: Annotated[
         bool, typer.Option("--poll", help="Compare files now and then, rather than be told by the system.")
     ] = False,
+    background: Annotated[
+        bool, typer.Option("--background", help="Only ask for it: a worker does it. Prints the job.")
+    ] = False,
 ) -> int:
     """Ingest folders, and from then on whatever changes in them, until it is interrupted.
 
     A changed file is found a moment after it was saved, and a deleted one no longer. With --json, each pass is a line
     of JSON.
     """
-    from recollect.cli.ingest import prepare_collection
+    from recollect.cli.ingest import prepare_collection, tell_queued
+    from recollect.pipeline.watching import ask_to_watch
 
     for folder in folders:
         if not folder.is_dir():
             raise UsageError(f"{str(folder)!r} is no folder: name the folders to watch.")
     permissions = None if grant is None else read_permissions(grant, name="--grant").as_tokens()
     principal = actor.actor()
-    with ctx.view(principal=principal, embeds=True) as view:
+    with ctx.view(principal=principal, embeds=not background) as view:
         if principal is None:
             prepare_collection(view, chunking)
+        if background:
+            how: dict[str, Any] = {"tags": tag or (), "permissions": permissions, "polling": poll or None}
+            return tell_queued(ctx, ask_to_watch(view.standpoint, folders, **how))
         watching = view.sources.watch(folders, tags=tag or (), permissions=permissions, polling=poll or None)
         _stop_on_signals(watching)
         for done in watching:

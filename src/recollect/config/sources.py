@@ -27,6 +27,10 @@ class SourcesConfig(Section):
     )
     user_agent: str = Field("recollect", min_length=1, max_length=200, description="What sites are told who asks.")
 
+    allow_local_repositories: bool = Field(
+        False, description="Whether a Git repository of this machine may be read, by its path."
+    )
+
     @field_validator("user_agent")
     @classmethod
     def _one_header(cls, value: str) -> str:

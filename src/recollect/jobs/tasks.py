@@ -57,7 +57,8 @@ _TASKS = {
             stages=("fetch", "read", "cut", "embed", "store"),
         ),
         Task(kind="crawl", function="recollect.pipeline.job_tasks:crawl", stages=("pages",)),
-        Task(kind="refresh_source", function="recollect.pipeline.job_tasks:refresh_source", stages=("pages",)),
+        Task(kind="refresh_source", function="recollect.pipeline.job_tasks:refresh_source", stages=("documents",)),
+        Task(kind="watch", function="recollect.pipeline.job_tasks:watch_folders", stages=("passes",)),
     )
 }
 

@@ -147,6 +147,7 @@ class AsyncJobs(_AsyncGroup):
     """`Jobs`, awaited."""
 
     ingest = threaded(Jobs.ingest)
+    refresh = threaded(Jobs.refresh)
     get = threaded(Jobs.get)
     wait = threaded(Jobs.wait)
     events = streamed(Jobs.events)
@@ -181,7 +182,12 @@ class AsyncSessions(_AsyncGroup):
 class AsyncSources(_AsyncGroup):
     """`Sources`, awaited."""
 
+    add = threaded(Sources.add)
+    get = threaded(Sources.get)
+    refresh = threaded(Sources.refresh)
+    remove = threaded(Sources.remove)
     watch = streamed(Sources.watch)
+    list = threaded(Sources.list)
 
 
 class AsyncSpaces(_AsyncGroup):

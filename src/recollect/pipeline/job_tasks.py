@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,10 +62,28 @@ def crawl(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mappi
 
 
 def refresh_source(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
-    """The pages of a web source, fetched anew."""
-    from recollect.pipeline.web import refresh
+    """A source, as `Sources.refresh` takes it."""
+    report = view.sources.refresh(
+        arguments["source"],
+        confirm_removals=arguments.get("confirm_removals", False),
+        anew=arguments.get("anew", False),
+        on_progress=_teller(progress, "documents"),
+    )
+    return _told(report)
 
-    return _told(refresh(view.standpoint, arguments["source"], on_progress=_teller(progress, "pages")))
+
+def watch_folders(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
+    """Folders, as `Sources.watch` takes them, until the job is cancelled."""
+    watching = view.sources.watch(
+        [Path(folder) for folder in arguments["folders"]],
+        tags=arguments.get("tags", ()),
+        permissions=arguments.get("permissions"),
+        polling=arguments.get("polling"),
+    )
+    with closing(watching):
+        for count, _ in enumerate(watching, 1):
+            progress("passes", count)
+    return {}
 
 
 def _teller(progress: Progress, unit: str) -> ProgressCallback:

@@ -11,6 +11,7 @@ from recollect.errors import UsageError
 from recollect.jobs.tasks import task_of
 from recollect.model.arguments import checked
 from recollect.model.job import JOB_STATUSES, Asker, Job, JobStage, JobStatus, NewJob
+from recollect.pipeline.source_records import source_record
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
@@ -129,6 +130,20 @@ class Jobs(Group):
         }
         source = absolute[0] if len(given) == 1 else None
         return enqueue(self._at, NewJob(kind="ingest", arguments=arguments, source=source, priority=priority))
+
+    def refresh(self, source: str, *, confirm_removals: bool = False, anew: bool = False) -> Job:
+        """Ask for a source to be refreshed; the arguments are those of `Sources.refresh`.
+
+        Of one source, one refresh runs at a time.
+
+        Raises:
+            NotFoundError: There is no such source.
+            PermissionDeniedError: The view has a principal.
+        """
+        record = source_record(self._at, source)
+        given = {"confirm_removals": confirm_removals, "anew": anew}
+        arguments = {"source": record.name, **{name: True for name, wanted in given.items() if wanted}}
+        return enqueue(self._at, NewJob(kind="refresh_source", arguments=arguments, source=record.name))
 
     def get(self, job_id: int) -> Job:
         """A job as it is now.

@@ -2,19 +2,159 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
+from recollect.errors import UsageError
 from recollect.model.arguments import checked
 from recollect.model.principal import read_permissions
+from recollect.model.time import Duration, read_duration
 from recollect.pipeline.ingesting import FileOptions
-from recollect.pipeline.standpoint import Group
+from recollect.pipeline.preparing import ensure_collection
+from recollect.pipeline.source_records import source_record
+from recollect.pipeline.standpoint import EVERY_COLLECTION, Group
 from recollect.pipeline.watching import Watching, require_folders
+
+if TYPE_CHECKING:
+    from recollect.ingest.report import IngestReport, ProgressCallback
+    from recollect.model.collection import Collection
+    from recollect.model.source import SourceRecord
+
+_WINDOW = 256
 
 
 @checked
 class Sources(Group):
-    """Where the documents of a view's collection come from; see `recollect.View`."""
+    """Where the documents of a view's collection come from; see `recollect.View`.
+
+    A source is named by its name. To add, refresh and remove sources is for the owner of the store: they are read with
+    credentials of the machine that reads them.
+    """
+
+    def add(
+        self,
+        location: str,
+        *,
+        connector: str | None = None,
+        name: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+        every: Duration | None = None,
+    ) -> SourceRecord:
+        """Have a place outside read into the view's collection. Nothing is contacted before it is refreshed.
+
+        Args:
+            location: ``s3://BUCKET/PREFIX``, the URL of a Git repository, or a folder of this machine.
+            connector: What reads it; None: what the location looks like.
+            name: Of the source, in its collection; None: the location.
+            settings: The connector's. Credentials are given as ``env:NAME``, and read from that variable when they are
+                used.
+            every: How often it is refreshed where a worker runs; None: when somebody asks.
+
+        Raises:
+            UsageError: The location or a setting is not valid.
+            ConflictError: There is a source of that name.
+            PermissionDeniedError: The view has a principal.
+        """
+        from recollect.pipeline.refreshing import connection_of
+
+        scope = self._at.owner()
+        interval = None if every is None else read_duration(every, name="every").total_seconds()
+        if interval is not None and interval <= 0:
+            raise UsageError(f"every must be longer than nothing, not {every!r}.")
+        new = connection_of(location, connector=connector, settings=settings or {})
+        place = ensure_collection(self._at, self._at.collection)
+        documents = self._at.store.documents
+        source = documents.ensure_source(scope, place, name or new.name, new.type)
+        if source.type != new.type:
+            raise UsageError(
+                f"The source {source.name!r} holds documents of another kind ({source.type}): give a name."
+            )
+        self._at.store.sources.connect(
+            scope,
+            source,
+            connector=new.connector,
+            location=new.location,
+            settings=new.settings,
+            interval_seconds=interval,
+        )
+        return self.get(source.name)
+
+    def get(self, source: str) -> SourceRecord:
+        """A source of the view's collection, with what is known of its refreshing.
+
+        Raises:
+            NotFoundError: There is none of that name.
+        """
+        return source_record(self._at, source)
+
+    def refresh(
+        self,
+        source: str,
+        *,
+        confirm_removals: bool = False,
+        anew: bool = False,
+        on_progress: ProgressCallback | None = None,
+    ) -> IngestReport:
+        """Bring the store to what a source holds now: new, changed and gone documents, and who may read them.
+
+        It can be interrupted at any moment: the next refresh goes on where this one was.
+
+        Args:
+            source: By name.
+            confirm_removals: Close what has gone, however much it is. Otherwise, where more than half of the documents
+                have gone at once (``max_removed_share``), none is closed.
+            anew: Look at every item, not only at what has changed since the last refresh; what is unchanged is not
+                fetched.
+            on_progress: Told after every item.
+
+        Raises:
+            NotFoundError: There is no such source.
+            UsageError: Nothing refreshes it: documents are put there.
+            SourceError: It cannot be read, or too much has gone; then nothing is closed.
+            PermissionDeniedError: The view has a principal.
+        """
+        from recollect.pipeline.refreshing import refresh
+
+        record = self.get(source)
+        return refresh(self._at, record, confirm_removals=confirm_removals, anew=anew, on_progress=on_progress)
+
+    def remove(self, source: str, *, documents: Literal["close", "keep", "erase"] = "close") -> int:
+        """Have a source read no longer.
+
+        Args:
+            source: By name.
+            documents: What becomes of its documents: they are closed, kept as they are, or erased with every version.
+
+        Returns:
+            How many documents were closed, or erased.
+
+        Raises:
+            NotFoundError: There is no such source.
+            UsageError: ``documents`` is none of these.
+            PermissionDeniedError: The view has a principal.
+        """
+        if documents not in {"close", "keep", "erase"}:
+            raise UsageError(f"documents must be close, keep or erase, not {documents!r}.")
+        scope, store = self._at.owner(), self._at.store
+        record = self.get(source)
+        held = store.documents.ensure_source(scope, self._at.place(scope), record.name, record.type)
+        ids = [] if documents == "keep" else store.sources.documents(scope, held)
+        done = 0
+        if documents == "erase" and ids:
+            from recollect.pipeline.documents import Documents
+
+            Documents(self._at).erase(ids, reason=f"The source {record.name!r} was removed.")
+            done = len(ids)
+        elif documents == "close":
+            for start in range(0, len(ids), _WINDOW):
+                done += store.writer.close(scope, ids[start : start + _WINDOW])
+        store.sources.disconnect(scope, held)
+        from recollect.pipeline.refreshing import own_folder
+
+        shutil.rmtree(own_folder(self._at, record), ignore_errors=True)
+        return done
 
     def watch(
         self,
@@ -61,3 +201,20 @@ class Sources(Group):
         self._at.present()
         options = FileOptions(tags=tags, permissions=permissions, follow_links=follow_links)
         return Watching(self._at, require_folders(list(folders)), options, polling=polling)
+
+    # Last: its name is a type's in what stands before it.
+    def list(self) -> list[SourceRecord]:
+        """The sources of the view's collection, or of all of them, by name, with what is known of their refreshing.
+
+        Raises:
+            NotFoundError: There is no such collection. The default collection is empty rather than missing.
+            PermissionDeniedError: The view has a principal.
+        """
+        scope, store = self._at.owner(), self._at.store
+        if EVERY_COLLECTION in self._at.names:
+            return store.sources.records(scope)
+        name = self._at.collection
+        place: Collection | None = store.collections.find(scope, name)
+        if place is None and name == self._at.config.collection:
+            return []
+        return store.sources.records(scope, collection=self._at.place(scope))

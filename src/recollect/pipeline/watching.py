@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.errors import NotFoundError, StoreUnavailableError, UsageError
+from recollect.model.principal import read_permissions
 from recollect.pipeline.ingesting import FileOptions, store_changes, store_files
 
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport
+    from recollect.model.job import Job
     from recollect.pipeline.standpoint import Standpoint
     from recollect.sources.watching import FolderChanges
 
@@ -94,6 +96,34 @@ class Watching(Iterator[WatchPass]):
 
 def _did_something(report: IngestReport) -> bool:
     return bool(report.added or report.updated or report.removed or report.failed)
+
+
+def ask_to_watch(
+    at: Standpoint,
+    folders: Sequence[Path],
+    *,
+    tags: Sequence[str] = (),
+    permissions: Sequence[str] | None = None,
+    polling: bool | None = None,
+) -> Job:
+    """Have a worker watch folders until the job is cancelled; the arguments are those of `Sources.watch`.
+
+    It is one of the jobs that the worker runs at a time; where that worker ends, another one goes on.
+
+    Raises:
+        NotFoundError: A folder does not exist.
+        UsageError: One of them is a file, or a permission is none.
+    """
+    from recollect.model.job import NewJob
+    from recollect.pipeline.jobs import enqueue
+
+    given = {
+        "folders": [str(folder.resolve()) for folder in require_folders(folders)],
+        "tags": list(tags),
+        "permissions": None if permissions is None else list(read_permissions(permissions).as_tokens()),
+        "polling": polling,
+    }
+    return enqueue(at, NewJob(kind="watch", arguments=given))
 
 
 def require_folders(folders: Sequence[Path]) -> list[Path]:

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from recollect.jobs.progress import Progress
     from recollect.model import Document, IngestResult
     from recollect.model.job import Job
+    from recollect.model.source import SourceType
     from recollect.pipeline.jobs import JobCallback
     from recollect.pipeline.standpoint import Standpoint
-    from recollect.store.documents import Source, SourceType, StoredPage
+    from recollect.store.documents import Source, StoredPage
 
 _SOURCE_TYPE: SourceType = "web"
 # What is noted of a source: how it was crawled, and what its last refresh could not fetch.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -56,6 +57,7 @@ def periodic_tasks(assembly: Assembly) -> list[PeriodicTask]:
         ("statistics", "*/10 * * * *", refresh_statistics),
         ("indexes", "5,20,35,50 * * * *", build_indexes),
         ("jobs", "15 * * * *", forget_jobs),
+        ("sources", "* * * * *", refresh_sources),
     ]
     found = [
         PeriodicTask(name=name, cron=cron, run=partial(_for_every_tenant, assembly, function))
@@ -112,3 +114,20 @@ def forget_jobs(assembly: Assembly, scope: Scope) -> int:
     """Forget jobs that ended long ago; returns how many."""
     days = assembly.config.jobs.keep_days
     return 0 if days is None else assembly.store.jobs.forget(scope, days=days)
+
+
+def refresh_sources(assembly: Assembly, scope: Scope) -> int:
+    """Ask for a refresh of the sources whose time has come; returns of how many."""
+    from recollect.pipeline.jobs import Jobs
+    from recollect.pipeline.standpoint import Standpoint
+
+    jobs, count = assembly.store.jobs, 0
+    for one in assembly.store.sources.records(scope, due=True):
+        asked = jobs.page(scope, kind="refresh_source", collection=one.collection, source=one.name, limit=1)
+        # One that ended before its source was looked at is not asked for again with every look.
+        again_at = datetime.now(UTC) - timedelta(seconds=one.interval_seconds or 0)
+        if not asked or (asked[0].ended and asked[0].created_at < again_at):
+            at = Standpoint(assembly=assembly, tenant=scope.tenant_id, collections=(one.collection,))
+            Jobs(at).refresh(one.name)
+            count += 1
+    return count

@@ -12,13 +12,12 @@ from recollect.errors import NotFoundError, UsageError
 from recollect.model import Scope
 from recollect.model.arguments import whole_number
 from recollect.model.collection import Collection
+from recollect.model.source import SourceType
 from recollect.store.database import Database, rows
 from recollect.store.rights import access_params, may_find, may_read_version, met, require_changeable
 from recollect.store.sql import queries
 
 _SQL = queries("documents")
-
-SourceType = Literal["manual", "upload", "web", "api", "directory"]
 
 DocumentStatus = Literal["pending", "embedded", "error"]
 

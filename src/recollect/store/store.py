@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from recollect.store.scrub import Scrubber
     from recollect.store.search import SearchRepository
     from recollect.store.search_health import SearchHealthRepository
+    from recollect.store.source_items import SourceItemRepository
+    from recollect.store.sources import SourceRepository
     from recollect.store.spaces import SpaceRepository
     from recollect.store.staleness import StalenessRepository
     from recollect.store.status import StatusRepository
@@ -113,6 +115,8 @@ class Store:
     forgetting: ForgettingRepository = _made_on_use("forgetting", "ForgettingRepository")
     past: PastRepository = _made_on_use("past", "PastRepository")
     requests: RequestLogRepository = _made_on_use("request_log", "RequestLogRepository")
+    source_items: SourceItemRepository = _made_on_use("source_items", "SourceItemRepository")
+    sources: SourceRepository = _made_on_use("sources", "SourceRepository")
     staleness: StalenessRepository = _made_on_use("staleness", "StalenessRepository")
 
     def __init__(

@@ -1,0 +1,256 @@
+"""``recollect sources``: where documents come from, and how what changes there changes here."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.cli._command_context import CommandContext
+from recollect.cli._options import command
+from recollect.errors import UsageError
+
+if TYPE_CHECKING:
+    from recollect.model.job import Job
+    from recollect.model.source import SourceRecord
+
+app = typer.Typer(
+    help="Buckets, repositories and folders that are read, and refreshed: list, add, refresh, remove.",
+    no_args_is_help=True,
+)
+
+_Name = Annotated[str, typer.Argument(metavar="SOURCE", help="Its name.")]
+
+
+def _list(
+    ctx: CommandContext,
+    *,
+    everywhere: Annotated[bool, typer.Option("--everywhere", help="Of all collections.")] = False,
+) -> int:
+    """List where the documents come from, with how their last refresh went."""
+    with ctx.view(collections="*" if everywhere else None) as view:
+        found = view.sources.list()
+    if ctx.json:
+        ctx.emit({"sources": [_as_json(one) for one in found]})
+    elif found:
+        _show(ctx, found, everywhere=everywhere)
+    else:
+        ctx.out.print("No source yet. Try: recollect sources add s3://BUCKET/PREFIX, or ingest a folder.")
+    return 0
+
+
+def _add(
+    ctx: CommandContext,
+    *,
+    location: Annotated[
+        str, typer.Argument(metavar="LOCATION", help="s3://BUCKET/PREFIX, a Git repository's URL, or a folder.")
+    ],
+    connector: Annotated[
+        str | None, typer.Option(help="What reads it: git, s3, directory; by default what the location looks like.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="What it is called; by default the location.")] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="A setting of the connector; repeat for more. Credentials: env:NAME."
+        ),
+    ] = None,
+    grants: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--grants",
+            metavar="'PATH GRANT…'",
+            help="Who may read what: 'hr/** role:hr'; the last that matches counts.",
+        ),
+    ] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="A tag for every document; repeat for more.")] = None,
+    every: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="How often a worker refreshes it: 15m, 6h, 1d.")
+    ] = None,
+    refresh: Annotated[bool, typer.Option("--refresh/--no-refresh", help="Whether to read it at once.")] = True,
+) -> int:
+    """Have a place outside read into a collection, and read it."""
+    settings = _settings(setting or [])
+    if grants:
+        settings["grants"] = list(grants)
+    if tag:
+        settings["tags"] = list(tag)
+    with ctx.view() as view:
+        record = view.sources.add(location, connector=connector, name=name, settings=settings, every=every)
+    if refresh:
+        return _refresh(ctx, sources=[record.name])
+    if ctx.json:
+        ctx.emit({"source": _as_json(record)})
+    else:
+        ctx.out.print(f"Added {_shown(record.name)}. To read it: recollect sources refresh")
+    return 0
+
+
+def _refresh(
+    ctx: CommandContext,
+    *,
+    sources: Annotated[
+        list[str] | None, typer.Argument(metavar="SOURCE…", help="Their names; by default all that can be refreshed.")
+    ] = None,
+    confirm_removals: Annotated[
+        bool, typer.Option("--confirm-removals", help="Close what has gone, however much it is.")
+    ] = False,
+    anew: Annotated[
+        bool, typer.Option("--anew", help="Look at every item, not only at what changed since the last time.")
+    ] = False,
+    background: Annotated[
+        bool, typer.Option("--background", help="Only ask for it: a worker does it. Prints the jobs.")
+    ] = False,
+) -> int:
+    """Bring the store to what sources hold now. Exit status 1 where some of it could not be read."""
+    from recollect.cli._progress import WorkBar
+    from recollect.cli.ingest import as_json, show_report
+    from recollect.errors import SourceError
+
+    status, reports = 0, []
+    with ctx.view(embeds=not background) as view:
+        names = sources or [one.name for one in view.sources.list() if one.connector is not None]
+        if background:
+            jobs = [view.jobs.refresh(name, confirm_removals=confirm_removals, anew=anew) for name in names]
+            return _tell_queued(ctx, jobs)
+        for name in names:
+            with WorkBar(ctx.err, f"Refreshing {_shown(name)}", unit="documents") as bar:
+                try:
+                    report = view.sources.refresh(
+                        name, confirm_removals=confirm_removals, anew=anew, on_progress=bar.ingest
+                    )
+                except SourceError as exc:
+                    if len(names) == 1:
+                        raise
+                    status = 1
+                    reports.append({"source": name, "problem": str(exc)})
+                    continue
+            status = status or (1 if report.failed else 0)
+            reports.append({"source": name, **as_json(report)})
+            if not ctx.json:
+                ctx.out.print(_shown(name), style="bold")
+                show_report(ctx, report)
+    _tell_refreshed(ctx, reports)
+    return status
+
+
+def _tell_queued(ctx: CommandContext, jobs: list[Job]) -> int:
+    from recollect.cli._jobs import as_json as job_as_json
+
+    if ctx.json:
+        ctx.emit({"jobs": [job_as_json(one) for one in jobs]})
+        return 0
+    for one in jobs:
+        ctx.out.print(f"Job {one.job_id} refreshes {_shown(one.source or '')} once a worker runs: recollect worker")
+    return 0
+
+
+def _tell_refreshed(ctx: CommandContext, reports: list[dict[str, Any]]) -> None:
+    if ctx.json:
+        ctx.emit({"refreshed": reports})
+        return
+    for report in reports:
+        if "problem" in report:
+            ctx.note(f"✗ {report['problem']}")
+    if not reports:
+        ctx.out.print("There is no source that can be refreshed.")
+
+
+def _remove(
+    ctx: CommandContext,
+    *,
+    source: _Name,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave its documents as they are.")] = False,
+    erase: Annotated[bool, typer.Option("--erase", help="Erase its documents, with every version.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> int:
+    """Have a source read no longer; its documents are closed: searches find them no more, their history stays."""
+    if keep and erase:
+        raise UsageError("Give --keep or --erase, not both.")
+    with ctx.view() as view:
+        record = view.sources.get(source)
+        if not keep:
+            verb = "Erase" if erase else "Close"
+            ctx.confirm(f"{verb} {record.documents:,} documents of {_shown(record.name)}?", yes=yes)
+        done = view.sources.remove(source, documents="keep" if keep else "erase" if erase else "close")
+    if ctx.json:
+        ctx.emit({"removed": source, "erased" if erase else "closed": done})
+    else:
+        ctx.out.print(f"Removed {_shown(source)}; {done:,} documents {'erased' if erase else 'closed'}.")
+    return 0
+
+
+def _settings(given: list[str]) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for text in given:
+        key, separator, value = text.partition("=")
+        if not separator or not key:
+            # The rest is not repeated: it may be a secret.
+            raise UsageError(f"--set takes KEY=VALUE, not {key!r} alone.")
+        settings[key] = _value(value)
+    return settings
+
+
+def _value(text: str) -> Any:  # noqa: ANN401 - JSON where it is JSON, else the text
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, bool | int | float | list) else text
+
+
+def _show(ctx: CommandContext, found: list[SourceRecord], *, everywhere: bool) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    for heading in (*(("collection",) if everywhere else ()), "source", "type"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("documents", justify="right")
+    table.add_column("refreshed")
+    for one in found:
+        state = {"error": "error", "refreshing": "being refreshed", "new": "never"}.get(one.state or "", "")
+        when = state or _moment(one.refreshed_at)
+        place = (_shown(one.collection),) if everywhere else ()
+        kind = one.connector or one.type
+        table.add_row(*map(Text, (*place, _shown(one.name), kind, f"{one.documents:,}", when)))
+    ctx.out.print(table)
+    for one in found:
+        if one.problem:
+            ctx.note(f"✗ {_shown(one.name)}: {_shown(one.problem)}")
+
+
+def _moment(when: datetime | None) -> str:
+    return "" if when is None else when.astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def _shown(text: str) -> str:
+    from recollect.cli._terminal import one_line
+
+    return one_line(text)
+
+
+def _as_json(record: SourceRecord) -> dict[str, Any]:
+    return {
+        "name": record.name,
+        "type": record.type,
+        "collection": record.collection,
+        "connector": record.connector,
+        "location": record.location,
+        "settings": dict(record.settings),
+        "interval_seconds": record.interval_seconds,
+        "state": record.state,
+        "problem": record.problem,
+        "refreshed_at": record.refreshed_at,
+        "due_at": record.due_at,
+        "documents": record.documents,
+        "failed": record.failed,
+    }
+
+
+command(app, "list", collection=True)(_list)
+command(app, "add", collection=True)(_add)
+command(app, "refresh", collection=True)(_refresh)
+command(app, "remove", collection=True)(_remove)

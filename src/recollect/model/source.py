@@ -1,0 +1,57 @@
+"""A source of documents, and how it is refreshed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal, TypeAlias
+
+#: Who puts documents there: a caller, an upload, a crawl, a connector, a folder.
+SourceType: TypeAlias = Literal["manual", "upload", "web", "api", "directory"]
+
+#: ``new``: never refreshed; ``fresh``: read to its end the last time; None: nothing refreshes it.
+SourceState: TypeAlias = Literal["new", "refreshing", "fresh", "error"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRecord:
+    """Where documents of a collection come from.
+
+    Attributes:
+        name: In its collection: a folder's path, a domain, a location, or a name given by hand.
+        type: Who puts documents there.
+        collection: By name.
+        connector: What reads it; None: documents are put there.
+        location: What the connector reads.
+        settings: The connector's; secrets are names of variables.
+        interval_seconds: How often it is refreshed; None: when somebody asks.
+        state: How its last refresh went; None: it has none.
+        problem: Why it failed, in words.
+        began_at: When its last refresh began.
+        refreshed_at: When it was last read to its end.
+        documents: How many of its documents are current.
+        failed: How many of its items could not be stored.
+    """
+
+    source_id: int
+    name: str
+    type: SourceType
+    collection: str
+    connector: str | None
+    location: str | None
+    settings: Mapping[str, Any]
+    interval_seconds: float | None
+    state: SourceState | None
+    problem: str | None
+    began_at: datetime | None
+    refreshed_at: datetime | None
+    documents: int
+    failed: int
+
+    @property
+    def due_at(self) -> datetime | None:
+        """When it is refreshed next; None: when somebody asks."""
+        if self.interval_seconds is None or self.began_at is None:
+            return None
+        return self.began_at + timedelta(seconds=self.interval_seconds)

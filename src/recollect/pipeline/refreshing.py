@@ -1,0 +1,205 @@
+"""A source is brought up to date: the connector is made from what is stored of it, and its run is put together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recollect.documents.walk import printable
+from recollect.errors import FetchError, RecollectError, SourceError, StoreUnavailableError, UsageError
+from recollect.pipeline.ingesting import FileOptions, destination, store_files
+from recollect.sources.base import Surroundings
+from recollect.sources.registry import connector_class, connector_of, read_settings
+
+if TYPE_CHECKING:
+    from recollect.fetching.crawl import CrawlPlan
+    from recollect.ingest.report import IngestReport, ProgressCallback
+    from recollect.model.source import SourceRecord, SourceType
+    from recollect.pipeline.standpoint import Standpoint
+
+#: The connectors of folders and of pages of the web, which are read by what reads them otherwise.
+DIRECTORY, WEB = "directory", "web"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewConnection:
+    """A source that is to be read, checked."""
+
+    connector: str
+    type: SourceType
+    name: str
+    location: str
+    settings: Mapping[str, Any]
+
+
+def connection_of(location: str, *, connector: str | None, settings: Mapping[str, Any]) -> NewConnection:
+    """What a location and settings mean.
+
+    Raises:
+        UsageError: The location is no connector's, or a setting is not valid.
+    """
+    found = connector or connector_of(location)
+    if found == DIRECTORY or (found is None and "://" not in location):
+        return _folder(location, settings)
+    if found == WEB or (found is None and location.lower().startswith(("https://", "http://"))):
+        return _site(location, settings)
+    if found is None:
+        raise UsageError(
+            f"No connector reads {location!r}. Name a bucket (s3://…), a repository (https://….git, ssh://…), a "
+            "page (https://…) or a folder, or say which connector it is for."
+        )
+    checked = read_settings(found, location, settings)
+    given = checked.model_dump(mode="json", exclude_defaults=True, exclude={"location"})
+    return NewConnection(connector=found, type="api", name=location, location=location, settings=given)
+
+
+def _folder(location: str, settings: Mapping[str, Any]) -> NewConnection:
+    path = Path(location)
+    if settings:
+        raise UsageError("A folder has no settings: what is left out of it stands in its .recollectignore.")
+    if not path.is_dir():
+        raise UsageError(f"{location!r} is no folder, and no connector reads it.")
+    full = printable(path.resolve())
+    return NewConnection(connector=DIRECTORY, type="directory", name=full, location=full, settings={})
+
+
+def _site(location: str, settings: Mapping[str, Any]) -> NewConnection:
+    from recollect.fetching.urls import parse_url
+
+    try:
+        url = parse_url(location)
+        _plan(settings)
+    except FetchError as exc:
+        raise UsageError(str(exc)) from exc
+    return NewConnection(connector=WEB, type="web", name=url.host, location=str(url), settings=dict(settings))
+
+
+def _plan(settings: Mapping[str, Any]) -> CrawlPlan:
+    from recollect.fetching.crawl import CrawlPlan
+
+    known = {one.name: one.type for one in fields(CrawlPlan)}
+    for name, value in settings.items():
+        if name not in known:
+            raise UsageError(f"There is no setting {name!r} of a site; there are {', '.join(known)}.")
+        if type(value).__name__ != known[name] and not (known[name] == "float" and type(value) is int):
+            raise UsageError(f"The setting {name} of a site is of type {known[name]}.")
+    return CrawlPlan(**settings).checked()
+
+
+def refresh(
+    at: Standpoint, record: SourceRecord, *, confirm_removals: bool, anew: bool, on_progress: ProgressCallback | None
+) -> IngestReport:
+    """Bring the store to what a source holds; the arguments are those of `Sources.refresh`."""
+    if record.type == "directory":
+        return _refresh_folder(at, record, on_progress=on_progress)
+    if record.type == "web":
+        return _refresh_site(at, record, on_progress=on_progress)
+    if record.connector is None:
+        raise UsageError(f"Nothing refreshes the source {record.name!r} ({record.type}): documents are put there.")
+    from recollect.ingest.source import SourceIngest, SourceOptions
+
+    settings = read_settings(record.connector, record.location or "", record.settings)
+    store = at.store
+    with destination(at, on_progress=on_progress) as place:
+        source = store.documents.ensure_source(place.scope, place.collection, record.name, record.type)
+        try:
+            connector = connector_class(record.connector)(settings, surroundings(at, record))
+        except UsageError as exc:
+            store.sources.fail(place.scope, source, str(exc))
+            raise
+        options = SourceOptions(
+            include=settings.include,
+            exclude=settings.exclude,
+            tags=settings.tags,
+            max_file_bytes=at.config.ingest.max_file_bytes,
+            readers=at.config.ingest.readers,
+            max_removed_share=None if confirm_removals else settings.max_removed_share,
+            keep_originals=at.config.ingest.keep_originals == "always",
+            anew=anew,
+        )
+        with closing(connector):
+            return SourceIngest(
+                scope=place.scope,
+                collection=place.collection,
+                source=source,
+                connector=connector,
+                options=options,
+                sources=store.sources,
+                items=store.source_items,
+                preparer=place.preparer,
+                batch_writer=place.batch_writer,
+                documents=store.documents,
+                writer=store.writer,
+                access=store.access,
+                workers=at.assembly.parser_workers,
+                on_progress=on_progress,
+            ).run()
+
+
+def _refresh_folder(at: Standpoint, record: SourceRecord, *, on_progress: ProgressCallback | None) -> IngestReport:
+    folder = Path(record.location or record.name)
+    with _noted(at, record):
+        if not folder.is_dir():
+            # It may come back: what it holds is not known, so it is not gone.
+            raise SourceError(record.name, "the folder is not there; its documents stay", retryable=False)
+        return store_files(at, [folder], FileOptions(on_progress=on_progress), sync=True)
+
+
+def _refresh_site(at: Standpoint, record: SourceRecord, *, on_progress: ProgressCallback | None) -> IngestReport:
+    from recollect.fetching.client import PageRequest
+    from recollect.pipeline import web
+
+    with _noted(at, record):
+        if record.location is None or record.refreshed_at is not None:
+            return web.refresh(at, record.name, on_progress=on_progress)
+        request = web.UrlRequest(page=PageRequest(url=record.location), plan=_plan(record.settings))
+        return web.store_site(at, request.checked(), on_progress=on_progress)
+
+
+@contextmanager
+def _noted(at: Standpoint, record: SourceRecord) -> Iterator[None]:
+    """How a refresh goes is noted of a source that was added as one."""
+    scope, sources = at.owner(), at.store.sources
+    source = at.store.documents.ensure_source(scope, at.place(scope), record.name, record.type)
+    if record.connector is not None:
+        sources.begin(scope, source)
+    try:
+        yield
+    except RecollectError as exc:
+        if not isinstance(exc, StoreUnavailableError):
+            sources.fail(scope, source, str(exc))
+        raise
+    sources.end(scope, source)
+
+
+def surroundings(at: Standpoint, record: SourceRecord) -> Surroundings:
+    """What a source's connector may use of this machine, as configured."""
+    from recollect.fetching.urls import parse_url
+
+    settings = at.config.sources
+    guard = at.assembly.fetcher.guard
+
+    def addresses(url: str) -> list[str]:
+        try:
+            return guard.addresses(parse_url(url), timeout_seconds=settings.timeout_seconds)
+        except FetchError as exc:
+            raise SourceError(record.name, exc.reason, retryable=exc.retryable) from exc
+
+    folder = own_folder(at, record)
+    folder.mkdir(parents=True, exist_ok=True)
+    return Surroundings(
+        folder=folder,
+        addresses=addresses,
+        environment=os.environ,
+        timeout_seconds=settings.timeout_seconds,
+        allow_local=settings.allow_local_repositories,
+    )
+
+
+def own_folder(at: Standpoint, record: SourceRecord) -> Path:
+    """What a source's connector keeps on this machine; it may be emptied at any time."""
+    return at.config.storage.data_dir / "sources" / f"{at.owner().tenant_id}-{record.source_id}"

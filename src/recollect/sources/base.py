@@ -1,0 +1,208 @@
+"""What a connector is: it lists what a source outside holds, says what has changed and who may read it, and fetches it.
+
+Whoever runs one stores what it fetches, keeps its cursor, and closes what has gone (`recollect.ingest.source`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from recollect.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A document outside.
+
+    Attributes:
+        uri: Its name within the source, the same as long as it is the same document; ends like a file's name.
+        revision: Differs whenever its bytes do: an ETag, a hash, a time with a size.
+        size: In bytes; None: not known before it is fetched.
+        modified: When it was changed last, where the source says so.
+        key: What it is fetched by, where that is not the URI.
+    """
+
+    uri: str
+    revision: str
+    size: int | None = None
+    modified: datetime | None = None
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListingBegins:
+    """From here on everything that is there is named, until `ListingEnds`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListingEnds:
+    """Everything was named since `ListingBegins`: what was not has gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """This is there. Whether it has changed, whoever runs the connector knows by its revision."""
+
+    item: Item
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """This is there no longer, said by a source that knows its changes."""
+
+    uri: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """``changes(cursor)`` goes on from here; what came before need not be told again. None: begin anew next time."""
+
+    cursor: str | None
+
+
+#: What `Connector.changes` yields.
+Change: TypeAlias = ListingBegins | ListingEnds | Found | Removed | Checkpoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What was fetched.
+
+    Attributes:
+        data: All of it.
+        content_type: As the source declares it; None: the name tells.
+        metadata: What else is known of it; stored with the document.
+        revision: Of what was fetched, where it is another one than was listed.
+    """
+
+    data: bytes
+    content_type: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    revision: str | None = None
+
+
+class ItemGoneError(Exception):
+    """It went between being listed and being fetched."""
+
+
+class ItemLeftOutError(Exception):
+    """It is there, and is no document: why, in words."""
+
+
+class Connector(Protocol):
+    """One source outside. Used by one run at a time; `fetch` and `grants` from several threads."""
+
+    def changes(self, cursor: str | None) -> Iterator[Change]:
+        """What has changed since a cursor; None: everything.
+
+        Raises:
+            SourceError: It cannot be listed. Nothing is concluded from what it has not named.
+        """
+        ...
+
+    def fetch(self, item: Item, *, max_bytes: int) -> Content:
+        """One item's bytes.
+
+        Raises:
+            ItemGoneError: It has gone meanwhile.
+            ItemLeftOutError: It is no document after all.
+            ParseError: It alone cannot be read; the others go on.
+            SourceError: The source cannot be reached.
+        """
+        ...
+
+    def grants(self, item: Item) -> tuple[str, ...] | None:
+        """Who may read it, as the source says (``("role:hr", "!group:interns")``); None: it does not say.
+
+        Raises:
+            ParseError: What the source says of this item is not to be understood: it is not stored.
+            SourceError: What it says of any item is not: nothing is.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of connections and processes."""
+        ...
+
+
+class ConnectorSettings(BaseModel):
+    """What every connector is told; each adds its own.
+
+    Secrets are never among them: a setting that takes one takes ``env:NAME``, and the variable is read when the
+    connector is opened.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    location: str
+    #: Lines of `recollect.sources.rules.GrantRules`.
+    grants: tuple[str, ...] = ()
+    #: Patterns of what is read, as of those rules; none: everything.
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    #: Every document is given these.
+    tags: tuple[str, ...] = ()
+    #: Where a larger share of the documents has gone at once, none is closed before somebody has confirmed it.
+    max_removed_share: float = Field(0.5, ge=0, le=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a connector may use of the machine that it runs on.
+
+    Attributes:
+        folder: Its own, kept between runs; it may be emptied at any time.
+        addresses: Gives the checked addresses of a URL's host, or refuses it.
+        environment: Where ``env:NAME`` is looked up.
+        timeout_seconds: How long it waits for an answer.
+        allow_local: Whether it may read files of this machine.
+    """
+
+    folder: Path
+    addresses: Callable[[str], Sequence[str]]
+    environment: Mapping[str, str]
+    timeout_seconds: float = 30.0
+    allow_local: bool = False
+
+    def secret(self, reference: str) -> str:
+        """The value of ``env:NAME``.
+
+        Raises:
+            UsageError: It is no such reference, or there is no such variable.
+        """
+        name = secret_name(reference)
+        value = self.environment.get(name)
+        if not value:
+            raise UsageError(f"The environment variable {name} is not set: the source's credentials are read from it.")
+        return value
+
+
+class ConnectorClass(Protocol):
+    """How a connector is made."""
+
+    Settings: ClassVar[type[ConnectorSettings]]
+
+    def __call__(self, settings: Any, surroundings: Surroundings) -> Connector:  # noqa: ANN401 - its own Settings
+        """Open it. Nothing is contacted yet."""
+        ...
+
+
+def secret_name(reference: str) -> str:
+    """The name of the variable that ``env:NAME`` refers to.
+
+    Raises:
+        UsageError: It is no such reference. The message does not repeat it: it may be the secret itself.
+    """
+    kind, separator, name = reference.partition(":")
+    if kind != "env" or not separator or not name.isidentifier():
+        raise UsageError(
+            "Credentials are not stored: give env:NAME, the name of the environment variable that holds them, in "
+            "place of the secret."
+        )
+    return name

@@ -1,0 +1,387 @@
+"""Git repositories: the files of a branch, and what changes from one commit to the next."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import ClassVar
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator
+
+from recollect.errors import ParseError, SourceError, UsageError
+from recollect.sources._git_process import Git, Transport, authorization
+from recollect.sources.base import (
+    Change,
+    Checkpoint,
+    ConnectorSettings,
+    Content,
+    Found,
+    Item,
+    ItemGoneError,
+    ItemLeftOutError,
+    ListingBegins,
+    ListingEnds,
+    Removed,
+    Surroundings,
+    secret_name,
+)
+from recollect.sources.rules import GrantRules
+
+# So many items stand between two checkpoints.
+_CHECKPOINT_EVERY = 500
+_RULES_BYTES = 1024 * 1024
+_LFS = b"version https://git-lfs.github.com/spec/v1\n"
+_LFS_BYTES = 1024
+
+_HEAD, _BASE = "refs/recollect/head", "refs/recollect/base"
+_PORTS = {"https": 443, "http": 80}
+# More packs than these, of as many refreshes, are made one.
+_MOST_PACKS = 20
+
+# A name of a host as a URL has it: nothing that ssh could take for an option.
+_HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*)|\[[0-9A-Fa-f:.]+\]")
+# ext::command, fd::17: a program of this machine in place of a URL.
+_HELPER = re.compile(r"(?:git\+)?[A-Za-z0-9+.-]*::")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+_SCP = re.compile(r"(?P<user>[A-Za-z0-9_][A-Za-z0-9._-]*)@(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*):(?P<path>[^:].*)")
+# What Git takes for a name of a branch, less what nobody needs.
+_BRANCH = re.compile(r"(?!-)(?!.*(?:\.\.|@\{|//|\.lock(?:/|$)))[^\s\x00-\x1f\x7f~^:?*\[\\]+(?<![/.])")
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
+class GitSettings(ConnectorSettings):
+    """What is read of a repository, and how.
+
+    Attributes:
+        branch: Or another ref, as ``refs/tags/v1``; None: the server's default branch.
+        path: Only what is below this folder; URIs begin behind it.
+        token: ``env:NAME``; sent as the password, over HTTPS.
+        user: Sent beside it.
+        ssh_key: A file with the private key that ssh uses; None: the agent's.
+        grants_file: A file of the repository with rules (`recollect.sources.rules`); it counts before ``grants``.
+        max_repository_bytes: A larger commit is refused, all of its files together and packed.
+        fetch_seconds: How long fetching may take.
+    """
+
+    branch: str | None = None
+    path: str = ""
+    token: str | None = None
+    user: str = "x-access-token"
+    ssh_key: Path | None = None
+    grants_file: str | None = None
+    max_repository_bytes: int = Field(2 * 1024**3, ge=1024)
+    fetch_seconds: float = Field(1_800.0, gt=0, le=86_400)
+
+    @field_validator("location")
+    @classmethod
+    def _repository(cls, location: str) -> str:
+        read_location(location)
+        return location
+
+    @field_validator("branch")
+    @classmethod
+    def _ref(cls, branch: str | None) -> str | None:
+        if branch is not None and not _BRANCH.fullmatch(branch):
+            raise ValueError("it is no name of a branch")
+        return branch
+
+    @field_validator("path", "grants_file")
+    @classmethod
+    def _inside(cls, path: str | None) -> str | None:
+        if path and (path.startswith("/") or "\0" in path or ".." in path.split("/")):
+            raise ValueError("it is a path within the repository: docs/handbook")
+        return None if path is None else path.strip("/")
+
+    @field_validator("token")
+    @classmethod
+    def _reference(cls, reference: str | None) -> str | None:
+        if reference is not None:
+            try:
+                secret_name(reference)
+            except UsageError as exc:
+                raise ValueError(str(exc)) from exc
+        return reference
+
+    @property
+    def refspec(self) -> str:
+        """What is fetched."""
+        if self.branch is None:
+            return f"+HEAD:{_HEAD}"
+        return f"+{self.branch if self.branch.startswith('refs/') else f'refs/heads/{self.branch}'}:{_HEAD}"
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryLocation:
+    """Where a repository is, taken apart."""
+
+    scheme: str
+    user: str | None
+    host: str
+    port: int | None
+    path: str
+
+
+def read_location(text: str) -> RepositoryLocation:
+    """Take a repository's URL apart.
+
+    Raises:
+        ValueError: It is none that is read: of another scheme, with a password, or with what could be an option.
+    """
+    if any(ord(letter) < 33 or ord(letter) == 127 for letter in text) or text.startswith("-") or _HELPER.match(text):
+        raise ValueError("a repository is named by a URL: https://…, ssh://… or git://…")
+    scp = _SCP.fullmatch(text)
+    if scp is not None:
+        return RepositoryLocation("ssh", scp["user"], scp["host"], None, f"/{scp['path'].lstrip('/')}")
+    if text.startswith(("/", "file:///")):
+        return RepositoryLocation("file", None, "", None, text.removeprefix("file://"))
+    try:
+        parts = urlsplit(text.removeprefix("git+"))
+        port = parts.port
+    except ValueError as exc:
+        raise ValueError("it is no URL") from exc
+    if parts.scheme not in {"https", "http", "ssh", "git"}:
+        raise ValueError("a repository is named by a URL: https://…, ssh://… or git://…")
+    if parts.password is not None or (parts.username is not None and parts.scheme != "ssh"):
+        raise ValueError("credentials do not belong into the URL: set token=env:NAME")
+    host = parts.netloc.rpartition("@")[2].removesuffix(f":{port}")
+    if not _HOST.fullmatch(host) or (parts.username is not None and not _USER.fullmatch(parts.username)):
+        raise ValueError("its host or user is none that can be connected to")
+    if not parts.path.strip("/") or parts.query or parts.fragment:
+        raise ValueError("it names no repository, or more than one")
+    return RepositoryLocation(parts.scheme, parts.username, host, port, parts.path)
+
+
+class GitConnector:
+    """Reads the files of one branch, from a copy of its latest commit that is kept on this machine.
+
+    An item's revision is the hash of its bytes, the cursor the commit: the next run reads what differs between that and
+    the branch's latest, also where the branch was rewritten. Where that commit is unknown, every file is named. Links
+    and submodules are not followed.
+
+    Args:
+        settings: Which repository, and how.
+        surroundings: What it may use.
+    """
+
+    Settings: ClassVar[type[ConnectorSettings]] = GitSettings
+
+    def __init__(self, settings: GitSettings, surroundings: Surroundings) -> None:
+        self._settings = settings
+        self._surroundings = surroundings
+        self._where = read_location(settings.location)
+        if self._where.scheme == "file" and not surroundings.allow_local:
+            raise UsageError(
+                "Repositories of this machine are not read by their path, which could be anybody's: set "
+                "allow_local_repositories in [rag.sources] to have them read."
+            )
+        self._token = None if settings.token is None else surroundings.secret(settings.token)
+        if self._token is not None and self._where.scheme != "https" and not _is_loopback(self._where.host):
+            raise UsageError("A token is sent over HTTPS alone: name the repository by https://….")
+        self._rules = GrantRules.read(settings.grants)
+        self._commit = ""
+        self._git = Git(
+            settings.location,
+            surroundings.folder / "repository.git",
+            surroundings.environment,
+            seconds=settings.fetch_seconds,
+            most_bytes=settings.max_repository_bytes,
+        )
+
+    def close(self) -> None:
+        """End the process that files are read from."""
+        self._git.close()
+
+    def changes(self, cursor: str | None) -> Iterator[Change]:
+        """As `Connector.changes`."""
+        before = _Cursor.read(cursor)
+        self._git.make()
+        base = before.commit if before.commit and self._git.has(f"{before.commit}^{{commit}}") else None
+        if base is not None:
+            self._git.run("update-ref", _BASE, base)
+        self._git.fetch(self._transport(), self._settings.refspec)
+        self._tidy()
+        target = self._git.run("rev-parse", "--verify", f"{_HEAD}^{{commit}}").decode().strip()
+        self._commit = target
+        if self._settings.path and not self._git.has(f"{target}:{self._settings.path}"):
+            raise self._error(f"it has no folder {self._settings.path!r}")
+        rules_changed = self._read_rules(target, base)
+        after = before.after if before.target == target else None
+        if base is None or rules_changed:
+            yield from self._listing(target, after if before.commit is None else None)
+        elif base != target:
+            yield from self._difference(base, target, after)
+        yield Checkpoint(_Cursor(commit=target).text())
+
+    def fetch(self, item: Item, *, max_bytes: int) -> Content:
+        """As `Connector.fetch`, from the copy of this machine."""
+        try:
+            size, data = self._git.read(item.key, most_bytes=max_bytes)
+        except KeyError as exc:
+            raise ItemGoneError from exc
+        if data is None:
+            raise ParseError(item.uri, f"is larger than the limit ({size:,} of {max_bytes:,} bytes)")
+        if size <= _LFS_BYTES and data.startswith(_LFS):
+            raise ItemLeftOutError("is kept in Git LFS: what stands in the repository is a pointer to it")
+        return Content(data=data, metadata={"commit": self._commit, "blob": item.key})
+
+    def grants(self, item: Item) -> tuple[str, ...] | None:
+        """As `Connector.grants`: the last rule that matches."""
+        return self._rules.of(item.uri)
+
+    def _listing(self, target: str, after: str | None) -> Iterator[Change]:
+        """Every file of a commit; behind a path, where an interrupted run had come to it."""
+        listed = self._git.run("ls-tree", "-r", "-z", "-l", "--full-tree", target, *self._below())
+        found = (_listed(entry) for entry in listed.split(b"\0") if entry)
+        files = [
+            (self._uri(path), number, size)
+            for mode, number, size, path in found
+            if mode.startswith("100") and not self._is_rules(path)
+        ]
+        if after is None:
+            yield ListingBegins()
+        names = [uri for uri, _, _ in files]
+        start = names.index(after) + 1 if after in names else 0
+        for rank, (uri, number, size) in enumerate(islice(files, start, None), 1):
+            yield Found(Item(uri=uri, revision=number, size=size, key=number))
+            if rank % _CHECKPOINT_EVERY == 0:
+                yield Checkpoint(_Cursor(target=target, after=uri).text())
+        yield ListingEnds()
+
+    def _difference(self, base: str, target: str, after: str | None) -> Iterator[Change]:
+        options = ("-r", "-z", "--raw", "--no-renames", "--no-commit-id", "--no-abbrev")
+        told = self._git.run("diff-tree", *options, base, target, *self._below()).split(b"\0")
+        pairs = list(zip(told[::2], told[1::2], strict=False))
+        sizes = self._sizes([header.split()[3].decode() for header, _ in pairs])
+        skipping = after is not None and any(self._uri(path) == after for _, path in pairs)
+        for rank, (header, path) in enumerate(pairs, 1):
+            uri = self._uri(path)
+            if skipping:
+                skipping = uri != after
+                continue
+            _, mode, _, number, _ = header.decode().split()
+            if mode.startswith("100") and not self._is_rules(path):
+                yield Found(Item(uri=uri, revision=number, size=sizes.get(number), key=number))
+            else:
+                yield Removed(uri)
+            if rank % _CHECKPOINT_EVERY == 0:
+                yield Checkpoint(_Cursor(commit=base, target=target, after=uri).text())
+
+    def _sizes(self, numbers: list[str]) -> dict[str, int]:
+        asked = "".join(f"{number}\n" for number in numbers).encode()
+        told = self._git.run("cat-file", "--batch-check", stdin=asked).decode().splitlines()
+        return {words[0]: int(words[2]) for line in told if len(words := line.split()) == 3}
+
+    def _below(self) -> tuple[str, ...]:
+        return ("--", self._settings.path) if self._settings.path else ()
+
+    def _is_rules(self, path: bytes) -> bool:
+        """Whether it says who may read what, which is no document."""
+        return self._settings.grants_file is not None and path == self._settings.grants_file.encode()
+
+    def _uri(self, path: bytes) -> str:
+        text = path.decode("utf-8", "backslashreplace")
+        return text[len(self._settings.path) + 1 :] if self._settings.path else text
+
+    def _read_rules(self, target: str, base: str | None) -> bool:
+        """Read the repository's own rules; whether they are others than those of the base."""
+        name = self._settings.grants_file
+        if name is None:
+            return False
+        now = self._number(f"{target}:{name}")
+        if now is None:
+            raise self._error(f"it has no {name!r}, which says who may read it")
+        _, data = self._git.read(now, most_bytes=_RULES_BYTES)
+        if data is None:
+            raise self._error(f"{name!r} is too long")
+        try:
+            own = GrantRules.read(data.decode("utf-8").splitlines(), name=name)
+        except (UsageError, UnicodeDecodeError) as exc:
+            raise self._error(f"{name!r} cannot be read: {exc}") from exc
+        given = GrantRules.read(self._settings.grants)
+        self._rules = GrantRules((*given.rules, *own.rules))
+        return base is not None and self._number(f"{base}:{name}") != now
+
+    def _number(self, name: str) -> str | None:
+        if not self._git.has(name):
+            return None
+        return self._git.run("rev-parse", "--verify", name).decode().strip()
+
+    def _tidy(self) -> None:
+        packs = list((self._surroundings.folder / "repository.git" / "objects" / "pack").glob("*.pack"))
+        if len(packs) > _MOST_PACKS:
+            self._git.run("gc", "--quiet", "--prune=now")
+
+    def _transport(self) -> Transport:
+        """How the repository is reached: at the addresses that were checked, and at no other."""
+        where = self._where
+        if where.scheme == "file":
+            return Transport(url=f"file://{where.path}", protocol="file")
+        if where.scheme in _PORTS:
+            url = f"{where.scheme}://{where.host}{'' if where.port is None else f':{where.port}'}"
+            addresses = self._surroundings.addresses(url)
+            port = where.port or _PORTS[where.scheme]
+            pinned = ",".join(f"[{one}]" if ":" in one else one for one in addresses)
+            config = {"http.curloptResolve": f"{where.host.strip('[]')}:{port}:{pinned}"}
+            config |= {"http.lowSpeedLimit": "1", "http.lowSpeedTime": str(int(self._surroundings.timeout_seconds) + 1)}
+            if self._token is not None:
+                config[f"http.{url}/.extraHeader"] = authorization(self._settings.user, self._token)
+            return Transport(url=url + where.path, protocol=where.scheme, config=config)
+        address = self._surroundings.addresses(f"https://{where.host}")[0]
+        shown = f"[{address}]" if ":" in address else address
+        if where.scheme == "git":
+            return Transport(url=f"git://{shown}:{where.port or 9418}{where.path}", protocol="git")
+        key = self._settings.ssh_key
+        options = ["-o", f"HostName={address}", "-o", f"HostKeyAlias={where.host.strip('[]')}", "-o", "CheckHostIP=no"]
+        options += ["-o", f"ConnectTimeout={int(self._surroundings.timeout_seconds) + 1}"]
+        options += [] if key is None else ["-i", shlex.quote(str(key)), "-o", "IdentitiesOnly=yes"]
+        user = "" if where.user is None else f"{where.user}@"
+        port_text = "" if where.port is None else f":{where.port}"
+        return Transport(url=f"ssh://{user}{where.host}{port_text}{where.path}", protocol="ssh", ssh=options)
+
+    def _error(self, reason: str) -> SourceError:
+        return SourceError(self._settings.location, reason, retryable=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cursor:
+    """How far a repository was read.
+
+    Attributes:
+        commit: Whose files are all known; None: no commit's are.
+        target: The commit that a run had come to read that did not end.
+        after: The last path of it that was read.
+    """
+
+    commit: str | None = None
+    target: str | None = None
+    after: str | None = None
+
+    @classmethod
+    def read(cls, text: str | None) -> _Cursor:
+        try:
+            told = json.loads(text or "{}")
+            cursor = cls(**{name: told.get(name) for name in ("commit", "target", "after")})
+        except (ValueError, AttributeError, TypeError):
+            return cls()
+        known = (number is None or _COMMIT.fullmatch(number) for number in (cursor.commit, cursor.target))
+        return cursor if all(known) else cls()
+
+    def text(self) -> str:
+        told = {"commit": self.commit, "target": self.target, "after": self.after}
+        return json.dumps({name: value for name, value in told.items() if value is not None})
+
+
+def _listed(entry: bytes) -> tuple[str, str, int | None, bytes]:
+    header, _, path = entry.partition(b"\t")
+    mode, _, number, size = header.decode().split()
+    return mode, number, int(size) if size.isdigit() else None, path
+
+
+def _is_loopback(host: str) -> bool:
+    return host in {"127.0.0.1", "[::1]", "localhost"}

@@ -1,0 +1,138 @@
+"""Sources that connectors read: how, and how far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from recollect.errors import ConflictError, NotFoundError
+from recollect.model import Scope
+from recollect.model.collection import Collection
+from recollect.model.source import SourceRecord
+from recollect.store.database import Database, rows
+from recollect.store.documents import Source
+from recollect.store.sql import queries
+
+_SQL = queries("sources")
+
+_MOST_PROBLEM_CHARACTERS = 500
+
+
+class SourceRepository:
+    """Keeps what connectors need to go on where they were.
+
+    Args:
+        database: The store's connections.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def records(
+        self, scope: Scope, *, collection: Collection | None = None, name: str | None = None, due: bool = False
+    ) -> list[SourceRecord]:
+        """Sources with what is known of their refreshing.
+
+        Args:
+            scope: Whose.
+            collection: Only of this one.
+            name: Only those of this name.
+            due: Only those whose time has come.
+        """
+        params = {
+            "tenant_id": scope.tenant_id,
+            "collection_id": None if collection is None else collection.collection_id,
+            "name": name,
+            "due": due,
+        }
+        with self._database.transaction(scope) as connection:
+            found = rows(connection, _SQL["records"], params)
+        names = tuple(SourceRecord.__dataclass_fields__)
+        return [SourceRecord(**{**dict(zip(names, row, strict=True)), "settings": row[6] or {}}) for row in found]
+
+    def connect(
+        self,
+        scope: Scope,
+        source: Source,
+        *,
+        connector: str,
+        location: str,
+        settings: Mapping[str, Any],
+        interval_seconds: float | None,
+    ) -> None:
+        """Have a source read by a connector from now on.
+
+        Raises:
+            ConflictError: It is read by one already.
+        """
+        params = {
+            **_of(scope, source),
+            "connector": connector,
+            "location": location,
+            "settings": Jsonb(dict(settings)),
+            "interval_seconds": interval_seconds,
+        }
+        with self._database.transaction(scope) as connection:
+            if not rows(connection, _SQL["connect"], params):
+                raise ConflictError(f"There is a source {source.name!r} already: remove it first, or give --name.")
+
+    def disconnect(self, scope: Scope, source: Source) -> None:
+        """Have it read no longer, and forget what it named; a source without documents goes."""
+        with self._database.transaction(scope) as connection:
+            connection.execute(_SQL["disconnect"], _of(scope, source))
+            connection.execute(_SQL["drop_empty"], _of(scope, source))
+
+    def begin(self, scope: Scope, source: Source, *, anew: bool = False) -> tuple[str | None, int]:
+        """A refresh begins.
+
+        Args:
+            scope: Whose.
+            source: Which.
+            anew: Whether to read everything, wherever the last refresh ended.
+
+        Returns:
+            The connector's cursor, and the number of the listing that runs or ran last.
+
+        Raises:
+            NotFoundError: It is not read by a connector any more.
+        """
+        with self._database.transaction(scope) as connection:
+            connection.execute(_SQL["begin"], _of(scope, source))
+            if anew:
+                connection.execute(_SQL["forget_cursor"], _of(scope, source))
+            found = rows(connection, _SQL["progress"], _of(scope, source))
+        if not found:
+            raise NotFoundError(f"There is no source {source.name!r} any more.")
+        return found[0][0], found[0][1]
+
+    def end(self, scope: Scope, source: Source) -> None:
+        """A refresh has come to its end."""
+        self._execute(scope, "end", _of(scope, source))
+
+    def fail(self, scope: Scope, source: Source, problem: str) -> None:
+        """A refresh has failed; what it has stored stays, and the next one goes on there."""
+        self._execute(scope, "fail", {**_of(scope, source), "problem": problem[:_MOST_PROBLEM_CHARACTERS]})
+
+    def begin_listing(self, scope: Scope, source: Source) -> int:
+        """Everything is named from now on; returns the number that items bear which are."""
+        with self._database.transaction(scope) as connection:
+            return int(rows(connection, _SQL["begin_listing"], _of(scope, source))[0][0])
+
+    def save_cursor(self, scope: Scope, source: Source, cursor: str | None) -> None:
+        """What came before the cursor is stored."""
+        self._execute(scope, "save_cursor", {**_of(scope, source), "cursor": cursor})
+
+    def documents(self, scope: Scope, source: Source) -> list[int]:
+        """Every document of a source, current or not."""
+        with self._database.transaction(scope) as connection:
+            return [row[0] for row in rows(connection, _SQL["documents"], _of(scope, source))]
+
+    def _execute(self, scope: Scope, query: str, params: Mapping[str, Any]) -> None:
+        with self._database.transaction(scope) as connection:
+            connection.execute(_SQL[query], params)
+
+
+def _of(scope: Scope, source: Source) -> dict[str, Any]:
+    return {"tenant_id": scope.tenant_id, "source_id": source.source_id}

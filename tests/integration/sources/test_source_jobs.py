@@ -1,0 +1,49 @@
+"""Sources that a worker refreshes, and folders that it watches."""
+
+from __future__ import annotations
+
+import threading
+
+from recollect import RAGPipeline
+from recollect.model import Scope
+from recollect.pipeline.watching import ask_to_watch
+from recollect.pipeline.working import refresh_sources, worker_of
+
+from .conftest import Repository
+
+
+def test_a_source_whose_time_has_come_is_refreshed_once(pipeline: RAGPipeline, repository: Repository):
+    repository.commit({"a.md": "One"})
+    name = pipeline.sources.add(repository.url, every="1h").name
+    pipeline.sources.add(str(repository.folder), connector="directory", name="when somebody asks")
+    assembly = pipeline.standpoint.assembly
+    assert refresh_sources(assembly, Scope()) == 1
+    assert refresh_sources(assembly, Scope()) == 0
+    (job,) = pipeline.jobs.list(kind="refresh_source")
+    assert job.source == name
+    done = pipeline.jobs.wait(job.job_id)
+    assert (done.status, done.result["added"]) == ("succeeded", 1)
+    assert refresh_sources(assembly, Scope()) == 0
+
+
+def test_a_source_that_cannot_be_read_ends_its_job_with_the_reason(pipeline: RAGPipeline, repository: Repository):
+    repository.commit({"a.md": "One"})
+    name = pipeline.sources.add(repository.url, settings={"branch": "nowhere"}).name
+    done = pipeline.jobs.wait(pipeline.jobs.refresh(name, anew=True).job_id)
+    assert done.status == "cancelled" and "no such branch" in (done.error or "")
+
+
+def test_a_worker_watches_a_folder_until_the_job_is_cancelled(pipeline: RAGPipeline, tmp_path):
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "a.md").write_text("One", encoding="utf-8")
+    job = ask_to_watch(pipeline.standpoint, [folder], tags=["watched"])
+    worker = worker_of(pipeline.standpoint.assembly, ends="empty")
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    for event in pipeline.jobs.events(job.job_id):
+        if any(stage.done for stage in event.stages):
+            pipeline.jobs.cancel(job.job_id)
+    thread.join()
+    assert pipeline.jobs.get(job.job_id).status == "cancelled"
+    assert pipeline.documents.list()[0].tags == ("watched",)
