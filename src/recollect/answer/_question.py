@@ -61,7 +61,8 @@ class Asked:
         core: Without what tells only by whom or where something was said ("according to the minutes").
         terms: To be searched for.
         kind: Of the expected answer.
-        attribute: The terms for what it wants to know of something: "annual premium"; none where that is not plain.
+        attribute: The terms for what it wants to know of something, the noun last: "annual premium"; none where that is
+            not plain.
         names: Each as its words (`recollect.answer._question_names`).
         unnamed: Words of names that the texts need not hold: those of people by their title.
         years: Those that it names.
@@ -74,7 +75,7 @@ class Asked:
     core: str
     terms: frozenset[str]
     kind: Kind
-    attribute: frozenset[str]
+    attribute: tuple[str, ...]
     names: tuple[frozenset[str], ...]
     unnamed: frozenset[str]
     years: frozenset[str]
@@ -95,7 +96,7 @@ def understand(question: str, analyzer: Analyzer) -> Asked:
         core=core,
         terms=_terms(core, analyzer, said=said),
         kind=expected_kind(question),
-        attribute=frozenset(analyzer.query_terms(attribute(question) or "")),
+        attribute=tuple(analyzer.query_terms(attribute(question) or "")),
         names=names_in(core),
         unnamed=titled,
         years=_years(question),

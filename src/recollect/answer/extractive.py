@@ -159,11 +159,17 @@ def _support(
         missing_identifier=_misses_identifier(asked.text, around, passages),
         missing_name=_share_of_names(asked, best.missing_names - unknown),
         unknown_name=_share_of_names(asked, [name for name in unknown if not name & asked.unnamed]),
-        missing_attribute=len(asked.attribute - best.context) / max(1, len(asked.attribute)),
+        missing_attribute=_missing_attribute(asked, best),
         wrong_kind=not best.fits,
         asks_what_was_said=asked.said,
         relevance=max((passage.relevance for passage in passages if passage.relevance is not None), default=None),
     )
+
+
+def _missing_attribute(asked: Asked, best: Evidence) -> float:
+    """The share of the words for what is asked that are missing; the noun counts twice."""
+    words = [*asked.attribute, *asked.attribute[-1:]]
+    return sum(word not in best.context for word in words) / max(1, len(words))
 
 
 def _share_of_names(asked: Asked, missing: Collection[frozenset[str]]) -> float:

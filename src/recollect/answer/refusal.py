@@ -83,7 +83,7 @@ class RefusalRule:
         require_identifiers: Refuse whenever the question names an identifier that no passage holds.
     """
 
-    bias: float = -5.4
+    bias: float = -5.44
     score_weight: float = 2.0
     similarity_weight: float = 6.0
     coverage_weight: float = 1.5
@@ -91,7 +91,7 @@ class RefusalRule:
     another_year_penalty: float = 1.0
     missing_name_penalty: float = 3.0
     unknown_name_penalty: float = 3.0
-    missing_attribute_penalty: float = 2.0
+    missing_attribute_penalty: float = 1.8
     wrong_kind_penalty: float = 1.0
     said_bonus: float = 1.1
     min_relevance: float = 0.12
