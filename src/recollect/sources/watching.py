@@ -21,8 +21,10 @@ logger = logging.getLogger(__name__)
 #: A path is taken up once nothing has happened to it for so long: editors and copies write in several steps.
 SETTLE_SECONDS = 0.2
 
-# What has settled waits so long for what has not.
+# What has settled waits so long for what has not; longer where much changes, which takes its time to be stored anyway.
 _GATHER_SECONDS = 1.0
+_GATHER_MANY_SECONDS = 5.0
+_MANY = 100
 # What never settles, such as a log, is taken up so long after its first change, and then again.
 _PATIENCE_SECONDS = 10.0
 # So many changes at once are looked for in the whole folder: the kernel's queue of them is bounded, and says nothing
@@ -83,7 +85,8 @@ class Settling:
         late = [path for path, since in self._first.items() if now - since >= _PATIENCE_SECONDS]
         settled = [path for path, last in self._last.items() if now - last >= self.settle_seconds]
         waited = now - min(self._first.values(), default=now)
-        if len(settled) < len(self._last) and waited < _GATHER_SECONDS:
+        gathered = waited >= (_GATHER_MANY_SECONDS if len(self._last) > _MANY else _GATHER_SECONDS)
+        if len(settled) < len(self._last) and not gathered:
             settled = []
         taken = list(dict.fromkeys([*settled, *late]))
         for path in taken:

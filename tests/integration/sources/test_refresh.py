@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -239,3 +241,39 @@ def test_sources_are_for_the_owner_and_refused_where_they_make_no_sense(pipeline
     pipeline.ingest("A text.")
     with pytest.raises(UsageError, match="documents are put there"):
         pipeline.sources.refresh("manual")
+
+
+def test_two_refreshes_at_once_store_everything_once(pipeline: RAGPipeline, repository: Repository):
+    repository.commit(dict(files(12)))
+    name = pipeline.sources.add(repository.url).name
+    with ThreadPoolExecutor(2) as both:
+        for done in [both.submit(pipeline.sources.refresh, name) for _ in range(2)]:
+            # Git lets one of two fetch into the same copy; the other is tried again as a job.
+            with suppress(SourceError):
+                done.result()
+    pipeline.sources.refresh(name)
+    assert stored(pipeline) == dict.fromkeys(files(12), 1)
+
+
+def test_a_source_is_its_tenants_own(pipeline: RAGPipeline, repository: Repository):
+    repository.commit({"a.md": "One"})
+    name = pipeline.sources.add(repository.url).name
+    pipeline.sources.refresh(name)
+    pipeline.tenants.create("other")
+    other = pipeline.view(tenant="other", collections="*").sources
+    assert other.list() == []
+    for refused in (other.get, other.refresh, other.remove):
+        with pytest.raises((NotFoundError, UsageError)):
+            refused(name)
+
+
+def test_of_an_erased_document_nothing_is_kept(pipeline: RAGPipeline, repository: Repository):
+    repository.commit({"private.md": "One", "b.md": "Two"})
+    name = pipeline.sources.add(repository.url).name
+    pipeline.sources.refresh(name)
+    repository.commit({"private.md": None})
+    pipeline.documents.erase(["private.md"])
+    with pipeline.store.database.transaction(pipeline.scope) as connection:
+        kept = connection.execute("SELECT uri FROM source_items").fetchall()
+    assert kept == [("b.md",)]
+    assert pipeline.sources.refresh(name).removed == 0
