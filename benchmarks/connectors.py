@@ -11,6 +11,7 @@ run ends. Then the store is compared with the source: nothing lost, nothing twic
 from __future__ import annotations
 
 import argparse
+import atexit
 import json
 import logging
 import os
@@ -65,7 +66,8 @@ def repository(work: Path) -> tuple[str, list[str], Callable[[dict[str, str | No
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     daemon = ["git", "daemon", "--listen=127.0.0.1", f"--port={port}", "--export-all", f"--base-path={work}", str(work)]
-    subprocess.Popen(daemon, env=environment, stderr=subprocess.DEVNULL)
+    serving = subprocess.Popen(daemon, env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
+    atexit.register(os.killpg, serving.pid, signal.SIGTERM)
     commits = 0
 
     def write(files: dict[str, str | None]) -> None:

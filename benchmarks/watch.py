@@ -104,7 +104,7 @@ def measure(rag: RAGPipeline, folder: Path, options: argparse.Namespace) -> None
     done = passes[before:]
     stored = [one.report.updated + one.report.added for one in done if one.report is not None]
     print(
-        f"{sum(stored):,} changes at once, written in {written:.2f} s: {len(done)} passes, "
+        f"{sum(stored):,} changes at once, written in {written:.2f} s: {len(done)} pass(es), "
         f"{time.perf_counter() - start:.1f} s until the last was found"
     )
 
