@@ -149,6 +149,20 @@ def test_a_folder_inside_a_watched_one_is_watched_with_it(pipeline: RAGPipeline,
     assert list(watching) == []
 
 
+def test_a_part_of_what_was_ingested_before_meets_the_same_documents(pipeline: RAGPipeline, folder: Path):
+    (folder / "in").mkdir()
+    (folder / "in" / "a.md").write_text("One", encoding="utf-8")
+    pipeline.ingest(folder)
+    watching = pipeline.sources.watch([folder / "in"])
+    assert next(watching).report.unchanged == 1
+    (folder / "in" / "a.md").unlink()
+    (folder / "in" / "b.md").write_text("Two", encoding="utf-8")
+    done = next(watching)
+    assert (done.report.added, done.report.removed) == (1, 1)
+    assert set(sources(pipeline)) == {"leave.md", "in/b.md"}
+    watching.close()
+
+
 def test_stopping_from_another_thread_ends_the_wait(pipeline: RAGPipeline, watched: Watching):
     threading.Timer(0.05, watched.stop).start()
     assert list(watched) == []
