@@ -34,6 +34,12 @@ _SKIP_REASONS = {
 }
 
 
+_Background = Annotated[bool, typer.Option("--background", help="Only ask for it: a worker does it. Prints the job.")]
+_Situated = Annotated[
+    bool, typer.Option("--yes", "-y", help="Situate the chunks afterwards, where a model is configured for that.")
+]
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     command(app, "ingest", collection=True)(_ingest)
@@ -73,9 +79,8 @@ def _ingest(
         str | None,
         typer.Option("--session", metavar="SESSION", help="Into this session, which alone finds them."),
     ] = None,
-    background: Annotated[
-        bool, typer.Option("--background", help="Only ask for it: a worker does it. Prints the job.")
-    ] = False,
+    background: _Background = False,
+    yes: _Situated = False,
 ) -> int:
     """Read files, folders or pages of the web into a collection, or into a session.
 
@@ -103,6 +108,7 @@ def _ingest(
             return tell_queued(ctx, view.jobs.ingest(paths, **how, follow_links=follow_links or None))
         with WorkBar(ctx.err, "Ingesting", unit="files") as bar:
             report = view.ingest(paths, **how, on_progress=bar.ingest)
+        _situate(ctx, view, yes=yes)
     return tell(ctx, report)
 
 
@@ -126,6 +132,23 @@ def _urls(what: list[str], web: UrlOptions, **of_files: object) -> list[str]:
         web.plan()
         web.request()
     return urls
+
+
+def _situate(ctx: CommandContext, view: View, *, yes: bool) -> None:
+    """Say what situating the chunks would take, and do it where that is wanted."""
+    from recollect.cli._progress import WorkBar
+    from recollect.cli.contextualise import told
+
+    at = view.standpoint
+    if at.config.ingest.contextualise is None or at.session is not None or at.principal is not None:
+        return
+    needed = view.maintenance.estimate_contexts()
+    if not needed.chunks:
+        return
+    ctx.note(told(needed) if yes else f"{told(needed)} To do it: recollect contextualise, or ingest --yes.")
+    if yes:
+        with WorkBar(ctx.err, "Situating", unit="documents") as bar:
+            view.maintenance.write_contexts(on_progress=bar.update)
 
 
 def _refuse_in_background(**given: str | None) -> None:

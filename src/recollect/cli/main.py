@@ -31,7 +31,17 @@ _WRONG_USAGE: type[Exception] = typer.BadParameter.__mro__[1]
 #: What `recollect --help` shows the commands under, in that order.
 PANELS = {
     "Everyday": ("demo", "ingest", "watch", "query", "ask", "chat", "context", "status"),
-    "Knowledge": ("collections", "documents", "history", "diff", "import", "export", "sources", "cleanup"),
+    "Knowledge": (
+        "collections",
+        "documents",
+        "history",
+        "diff",
+        "import",
+        "export",
+        "sources",
+        "contextualise",
+        "cleanup",
+    ),
     "Conversations": ("remember", "recall", "consolidate", "facts", "feedback"),
     "People": ("grants", "sessions", "tenants"),
     "Quality": ("why-not", "rag-test", "quality-test", "eval", "calibrate"),

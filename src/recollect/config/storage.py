@@ -72,6 +72,12 @@ class IngestConfig(Section):
         ge=1,
         description="Characters that a file may give when it is parsed; as many as it has bytes are always allowed.",
     )
+    contextualise: str | None = Field(
+        None,
+        pattern=r"^[a-z]+/.+$",
+        description="A language model, as provider/model, that writes a sentence for each chunk which situates it in "
+        "its document: indexed with it, never shown. By default none does.",
+    )
     keep_originals: Literal["never", "uploads", "always"] = Field(
         "uploads",
         description="Whether files are kept as they came: of uploads and web pages, or those of folders too.",

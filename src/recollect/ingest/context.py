@@ -22,8 +22,8 @@ _MARKUP_CHARACTERS = 8
 
 
 def searchable_text(document: Document, chunk: Chunk) -> str:
-    """The text that both retrievers index of a chunk: its title and headings, then its own characters."""
-    wanted = dict.fromkeys(line for line in (document.title, *chunk.section) if line)
+    """The text that both retrievers index of a chunk: title and headings, what situates it, then its own characters."""
+    wanted = dict.fromkeys(line for line in (document.title, *chunk.section, chunk.context) if line)
     missing = [line for line in wanted if line not in chunk.text[: len(line) + _MARKUP_CHARACTERS]]
     return "\n".join((*missing, chunk.text))
 

@@ -170,7 +170,14 @@ def counted(found: Sequence[StoredTerms], indexer: TermIndexer) -> list[TermCoun
     texts = [
         searchable_text(
             Document(content="", title=one.title),
-            Chunk(text=one.text, position=0, start_offset=0, end_offset=len(one.text), section=one.section),
+            Chunk(
+                text=one.text,
+                position=0,
+                start_offset=0,
+                end_offset=len(one.text),
+                section=one.section,
+                context=one.context,
+            ),
         )
         for one in found
     ]

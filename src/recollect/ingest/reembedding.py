@@ -172,6 +172,7 @@ def _searchable(one: EmbeddedText) -> str:
         end_offset=len(one.text),
         section=tuple(one.section),
         metadata=one.metadata,
+        context=one.context,
     )
     return searchable_text(document, chunk)
 

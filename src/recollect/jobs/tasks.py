@@ -56,6 +56,7 @@ _TASKS = {
             function="recollect.pipeline.job_tasks:ingest_url",
             stages=("fetch", "read", "cut", "embed", "store"),
         ),
+        Task(kind="contextualise", function="recollect.pipeline.job_tasks:contextualise", stages=("documents",)),
         Task(kind="crawl", function="recollect.pipeline.job_tasks:crawl", stages=("pages",)),
         Task(kind="refresh_source", function="recollect.pipeline.job_tasks:refresh_source", stages=("documents",)),
         Task(kind="watch", function="recollect.pipeline.job_tasks:watch_folders", stages=("passes",)),

@@ -22,6 +22,7 @@ class Chunk:
         parent: The larger span ``(start_offset, end_offset)`` that is returned in its place
             (small-to-big retrieval); None: the chunk itself.
         metadata: Facts about this chunk alone.
+        context: A sentence that situates it in its document, indexed with it and never shown as its text; empty: none.
     """
 
     text: str
@@ -33,3 +34,4 @@ class Chunk:
     token_count: int = 0
     parent: tuple[int, int] | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    context: str = ""

@@ -211,6 +211,11 @@ class Assembly:
     def _record(self, record: RequestRecord) -> None:  # the log is made when a provider is asked, if ever
         self.request_log(record)
 
+    @property
+    def given_chat_model(self) -> ChatModel | None:
+        """The language model that takes the place of every configured one; None: none does."""
+        return self._given_chat_model
+
     @cached_property
     def chat_model(self) -> ChatModel | None:
         """The language model that writes answers; None: answers are extracted."""

@@ -146,6 +146,7 @@ class AsyncGrants(_AsyncGroup):
 class AsyncJobs(_AsyncGroup):
     """`Jobs`, awaited."""
 
+    contextualise = threaded(Jobs.contextualise)
     ingest = threaded(Jobs.ingest)
     refresh = threaded(Jobs.refresh)
     get = threaded(Jobs.get)
@@ -161,6 +162,8 @@ class AsyncMaintenance(_AsyncGroup):
 
     status = threaded(Maintenance.status)
     check = threaded(Maintenance.check)
+    estimate_contexts = threaded(Maintenance.estimate_contexts)
+    write_contexts = threaded(Maintenance.write_contexts)
     verify = threaded(Maintenance.verify)
     scrub = threaded(Maintenance.scrub)
     close_expired = threaded(Maintenance.close_expired)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,15 @@ def ingest_paths(view: View, arguments: Mapping[str, Any], progress: Progress) -
         on_progress=_teller(progress, "files"),
     )
     return _told(report)
+
+
+def contextualise(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:  # noqa: ARG001
+    """What is missing of the collection's contexts, as `Maintenance.write_contexts` writes it."""
+
+    def tell(done: int, total: int) -> None:
+        progress("documents", done, total)
+
+    return asdict(view.maintenance.write_contexts(on_progress=tell))
 
 
 def ingest_url(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:

@@ -87,6 +87,18 @@ class Jobs(Group):
     Where no worker runs (``recollect worker``), a job is run by whoever waits for it.
     """
 
+    def contextualise(self, *, priority: int = 0) -> Job:
+        """Ask for what `Maintenance.write_contexts` does, in the view's collection.
+
+        Args:
+            priority: Higher ones are begun first.
+
+        Raises:
+            PermissionDeniedError: Somebody in particular asks.
+        """
+        self._at.require_owner()
+        return enqueue(self._at, NewJob(kind="contextualise", source="contexts", priority=priority))
+
     def ingest(
         self,
         paths: Path | Sequence[Path],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from recollect.model.arguments import checked
@@ -11,6 +11,7 @@ from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
     from recollect.ingest.verify import VerifyCallback
+    from recollect.model.contexts import ContextEstimate, ContextReport
     from recollect.model.history import CleanupReport
     from recollect.model.scrub import ScrubReport
     from recollect.pipeline.status import PipelineStatus
@@ -55,6 +56,35 @@ class Maintenance(Group):
             *(Finding(one, 1, _DIFFERENT) for one in read_differences(store.database)),
             *(Finding(f"audit of tenant {chain.tenant_id} broken: {chain.broken}", 1, _BROKEN) for chain in broken),
         ]
+
+    def estimate_contexts(self) -> ContextEstimate:
+        """What `write_contexts` would ask of the language model of ``[rag.ingest] contextualise``, about.
+
+        Raises:
+            UsageError: No model is configured for it.
+            NotFoundError: There is no such collection.
+        """
+        from recollect.pipeline.contexts import estimate
+
+        return estimate(self._at)
+
+    def write_contexts(self, *, on_progress: Callable[[int, int], None] | None = None) -> ContextReport:
+        """Have every chunk of the view's collection situated in its document by a sentence, and index it with that.
+
+        Chunks that the present model and prompt were asked about are passed over, and each document is stored by
+        itself: interrupted at any moment, it is completed by running it again.
+
+        Args:
+            on_progress: Told after each document how many are done, and of how many.
+
+        Raises:
+            UsageError: No model is configured for it.
+            NotFoundError: There is no such collection.
+            ProviderError: The language model or the embedding model failed; what was done before stays.
+        """
+        from recollect.pipeline.contexts import write
+
+        return write(self._at, on_progress)
 
     def verify(
         self, *, repair: bool = False, deep: bool = False, on_progress: VerifyCallback | None = None

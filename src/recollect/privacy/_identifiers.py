@@ -66,7 +66,6 @@ _DISTINCT = {
     "UkNinoRecognizer": r"[A-Z]{2} \d{2} \d{2} \d{2} [A-D]",
     "UsSsnRecognizer": r"\d{3}-\d{2}-\d{4}",
     "UsItinRecognizer": r"9\d{2}-\d{2}-\d{4}",
-    "InAadhaarRecognizer": r"[2-9]\d{3} \d{4} \d{4}",
     "SePersonnummerRecognizer": r"\d{6}[-+]\d{4}",
     "KrRrnRecognizer": r"\d{6}-\d{7}",
     "SgFinRecognizer": r"[STFGM]\d{7}[A-Z]",

@@ -60,6 +60,7 @@ class EmbeddedText:
     section: Sequence[str]
     text: str
     metadata: Mapping[str, Any]
+    context: str
     lacks: bool
 
 

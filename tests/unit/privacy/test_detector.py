@@ -65,6 +65,7 @@ def test_what_is_found(detector: Detector, text: str, kind: str, value: str):
         "the antagonist SR141716A",
         "Cell lines were given PD 0332991 and others",
         "2012-2013 2014-2015 12.05.2014",
+        "in millions: 2023 2024 2025 2026",
         "12 345 678 901 234",
         "3@4.5 @handle a@b",
         "[redacted email] [redacted payment card]",

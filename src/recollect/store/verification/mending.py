@@ -41,6 +41,7 @@ class MendedChunk:
     embedding: Floats | None = None
     lexical: LexicalRow | None = None
     token_vectors: bytes | None = None
+    context_by: str | None = None
 
 
 class Mender:
@@ -144,6 +145,8 @@ class Mender:
             if anew:
                 cursor.execute(_SQL["drop_chunks"], params)
             for name, field in (
+                ("drop_replaced", "context_by"),
+                ("set_context", "context_by"),
                 ("add_chunk" if anew else "set_chunk", "key"),
                 ("drop_vectors_elsewhere", "embedding"),
                 ("set_vector", "embedding"),
@@ -203,4 +206,6 @@ def _values(mended: MendedChunk) -> dict[str, Any]:
         "lexemes": row and row.lexemes.tolist(),
         "weights": row and to_sparse(row.lexemes, row.weights),
         "packed": mended.token_vectors,
+        "context": chunk.context,
+        "context_by": mended.context_by,
     }

@@ -101,6 +101,7 @@ class StoredTerms:
     text: str
     row: LexicalRow
     consistent: bool
+    context: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,16 +292,23 @@ def _versions(connection: Connection, tenant_id: int, page: Sequence[TupleRow]) 
 
 
 def _chunk(row: TupleRow) -> StoredChunk:
-    _, chunk_id, position, start, end, parent_start, parent_end, key, section, text = row
+    _, chunk_id, position, start, end, parent_start, parent_end, key, section, text, context = row
     parent = None if parent_start is None or parent_end is None else (parent_start, parent_end)
     chunk = Chunk(
-        text=text, position=position, start_offset=start, end_offset=end, section=tuple(section), parent=parent
+        text=text,
+        position=position,
+        start_offset=start,
+        end_offset=end,
+        section=tuple(section),
+        parent=parent,
+        context=context,
     )
     return StoredChunk(chunk_id, chunk, bytes(key))
 
 
 def _terms(row: TupleRow, indices: np.ndarray[Any, Any], weights: np.ndarray[Any, Any]) -> StoredTerms:
-    chunk_id, version_id, title, section, text, length, lexemes, _ = row
+    chunk_id, version_id, title, section, text, length, lexemes, _, context = row
     own = indices + 1
     consistent = len(lexemes) == len(own) and bool((np.array(lexemes, dtype=np.int64) == own).all())
-    return StoredTerms(chunk_id, version_id, title, tuple(section), text, LexicalRow(length, own, weights), consistent)
+    weighed = LexicalRow(length, own, weights)
+    return StoredTerms(chunk_id, version_id, title, tuple(section), text, weighed, consistent, context)

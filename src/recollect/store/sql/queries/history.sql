@@ -61,9 +61,9 @@ WITH old AS MATERIALIZED (
     WHERE c.tenant_id = %(tenant_id)s AND c.version_id = %(old_id)s ORDER BY c.position),
 restored AS (
     INSERT INTO chunks (tenant_id, chunk_id, version_id, position, start_offset, end_offset, parent_start, parent_end,
-        page, token_count, content_hash, section, text, metadata)
+        page, token_count, content_hash, section, text, metadata, context, context_by)
     SELECT c.tenant_id, o.fresh, %(version_id)s, c.position, c.start_offset, c.end_offset, c.parent_start, c.parent_end,
-        c.page, c.token_count, c.content_hash, c.section, c.text, c.metadata
+        c.page, c.token_count, c.content_hash, c.section, c.text, c.metadata, c.context, c.context_by
     FROM old o JOIN chunks c ON c.tenant_id = %(tenant_id)s AND c.chunk_id = o.chunk_id),
 vectors AS (
     INSERT INTO chunk_vectors (tenant_id, chunk_id, space_id, version_id, known_from, access_id, embedding)

@@ -28,7 +28,8 @@ WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s AND v.
 ORDER BY c.version_id, c.position LIMIT %(limit)s
 
 -- texts: what is embedded of stretches of chunks
-SELECT c.version_id, c.position, c.chunk_id, c.content_hash, v.document_id, v.title, c.section, c.text, c.metadata
+SELECT c.version_id, c.position, c.chunk_id, c.content_hash, v.document_id, v.title, c.section, c.text, c.metadata,
+       c.context
 FROM unnest(%(version_ids)s::bigint[], %(firsts)s::int[], %(lasts)s::int[]) AS w (version_id, first, last)
 JOIN chunks c ON c.tenant_id = %(tenant_id)s AND c.version_id = w.version_id AND c.position BETWEEN w.first AND w.last
 JOIN document_versions v ON v.tenant_id = c.tenant_id AND v.version_id = c.version_id

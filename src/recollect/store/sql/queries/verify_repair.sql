@@ -109,6 +109,17 @@ UPDATE chunks SET text = %(text)s, content_hash = %(key)s
 WHERE tenant_id = %(tenant_id)s AND version_id = %(version_id)s AND position = %(position)s
   AND (text <> %(text)s OR content_hash <> %(key)s)
 
+-- drop_replaced: the cached embedding of a chunk that will be embedded with another context, unless a chunk of another version has it
+DELETE FROM embedding_cache e USING chunks c
+WHERE c.tenant_id = %(tenant_id)s AND c.version_id = %(version_id)s AND c.position = %(position)s
+  AND c.context <> %(context)s AND e.tenant_id = c.tenant_id AND e.content_hash = c.content_hash
+  AND NOT EXISTS (SELECT FROM chunks o WHERE o.tenant_id = c.tenant_id AND o.content_hash = c.content_hash
+                  AND o.version_id <> c.version_id)
+
+-- set_context: what situates a chunk, and who wrote it
+UPDATE chunks SET context = %(context)s, context_by = %(context_by)s
+WHERE tenant_id = %(tenant_id)s AND version_id = %(version_id)s AND position = %(position)s
+
 -- drop_vectors_elsewhere: of a chunk, in other spaces than the one that searches use: they are filled anew before another is
 DELETE FROM chunk_vectors x USING chunks c
 WHERE c.tenant_id = %(tenant_id)s AND c.version_id = %(version_id)s AND c.position = %(position)s

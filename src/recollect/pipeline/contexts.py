@@ -1,0 +1,124 @@
+"""Sentences that situate chunks in their documents: estimated, and written document by document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from recollect.errors import UsageError
+from recollect.model.contexts import ContextEstimate, ContextReport
+
+if TYPE_CHECKING:
+    from recollect.config import RAGConfig
+    from recollect.ingest.contextualise import Contextualiser
+    from recollect.llm.base import ChatModel
+    from recollect.model import Scope
+    from recollect.model.collection import Collection
+    from recollect.pipeline.assembly import Assembly
+    from recollect.pipeline.standpoint import Standpoint
+    from recollect.store.contexts import ContextRepository
+
+_TOKENS_OF_RULES = 200
+_BYTES_PER_TOKEN = 4
+
+
+@dataclass(frozen=True)
+class _Work:
+    scope: Scope
+    place: Collection
+    contextualiser: Contextualiser
+    repository: ContextRepository
+
+
+def estimate(at: Standpoint) -> ContextEstimate:
+    """What `write` would ask for; see `Maintenance.estimate_contexts`."""
+    from recollect.ingest.contextualise import AROUND_CHARACTERS, BEGINNING_CHARACTERS, REPLY_TOKENS
+
+    work = _work(at)
+    documents, chunks, size = work.repository.size(
+        work.scope, work.place, work.contextualiser.made_by, beginning=BEGINNING_CHARACTERS, around=AROUND_CHARACTERS
+    )
+    read, written = size // _BYTES_PER_TOKEN + chunks * _TOKENS_OF_RULES, chunks * REPLY_TOKENS
+    answer = at.config.answer
+    priced = at.config.ingest.contextualise == f"{answer.provider}/{answer.model}" and answer.input_price is not None
+    cost = None
+    if priced:
+        cost = (read * (answer.input_price or 0) + written * (answer.output_price or 0)) / 1_000_000
+    return ContextEstimate(
+        model=at.config.ingest.contextualise or "",
+        documents=documents,
+        chunks=chunks,
+        input_tokens=read,
+        output_tokens=written,
+        cost=cost,
+    )
+
+
+def write(at: Standpoint, on_progress: Callable[[int, int], None] | None = None) -> ContextReport:
+    """Write what is missing, each document in one transaction; see `Maintenance.write_contexts`."""
+    from recollect.ingest.context_writer import ContextWriter
+    from recollect.pipeline.preparing import make_preparer
+    from recollect.retrieval.indexing import TermIndexer
+    from recollect.store.verification.mending import Mender
+
+    work = _work(at)
+    scope, place = work.scope, work.place
+    total = estimate(at).documents
+    mender = Mender(at.store.database, scope)
+    rewriter = ContextWriter(
+        mender,
+        collection=place,
+        indexer=TermIndexer(place.language, salt=place.collection_id),
+        preparer=make_preparer(at.assembly, scope, place),
+        contextualiser=work.contextualiser,
+    )
+    documents = chunks = without = after = 0
+    while page := work.repository.pending(scope, place, work.contextualiser.made_by, after=after):
+        for version_id in page:
+            given = rewriter.rewrite(version_id)
+            documents += 1
+            chunks += len(given)
+            without += sum(not one for one in given)
+            if on_progress is not None:
+                on_progress(documents, max(total, documents))
+        after = page[-1]
+    if documents:
+        at.store.collections.refresh_term_stats(scope, at.store.collections.get(scope, place.name))
+        at.assembly.searcher.forget()
+    return ContextReport(documents=documents, chunks=chunks, without=without)
+
+
+def _work(at: Standpoint) -> _Work:
+    from recollect.ingest.contextualise import Contextualiser
+    from recollect.store.contexts import ContextRepository
+
+    scope = at.owner()
+    model = _model(at.assembly)
+    contextualiser = Contextualiser(model=model, timeout_seconds=at.config.answer.timeout_seconds)
+    return _Work(scope, at.place(scope), contextualiser, ContextRepository(at.store.database))
+
+
+def _model(assembly: Assembly) -> ChatModel:
+    spec = assembly.config.ingest.contextualise
+    if spec is None:
+        raise UsageError(
+            'No language model is to situate chunks: [rag.ingest] contextualise = "provider/model" names one.'
+        )
+    if assembly.given_chat_model is not None:
+        return assembly.given_chat_model
+    from recollect.pipeline.models import language_model
+
+    model = language_model(_with_model(assembly.config, spec), recorder=assembly.request_log)
+    assert model is not None, "extractive is no provider of a model"
+    return model
+
+
+def _with_model(config: RAGConfig, spec: str) -> RAGConfig:
+    provider, _, model = spec.partition("/")
+    answer = config.answer
+    if provider != answer.provider:
+        # What else is configured there is another provider's.
+        answer = type(answer)()
+    changed = type(answer).model_validate({**answer.model_dump(), "provider": provider, "model": model})
+    return config.model_copy(update={"answer": changed})
