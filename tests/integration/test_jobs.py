@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -399,3 +400,80 @@ def test_the_queue_is_what_the_installed_procrastinate_makes(dsn: str):
         )
     assert len(ours) > 50
     assert ours == theirs
+
+
+def test_a_job_that_waits_for_its_next_attempt_holds_up_no_other_of_its_source(rag, task):
+    def work(view, arguments, progress):
+        if arguments["n"] == 0:
+            raise ProviderError("busy", provider="x", retryable=True, retry_after_seconds=3600)
+
+    kind = task(work)
+    enqueue_all(rag.standpoint, [NewJob(kind=kind, source="example.org", arguments={"n": n}) for n in range(4)])
+    work_off(rag, ends="once")
+    found = sorted(rag.jobs.list(), key=lambda job: job.job_id)
+    assert [job.status for job in found] == ["pending", "succeeded", "succeeded", "succeeded"]
+    assert found[0].due_at is not None
+    assert rag.jobs.cancel(found[0].job_id).status == "cancelled"
+
+
+def test_a_worker_whose_connections_are_cut_goes_on(rag, task):
+    def work(view, arguments, progress):
+        if arguments["n"] == 1:
+            with psycopg.connect(rag.config.storage.dsn.get_secret_value(), autocommit=True) as connection:
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+        view.ingest(f"Text {arguments['n']}.")
+
+    kind = task(work)
+    enqueue_all(rag.standpoint, [NewJob(kind=kind, arguments={"n": n}) for n in range(5)])
+    work_off(rag)
+    assert {job.status for job in rag.jobs.list()} == {"succeeded"}
+    assert queued(rag) == 0
+
+
+def test_a_worker_that_ends_at_once_puts_its_job_back_as_if_it_had_not_been_begun(rag, task):
+    begun = threading.Event()
+    kept: list[Worker] = []
+
+    def work(view, arguments, progress):
+        if kept:
+            begun.set()
+            while True:
+                progress("work", 1, 2)
+
+    job = ask(rag, task(work))
+    options = WorkerOptions(heartbeats=Heartbeats(every_seconds=0.2))
+    worker = Worker(rag.standpoint.store.database, runner_of(rag.standpoint.assembly), options)
+    kept.append(worker)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    assert begun.wait(20)
+    worker.stop(at_once=True)
+    thread.join(20)
+    assert not thread.is_alive()
+    found = rag.jobs.get(job.job_id)
+    assert (found.status, found.attempts) == ("pending", 0)
+    kept.clear()
+    assert (rag.jobs.wait(job.job_id).status, rag.jobs.get(job.job_id).attempts) == ("succeeded", 1)
+
+
+def test_what_is_done_every_so_often_is_done_by_a_worker_and_then_by_nobody_else(rag):
+    from recollect.pipeline.upkeep import Upkeep
+    from recollect.pipeline.working import periodic_tasks
+
+    rag.ingest("Annual leave is 30 days.")
+    tasks = {one.name: one.run() for one in periodic_tasks(rag.standpoint.assembly)}
+    assert set(tasks) >= {"cleanup", "statistics", "indexes", "jobs"}
+    upkeep = Upkeep(rag.standpoint.store, rag.config.temporal)
+    assert not upkeep._is_served()
+    with JobQueue(rag.standpoint.store.database, Heartbeats(every_seconds=0.05)).presence():
+        assert not upkeep._is_served(), "a process that runs its own jobs serves nobody"
+    begun = threading.Event()
+    with JobQueue(rag.standpoint.store.database, Heartbeats(every_seconds=0.05)).presence(serves=True):
+        deadline = time.monotonic() + 20
+        while not upkeep._is_served() and time.monotonic() < deadline:
+            begun.wait(0.01)
+        assert upkeep._is_served()
+    assert not upkeep._is_served()

@@ -9,13 +9,12 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 
 from recollect.errors import StoreError
 
 if TYPE_CHECKING:
-    from procrastinate.jobs import Job, Status
-
     from recollect.jobs.running import Outcome
     from recollect.store.job_connector import JobConnector
     from recollect.store.job_queue import JobQueue
@@ -71,7 +70,9 @@ class Manager(JobManager):
         """
         while True:
             self._freed.clear()
-            job = await super().fetch_job(queues, worker_id)
+            named = None if queues is None else list(queues)
+            row = await self._connector.run(partial(self._queue.fetch, named, worker_id=worker_id))
+            job = None if row is None else Job.from_row(row)
             if job is not None:
                 self._taken += 1
             if job is not None or not self._taken or self._stopping() or self.lost is not None:
@@ -85,8 +86,6 @@ class Manager(JobManager):
         """Take a job out of the queue, or put it back for later, as its run's outcome says."""
         assert job.id is not None, "it comes from the queue"
         outcome = self.outcomes.pop(job.id, None)
-        self._taken -= 1
-        self._freed.set()
         try:
             if outcome is None:
                 raise StoreError(f"What became of job {job.task_kwargs} could not be written down.")
@@ -100,6 +99,10 @@ class Manager(JobManager):
         except StoreError as exc:
             self.lost = exc
             self.on_lost()
+        finally:
+            # Only now may another job of its source begin.
+            self._taken -= 1
+            self._freed.set()
 
     async def retry_job(
         self,
@@ -110,6 +113,4 @@ class Manager(JobManager):
         lock: str | None = None,  # noqa: ARG002 - the outcome says
     ) -> None:
         """As `finish_job`: whether a job is tried again is not procrastinate's to say."""
-        from procrastinate.jobs import Status
-
         await self.finish_job(job, Status.FAILED, delete_job=False)

@@ -40,6 +40,11 @@ _SEARCH_PATH: LiteralString = "SET LOCAL search_path = recollect_jobs, pg_temp"
 # A worker whose session has ended may be about to open another one: it has as long as so many heartbeats take.
 _MISSED_BEATS = 2.5
 
+_JOB = (
+    *("id", "status", "task_name", "priority", "lock", "queueing_lock", "args", "scheduled_at", "queue_name"),
+    *("attempts", "worker_id"),
+)
+
 _JOIN_SECONDS = 10.0
 
 
@@ -84,6 +89,22 @@ class JobQueue:
         if found:
             logger.warning("%d jobs of workers that are gone were put back into the queue.", found)
         return found
+
+    def fetch(self, queues: Sequence[str] | None, *, worker_id: int) -> dict[str, Any] | None:
+        """Take the next job of these queues (None: any), as procrastinate names its columns; None: there is none.
+
+        Procrastinate's own way compares every job that waits with every other one of its lock, and lets one that waits
+        for its next attempt hold up all that come behind it.
+        """
+        params = {"queues": None if queues is None else list(queues), "worker_id": worker_id}
+        try:
+            found = self._run(_SQL["fetch"], params)
+        except StoreError as exc:
+            # Of two workers who take jobs of one lock at once, one is refused, and looks again.
+            if isinstance(exc.__cause__, psycopg.errors.UniqueViolation):
+                return None
+            raise
+        return dict(zip(_JOB, found[0], strict=True)) if found else None
 
     def claim(self, queue_id: int, *, worker_id: int) -> bool:
         """Take one job, where it is due, waits, and no other one of its lock runs."""

@@ -35,6 +35,19 @@ WITH gone AS (
                       AND j.id NOT IN (SELECT id FROM lost)))
 SELECT id FROM recovered
 
+-- fetch: the next job that is due, of no lock that a running job has; one that waits for its next attempt holds up nobody
+UPDATE recollect_jobs.procrastinate_jobs j SET status = 'doing', worker_id = %(worker_id)s
+WHERE j.id = (
+    SELECT c.id FROM recollect_jobs.procrastinate_jobs c
+    WHERE c.status = 'todo' AND (%(queues)s::text[] IS NULL OR c.queue_name = ANY (%(queues)s))
+      AND (c.scheduled_at IS NULL OR c.scheduled_at <= now())
+      AND (c.lock IS NULL OR c.lock <> ALL (ARRAY(
+          SELECT d.lock FROM recollect_jobs.procrastinate_jobs d WHERE d.status = 'doing' AND d.lock IS NOT NULL)))
+    ORDER BY c.priority DESC, c.id LIMIT 1
+    FOR UPDATE SKIP LOCKED)
+RETURNING j.id, j.status::text, j.task_name, j.priority, j.lock, j.queueing_lock, j.args, j.scheduled_at, j.queue_name,
+          j.attempts, j.worker_id
+
 -- claim: one job for a worker, unless another one with the same lock runs
 UPDATE recollect_jobs.procrastinate_jobs j SET status = 'doing', worker_id = %(worker_id)s
 WHERE j.id = (
