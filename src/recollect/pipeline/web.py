@@ -94,6 +94,7 @@ class UrlRequest:
             arguments={key: value for key, value in shown.items() if value},
             withheld=withheld,
             source=url.host,
+            source_type=_SOURCE_TYPE,
             document=str(url) if self.plan is None else None,
         )
 
