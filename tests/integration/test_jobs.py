@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from recollect import Principal, RAGConfig, RAGPipeline
 from recollect.embedding.hashing import HashingEmbedder
-from recollect.errors import ConflictError, NotFoundError, PermissionDeniedError, ProviderError, UsageError
+from recollect.errors import ConflictError, NotFoundError, PermissionDeniedError, ProviderError, StoreError, UsageError
 from recollect.jobs.progress import Progress
 from recollect.jobs.tasks import Task, register
 from recollect.jobs.worker import Worker, WorkerOptions
@@ -477,3 +477,14 @@ def test_what_is_done_every_so_often_is_done_by_a_worker_and_then_by_nobody_else
             begun.wait(0.01)
         assert upkeep._is_served()
     assert not upkeep._is_served()
+
+
+def test_a_worker_refuses_a_read_replica(rag, task):
+    job = ask(rag, task(lambda *_: None))
+    with rag.standpoint.store.database.autocommit() as connection:
+        connection.execute(f'ALTER DATABASE "{connection.info.dbname}" SET default_transaction_read_only = on')
+    # Connections that are opened from now on can write nothing, as on a replica.
+    reader = RAGPipeline(rag.config, embedder=HashingEmbedder())
+    with reader, pytest.raises(StoreError, match="read replica"):
+        work_off(reader)
+    assert rag.jobs.get(job.job_id).status == "pending"

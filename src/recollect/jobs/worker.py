@@ -103,6 +103,9 @@ class Worker:
 
         The first signal lets what runs come to its end, within ``stop_seconds``; a second one ends it at once. Either
         way other workers go on with what has not ended.
+
+        Raises:
+            StoreError: Nothing can be written there: it is a read replica.
         """
         asyncio.run(self._main())
 
@@ -127,6 +130,7 @@ class Worker:
         # Jobs run in the loop's own threads, and nothing else does.
         loop.set_default_executor(ThreadPoolExecutor(self._options.concurrency, thread_name_prefix="recollect-job"))
         database = self._database.separate(max_connections=_CONNECTIONS)
+        await loop.run_in_executor(None, JobQueue(database).require_writable)
         heeded = self._heed_signals(loop)
         failures = 0
         try:

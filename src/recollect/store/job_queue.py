@@ -126,6 +126,18 @@ class JobQueue:
         """Whether a worker is alive that takes jobs as they come; a process that runs its own jobs is none."""
         return bool(self._run(_SQL["serving"], {"stalled": self.heartbeats.stalled_seconds})[0][0])
 
+    def require_writable(self) -> None:
+        """Refuse to run jobs where nothing can be written.
+
+        Raises:
+            StoreError: It is a read replica, or the database is read-only.
+        """
+        if self._run(_SQL["read_only"], {})[0][0]:
+            raise StoreError(
+                "This database is a read replica, or read-only: nothing can be taken from its queue. Let dsn name the "
+                "primary server."
+            )
+
     def left(self, queues: Sequence[str] | None, *, due: bool) -> bool:
         """Whether jobs of these queues (None: any) wait or run, or only whether any wait that are due."""
         params = {"queues": None if queues is None else list(queues), "due": due}

@@ -20,6 +20,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from recollect import Document, RAGConfig, RAGPipeline
 from recollect.errors import StoreError
 from recollect.model import Scope
+from recollect.pipeline.working import worker_of
+from recollect.store.job_queue import Heartbeats, JobQueue
 from recollect.store.session_state import is_pooled
 
 PROGRAM = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
@@ -199,3 +201,19 @@ def test_a_read_of_a_connection_that_has_lost_its_tenant_raises(pipeline: RAGPip
             connection.execute(losing)
         with pytest.raises(StoreError, match="no tenant is set"):
             read()
+
+
+def test_jobs_are_run_and_waited_for_through_a_pooler(pooled: str, tmp_path: Path):
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "leave.md").write_text("Annual leave is 30 days.")
+    with opened(pooled, tmp_path) as rag:
+        here = rag.jobs.ingest(folder)
+        assert rag.jobs.wait(here.job_id).status == "succeeded"
+        jobs = [rag.jobs.ingest(folder, force=True) for _ in range(3)]
+        worker_of(rag.standpoint.assembly, concurrency=2, ends="empty").run()
+        assert {rag.jobs.get(job.job_id).status for job in jobs} == {"succeeded"}
+        # Its heartbeats have no session that they come from: those that are missed tell.
+        queue = JobQueue(rag.standpoint.store.database, Heartbeats(every_seconds=0.05, stalled_seconds=3600))
+        with queue.presence(serves=True):
+            assert queue.recover() == 0

@@ -69,6 +69,9 @@ WHERE id = %(queue_id)s AND worker_id = %(worker_id)s AND status = 'doing'
 SELECT EXISTS (SELECT FROM recollect_jobs.procrastinate_workers w JOIN recollect_jobs.workers s ON s.worker_id = w.id
                WHERE s.serves AND w.last_heartbeat >= now() - make_interval(secs => %(stalled)s))
 
+-- read_only: whether nothing can be written here
+SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean
+
 -- left: whether there is something to do in these queues, or something that is due
 SELECT EXISTS (SELECT FROM recollect_jobs.procrastinate_jobs j
                WHERE (%(queues)s::text[] IS NULL OR j.queue_name = ANY (%(queues)s))
