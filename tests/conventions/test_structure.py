@@ -50,7 +50,13 @@ UNUSED_BY_QUERIES = (
         "recollect.pipeline.contents",
         "re2",
     ),
-    *("procrastinate", "recollect.jobs", "recollect.pipeline.jobs", "recollect.store.jobs", "recollect.store.job_queue"),
+    *(
+        "procrastinate",
+        "recollect.jobs",
+        "recollect.pipeline.jobs",
+        "recollect.store.jobs",
+        "recollect.store.job_queue",
+    ),
     *("recollect.providers", "recollect.pipeline.request_log", "recollect.store.request_log"),
     *("recollect.store.memory", "recollect.store.verification", "recollect.store.writer", "recollect.model.memory"),
 )

@@ -488,3 +488,12 @@ def test_a_worker_refuses_a_read_replica(rag, task):
     with reader, pytest.raises(StoreError, match="read replica"):
         work_off(reader)
     assert rag.jobs.get(job.job_id).status == "pending"
+
+
+def test_an_export_holds_no_credentials_of_jobs(rag, task):
+    from recollect.store.tenant_rows import TenantRowRepository
+
+    ask(rag, task(lambda *_: None), arguments={"url": "https://example.org/"}, withheld={"Authorization": "Bearer 7k"})
+    exported = "".join(TenantRowRepository(rag.standpoint.store.database).lines(Scope(), "jobs"))
+    assert "example.org" in exported
+    assert "7k" not in exported
