@@ -48,6 +48,7 @@ def _calibrate(
     from recollect.answer.refusal import RefusalRule
     from recollect.evaluation.calibrate import calibrate, stored_rule
     from recollect.evaluation.case_files import load_suite
+    from recollect.pipeline.answering import reranker_of
 
     if (cases is None) == (not reset):
         raise UsageError("Give --cases FILE to calibrate, or --reset to go back to the built-in rule.")
@@ -64,7 +65,9 @@ def _calibrate(
         scored = _scored(ctx, view, suite, place, options, rule)
         found = calibrate(scored, target=target, before=before.threshold, seed=seed)
         if not dry_run:
-            kept = stored_rule(rule, found, embedding_model=place.embedding_model)
+            kept = stored_rule(
+                rule, found, embedding_model=place.embedding_model, reranker=reranker_of(ctx.config, options)
+            )
             view.store.collections.set_refusal(view.scope, place.name, kept)
     if ctx.json:
         ctx.emit(_as_json(place, found, stored=not dry_run))

@@ -137,19 +137,23 @@ def errors(answerable: np.ndarray, unanswerable: np.ndarray, threshold: float) -
     )
 
 
-def stored_rule(rule: RefusalRule, calibration: Calibration, *, embedding_model: str) -> dict[str, object]:
+def stored_rule(
+    rule: RefusalRule, calibration: Calibration, *, embedding_model: str, reranker: str
+) -> dict[str, object]:
     """What is kept with a collection: the whole rule, and how it was found.
 
     Args:
         rule: Its weights; the threshold is the calibration's.
         calibration: From `calibrate`.
         embedding_model: That the similarities come from: with another, the rule means nothing.
+        reranker: That chose the passages.
     """
     held_out = calibration.held_out
     return {
         **rule.as_mapping(),
         "threshold": calibration.threshold,
         "embedding_model": embedding_model,
+        "reranker": reranker,
         "target": calibration.target,
         "answerable": calibration.answerable,
         "unanswerable": calibration.unanswerable,

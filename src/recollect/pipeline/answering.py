@@ -12,16 +12,16 @@ from recollect.answer.refusal import RefusalRule
 from recollect.answer.service import AnswerOptions, stream_answer_sync
 from recollect.context.budget import Budget
 from recollect.errors import UsageError
-from recollect.model import Answer
+from recollect.model import Answer, RetrievalOptions
 from recollect.pipeline.search import search_with_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from recollect.answer.writing import AnswerEvent
+    from recollect.config import RAGConfig
     from recollect.context import AssembledContext
     from recollect.embedding.base import EmbeddingProvider
-    from recollect.model import RetrievalOptions
     from recollect.model.collection import Collection
     from recollect.pipeline.assembly import Assembly
     from recollect.pipeline.standpoint import Standpoint
@@ -30,10 +30,20 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def answer_options(assembly: Assembly, place: Collection | None) -> AnswerOptions:
-    """The options of an answer from a collection; None: none in particular, or one that does not exist yet."""
+def answer_options(
+    assembly: Assembly, place: Collection | None, options: RetrievalOptions | None = None
+) -> AnswerOptions:
+    """The options of an answer from a collection; None: none in particular, or one that does not exist yet.
+
+    Args:
+        assembly: All parts.
+        place: The collection.
+        options: That passages are searched with; None: as configured.
+    """
     config = assembly.config
-    rule = _calibrated_rule(place, answering_embedder(assembly, place).model_name)
+    rule = _calibrated_rule(
+        place, answering_embedder(assembly, place).model_name, reranker_of(config, options or RetrievalOptions())
+    )
     return AnswerOptions(
         language=place.language if place else config.language,
         extraction=ExtractionOptions(rule=rule or RefusalRule()),
@@ -57,11 +67,11 @@ def answering_embedder(assembly: Assembly, place: Collection | None) -> Embeddin
         return assembly.embedder
 
 
-def _calibrated_rule(place: Collection | None, embedding_model: str) -> RefusalRule | None:
+def _calibrated_rule(place: Collection | None, embedding_model: str, reranker: str) -> RefusalRule | None:
     """The collection's own rule of refusal, where it was found with the embedding model and the weights of today."""
     if place is None or not place.refusal:
         return None
-    changed = _changed_since(place.refusal, embedding_model)
+    changed = _changed_since(place.refusal, embedding_model, reranker)
     if changed is None:
         return RefusalRule.from_mapping(place.refusal)
     _tell_once(
@@ -71,13 +81,29 @@ def _calibrated_rule(place: Collection | None, embedding_model: str) -> RefusalR
     return None
 
 
-def _changed_since(stored: Mapping[str, object], embedding_model: str) -> str | None:
+def _changed_since(stored: Mapping[str, object], embedding_model: str, reranker: str) -> str | None:
     """What a threshold was found with that is not so today; None where it still holds."""
     if stored.get("embedding_model") != embedding_model:
         return f"the model {stored.get('embedding_model')!r}, and {embedding_model!r} is used now"
+    if stored.get("reranker", reranker) != reranker:
+        return f"the reranker {stored.get('reranker')!r}, and {reranker!r} is used now"
     today = RefusalRule().as_mapping()
     same = all(stored.get(name, value) == value for name, value in today.items() if name != "threshold")
     return None if same else "another version of the rule"
+
+
+def reranker_of(config: RAGConfig, options: RetrievalOptions) -> str:
+    """What orders passages: a reranker's name, of a provider's its model too."""
+    named = options.rerank
+    if named is None and options.mode != "hybrid":
+        return "none"
+    if config.reranking.provider != "none" and named in {None, "hosted"}:
+        from recollect.providers.catalogue import PROVIDERS
+
+        row = PROVIDERS[config.reranking.provider]
+        return f"{row.name}/{config.reranking.model or row.default_models.get('reranking', '')}"
+    name = named or config.retrieval.rerank
+    return f"{name}/{config.retrieval.rerank_model}" if name == "cross_encoder" else name
 
 
 @cache
@@ -94,7 +120,7 @@ def answer_stream(at: Standpoint, question: str, options: RetrievalOptions) -> I
         reply.results,
         embedder=answering_embedder(assembly, place),
         chat_model=assembly.chat_model,
-        options=answer_options(assembly, place),
+        options=answer_options(assembly, place, options),
     ):
         if isinstance(piece, Answer):
             search_ms = {f"search_{stage}": ms for stage, ms in reply.timings_ms.items()}

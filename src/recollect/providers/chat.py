@@ -11,6 +11,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from recollect.errors import ProviderError
 from recollect.llm.base import ChatMessage, ChatUsage
+from recollect.providers._tokenizers import openai_counter
 from recollect.providers.faults import Fault
 from recollect.providers.records import estimated_tokens
 from recollect.providers.requesting import Measured, Requester
@@ -104,6 +105,12 @@ class HostedChatModel:
     def provider(self) -> str:
         """Whose model it is."""
         return self._requester.provider
+
+    def count_tokens(self, text: str) -> int:
+        """How many tokens a text takes: by the model's tokenizer where that is at hand, otherwise four bytes each."""
+        own = openai_counter(self.model_name) if self.provider == "openai" else None
+        text = text.encode("utf-8", "replace").decode("utf-8")
+        return estimated_tokens(text) if own is None else own(text)
 
     async def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None

@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.answer.refusal import RefusalRule
+from recollect.config import RAGConfig
 from recollect.errors import UsageError
 from recollect.evaluation.calibrate import ALWAYS_REFUSED, ScoredCase, calibrate, errors, find_threshold, stored_rule
-from recollect.pipeline.answering import _calibrated_rule
+from recollect.model import RetrievalOptions
+from recollect.pipeline.answering import _calibrated_rule, reranker_of
 
 scores = st.lists(st.floats(0, 0.999), min_size=1, max_size=60)
 
@@ -89,7 +91,7 @@ def test_what_cannot_be_calibrated(good, bad, target):
 def test_the_rule_is_kept_whole_and_reads_back():
     found = calibrate(cases([0.9] * 30, [0.1] * 30))
     rule = RefusalRule(bias=-5.0)
-    kept = stored_rule(rule, found, embedding_model="m")
+    kept = stored_rule(rule, found, embedding_model="m", reranker="consensus")
     back = RefusalRule.from_mapping(kept)
     assert (back.bias, back.threshold) == (-5.0, found.threshold)
     assert back.similarity_weight == rule.similarity_weight
@@ -99,17 +101,31 @@ def test_the_rule_is_kept_whole_and_reads_back():
             RefusalRule.from_mapping(broken)
 
 
-def test_a_threshold_counts_for_the_model_and_the_rule_that_it_was_found_with(caplog):
+def test_a_threshold_counts_for_the_models_and_the_rule_that_it_was_found_with(caplog):
     stored = {**RefusalRule(threshold=0.8).as_mapping(), "embedding_model": "m"}
     place = SimpleNamespace(name="mine", refusal=stored)
-    assert _calibrated_rule(place, "m") == RefusalRule(threshold=0.8)
-    assert _calibrated_rule(SimpleNamespace(name="mine", refusal=None), "m") is None
+    assert _calibrated_rule(place, "m", "consensus") == RefusalRule(threshold=0.8)
+    assert _calibrated_rule(SimpleNamespace(name="mine", refusal=None), "m", "consensus") is None
     assert caplog.text == ""
-    assert _calibrated_rule(place, "another") is None
+    assert _calibrated_rule(place, "another", "consensus") is None
     assert "'mine' was calibrated with the model 'm', and 'another' is used now" in caplog.text
     older = SimpleNamespace(name="old", refusal={**stored, "bias": -9.0})
-    assert _calibrated_rule(older, "m") is None
+    assert _calibrated_rule(older, "m", "consensus") is None
     assert "another version of the rule" in caplog.text
+    reranked = SimpleNamespace(name="reranked", refusal={**stored, "reranker": "cohere/rerank-v3.5"})
+    assert _calibrated_rule(reranked, "m", "cohere/rerank-v3.5") is not None
+    assert _calibrated_rule(reranked, "m", "cohere/rerank-v4.0-pro") is None
+    assert "the reranker 'cohere/rerank-v3.5', and 'cohere/rerank-v4.0-pro' is used now" in caplog.text
     told = len(caplog.records)
-    assert _calibrated_rule(older, "m") is None
+    assert _calibrated_rule(older, "m", "consensus") is None
     assert len(caplog.records) == told, "said once"
+
+
+def test_a_reranker_is_its_name_and_of_a_provider_its_model_too():
+    config = RAGConfig.load()
+    assert reranker_of(config, RetrievalOptions()) == "consensus"
+    assert reranker_of(config, RetrievalOptions(rerank="bm25")) == "bm25"
+    assert reranker_of(config, RetrievalOptions(mode="lexical")) == "none"
+    hosted = RAGConfig.load(reranking={"provider": "cohere"})
+    assert reranker_of(hosted, RetrievalOptions()) == "cohere/rerank-v4.0-pro"
+    assert reranker_of(hosted, RetrievalOptions(rerank="none")) == "none"

@@ -1,0 +1,53 @@
+"""What CI and containers install from is what pyproject.toml asks for."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+_PINNED = re.compile(r"^([A-Za-z0-9_.-]+)==([^\s;\\]+)(.*)$")
+
+
+def asked(extra: str | None) -> list[Requirement]:
+    found = list(PROJECT["project"]["dependencies"])
+    if extra is not None:
+        found += PROJECT["project"]["optional-dependencies"][extra]
+    if extra == "dev":
+        found += PROJECT["build-system"]["requires"]
+    return [Requirement(one) for one in found]
+
+
+def locked(name: str) -> dict[str, list[tuple[str, int]]]:
+    """Versions by package, each with the number of its hashes; platforms may have different ones."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    package = ""
+    for line in (ROOT / f"requirements/{name}.txt").read_text(encoding="utf-8").splitlines():
+        if pinned := _PINNED.match(line):
+            package = canonicalize_name(pinned[1])
+            found.setdefault(package, []).append((pinned[2], 0))
+        elif line.strip().startswith("--hash=sha256:"):
+            version, hashes = found[package].pop()
+            found[package].append((version, hashes + 1))
+        else:
+            assert line.startswith("#"), line
+    return found
+
+
+@pytest.mark.parametrize(("name", "extra"), [("runtime", None), ("dev", "dev"), ("docs", "docs")])
+def test_locks_hold_what_is_asked_for_with_hashes_and_name_no_index(name, extra):
+    versions = locked(name)
+    assert all(hashes for several in versions.values() for _, hashes in several)
+    missing = [
+        str(one)
+        for one in asked(extra)
+        if not any(one.specifier.contains(version) for version, _ in versions.get(canonicalize_name(one.name), []))
+    ]
+    assert missing == [], "run: requirements/lock"
+    assert "://" not in (ROOT / f"requirements/{name}.txt").read_text(encoding="utf-8")
