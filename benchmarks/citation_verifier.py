@@ -26,6 +26,9 @@ from recollect.retrieval.analysis import Analyzer
 
 PASSAGE_CHARACTERS = 900
 CONSTRUCTED = Path(__file__).parents[1] / "tests/data/citation_cases.json"
+HELD = CONSTRUCTED.with_name("citation_cases_held.json")
+#: Chooses the half of the second set that the rules were improved on.
+HALF_SEED = 20251122
 _NUMBER = re.compile(r"(?<![\w.,-])\d{1,3}(?:,\d{3})+(?![\d.,])|(?<![\w.,-])\d{2,4}(?![\w,-]|\.\d)")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{3,}(?=[ ,.])")
 _VERB = re.compile(r"\b(is|was|are|were|ist|war|sind|waren)\b(?! (?:not|no|never|nicht|kein))")
@@ -45,6 +48,11 @@ def main() -> None:
     print("| text | alterations found | true sentences flagged |\n|---|---|---|")
     if CONSTRUCTED.is_file():
         _report("handbook (constructed)", _constructed(), embedder, show=options.show)
+    cases = list(_constructed(HELD))
+    order = list(range(len(cases)))
+    random.Random(HALF_SEED).shuffle(order)
+    for name, half in (("improved on", order[: len(order) // 2]), ("held out", order[len(order) // 2 :])):
+        _report(f"second set, {name}", [cases[at] for at in sorted(half)], embedder, show=options.show)
     for name, language, texts in _texts(options.data):
         _report(name, _generated(texts, language, options.cases), embedder, language=language, show=options.show)
 
@@ -71,8 +79,8 @@ def _texts(data: Path):
             )
 
 
-def _constructed():
-    document = json.loads(CONSTRUCTED.read_text(encoding="utf-8"))
+def _constructed(path=CONSTRUCTED):
+    document = json.loads(path.read_text(encoding="utf-8"))
     for case in document["cases"]:
         shown = [document["sources"][key] for key in case["sources"]]
         passages = [_passage(one["text"], at, one["source"], one["section"]) for at, one in enumerate(shown, start=1)]

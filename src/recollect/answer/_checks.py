@@ -7,10 +7,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from recollect.answer._derived import follows
 from recollect.answer._names import abbreviates, holds, is_weekday
 from recollect.answer._number_words import MONTHS
-from recollect.answer._polarity import contradiction, denied_word_for_word, turned_around
+from recollect.answer._polarity import (
+    contradiction,
+    denied_word_for_word,
+    turned_around,
+    without_its_condition,
+)
 from recollect.answer._quantities import Quantity, without_year, year_of
+from recollect.answer._roles import given_to_another, turned_direction
 from recollect.answer.evidence import covered
 from recollect.model.answer import UnsupportedReason
 
@@ -35,7 +42,7 @@ _LEAST_RIVAL = 0.4
 _SAME_CLAUSE = 0.55
 _NEARLY_ALL = 0.75
 _DOES = re.compile(
-    r"(?:['’]s?\s|\s+(?:\w+ly\s+)?(?:\w+[^s\W]s|is|was|has|will|can|may|must|ist|hat|wird|kann|est|a|peut|es|tiene)\b)"
+    r"(?:['’]s?\s|\s+(?:\w+ly\s+)?(?:\w+[^s\W]s|\w+ed|is|was|has|will|can|may|must|ist|hat|wird|kann|est|a|peut|es|tiene)\b)"
 )
 _YEAR = re.compile(r"(?:1[5-9]|20|21)\d\d")
 _ORDINAL = re.compile(r"\d(?:st|nd|rd|th)\.?\Z|(?:first|second|third|fth|xth|enth|hth|nth|eth)\Z", re.IGNORECASE)
@@ -81,7 +88,7 @@ def fault_in(case: Case) -> Fault | None:
     if any(case.claim.folded in piece.folded for piece in case.chosen):
         # Word for word; it may still be the part of a sentence that denies it.
         return _opposites(case)
-    for check in (_identifiers, _quantities, _names, _opposites):
+    for check in (_identifiers, _quantities, _names, _opposites, _roles):
         fault = check(case)
         if fault is not None:
             return fault
@@ -120,6 +127,8 @@ def _quantities(case: Case) -> Fault | None:
         holders = _holders(quantity, case.pool)
         if not holders:
             if any(quantity.found_in(piece.around_quantities) for piece in case.chosen or case.pool):
+                continue
+            if follows(quantity, case.claim, case.chosen):
                 continue
             return kind, f"{quantity.text.strip()!r} stands in no evidence"
         if case.foreign:
@@ -319,12 +328,26 @@ def _is_name(case: Case, name: Name, rivals: set[str]) -> bool:
     return bool(replaced) and not case.alike(name.text, [word for piece in case.chosen for word in piece.text.split()])
 
 
+def _roles(case: Case) -> Fault | None:
+    """What the claim says of one, or one way, and the evidence of another, or the other way round."""
+    if not case.chosen or case.foreign:
+        return None
+    way = turned_direction(case.claim.text, [piece.text for piece in case.pool])
+    if way is not None:
+        return "contradiction", f"the evidence says it the other way round ({way})"
+    other = given_to_another(case.claim, case.pool, case.sources)
+    return None if other is None else ("name", f"the evidence says it of {other!r}")
+
+
 def _opposites(case: Case) -> Fault | None:
     """What the claim says the other way round than the evidence that speaks of the same."""
     if not case.chosen or case.foreign:
         return None
     if any(denied_word_for_word(case.claim.text, piece.text) for piece in case.chosen):
         return "contradiction", "the evidence says the opposite (a negation)"
+    condition = without_its_condition(case.claim.text, case.chosen[0].text)
+    if condition is not None:
+        return "contradiction", f"the evidence has a condition ({condition})"
     parts = [part for piece in case.chosen for part in piece.clauses]
     for text, terms in case.claim.clauses:
         turned = turned_around(text, [part.text for part in parts])

@@ -65,7 +65,8 @@ _OPPOSITES = [
         r"decreas|down\b|fell\b|fall\b|fallen|drop|declin|reduc|lower|sinkt|sank|gesunken|gesenkt|diminu|disminu|baiss",
         r"includ|inclus|einschließ|inbegriffen|incluy / exclud|exclus|ausgeschlossen|excluy",
         r"paid\b|bezahlt / unpaid|unbezahlt",
-        r"approv|accept|granted|genehmig / reject|refus|denied|abgelehnt",
+        r"approv|accept|granted|genehmig|angenommen / reject|refus|denied|abgelehnt",
+        r"support|in favour|for the proposal / oppos|against the",
         r"full-time|full time|vollzeit / part-time|part time|teilzeit",
         r"first\b / last\b",
         r"earliest|frühesten / latest|spätesten",
@@ -86,6 +87,18 @@ _REFUSING = re.compile(
     r"refus\w*|exclud\w*|lost|instead|without|ohne|sans|sin|senza|sem)\b",
     re.IGNORECASE,
 )
+_DUTY = re.compile(r"\b(?:must|shall|ha(?:s|ve) to|obliged to|muss|müssen)\b", re.IGNORECASE)
+_LEAVE = re.compile(r"\b(?:may|can|might|kann|können|darf|dürfen)\b", re.IGNORECASE)
+_ALWAYS = re.compile(
+    r"\b(?:always|at any time|in every case|in all cases|without exception|immer|jederzeit|in jedem Fall|ausnahmslos|toujours)\b",
+    re.IGNORECASE,
+)
+_CONDITION = re.compile(
+    r"\b(?:if|unless|except|provided that|as long as|subject to|requires?|only|may|up to|once|sofern|falls|wenn|außer|es sei denn|"
+    r"sauf|si)\b",
+    re.IGNORECASE,
+)
+_WITHOUT = re.compile(r"\b(?:without|ohne|sans) (?:\w+ )?(?P<what>\w{5,})", re.IGNORECASE)
 _WORDS = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _WORDS_OF_A_SENTENCE = 4
 # Within a clause of the evidence that is not compared: what a condition says of another case.
@@ -146,6 +159,29 @@ def contradiction(sentence: str, evidence: str) -> str | None:
             return None
     if _negations(sentence) % 2 != _negations(evidence) % 2 and not _excuses(sentence, evidence):
         return "a negation"
+    return _other_strength(sentence, evidence)
+
+
+def without_its_condition(sentence: str, evidence: str) -> str | None:
+    """What a sentence leaves out of its evidence, where it says that something holds always, or without it."""
+    if _CONDITION.search(sentence):
+        return None
+    condition = _CONDITION.search(evidence)
+    if condition and _ALWAYS.search(sentence) and not _ALWAYS.search(evidence):
+        return evidence[condition.start() :].strip()
+    for match in _WITHOUT.finditer(sentence):
+        stem = match.group("what")[:5].casefold()
+        if condition and stem in evidence.casefold() and not _WITHOUT.search(evidence):
+            return evidence[condition.start() :].strip()
+    return None
+
+
+def _other_strength(sentence: str, evidence: str) -> str | None:
+    """What must be against what may be."""
+    for one, other in ((_DUTY, _LEAVE), (_LEAVE, _DUTY)):
+        said, held = one.search(sentence), other.search(evidence)
+        if said and held and not other.search(sentence) and not one.search(evidence):
+            return f"{said.group()!r} against {held.group()!r}"
     return None
 
 

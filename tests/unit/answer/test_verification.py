@@ -288,3 +288,30 @@ def test_whatever_comes_in_whatever_pieces_the_shown_pieces_join_to_the_answer(p
 
 
 SHARED = Verifier(BLOCKS, terms=TERMS)
+
+
+RULES = (
+    "The depot moves from Swindon to Reading. Ms Hartley proposed the new route, and Mr Adeyemi opposed it. Twelve "
+    "panels stand on the west roof and 19 on the south roof. Records may be shared with auditors if the officer "
+    "approves. Earnings per share rose to $0.45 from $0.38. The lease begins on 1 July 2024 and ends on 30 June 2029."
+)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "supported"),
+    [
+        ("The depot moves from Reading to Swindon [1].", False),
+        ("Mr Adeyemi proposed the new route [1].", False),
+        ("Ms Hartley proposed the new route [1].", True),
+        ("A total of 31 panels stand on the roofs [1].", True),
+        ("A total of 33 panels stand on the roofs [1].", False),
+        ("Records must be shared with auditors [1].", False),
+        ("Records may always be shared with auditors [1].", False),
+        ("Earnings per share rose from 38 to 45 cents [1].", True),
+        ("Earnings per share rose from 38 to 54 cents [1].", False),
+        ("The lease runs for five years, from July 2024 to June 2029 [1].", True),
+        ("The lease runs for six years, from July 2024 to June 2029 [1].", False),
+    ],
+)
+def test_roles_conditions_and_arithmetic(sentence, supported):
+    assert (not reasons(sentence, [passage(RULES)])) is supported
