@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.chunking.registry import make_chunker
@@ -90,6 +90,14 @@ class Changes(RuleBasedStateMachine):
         self.moments: list[datetime] = []
 
     # What is written
+
+    @initialize(texts=st.lists(PARAGRAPHS, min_size=5, max_size=5))
+    def begin(self, texts: list[list[str]]) -> None:
+        """Something current, something past, something closed, and something that is not Bob's."""
+        for source, paragraphs in zip(("one", "two", "three", "one"), texts, strict=False):
+            self.store(source, paragraphs)
+        self.delete("two")
+        self.grant("three", bobs=False)
 
     @rule(source=SOURCES, paragraphs=PARAGRAPHS)
     def store(self, source: str, paragraphs: list[str]) -> None:
@@ -218,7 +226,10 @@ class Changes(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         for query in ("worda", "wordb wordc"):
-            self._compare(query, bob=False, moment=None)
+            for bob in (False, True):
+                self._compare(query, bob=bob, moment=None)
+            for moment in self.moments[:4]:
+                self._compare(query, bob=False, moment=moment)
         status = self.view.spaces.status()
         assert status.used.model == self.used
         assert {one.space.status: one.space.model for one in status.beside} == {
