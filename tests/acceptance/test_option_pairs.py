@@ -28,7 +28,8 @@ VALUES = {
     "--roles": "hr", "--groups": "g", "--session": "desk", "--with": "default", "--collection": "default",
     "--strategy": "hybrid", "--focus": "rag", "--user": "ann", "--chunking": "recursive", "--chunk-size": "400",
     "--chunk-overlap": "50", "--chunking-option": "unit=characters", "--grant": "role:hr", "--max-file-size": "1MB",
-    "--ttl": "30d", "--model": "extractive",
+    "--ttl": "30d", "--model": "extractive", "--method": "POST", "--header": "X-Team: hr", "--data": "{}",
+    "--depth": "1", "--max-pages": "5", "--below": "/docs", "--delay": "0",
 }  # fmt: skip
 #: Refused beside each other, so that nothing is passed over in silence: (commands, one option, the other).
 REFUSED = {
