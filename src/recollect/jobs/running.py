@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import TenantSuspendedError
 from recollect.interruption import Interrupted, current
 from recollect.jobs.progress import Ending, Progress, RunInterruption
 from recollect.jobs.retrying import RetryPolicy, may_succeed, reason_of
-from recollect.jobs.tasks import function_of, task_of
+from recollect.jobs.tasks import Task, function_of, task_of, together_of
 from recollect.model import Scope
 
 if TYPE_CHECKING:
@@ -48,12 +49,16 @@ class JobRunner:
         jobs: Where what becomes of them is written down.
         view_of: Makes the view that a run's task is given.
         policy: How often a job is tried, and when again.
+        together: How many jobs that are alike are run with one at most, where their task can.
     """
 
-    def __init__(self, jobs: JobRepository, view_of: Callable[[JobRun], Any], policy: RetryPolicy) -> None:
+    def __init__(
+        self, jobs: JobRepository, view_of: Callable[[JobRun], Any], policy: RetryPolicy, *, together: int = 0
+    ) -> None:
         self._jobs = jobs
         self._view_of = view_of
         self._policy = policy
+        self._together = together
 
     def run(
         self,
@@ -83,9 +88,8 @@ class JobRunner:
             return Outcome(put_off=True, due_at=_in(_SUSPENDED_SECONDS))
         if run is None:
             return Outcome()
-        return _Run(self._jobs, scope, run, self._policy, interruption or RunInterruption()).of(
-            self._view_of, on_progress
-        )
+        one = _Run(self._jobs, scope, run, self._policy, interruption or RunInterruption())
+        return one.of(self._view_of, on_progress, together=self._together)
 
 
 class _Run:
@@ -96,7 +100,13 @@ class _Run:
         self._interruption = interruption
         self._progress = Progress()
 
-    def of(self, view_of: Callable[[JobRun], Any], on_progress: Callable[[Sequence[JobStage]], None] | None) -> Outcome:
+    def of(
+        self,
+        view_of: Callable[[JobRun], Any],
+        on_progress: Callable[[Sequence[JobStage]], None] | None,
+        *,
+        together: int,
+    ) -> Outcome:
         run = self._run
         if run.cancel_requested:
             return self._ended("cancelled", _CANCELLED)
@@ -110,12 +120,47 @@ class _Run:
             context = copy_context()
             context.run(current.set, self._interruption)
             view = view_of(run)
+            several = together_of(task) if together else None
+            alike = [] if several is None else self._begin_alike(task, together)
+            if several is not None and alike:
+                return self._with(alike, partial(context.run, several, view), task)
             result = context.run(function_of(task), view, run.arguments, self._progress)
         except Interrupted:
             return self._interrupted()
         except Exception as exc:  # noqa: BLE001 - whatever a task raises is the job's end, or its next attempt
             return self._failed(exc)
-        self._jobs.end(self._scope, run, status="succeeded", stages=self._progress.stages, result=result)
+        return self._succeeded(result)
+
+    def _begin_alike(self, task: Task, limit: int) -> list[_Run]:
+        found = self._jobs.begin_alike(self._scope, self._run, differs=task.differs, limit=limit)
+        return [_Run(self._jobs, self._scope, run, self._policy, self._interruption) for run in found]
+
+    def _with(self, alike: Sequence[_Run], several: Callable[..., Sequence[Any]], task: Task) -> Outcome:
+        """The job and others at once; each ends by itself, and those that have not ended wait for their turn again."""
+        runs = [self, *alike]
+        left = list(alike)
+        try:
+            results = several([one._run.arguments for one in runs], self._progress)
+            for one, result in zip(alike, results[1:], strict=True):
+                one._progress = _complete(task)
+                _ = one._failed(result) if isinstance(result, Exception) else one._succeeded(result)
+                left.remove(one)
+        except Exception as exc:
+            # Whose fault it was is seen when each is run alone.
+            while left:
+                left.pop()._put_off(reason_of(exc), None, counts=True)
+            raise
+        finally:
+            for one in left:
+                one._put_off(None, None, counts=False)
+            self._jobs.settle_alike(self._scope, [one._run for one in alike])
+        if isinstance(results[0], Exception):
+            raise results[0]
+        self._progress = _complete(task)
+        return self._succeeded(results[0])
+
+    def _succeeded(self, result: Any) -> Outcome:  # noqa: ANN401 - what tasks return
+        self._jobs.end(self._scope, self._run, status="succeeded", stages=self._progress.stages, result=result)
         return Outcome()
 
     def _write(self, stages: Sequence[JobStage]) -> Ending | None:
@@ -151,6 +196,13 @@ class _Run:
         stages = self._progress.stages
         self._jobs.put_off(self._scope, self._run, stages=stages, error=reason, due_at=due_at, counts=counts)
         return Outcome(put_off=True, due_at=due_at)
+
+
+def _complete(task: Task) -> Progress:
+    progress = Progress(task.stages)
+    for stage in task.stages:
+        progress(stage, 1, 1)
+    return progress
 
 
 def _in(seconds: float) -> datetime:

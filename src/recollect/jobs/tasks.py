@@ -13,12 +13,15 @@ as its reason (`recollect.jobs.retrying` says which errors those are; an error o
 ``retryable``); otherwise it is tried again later. A worker may be killed at any moment and the task be run once more
 from its beginning, so what it does must be the same done twice: storing a document again that is stored already is.
 
+Where several jobs are quicker at once than one after the other, a task says so (`Task.together`): a worker that has
+taken one takes others with it that wait, are of the same asker and source, and differ in one argument alone.
+
 To add one: write the function, and a line in `_TASKS`. To ask for it: `recollect.pipeline.jobs.enqueue`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -30,6 +33,10 @@ if TYPE_CHECKING:
 
 #: What runs a job. Its first argument is a `recollect.View`, which stands above this package.
 TaskFunction: TypeAlias = "Callable[[Any, Mapping[str, Any], Progress], Mapping[str, Any] | None]"
+#: What runs several that are alike.
+TogetherFunction: TypeAlias = (
+    "Callable[[Any, Sequence[Mapping[str, Any]], Progress], Sequence[Mapping[str, Any] | Exception]]"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +47,16 @@ class Task:
         kind: Its name, which jobs carry.
         function: What runs it, as ``module:function``, imported when the first such job is run; or the function itself.
         stages: The names of what it comes through, in order.
+        together: What runs several at once, where that is quicker than one after the other: ``(view, arguments of each,
+            progress) -> result or error of each``. They differ in ``differs`` alone, and are of one asker and source.
+        differs: The argument that each has its own of.
     """
 
     kind: str
     function: str | TaskFunction
     stages: tuple[str, ...] = ()
+    together: str | TogetherFunction | None = None
+    differs: str = ""
 
 
 _TASKS = {
@@ -55,6 +67,8 @@ _TASKS = {
             kind="ingest_url",
             function="recollect.pipeline.job_tasks:ingest_url",
             stages=("fetch", "read", "cut", "embed", "store"),
+            together="recollect.pipeline.job_tasks:ingest_urls",
+            differs="url",
         ),
         Task(kind="contextualise", function="recollect.pipeline.job_tasks:contextualise", stages=("documents",)),
         Task(kind="crawl", function="recollect.pipeline.job_tasks:crawl", stages=("pages",)),
@@ -86,6 +100,14 @@ def function_of(task: Task) -> TaskFunction:
     if not isinstance(task.function, str):
         return task.function
     function: TaskFunction = named(task.function)
+    return function
+
+
+def together_of(task: Task) -> TogetherFunction | None:
+    """What runs several of a task's jobs at once, imported if need be; None: nothing does."""
+    if not isinstance(task.together, str):
+        return task.together
+    function: TogetherFunction = named(task.together)
     return function
 
 

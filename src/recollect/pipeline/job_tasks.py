@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -61,6 +61,15 @@ def ingest_url(view: View, arguments: Mapping[str, Any], progress: Progress) -> 
     from recollect.pipeline.web import UrlRequest, store_page
 
     return store_page(view.standpoint, UrlRequest.of_job(arguments), progress)
+
+
+def ingest_urls(
+    view: View, arguments: Sequence[Mapping[str, Any]], progress: Progress
+) -> Sequence[Mapping[str, Any] | Exception]:
+    """Pages of one host, each as `ingest_url` would store it."""
+    from recollect.pipeline.web import UrlRequest, store_pages
+
+    return store_pages(view.standpoint, [UrlRequest.of_job(one) for one in arguments], progress)
 
 
 def crawl(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:

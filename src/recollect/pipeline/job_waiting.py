@@ -74,9 +74,10 @@ def heartbeats_of(settings: JobsConfig) -> Heartbeats:
     return Heartbeats(every_seconds=settings.heartbeat_seconds, stalled_seconds=settings.stalled_seconds)
 
 
-def runner_of(assembly: Assembly) -> JobRunner:
-    """What runs the jobs of a store."""
-    return JobRunner(assembly.store.jobs, partial(named(_VIEW_OF), assembly), policy_of(assembly.config.jobs))
+def runner_of(assembly: Assembly, *, together: int = 0) -> JobRunner:
+    """What runs the jobs of a store; with one that is taken up to so many that are alike."""
+    policy = policy_of(assembly.config.jobs)
+    return JobRunner(assembly.store.jobs, partial(named(_VIEW_OF), assembly), policy, together=together)
 
 
 class _Here:

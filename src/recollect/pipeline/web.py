@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from recollect.errors import FetchError, NotFoundError, UsageError
+from recollect.errors import FetchError, NotFoundError, RecollectError, UsageError
 from recollect.fetching.client import PageRequest
 from recollect.fetching.crawl import Crawl, CrawlPlan, Visit
 from recollect.fetching.urls import parse_url
+from recollect.ingest.named_pages import NamedPages
 from recollect.ingest.pages import page_document
 from recollect.ingest.report import IngestReport
 from recollect.ingest.site import PageOptions, SiteIngest, asked_again, can_be_asked_again, described
@@ -144,13 +146,44 @@ def store_page(at: Standpoint, request: UrlRequest, progress: Progress) -> dict[
     progress("read", 1, 1)
     with _place(at, request.options, url.host) as (place, source):
         written = _store(place, source, document, request, progress)
+    return _told(source, document.title, written)
+
+
+def store_pages(
+    at: Standpoint, requests: Sequence[UrlRequest], progress: Progress
+) -> list[dict[str, Any] | RecollectError]:
+    """Fetch pages of one host, asked for with the same options, and store them; what became of each, in order."""
+    first = requests[0]
+    pages = len(requests)
+    done = itertools.count()
+
+    def tell() -> None:
+        progress("fetch", min(next(done) + 1, pages), pages)
+
+    with _place(at, first.options, parse_url(first.page.url).host) as (place, source):
+        ingest = NamedPages(
+            fetcher=at.assembly.fetcher,
+            source=source,
+            preparer=place.preparer,
+            batch_writer=place.batch_writer,
+            workers=at.assembly.parser_workers,
+            options=first.options,
+            force=first.force,
+            on_progress=tell,
+        )
+        outcomes = ingest.run([request.page for request in requests])
+    progress("store", pages, pages)
+    return [one if isinstance(one, RecollectError) else _told(source, *one) for one in outcomes]
+
+
+def _told(source: Source, title: str, written: IngestResult) -> dict[str, Any]:
     return {
         "status": written.status,
         "document_id": written.document_id,
         "version": written.version,
         "chunks": written.chunk_count,
         "source": source.name,
-        "title": document.title,
+        "title": title,
     }
 
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Pages of one host that are fetched and stored with one that is taken: as many as a batch or two hold.
+_TOGETHER = 127
+
 
 def worker_of(
     assembly: Assembly,
@@ -48,7 +51,8 @@ def worker_of(
         stop_seconds=settings.stop_seconds,
         heartbeats=heartbeats_of(settings),
     )
-    return Worker(assembly.store.database, runner_of(assembly), options, periodic=periodic_tasks(assembly))
+    runner = runner_of(assembly, together=_TOGETHER)
+    return Worker(assembly.store.database, runner, options, periodic=periodic_tasks(assembly))
 
 
 def periodic_tasks(assembly: Assembly) -> list[PeriodicTask]:

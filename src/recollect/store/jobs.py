@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from psycopg.types.json import Jsonb
@@ -223,6 +223,30 @@ class JobRepository:
             deaths=deaths,
             cancel_requested=cancel,
         )
+
+    def begin_alike(self, scope: Scope, run: JobRun, *, differs: str, limit: int) -> list[JobRun]:
+        """Begin jobs that wait and ask for the same as one that runs here, but for one argument.
+
+        They have its lock, so nobody else takes them meanwhile; `settle_alike` comes when they have ended.
+
+        Args:
+            scope: The tenant.
+            run: The run that they are to share.
+            differs: The argument that each has its own of.
+            limit: How many at most.
+        """
+        params = {**_of(scope), "job_id": run.job_id, "differs": differs, "limit": limit}
+        with self._database.transaction(scope) as connection:
+            found = rows(connection, _SQL["begin_alike"], params)
+        return [
+            replace(run, job_id=job_id, run=number, arguments=arguments, attempts=attempts, max_attempts=most, deaths=0)
+            for job_id, number, arguments, attempts, most in found
+        ]
+
+    def settle_alike(self, scope: Scope, runs: Sequence[JobRun]) -> None:
+        """Settle the places in the queue of jobs that `begin_alike` began, as what was written of them says."""
+        with self._database.transaction(scope) as connection:
+            connection.execute(_SQL["settle_alike"], {**_of(scope), "job_ids": [run.job_id for run in runs]})
 
     def report(self, scope: Scope, run: JobRun, stages: Sequence[JobStage]) -> bool | None:
         """Write down how far a run has come.

@@ -120,3 +120,10 @@ RETURNING document_id
 DELETE FROM documents d WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s::bigint[])
   AND NOT EXISTS (SELECT FROM document_versions v WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id)
   AND NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = d.tenant_id AND j.document_id = d.document_id)
+
+-- begin_alike: jobs that wait and ask for the same as one that runs, but for one argument
+SELECT job_id, run, arguments, attempts, max_attempts
+FROM begin_alike(%(tenant_id)s, %(job_id)s, %(differs)s, %(limit)s) ORDER BY job_id
+
+-- settle_alike: the places of such jobs in the queue, once what became of them is written down
+SELECT settle_alike(%(tenant_id)s, %(job_ids)s::bigint[])

@@ -41,3 +41,42 @@ BEGIN
     RETURN NOT EXISTS (SELECT FROM procrastinate_jobs q WHERE q.id = number);
 END
 $$;
+
+-- Begins jobs that wait and ask for the same as one that runs, but for one argument. They share its lock, so that nobody else
+-- can take them before it has ended: their places in the queue are left as they are until each has ended too.
+CREATE OR REPLACE FUNCTION begin_alike(p_tenant int, p_job bigint, p_differs text, p_limit int)
+RETURNS TABLE (job_id bigint, run int, arguments jsonb, attempts int, max_attempts int)
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM recollect.require_tenant(p_tenant);
+    PERFORM set_config('search_path', 'recollect_jobs, pg_temp', true);
+    RETURN QUERY
+    UPDATE recollect.jobs j SET status = 'running', run = j.run + 1, attempts = 1, due_at = NULL, started_at = now()
+    WHERE j.tenant_id = p_tenant AND j.job_id = ANY (ARRAY(
+        SELECT c.job_id FROM recollect.jobs m JOIN recollect.jobs c ON c.tenant_id = m.tenant_id AND c.lock = m.lock
+        JOIN procrastinate_jobs q ON q.id = c.queue_id
+        WHERE m.tenant_id = p_tenant AND m.job_id = p_job AND m.status = 'running' AND m.withheld = '{}'
+          AND c.status = 'pending' AND c.attempts = 0 AND NOT c.cancel_requested AND c.withheld = '{}'
+          AND c.kind = m.kind AND c.queue = m.queue AND c.principal IS NOT DISTINCT FROM m.principal
+          AND c.arguments - p_differs = m.arguments - p_differs
+          AND q.status = 'todo' AND coalesce(q.scheduled_at <= now(), true)
+        ORDER BY c.priority DESC, c.job_id LIMIT p_limit
+        FOR UPDATE OF c SKIP LOCKED))
+    RETURNING j.job_id, j.run, j.arguments, j.attempts, j.max_attempts;
+END
+$$;
+
+-- After `begin_alike`: those that have ended leave the queue, those that are to be tried again wait there until they are due.
+CREATE OR REPLACE FUNCTION settle_alike(p_tenant int, p_jobs bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM recollect.require_tenant(p_tenant);
+    PERFORM set_config('search_path', 'recollect_jobs, pg_temp', true);
+    UPDATE procrastinate_jobs q SET scheduled_at = j.due_at FROM recollect.jobs j
+    WHERE j.tenant_id = p_tenant AND j.job_id = ANY (p_jobs) AND j.status = 'pending' AND q.id = j.queue_id AND q.status = 'todo';
+    DELETE FROM procrastinate_jobs q
+    WHERE q.status = 'todo' AND q.task_name = 'recollect' AND (q.args ->> 'tenant_id')::int = p_tenant
+      AND (q.args ->> 'job_id')::bigint = ANY (p_jobs)
+      AND NOT EXISTS (SELECT FROM recollect.jobs j WHERE j.tenant_id = p_tenant AND j.queue_id = q.id);
+END
+$$;

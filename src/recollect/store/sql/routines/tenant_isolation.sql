@@ -208,7 +208,7 @@ BEGIN
         SELECT p.oid::regprocedure AS name FROM pg_proc p
         WHERE p.pronamespace = 'recollect'::regnamespace
           AND p.proname IN ('dense_candidates', 'lexical_candidates', 'collections_shared_with', 'readers_of_collection', 'append_audit',
-                            'enqueue_jobs', 'withdraw_job')
+                            'enqueue_jobs', 'withdraw_job', 'begin_alike', 'settle_alike')
     LOOP
         EXECUTE format('ALTER FUNCTION %s SECURITY DEFINER SET search_path = recollect, public, pg_temp', part.name);
         EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', part.name);

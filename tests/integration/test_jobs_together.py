@@ -1,0 +1,211 @@
+"""Jobs that ask for the same but for one argument: a worker runs them at once, and each ends by itself."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from recollect import RAGConfig, RAGPipeline
+from recollect.embedding.hashing import HashingEmbedder
+from recollect.errors import UsageError
+from recollect.jobs import tasks
+from recollect.jobs.tasks import Task
+from recollect.jobs.worker import Worker, WorkerOptions
+from recollect.model import Scope
+from recollect.model.job import Job, NewJob
+from recollect.pipeline.job_waiting import runner_of
+from recollect.pipeline.jobs import enqueue_all
+from recollect.store.job_queue import Heartbeats, JobQueue
+from web_site import Page, web_site
+
+BEATS = Heartbeats(every_seconds=0.2)
+
+
+@pytest.fixture
+def rag(dsn: str, tmp_path) -> Iterator[RAGPipeline]:
+    config = RAGConfig.load(
+        storage={"data_dir": tmp_path / "unused", "dsn": dsn},
+        embedding={"provider": "hashing"},
+        sources={"allow_private_addresses": True},
+        jobs={"backoff_seconds": 0},
+    )
+    with RAGPipeline(config, embedder=HashingEmbedder()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def task(monkeypatch) -> Callable[..., None]:
+    """Makes two functions a kind of job, ``alike``, for the time of a test."""
+    monkeypatch.setattr(tasks, "_TASKS", dict(tasks._TASKS))
+
+    def make(alone: Callable[..., Any], together: Callable[..., Any]) -> None:
+        tasks.register(Task(kind="alike", function=alone, together=together, differs="n", stages=("work",)))
+
+    return make
+
+
+def ask(rag, *numbers: int, source: str = "s", **more: Any) -> list[Job]:
+    return enqueue_all(
+        rag.standpoint, [NewJob(kind="alike", source=source, arguments={"n": n, **more}) for n in numbers]
+    )
+
+
+def worker_of(rag, **options: Any) -> Worker:
+    runner = runner_of(rag.standpoint.assembly, together=4)
+    return Worker(rag.standpoint.store.database, runner, WorkerOptions(poll_seconds=0.2, heartbeats=BEATS, **options))
+
+
+def queued(rag) -> int:
+    with rag.standpoint.store.database.autocommit() as connection:
+        return connection.execute("SELECT count(*) FROM recollect_jobs.procrastinate_jobs").fetchone()[0]
+
+
+def states(rag, jobs: list[Job]) -> list[tuple[str, int]]:
+    return [(job.status, job.attempts) for job in (rag.jobs.get(one.job_id) for one in jobs)]
+
+
+def test_they_are_run_at_once_as_many_as_may_be_and_each_ends_by_itself(rag, task):
+    alone: list[int] = []
+    at_once: list[list[int]] = []
+    results: dict[int, Exception] = {1: TimeoutError("slow"), 2: UsageError("never")}
+
+    def one(view, arguments, progress):
+        alone.append(arguments["n"])
+        return {"n": arguments["n"]}
+
+    def several(view, arguments, progress):
+        at_once.append([each["n"] for each in arguments])
+        return [results.pop(each["n"], {"n": each["n"]}) for each in arguments]
+
+    task(one, several)
+    jobs = ask(rag, *range(6))
+    others = [*ask(rag, 10, source="other"), *ask(rag, 11, tag="x")]
+    worker_of(rag, ends="empty").run()
+
+    # What was begun before is taken from the queue again, in its turn.
+    assert at_once == [[0, 1, 2, 3, 4], [1, 5]]
+    assert sorted(alone) == [10, 11]
+    assert states(rag, jobs) == [("succeeded", 1), ("succeeded", 2), ("cancelled", 1), *[("succeeded", 1)] * 3]
+    assert (rag.jobs.get(jobs[3].job_id).result, rag.jobs.get(jobs[2].job_id).error) == ({"n": 3}, "never")
+    assert {job.stages[0].done for job in (rag.jobs.get(one.job_id) for one in jobs[3:5])} == {1}
+    assert states(rag, others) == [("succeeded", 1)] * 2
+    assert queued(rag) == 0
+
+
+def test_an_error_of_all_is_nobodys_before_each_was_run_alone(rag, task):
+    def several(view, arguments, progress):
+        raise UsageError("one of them is bad")
+
+    task(lambda view, arguments, progress: {}, several)
+    jobs = ask(rag, 0, 1, 2)
+    worker_of(rag, ends="empty").run()
+    # The one that the queue handed out is to blame, as far as anybody knows.
+    assert states(rag, jobs) == [("cancelled", 1), ("succeeded", 2), ("succeeded", 2)]
+    assert queued(rag) == 0
+
+
+def test_one_that_is_cancelled_meanwhile_stays_cancelled(rag, task):
+    jobs: list[Job] = []
+
+    def several(view, arguments, progress):
+        rag.jobs.cancel(jobs[1].job_id)
+        return [{}] * len(arguments)
+
+    task(lambda view, arguments, progress: {}, several)
+    jobs += ask(rag, 0, 1, 2)
+    worker_of(rag, ends="empty").run()
+    assert [state for state, _ in states(rag, jobs)] == ["succeeded", "cancelled", "succeeded"]
+    assert queued(rag) == 0
+
+
+def test_a_worker_that_ends_at_once_puts_all_of_them_back(rag, task):
+    begun, going = threading.Event(), [True]
+
+    def several(view, arguments, progress):
+        begun.set()
+        while going:
+            progress("work", 1, 2)
+        return [{}] * len(arguments)
+
+    task(lambda view, arguments, progress: {}, several)
+    jobs = ask(rag, 0, 1, 2)
+    worker = worker_of(rag)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    assert begun.wait(20)
+    worker.stop(at_once=True)
+    thread.join(20)
+    assert not thread.is_alive()
+    assert states(rag, jobs) == [("pending", 0)] * 3
+    going.clear()
+    worker_of(rag, ends="empty").run()
+    assert states(rag, jobs) == [("succeeded", 1)] * 3
+
+
+def test_those_of_a_worker_that_died_are_run_by_the_next(rag, task):
+    ran: list[int] = []
+
+    def one(view, arguments, progress):
+        ran.append(arguments["n"])
+        return {}
+
+    task(one, lambda view, arguments, progress: [one(view, each, progress) for each in arguments])
+    jobs = ask(rag, 0, 1, 2)
+    store, scope = rag.standpoint.store, Scope()
+    queue = JobQueue(store.database, Heartbeats(every_seconds=0.01, stalled_seconds=0.01))
+    dead = queue.presence().open()
+    taken = queue.fetch(None, worker_id=dead)
+    run = store.jobs.begin(scope, jobs[0].job_id, queue_id=taken["id"])
+    assert [one.job_id for one in store.jobs.begin_alike(scope, run, differs="n", limit=9)] == [
+        jobs[1].job_id,
+        jobs[2].job_id,
+    ]
+    with store.database.autocommit() as connection:
+        connection.execute("UPDATE recollect_jobs.procrastinate_jobs SET worker_id = NULL")
+    worker_of(rag, ends="empty").run()
+    assert sorted(ran) == [0, 1, 2]
+    assert [state for state, _ in states(rag, jobs)] == ["succeeded"] * 3
+    # The one that was taken for dead can say nothing of them any more.
+    assert not store.jobs.end(scope, run, status="failed", stages=())
+    assert queued(rag) == 0
+
+
+def test_others_of_another_tenant_are_not_begun(rag, task):
+    rag.tenants.create("other")
+    task(lambda view, arguments, progress: {}, lambda view, arguments, progress: [{}] * len(arguments))
+    mine, theirs = ask(rag, 0), ask(rag.view(tenant="other"), 1)
+    store = rag.standpoint.store
+    queue = JobQueue(store.database)
+    presence = queue.presence()
+    presence.open()
+    taken = queue.fetch(None, worker_id=presence.worker_id)
+    run = store.jobs.begin(Scope(), mine[0].job_id, queue_id=taken["id"])
+    assert store.jobs.begin_alike(Scope(), run, differs="n", limit=9) == []
+    presence.close()
+    assert rag.view(tenant="other").jobs.get(theirs[0].job_id).status == "pending"
+
+
+def test_pages_of_a_site_are_each_stored_or_told_why_not(rag):
+    tries: list[int] = []
+
+    def flaky(visit) -> Page:
+        tries.append(1)
+        return Page("later", 503) if len(tries) == 1 else Page("<h1>Flaky</h1><p>It came at last.</p>")
+
+    pages = {f"/{n}": Page(f"<title>Page {n}</title><h1>Page {n}</h1><p>River {n} is long.</p>") for n in range(6)}
+    with web_site({**pages, "/flaky": flaky, "/empty": Page("")}) as site:
+        paths = [*pages, "/gone", "/flaky", "/empty", "/0"]
+        jobs = [rag.ingest_url(site.url(path), wait=False) for path in paths]
+        worker_of(rag, ends="empty").run()
+        found = [rag.jobs.get(job.job_id) for job in jobs]
+    assert [job.status for job in found] == [*["succeeded"] * 6, "cancelled", "succeeded", "cancelled", "succeeded"]
+    assert [job.result["title"] for job in found[:6]] == [f"Page {n}" for n in range(6)]
+    assert [job.result["status"] for job in (found[0], found[5], found[9])] == ["added", "added", "unchanged"]
+    assert "404" in (found[6].error or "")
+    assert found[7].attempts == 2
+    assert "is empty" in (found[8].error or "")
+    assert {one.document_id for one in rag.search("river").results} >= {job.result["document_id"] for job in found[:6]}
+    assert queued(rag) == 0
