@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from recollect.store.documents import Source
 
 #: What became of a page: it was stored, or why not.
-PageOutcome: TypeAlias = "tuple[str, IngestResult] | RecollectError"
+PageOutcome: TypeAlias = "tuple[str | None, IngestResult] | RecollectError"
 
 # Pages that are asked for at once: while one is waited for, others are read.
 _AT_ONCE = 8

@@ -123,7 +123,7 @@ class _Run:
             several = together_of(task) if together else None
             alike = [] if several is None else self._begin_alike(task, together)
             if several is not None and alike:
-                return self._with(alike, partial(context.run, several, view), task)
+                return self._with(alike, partial(context.run, partial(several, view)), task)
             result = context.run(function_of(task), view, run.arguments, self._progress)
         except Interrupted:
             return self._interrupted()

@@ -176,7 +176,7 @@ def store_pages(
     return [one if isinstance(one, RecollectError) else _told(source, *one) for one in outcomes]
 
 
-def _told(source: Source, title: str, written: IngestResult) -> dict[str, Any]:
+def _told(source: Source, title: str | None, written: IngestResult) -> dict[str, Any]:
     return {
         "status": written.status,
         "document_id": written.document_id,
