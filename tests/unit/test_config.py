@@ -277,10 +277,22 @@ def _candidates(place: tuple[str, ...]) -> list[object]:
     tables = [{"top_k": 7}, {"strategy": "paragraph", "size": 9}, {"max_documents": 7}, {"threads": 7}, {"readers": 7}]
     tables += [{"token_budget": 7}, {"passages": 7}, {"facts": False}, {"auto_expire": False}, {"hyde": True}]
     tables += [{"time_partitions": "daily"}, {"max_connections": 7}, {"mode": "off"}, {"collection_prefix": "x"}]
+    tables += [{"max_attempts": 7}, {"pii": "tag"}, {"max_bytes": 7}]
     tables += [{"k": "v"}, {"k": ["a"]}, {"k": {"departments": ["a"]}}]
     if "Config" in annotation or "Defaults" in annotation or "dict" in annotation:
         return tables
-    return [7, 600, 10**9, 0.25, *re.findall(r"'(\w+)'", annotation), "never", "hunter", ["a", "b"]]
+    return [
+        7,
+        600,
+        10**9,
+        0.25,
+        *re.findall(r"'(\w+)'", annotation),
+        "never",
+        "hunter",
+        "openai/small",
+        ["a", "b"],
+        ["US", "FR"],
+    ]
 
 
 def _field(place: tuple[str, ...]):

@@ -8,7 +8,7 @@ DECLARE
     wanted recollect_jobs.procrastinate_job_to_defer_v1[];
     numbers bigint[];
 BEGIN
-    PERFORM recollect.require_tenant(p_tenant);
+    PERFORM require_tenant(p_tenant);
     PERFORM set_config('search_path', 'recollect_jobs, pg_temp', true);
     SELECT array_agg(ROW(
             j.queue, 'recollect', j.priority, j.tenant_id || ':' || j.lock, NULL,
@@ -31,7 +31,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     number bigint;
 BEGIN
-    PERFORM recollect.require_tenant(p_tenant);
+    PERFORM require_tenant(p_tenant);
     PERFORM set_config('search_path', 'recollect_jobs, pg_temp', true);
     SELECT j.queue_id INTO number FROM recollect.jobs j WHERE j.tenant_id = p_tenant AND j.job_id = p_job;
     IF number IS NULL THEN
@@ -48,7 +48,7 @@ CREATE OR REPLACE FUNCTION begin_alike(p_tenant int, p_job bigint, p_differs tex
 RETURNS TABLE (job_id bigint, run int, arguments jsonb, attempts int, max_attempts int)
 LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM recollect.require_tenant(p_tenant);
+    PERFORM require_tenant(p_tenant);
     PERFORM set_config('search_path', 'recollect_jobs, pg_temp', true);
     RETURN QUERY
     UPDATE recollect.jobs j SET status = 'running', run = j.run + 1, attempts = 1, due_at = NULL, started_at = now()
@@ -70,7 +70,7 @@ $$;
 CREATE OR REPLACE FUNCTION settle_alike(p_tenant int, p_jobs bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM recollect.require_tenant(p_tenant);
+    PERFORM require_tenant(p_tenant);
     PERFORM set_config('search_path', 'recollect_jobs, pg_temp', true);
     UPDATE procrastinate_jobs q SET scheduled_at = j.due_at FROM recollect.jobs j
     WHERE j.tenant_id = p_tenant AND j.job_id = ANY (p_jobs) AND j.status = 'pending' AND q.id = j.queue_id AND q.status = 'todo';
