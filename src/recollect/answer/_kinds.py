@@ -147,6 +147,9 @@ _ROLES = re.compile(
     r"customers?|suppliers?|requesters?|heads?|group|we|you|he|she|they))\b",
     _I,
 )
+#: Characters that tell what a question asks for. Longer ones are documents, and patterns that look ahead are quadratic.
+READ_CHARACTERS = 2_000
+
 # Of an English question's words at least so many are articles, pronouns and the like.
 _FUNCTION_WORDS = 0.12
 
@@ -155,6 +158,7 @@ def expected_kind(question: str) -> Kind:
     """What a question asks for; `Kind.OTHER` where that is not plain, or the question is not English."""
     if not is_english(question):
         return Kind.OTHER
+    question = question[:READ_CHARACTERS]
     found = [
         (match.start(), order, kind) for order, (kind, form) in enumerate(_FORMS) if (match := form.search(question))
     ]
@@ -163,7 +167,7 @@ def expected_kind(question: str) -> Kind:
 
 def attribute(question: str) -> str | None:
     """What a question wants to know of something, its noun: "annual premium" of "What is the annual premium of …?"."""
-    match = _ATTRIBUTE.search(question) if is_english(question) else None
+    match = _ATTRIBUTE.search(question[:READ_CHARACTERS]) if is_english(question) else None
     if match is None:
         return None
     phrase = re.split(r" an? (?=\w+$)", match["of"] or match["these"] or match["many"])[0]

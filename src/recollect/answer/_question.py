@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from recollect.answer._kinds import Kind, attribute, expected_kind, is_english
+from recollect.answer._kinds import READ_CHARACTERS, Kind, attribute, expected_kind, is_english
 from recollect.answer._question_names import names_in, titled_words, without_titled
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def understand(question: str, analyzer: Analyzer) -> Asked:
         unnamed=titled,
         years=_years(question),
         amount=amounts[0] if len(amounts) == 1 else None,
-        past=english and bool(_ASKS_FOR_PAST.search(question)),
+        past=english and bool(_ASKS_FOR_PAST.search(question[:READ_CHARACTERS])),
         said=said,
     )
 

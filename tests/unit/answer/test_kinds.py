@@ -149,5 +149,6 @@ def test_no_question_is_quadratic():
         "What is said, as described " * 3_000,
         "What is said in the" + " new" * 20_000,
         "'" * 40_000,
+        "What was said of the " * 5_000,
     ):
         understand(question, Analyzer("en"))
