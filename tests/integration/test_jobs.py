@@ -427,7 +427,8 @@ def test_a_worker_whose_connections_are_cut_goes_on(rag, task):
         view.ingest(f"Text {arguments['n']}.")
 
     kind = task(work)
-    enqueue_all(rag.standpoint, [NewJob(kind=kind, arguments={"n": n}) for n in range(5)])
+    # Without a wait between attempts each may meet another of the connections that were cut.
+    enqueue_all(rag.standpoint, [NewJob(kind=kind, arguments={"n": n}, max_attempts=20) for n in range(5)])
     work_off(rag)
     assert {job.status for job in rag.jobs.list()} == {"succeeded"}
     assert queued(rag) == 0

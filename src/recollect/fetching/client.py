@@ -150,8 +150,8 @@ class Fetcher:
         self._pool = httpcore2.ConnectionPool(
             ssl_context=ssl_context,
             max_connections=256,
-            max_keepalive_connections=32,
-            keepalive_expiry=15.0,
+            # A server that sends more than it declared would have the rest taken for its next page.
+            max_keepalive_connections=0,
             network_backend=CheckedBackend(self.guard, network),
         )
 

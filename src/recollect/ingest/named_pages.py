@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from recollect.errors import NotFoundError, RecollectError, StoreUnavailableError
 from recollect.fetching.urls import parse_url
-from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads
+from recollect.ingest.flow import ahead, batches, embed_and_write, threads
 from recollect.ingest.pages import page_document
 from recollect.ingest.site import PageOptions, described
 
@@ -26,6 +26,8 @@ PageOutcome: TypeAlias = "tuple[str | None, IngestResult] | RecollectError"
 
 # Pages that are asked for at once: while one is waited for, others are read.
 _AT_ONCE = 8
+# Pages read before those in front of them: enough to go on beside a slow one, few enough where all of them are large.
+_AHEAD = 32
 
 
 @dataclass(slots=True)
@@ -85,10 +87,10 @@ class NamedPages:
                 readers,
                 lambda numbered: self._read(*numbered),
                 enumerate(requests),
-                # What a page weighs is not known before it is fetched; each has a limit of its own.
-                size=lambda _: BYTES_AHEAD // DOCUMENTS_AHEAD,
-                max_items=DOCUMENTS_AHEAD,
-                max_size=BYTES_AHEAD,
+                # What a page weighs is not known before it is fetched.
+                size=lambda _: 1,
+                max_items=_AHEAD,
+                max_size=_AHEAD,
             )
             read = (page for page in reads if self._is_read(page))
             grouped = batches(read, cut=lambda page: page.document, source_id=lambda _: self._source.source_id)
