@@ -209,3 +209,20 @@ def test_pages_of_a_site_are_each_stored_or_told_why_not(rag):
     assert "is empty" in (found[8].error or "")
     assert {one.document_id for one in rag.search("river").results} >= {job.result["document_id"] for job in found[:6]}
     assert queued(rag) == 0
+
+
+def test_others_of_another_collection_are_not_begun_however_the_names_are_put_together(rag, task):
+    seen: list[tuple[str, list[int]]] = []
+
+    def several(view, arguments, progress):
+        seen.append((view.standpoint.collection, sorted(each["n"] for each in arguments)))
+        return [{}] * len(arguments)
+
+    task(lambda view, arguments, progress: several(view, [arguments], progress)[0], several)
+    jobs = [
+        *ask(rag.view(collections="a/b"), 0, 1, source="c"),
+        *ask(rag.view(collections="a"), 2, 3, source="b/c"),
+    ]
+    worker_of(rag, ends="empty").run()
+    assert sorted(seen) == [("a", [2, 3]), ("a/b", [0, 1])]
+    assert states(rag, jobs) == [("succeeded", 1)] * 4

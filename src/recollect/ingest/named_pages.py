@@ -53,7 +53,7 @@ class NamedPages:
         workers: The processes that parse.
         options: How they are stored.
         force: Whether to store them anew, changed or not.
-        on_progress: Told after every page that was read and every batch that was stored; may raise to end the run.
+        on_progress: Called after every page that was read, or that could not be; may raise to end the run.
     """
 
     def __init__(

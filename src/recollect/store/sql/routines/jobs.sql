@@ -57,6 +57,8 @@ BEGIN
         JOIN procrastinate_jobs q ON q.id = c.queue_id
         WHERE m.tenant_id = p_tenant AND m.job_id = p_job AND m.status = 'running' AND m.withheld = '{}'
           AND c.status = 'pending' AND c.attempts = 0 AND NOT c.cancel_requested AND c.withheld = '{}'
+          -- The lock puts these names together, and different ones may come to the same.
+          AND c.collection IS NOT DISTINCT FROM m.collection AND c.session IS NOT DISTINCT FROM m.session AND c.source = m.source
           AND c.kind = m.kind AND c.queue = m.queue AND c.principal IS NOT DISTINCT FROM m.principal
           AND c.arguments - p_differs = m.arguments - p_differs
           AND q.status = 'todo' AND coalesce(q.scheduled_at <= now(), true)
