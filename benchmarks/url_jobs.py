@@ -5,11 +5,11 @@ Four figures, on the same pages:
 - fetched: pages a second through the guarded client alone, eight at a time;
 - ingest: pages a second as files of a folder;
 - crawl: pages a second as one job that reads the site's sitemap, its attempts at faulty pages included;
-- jobs: pages a second as URL jobs, from the first to the last, done by workers of which one is killed with SIGKILL at
-  random moments.
+- jobs: pages a second as URL jobs, from the first to the last, done by workers that are killed with SIGKILL one after
+  the other, each at a random moment of its share of the pages; the starts of the workers are included.
 
-Afterwards every page is stored once, with its own text and its chunks whole (``db check``), or its job has ended with
-its reason. A page that is neither is told as lost. Every kind of fault is met from 800 pages on.
+Afterwards the queue is empty, and every page is stored once, with its own text and its chunks whole (``db check``), or
+its job has ended with its reason. A page that is neither is told as lost. Every kind of fault is met from 800 pages on.
 
 Run from the repository root::
 
@@ -24,7 +24,6 @@ import gzip
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -33,6 +32,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
+import psycopg
 import synthetic
 from harness import machine, say, store_folder, table, versions
 
@@ -213,40 +213,63 @@ def stored(work: Path, base: str, count: int, provider: str, *, kills: int, conc
     """Pages a second as jobs, and what became of each."""
     from recollect import RAGConfig, RAGPipeline
     from recollect.embedding.hashing import HashingEmbedder
+    from recollect.fetching.client import PageRequest
+    from recollect.pipeline.jobs import enqueue_all
+    from recollect.pipeline.web import UrlRequest
 
     own = environment(work / "b", provider)
     settings = {"storage": {"data_dir": work / "b"}, "embedding": {"provider": provider}}
     given = {"embedder": HashingEmbedder()} if provider == "hashing" else {}
     with RAGPipeline(RAGConfig(**settings), **given) as rag:
-        jobs = [rag.ingest_url(f"{base}/{number}", wait=False).job_id for number in range(count)]
-        say(f"{len(jobs):,} jobs asked for")
-        generator = random.Random(seed)
+        wanted = [UrlRequest(page=PageRequest(url=f"{base}/{number}")).as_job() for number in range(count)]
         start = time.perf_counter()
-        done = 0
+        jobs = [job.job_id for job in enqueue_all(rag.standpoint, wanted)]
+        say(f"{len(jobs):,} jobs asked for in {time.perf_counter() - start:.1f} s")
         command = [*COMMAND, "worker", "--until-empty", "--concurrency", str(concurrency)]
-        for _ in range(kills):
-            worker = subprocess.Popen(command, env=own, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            with suppress(subprocess.TimeoutExpired):
-                worker.wait(generator.uniform(3.0, 12.0))
-                done += 1
-            worker.send_signal(signal.SIGKILL)
-            worker.wait()
-        killed = time.perf_counter() - start
-        subprocess.run(command, env=own, check=True, capture_output=True)
-        seconds = time.perf_counter() - start
-        told = outcome(rag, jobs, base)
+        with psycopg.connect(rag.store.dsn, autocommit=True) as connection:
+            start = time.perf_counter()
+            killed = killed_workers(command, own, connection, count, kills, random.Random(seed))
+            killing = time.perf_counter() - start
+            subprocess.run(command, env=own, check=True, capture_output=True)
+            seconds = time.perf_counter() - start
+            told = outcome(rag, jobs, base, connection)
     check = subprocess.run([*COMMAND, "db", "check", "--json"], env=own, check=False, capture_output=True, text=True)
     return {
         **told,
         "pages_per_second": count / seconds,
         "seconds": seconds,
-        "seconds_with_kills": killed,
-        "kills": kills - done,
+        "seconds_with_kills": killing,
+        "kills": killed,
         "check": "sound" if check.returncode == 0 else check.stdout[-500:],
     }
 
 
-def outcome(rag, jobs: list[int], base: str) -> dict:
+ENDED = "SELECT count(*) FROM recollect.jobs WHERE status NOT IN ('pending', 'running')"
+QUEUED = "SELECT count(*) FROM recollect_jobs.procrastinate_jobs WHERE task_name = 'recollect'"
+
+
+def counted(connection: psycopg.Connection, statement: str) -> int:
+    return connection.execute(statement).fetchone()[0]
+
+
+def killed_workers(
+    command: list[str], own: dict[str, str], connection: psycopg.Connection, count: int, kills: int, generator
+) -> int:
+    """Start workers and kill each once more of the jobs have ended; returns how many were killed at their work."""
+    killed = 0
+    for number in range(kills):
+        worker = subprocess.Popen(command, env=own, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        enough = count * (number + generator.random()) / (kills + 1)
+        while worker.poll() is None and counted(connection, ENDED) < enough:
+            time.sleep(0.05)
+        killed += worker.poll() is None
+        worker.kill()
+        worker.wait()
+        say(f"kill {number + 1} after {counted(connection, ENDED):,} pages")
+    return killed
+
+
+def outcome(rag, jobs: list[int], base: str, connection: psycopg.Connection) -> dict:
     """What became of every page, and whether each kind of fault ended as it should."""
     scope = rag.scope
     versions = {}
@@ -263,11 +286,14 @@ def outcome(rag, jobs: list[int], base: str) -> dict:
             lost.append(number)
         if versions.get(url, 1) > 1:
             twice.append(number)
-        if (job.status == "succeeded") != (kind in {None, *WELL}):
+        if (job.status == "succeeded") != (kind in {None, *WELL}) or not (job.status == "succeeded" or job.error):
             wrong.append((number, kind, job.status, job.error))
         if kind is not None:
             reasons[kind] = job.error.partition(": ")[2] if job.error else "stored"
-    return {"stored": len(versions), "lost": lost, "twice": twice, "wrong": wrong, "faults": reasons}
+    queued = counted(connection, QUEUED)
+    return {
+        "stored": len(versions), "lost": lost, "twice": twice, "wrong": wrong, "queued": queued, "faults": reasons
+    }  # fmt: skip
 
 
 def main() -> None:
@@ -310,7 +336,7 @@ def main() -> None:
         )
     )  # fmt: skip
     print(table(("fault", "ends as"), told["faults"].items()))
-    if told["lost"] or told["twice"] or told["wrong"] or told["check"] != "sound":
+    if told["lost"] or told["twice"] or told["wrong"] or told["queued"] or told["check"] != "sound":
         raise SystemExit(1)
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import translate
-from functools import lru_cache
 from pathlib import Path
 
 from recollect.documents.opening import open_file
+from recollect.model.globs import reached
 
 IGNORE_FILE = ".recollectignore"
 # A list of patterns, not a document: what is longer was not meant as one.
@@ -78,25 +76,6 @@ def ignored(rules: Sequence[Rule], path: str, *, is_folder: bool) -> bool:
     for rule in reversed(rules):
         if (is_folder or not rule.folders_only) and path.startswith(rule.base):
             parts = path[len(rule.base) :].split("/")
-            if _matches(rule.segments, parts):
+            if len(parts) in reached(rule.segments, parts, {0}):
                 return not rule.include
     return False
-
-
-def _matches(segments: Iterable[str], parts: Sequence[str]) -> bool:
-    # The places that the segments so far can have reached; linear in both, whatever the pattern.
-    reached = {0}
-    for segment in segments:
-        if segment == "**":
-            reached = set(range(min(reached), len(parts) + 1))
-        else:
-            matcher = _segment(segment)
-            reached = {place + 1 for place in reached if place < len(parts) and matcher.match(parts[place])}
-        if not reached:
-            return False
-    return len(parts) in reached
-
-
-@lru_cache(maxsize=1024)
-def _segment(pattern: str) -> re.Pattern[str]:
-    return re.compile(translate(pattern))

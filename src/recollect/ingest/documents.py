@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from recollect.errors import ModelChangedError
+from recollect.errors import ModelChangedError, NotFoundError, RecollectError, StoreUnavailableError
 from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads
 from recollect.ingest.prepare import CutDocument, Embedded, Preparer, average_length, require_storable
 from recollect.model import Document, IngestResult, Scope
@@ -78,6 +78,29 @@ class BatchWriter:
             except ModelChangedError:
                 if not self._follow(collection):
                     raise
+
+    def write_each(
+        self, source: Source, batch: Sequence[CutDocument], embedded: Sequence[Embedded], *, force: bool
+    ) -> list[IngestResult | RecollectError]:
+        """Store a batch as `write` does; one that cannot be stored as a whole, document by document.
+
+        Returns:
+            What became of each, in order; an error is its document's alone.
+
+        Raises:
+            StoreUnavailableError: The database went away: no other document will fare better.
+            NotFoundError: The collection is gone; the same.
+        """
+        try:
+            return [*self.write(source, batch, embedded, force=force)]
+        except (StoreUnavailableError, NotFoundError):
+            raise
+        except RecollectError as error:
+            if len(batch) == 1:
+                return [error]
+        # One document spoils a whole transaction: alone, the others can be stored.
+        pairs = zip(batch, embedded, strict=True)
+        return [self.write_each(source, [cut], [own], force=force)[0] for cut, own in pairs]
 
     def _write(
         self,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 from recollect.documents.opening import open_file
 from recollect.documents.reader import load_file, read_bytes
 from recollect.documents.walk import IGNORE_FILE, FoundFile, SkippedFile, look, printable, walk
-from recollect.errors import NotFoundError, ParseError, RecollectError, StoreUnavailableError, UsageError
+from recollect.errors import ParseError, UsageError
 from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads, windows
 from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
 from recollect.ingest.roots import Root, department_of, resolve_roots
@@ -350,20 +350,9 @@ class FolderIngest:
     def _write(self, batch: list[_File], embedded: list[Embedded]) -> None:
         source = batch[0].root.source
         cuts = [file.document for file in batch]
-        try:
-            written = self._batch_writer.write(source, cuts, embedded, force=self._force)
-            with self._counting:
-                self._tally.count(written)
-        except (StoreUnavailableError, NotFoundError):
-            raise  # the database or the collection is gone: no other document will fare better
-        except RecollectError as exc:
-            if len(batch) == 1:
-                self._tally.fail(cuts[0].document.source or "", str(exc))
-            else:
-                # One document spoils a whole transaction: alone, the others can be stored.
-                for file, own in zip(batch, embedded, strict=True):
-                    self._write([file], [own])
-                return
+        written = self._batch_writer.write_each(source, cuts, embedded, force=self._force)
+        with self._counting:
+            self._tally.count_each([cut.document.source or "" for cut in cuts], written)
         self._advance(len(batch))
         if self._batch_writer.statistics_lag_far():
             self._batch_writer.refresh_statistics()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from recollect.errors import NotFoundError, RecollectError, StoreUnavailableError
+from recollect.errors import RecollectError
 from recollect.fetching.urls import parse_url
 from recollect.ingest.flow import ahead, batches, embed_and_write, threads
 from recollect.ingest.pages import page_document
@@ -115,19 +115,8 @@ class NamedPages:
         return page.error is None
 
     def _write(self, batch: list[_Page], embedded: Sequence[Embedded]) -> None:
-        try:
-            written = self._batch_writer.write(
-                self._source, [page.document for page in batch], embedded, force=self._force
-            )
-        except (StoreUnavailableError, NotFoundError):
-            raise  # the database or the collection is gone: no other page will fare better
-        except RecollectError as error:
-            if len(batch) == 1:
-                self._outcomes[batch[0].number] = error
-                return
-            # One page spoils a whole transaction: alone, the others can be stored.
-            for page, own in zip(batch, embedded, strict=True):
-                self._write([page], [own])
-            return
+        cuts = [page.document for page in batch]
+        written = self._batch_writer.write_each(self._source, cuts, embedded, force=self._force)
         for page, result in zip(batch, written, strict=True):
-            self._outcomes[page.number] = (page.document.document.title, result)
+            title = page.document.document.title
+            self._outcomes[page.number] = result if isinstance(result, RecollectError) else (title, result)

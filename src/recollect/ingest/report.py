@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from recollect.errors import RecollectError
 from recollect.model import IngestResult
 
 # Files left aside that a report names; their number is counted whatever it is.
@@ -98,6 +99,14 @@ class Tally:
                 self.added += 1
             else:
                 self.updated += 1
+
+    def count_each(self, paths: Iterable[str], outcomes: Iterable[IngestResult | RecollectError]) -> None:
+        """Count what became of documents that were to be stored; the paths are for those that failed."""
+        for path, outcome in zip(paths, outcomes, strict=True):
+            if isinstance(outcome, RecollectError):
+                self.fail(path, str(outcome))
+            else:
+                self.count([outcome])
 
     def skip(self, reason: str, path: str, why: str) -> None:
         """Count a file that is left aside."""

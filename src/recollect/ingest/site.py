@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from recollect.errors import FetchError, NotFoundError, RecollectError, StoreUnavailableError, UsageError
+from recollect.errors import FetchError, UsageError
 from recollect.fetching.client import PageRequest
 from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads
 from recollect.ingest.pages import page_document
@@ -270,21 +270,9 @@ class SiteIngest:
 
     def _write(self, batch: list[_Page], embedded: Sequence[Embedded]) -> None:
         cuts = [page.document for page in batch]
-        try:
-            written = self._batch_writer.write(self._source, cuts, embedded, force=self._force)
-        except (StoreUnavailableError, NotFoundError):
-            raise  # the database or the collection is gone: no other page will fare better
-        except RecollectError as exc:
-            if len(batch) > 1:
-                # One page spoils a whole transaction: alone, the others can be stored.
-                for page, own in zip(batch, embedded, strict=True):
-                    self._write([page], [own])
-                return
-            with self._counting:
-                self._tally.fail(batch[0].visited.uri, str(exc))
-        else:
-            with self._counting:
-                self._tally.count(written)
+        written = self._batch_writer.write_each(self._source, cuts, embedded, force=self._force)
+        with self._counting:
+            self._tally.count_each([page.visited.uri for page in batch], written)
         self._advance(len(batch))
         if self._batch_writer.statistics_lag_far():
             self._batch_writer.refresh_statistics()

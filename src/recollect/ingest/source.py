@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from recollect.documents.workers import ParserWorkers
     from recollect.ingest.documents import BatchWriter
     from recollect.ingest.prepare import CutDocument, Embedded, Preparer
-    from recollect.model import Scope
+    from recollect.model import IngestResult, Scope
     from recollect.model.collection import Collection
     from recollect.store.access import AccessRepository
     from recollect.store.documents import DocumentRepository, Source, Stamp
@@ -376,28 +376,23 @@ class SourceIngest:
 
     def _write(self, batch: list[_Read], embedded: list[Embedded]) -> None:
         cuts = [read.document for read in batch]
-        try:
-            written = self._batch_writer.write(self._source, cuts, embedded, force=False)
-        except (StoreUnavailableError, NotFoundError):
-            raise  # the database or the collection is gone: no other document will fare better
-        except RecollectError as exc:
-            if len(batch) == 1:
-                batch[0].problem = str(exc)
-                self._settle(batch[0])
-                return
-            # One document spoils a whole transaction: alone, the others can be stored.
-            for read, own in zip(batch, embedded, strict=True):
-                self._write([read], [own])
-            return
+        outcomes = self._batch_writer.write_each(self._source, cuts, embedded, force=False)
+        written: list[tuple[_Read, IngestResult]] = []
+        for read, outcome in zip(batch, outcomes, strict=True):
+            if isinstance(outcome, RecollectError):
+                read.problem = str(outcome)
+                self._settle(read)
+            else:
+                written.append((read, outcome))
         with self._counting:
-            self._tally.count(written)
-        for read, result in zip(batch, written, strict=True):
+            self._tally.count([result for _, result in written])
+        for read, result in written:
             before = read.known.grants if read.known else None
             if before != read.grants and (result.status == "unchanged" or before is not None):
                 self._give(result.document_id, before, read.grants)
-        notes = [read.note(result.document_id) for read, result in zip(batch, written, strict=True)]
+        notes = [read.note(result.document_id) for read, result in written]
         self._items.save_items(self._scope, self._source, notes, listing=self._listing)
-        self._advance(len(batch))
+        self._advance(len(written))
         if self._batch_writer.statistics_lag_far():
             self._batch_writer.refresh_statistics()
 

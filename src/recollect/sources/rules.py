@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fnmatch import translate
-from functools import lru_cache
 
 from recollect.errors import UsageError
+from recollect.model.globs import reached
 from recollect.model.principal import read_permissions
 
 
@@ -70,20 +68,6 @@ def matches(pattern: str, path: str) -> bool:
     anchored = "/" in pattern.rstrip("/")
     segments = [part for part in pattern.split("/") if part]
     parts = path.split("/")
-    # Where the segments so far can have come to; a folder that they name holds all that is below it.
-    reached = {0} if anchored else set(range(len(parts)))
-    for segment in segments:
-        if segment == "**":
-            reached = set(range(min(reached), len(parts) + 1))
-        else:
-            matcher = _segment(segment)
-            reached = {place + 1 for place in reached if place < len(parts) and matcher.match(parts[place])}
-        if not reached:
-            return False
-    return bool(segments) and (not pattern.endswith("/") or min(reached) < len(parts))
-
-
-@lru_cache(maxsize=1024)
-def _segment(pattern: str) -> re.Pattern[str]:
-    # Its patterns take time in proportion to the text.
-    return re.compile(translate(pattern))
+    places = reached(segments, parts, {0} if anchored else set(range(len(parts))))
+    # A folder that is named holds all that is below it.
+    return bool(segments and places) and (not pattern.endswith("/") or min(places) < len(parts))
