@@ -68,6 +68,23 @@ def test_in_the_background(allowed: Recollect, site: WebSite) -> None:
     assert site.visits == []
 
 
+def _facts(text: str) -> set[tuple[str, str]]:
+    return {(name, value.strip()) for line in text.splitlines() for name, _, value in [line.partition("  ")]}
+
+
+def test_a_document_that_is_shown_says_whether_it_is_stored(allowed: Recollect, site: WebSite) -> None:
+    url, gone = site.url(), site.url("/gone")
+    allowed("ingest", url, gone, "--background")
+    shown = allowed("documents", "show", url, "--json").json
+    assert (shown["status"], shown["source_type"], shown["content"]) == ("pending", "web", None)
+    allowed("worker", "--until-empty")
+    shown = allowed("documents", "show", url, "--json").json
+    assert (shown["status"], shown["source_type"], shown["error"]) == ("embedded", "web", None)
+    assert {("status", "embedded"), ("source type", "web")} <= _facts(allowed("documents", "show", url).out)
+    text = allowed("documents", "show", gone).out
+    assert ("status", "error") in _facts(text) and "does not exist (HTTP 404)" in text
+
+
 def test_private_addresses_are_refused_by_default(recollect: Recollect, site: WebSite) -> None:
     told = recollect("ingest", site.url(), status=1)
     assert "allow_private_addresses in [rag.sources]" in told.err

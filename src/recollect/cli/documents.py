@@ -136,9 +136,11 @@ def _show(
     document: Annotated[str, typer.Argument(metavar="ID", help="A document, by id or by source.")],
 ) -> int:
     """Show a document with its text."""
+    from recollect.model.duplicates import Duplicates
+
     with ctx.view(principal=actor.actor()) as view:
         record = view.documents.get(*named_documents(view, [document]))
-        copies = view.documents.duplicates(record.document_id)
+        copies = view.documents.duplicates(record.document_id) if record.status == "embedded" else Duplicates()
     like = {"same_content": plain_value(copies.same), "nearly_the_same": plain_value(copies.near)}
     if ctx.json:
         ctx.emit({**_as_json(record, with_content=True), **like})

@@ -72,7 +72,7 @@ def _documents(ctx: CommandContext, view: View) -> Iterator[DraftSource]:
     from recollect.evaluation.make import DraftSource
 
     ids: list[int] = []
-    while page := view.documents.list(after=ids[-1] if ids else 0, limit=_PAGE):
+    while page := view.documents.list(status="embedded", after=ids[-1] if ids else 0, limit=_PAGE):
         ids += [record.document_id for record in page]
     chosen = ids[:: max(1, -(-len(ids) // _MAX_DOCUMENTS))]
     with WorkBar(ctx.err, "Reading", unit="documents") as bar:

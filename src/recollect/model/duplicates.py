@@ -35,5 +35,5 @@ class Duplicates:
         near: Nearly the same, the likest first.
     """
 
-    same: tuple[SameDocument, ...]
-    near: tuple[SameDocument, ...]
+    same: tuple[SameDocument, ...] = ()
+    near: tuple[SameDocument, ...] = ()

@@ -36,12 +36,22 @@ class Documents(Group):
     def get(self, document: int | str) -> DocumentRecord:
         """One document with its content.
 
+        One that a job is to store yet, or could not store, has no content: its ``status`` says which. A principal sees
+        those of the jobs that they asked for.
+
         Raises:
             NotFoundError: There is none.
             UsageError: Several have that source.
         """
-        scope = self._at.present()
-        return self._at.store.documents.get(scope, self._at.resolve(scope, document))
+        scope, store = self._at.present(), self._at.store
+        document_id = self._at.resolve(scope, document)
+        try:
+            return store.documents.get(scope, document_id)
+        except NotFoundError:
+            unstored = store.jobs.unstored_document(scope, document_id)
+            if unstored is None or store.collections.find(scope, unstored.collection) is None:
+                raise
+            return unstored
 
     def resolve(self, documents: Sequence[int | str]) -> list[int]:
         """The ids of documents, deleted ones included.

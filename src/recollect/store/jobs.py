@@ -143,10 +143,18 @@ class JobRepository:
         limit: int = 100,
     ) -> list[DocumentRecord]:
         """Documents that a job is to store, or was to store and could not, by id; a principal's own jobs."""
-        params = {**_own(scope), **_of(scope), "collection_id": collection.collection_id}
-        page = {"status": status, "after": after, "limit": limit}
+        params = {"collection_id": collection.collection_id, "document_id": None}
+        return self._unstored(scope, {**params, "status": status, "after": after, "limit": limit})
+
+    def unstored_document(self, scope: Scope, document_id: int) -> DocumentRecord | None:
+        """One of these, in any collection; None: there is none, or it is stored."""
+        params = {"collection_id": None, "document_id": document_id, "status": None, "after": 0, "limit": 1}
+        return next(iter(self._unstored(scope, params)), None)
+
+    def _unstored(self, scope: Scope, params: dict[str, Any]) -> list[DocumentRecord]:
+        given = {**_own(scope), **_of(scope), **params}
         with self._database.transaction(scope) as connection:
-            return [record_of(row) for row in rows(connection, _SQL["unstored_documents"], {**params, **page})]
+            return [record_of(row) for row in rows(connection, _SQL["unstored_documents"], given)]
 
     def cancel(self, scope: Scope, job_id: int, *, reason: str) -> None:
         """Take a job out of the queue, or ask whoever runs it to stop; one that has ended is left as it is.

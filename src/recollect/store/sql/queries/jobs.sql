@@ -54,12 +54,13 @@ SELECT d.document_id, d.uri, d.uri, c.name, 0, NULL, '', NULL, '{}'::jsonb, '{}'
        NULL, CASE WHEN j.status IN ('pending', 'running') THEN 'pending' ELSE 'error' END, j.error, s.type
 FROM (SELECT DISTINCT ON (document_id) document_id, status, error, created_at FROM jobs
       WHERE tenant_id = %(tenant_id)s AND document_id > %(after)s
+        AND (%(document_id)s::bigint IS NULL OR document_id = %(document_id)s)
         AND (NOT %(own)s OR asked_by = %(user)s::text OR %(user)s::text IS NULL AND principal = %(principal)s::jsonb)
       ORDER BY document_id, job_id DESC) j
 JOIN documents d ON d.tenant_id = %(tenant_id)s AND d.document_id = j.document_id
 JOIN collections c ON c.tenant_id = d.tenant_id AND c.collection_id = d.collection_id
 JOIN sources s ON s.tenant_id = d.tenant_id AND s.source_id = d.source_id
-WHERE d.collection_id = %(collection_id)s AND j.status <> 'succeeded'
+WHERE (%(collection_id)s::int IS NULL OR d.collection_id = %(collection_id)s) AND j.status <> 'succeeded'
   AND (%(status)s::text IS NULL OR %(status)s = CASE WHEN j.status IN ('pending', 'running') THEN 'pending' ELSE 'error' END)
   AND NOT EXISTS (SELECT FROM document_versions v
                   WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id AND v.known_to = 'infinity')
