@@ -48,10 +48,10 @@ class Documents(Group):
         try:
             return store.documents.get(scope, document_id)
         except NotFoundError:
-            unstored = store.jobs.unstored_document(scope, document_id)
-            if unstored is None or store.collections.find(scope, unstored.collection) is None:
+            found = store.jobs.unstored_documents(scope, document_id=document_id)
+            if not found or store.collections.find(scope, found[0].collection) is None:
                 raise
-            return unstored
+            return found[0]
 
     def resolve(self, documents: Sequence[int | str]) -> list[int]:
         """The ids of documents, deleted ones included.

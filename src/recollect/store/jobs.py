@@ -136,25 +136,34 @@ class JobRepository:
     def unstored_documents(
         self,
         scope: Scope,
-        collection: Collection,
+        collection: Collection | None = None,
         *,
+        document_id: int | None = None,
         status: DocumentStatus | None = None,
         after: int = 0,
         limit: int = 100,
     ) -> list[DocumentRecord]:
-        """Documents that a job is to store, or was to store and could not, by id; a principal's own jobs."""
-        params = {"collection_id": collection.collection_id, "document_id": None}
-        return self._unstored(scope, {**params, "status": status, "after": after, "limit": limit})
+        """Documents that a job is to store, or was to store and could not, by id; a principal's own jobs.
 
-    def unstored_document(self, scope: Scope, document_id: int) -> DocumentRecord | None:
-        """One of these, in any collection; None: there is none, or it is stored."""
-        params = {"collection_id": None, "document_id": document_id, "status": None, "after": 0, "limit": 1}
-        return next(iter(self._unstored(scope, params)), None)
-
-    def _unstored(self, scope: Scope, params: dict[str, Any]) -> list[DocumentRecord]:
-        given = {**_own(scope), **_of(scope), **params}
+        Args:
+            scope: Whose.
+            collection: Where; None: anywhere.
+            document_id: Only this one.
+            status: Only ``pending``, or ``error``.
+            after: The last id of the page before.
+            limit: How many at most.
+        """
+        params = {
+            **_own(scope),
+            **_of(scope),
+            "document_id": document_id,
+            "status": status,
+            "after": after,
+            "limit": limit,
+        }
+        params["collection_id"] = None if collection is None else collection.collection_id
         with self._database.transaction(scope) as connection:
-            return [record_of(row) for row in rows(connection, _SQL["unstored_documents"], given)]
+            return [record_of(row) for row in rows(connection, _SQL["unstored_documents"], params)]
 
     def cancel(self, scope: Scope, job_id: int, *, reason: str) -> None:
         """Take a job out of the queue, or ask whoever runs it to stop; one that has ended is left as it is.
