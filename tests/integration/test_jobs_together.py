@@ -18,7 +18,7 @@ from recollect.model import Scope
 from recollect.model.job import Job, NewJob
 from recollect.pipeline.job_waiting import runner_of
 from recollect.pipeline.jobs import enqueue_all
-from recollect.store.job_queue import Heartbeats, JobQueue
+from recollect.store.job_queue import Heartbeats, JobQueue, queue_transaction
 from web_site import Page, web_site
 
 BEATS = Heartbeats(every_seconds=0.2)
@@ -170,6 +170,38 @@ def test_those_of_a_worker_that_died_are_run_by_the_next(rag, task):
     assert [state for state, _ in states(rag, jobs)] == ["succeeded"] * 3
     # The one that was taken for dead can say nothing of them any more.
     assert not store.jobs.end(scope, run, status="failed", stages=())
+    assert queued(rag) == 0
+
+
+def test_those_that_a_worker_died_with_are_taken_together_again_in_smaller_numbers(rag, task):
+    at_once: list[list[int]] = []
+
+    def several(view, arguments, progress):
+        at_once.append([each["n"] for each in arguments])
+        return [{}] * len(arguments)
+
+    task(lambda view, arguments, progress: at_once.append([arguments["n"]]), several)
+    jobs = ask(rag, *range(20))
+    store = rag.standpoint.store
+    queue = JobQueue(store.database, Heartbeats(every_seconds=0.01, stalled_seconds=0.01))
+
+    def die(*, limit: int) -> int:
+        """A worker takes the first job and as many more, and is gone."""
+        dead = queue.presence().open()
+        taken = queue.fetch(None, worker_id=dead)
+        run = store.jobs.begin(Scope(), jobs[0].job_id, queue_id=taken["id"])
+        begun = store.jobs.begin_alike(Scope(), run, differs="n", limit=limit)
+        with queue_transaction(store.database) as connection:
+            connection.execute("UPDATE procrastinate_jobs SET status = 'todo', worker_id = NULL")
+        return len(begun)
+
+    assert die(limit=15) == 15
+    assert die(limit=3) == 3
+    runner = runner_of(rag.standpoint.assembly, together=64)
+    Worker(rag.standpoint.store.database, runner, WorkerOptions(poll_seconds=0.2, heartbeats=BEATS, ends="empty")).run()
+    # Four were lost twice and twelve once. Of the first four numbers each has lost two workers.
+    assert at_once == [[0, 1, 2, 3, 4], [*range(5, 20)]]
+    assert states(rag, jobs) == [("succeeded", 1)] * 20
     assert queued(rag) == 0
 
 

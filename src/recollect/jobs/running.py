@@ -120,8 +120,10 @@ class _Run:
             context = copy_context()
             context.run(current.set, self._interruption)
             view = view_of(run)
-            several = together_of(task) if together else None
-            alike = [] if several is None else self._begin_alike(task, together)
+            # Where a worker died with many, fewer are tried at once: which of them it was is soon found.
+            limit = together >> (2 * run.deaths)
+            several = together_of(task) if limit else None
+            alike = [] if several is None else self._begin_alike(task, limit)
             if several is not None and alike:
                 return self._with(alike, partial(context.run, partial(several, view)), task)
             result = context.run(function_of(task), view, run.arguments, self._progress)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Annotated, Any, ClassVar, Protocol, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from recollect.errors import UsageError
 
@@ -206,3 +206,15 @@ def secret_name(reference: str) -> str:
             "place of the secret."
         )
     return name
+
+
+def _checked_reference(reference: str) -> str:
+    try:
+        secret_name(reference)
+    except UsageError as exc:
+        raise ValueError(str(exc)) from exc
+    return reference
+
+
+#: A setting that names the environment variable with a secret, as ``env:NAME``.
+SecretReference = Annotated[str, AfterValidator(_checked_reference)]

@@ -28,8 +28,8 @@ from recollect.sources.base import (
     ListingBegins,
     ListingEnds,
     Removed,
+    SecretReference,
     Surroundings,
-    secret_name,
 )
 from recollect.sources.rules import GrantRules
 
@@ -71,7 +71,7 @@ class GitSettings(ConnectorSettings):
 
     branch: str | None = None
     path: str = ""
-    token: str | None = None
+    token: SecretReference | None = None
     user: str = "x-access-token"
     ssh_key: Path | None = None
     grants_file: str | None = None
@@ -97,16 +97,6 @@ class GitSettings(ConnectorSettings):
         if path and (path.startswith("/") or "\0" in path or ".." in path.split("/")):
             raise ValueError("it is a path within the repository: docs/handbook")
         return None if path is None else path.strip("/")
-
-    @field_validator("token")
-    @classmethod
-    def _reference(cls, reference: str | None) -> str | None:
-        if reference is not None:
-            try:
-                secret_name(reference)
-            except UsageError as exc:
-                raise ValueError(str(exc)) from exc
-        return reference
 
     @property
     def refspec(self) -> str:

@@ -22,8 +22,8 @@ from recollect.sources.base import (
     ItemLeftOutError,
     ListingBegins,
     ListingEnds,
+    SecretReference,
     Surroundings,
-    secret_name,
 )
 from recollect.sources.rules import GrantRules
 
@@ -78,13 +78,13 @@ class S3Settings(ConnectorSettings):
     endpoint_url: str | None = None
     region: str | None = None
     path_style: bool | None = None
-    access_key: str = "env:AWS_ACCESS_KEY_ID"
-    secret_key: str = "env:AWS_SECRET_ACCESS_KEY"
-    session_token: str | None = None
+    access_key: SecretReference = "env:AWS_ACCESS_KEY_ID"
+    secret_key: SecretReference = "env:AWS_SECRET_ACCESS_KEY"
+    session_token: SecretReference | None = None
     profile: str | None = None
     anonymous: bool = False
     instance_credentials: bool = False
-    customer_key: str | None = None
+    customer_key: SecretReference | None = None
     grants_file: str | None = None
     grants_tag: str | None = Field(None, min_length=1, max_length=128)
 
@@ -104,16 +104,6 @@ class S3Settings(ConnectorSettings):
             if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username or parts.query:
                 raise ValueError("an endpoint is http(s)://HOST or http(s)://HOST:PORT, without credentials")
         return url
-
-    @field_validator("access_key", "secret_key", "session_token", "customer_key")
-    @classmethod
-    def _reference(cls, reference: str | None) -> str | None:
-        if reference is not None:
-            try:
-                secret_name(reference)
-            except UsageError as exc:
-                raise ValueError(str(exc)) from exc
-        return reference
 
     @property
     def bucket(self) -> str:

@@ -244,7 +244,8 @@ class JobRepository:
     def begin_alike(self, scope: Scope, run: JobRun, *, differs: str, limit: int) -> list[JobRun]:
         """Begin jobs that wait and ask for the same as one that runs here, but for one argument.
 
-        They have its lock, so nobody else takes them meanwhile; `settle_alike` comes when they have ended.
+        They have its lock, so nobody else takes them meanwhile; `settle_alike` comes when they have ended. Where a
+        worker died with the one that runs, those that it had begun like this are begun too.
 
         Args:
             scope: The tenant.
@@ -256,8 +257,16 @@ class JobRepository:
         with self._database.transaction(scope) as connection:
             found = rows(connection, _SQL["begin_alike"], params)
         return [
-            replace(run, job_id=job_id, run=number, arguments=arguments, attempts=attempts, max_attempts=most, deaths=0)
-            for job_id, number, arguments, attempts, most in found
+            replace(
+                run,
+                job_id=job_id,
+                run=number,
+                arguments=arguments,
+                attempts=attempts,
+                max_attempts=most,
+                deaths=deaths,
+            )
+            for job_id, number, arguments, attempts, most, deaths in found
         ]
 
     def settle_alike(self, scope: Scope, runs: Sequence[JobRun]) -> None:

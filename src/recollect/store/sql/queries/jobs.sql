@@ -122,8 +122,8 @@ DELETE FROM documents d WHERE d.tenant_id = %(tenant_id)s AND d.document_id = AN
   AND NOT EXISTS (SELECT FROM document_versions v WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id)
   AND NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = d.tenant_id AND j.document_id = d.document_id)
 
--- begin_alike: jobs that wait and ask for the same as one that runs, but for one argument
-SELECT job_id, run, arguments, attempts, max_attempts
+-- begin_alike: jobs that wait, or were lost, and ask for the same as one that runs, but for one argument
+SELECT job_id, run, arguments, attempts, max_attempts, deaths
 FROM begin_alike(%(tenant_id)s, %(job_id)s, %(differs)s, %(limit)s) ORDER BY job_id
 
 -- settle_alike: the places of such jobs in the queue, once what became of them is written down

@@ -43,20 +43,24 @@ END
 $$;
 
 -- Begins jobs that wait and ask for the same as one that runs, but for one argument. They share its lock, so that nobody else
--- can take them before it has ended: their places in the queue are left as they are until each has ended too.
+-- can take them before it has ended: their places in the queue are left as they are until each has ended too. One that runs
+-- and has such a place was begun like this by a worker that has died since; it is begun by one whose worker died too.
 CREATE OR REPLACE FUNCTION begin_alike(p_tenant int, p_job bigint, p_differs text, p_limit int)
-RETURNS TABLE (job_id bigint, run int, arguments jsonb, attempts int, max_attempts int)
+RETURNS TABLE (job_id bigint, run int, arguments jsonb, attempts int, max_attempts int, deaths int)
 LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM require_tenant(p_tenant);
     PERFORM set_config('search_path', 'recollect_jobs, pg_temp', true);
     RETURN QUERY
-    UPDATE recollect.jobs j SET status = 'running', run = j.run + 1, attempts = 1, due_at = NULL, started_at = now()
+    UPDATE recollect.jobs j SET status = 'running', run = j.run + 1, due_at = NULL, started_at = coalesce(j.started_at, now()),
+        attempts = CASE j.status WHEN 'pending' THEN 1 ELSE j.attempts END,
+        deaths = j.deaths + CASE j.status WHEN 'running' THEN 1 ELSE 0 END
     WHERE j.tenant_id = p_tenant AND j.job_id = ANY (ARRAY(
         SELECT c.job_id FROM recollect.jobs m JOIN recollect.jobs c ON c.tenant_id = m.tenant_id AND c.lock = m.lock
         JOIN procrastinate_jobs q ON q.id = c.queue_id
         WHERE m.tenant_id = p_tenant AND m.job_id = p_job AND m.status = 'running' AND m.withheld = '{}'
-          AND c.status = 'pending' AND c.attempts = 0 AND NOT c.cancel_requested AND c.withheld = '{}'
+          AND (c.status = 'pending' AND c.attempts = 0 OR c.status = 'running' AND c.deaths < m.deaths)
+          AND NOT c.cancel_requested AND c.withheld = '{}'
           -- The lock puts these names together, and different ones may come to the same.
           AND c.collection IS NOT DISTINCT FROM m.collection AND c.session IS NOT DISTINCT FROM m.session AND c.source = m.source
           AND c.kind = m.kind AND c.queue = m.queue AND c.principal IS NOT DISTINCT FROM m.principal
@@ -64,7 +68,7 @@ BEGIN
           AND q.status = 'todo' AND coalesce(q.scheduled_at <= now(), true)
         ORDER BY c.priority DESC, c.job_id LIMIT p_limit
         FOR UPDATE OF c SKIP LOCKED))
-    RETURNING j.job_id, j.run, j.arguments, j.attempts, j.max_attempts;
+    RETURNING j.job_id, j.run, j.arguments, j.attempts, j.max_attempts, j.deaths;
 END
 $$;
 
