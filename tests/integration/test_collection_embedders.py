@@ -11,6 +11,7 @@ import pytest
 from contracts.wire_formats import openai
 from contracts.wire_formats.server import DIMENSION, ModelServer
 from recollect import Document, RAGConfig, RAGPipeline
+from recollect.context import RetrievalWeights
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import UsageError
 from recollect.model import RetrievalOptions, Scope
@@ -318,3 +319,34 @@ def test_a_conversation_whose_model_cannot_be_made_is_recalled_by_words(configur
             with pytest.raises(UsageError, match=r"'close'.*mode lexical"):
                 act()
         assert said(view.recall("pump", RecallOptions(mode="lexical"))) == ["The pump leaked."]
+
+
+@pytest.mark.parametrize("near", ["documents", "conversations"])
+def test_contexts_compare_models_on_their_own_scales(configured, near):
+    """What a model to which everything is near finds of no relevance does not come before what answers."""
+
+    class Synonyms:
+        """No word of the question stands in any text: what it means is all that tells."""
+
+        def embed_query(self, text):
+            return super().embed_query(text.replace("Was tropft?", "the pump leaked"))
+
+    class Far(Synonyms, HashingEmbedder):
+        pass
+
+    class Near(Synonyms, Close):
+        pass
+
+    models = {"documents": Far(64), "conversations": Far(64), near: Near(64)}
+    found = {"documents": PUMPS, "conversations": PUMPS, near: LEAVE}
+    with RAGPipeline(configured(), embedder=models["documents"]) as rag:
+        embedders = rag.standpoint.assembly.embedders
+        rag.view().ingest(found["documents"])
+        embedders._given = models["conversations"]
+        rag.view(session="s").remember([Turn(content=one.content) for one in found["conversations"]])
+        embedders.named = lambda name, **_: next(one for one in models.values() if one.model_name == name)
+        assembler = rag.memory.assembler(weights=RetrievalWeights(rag=0.5, memory=0.5), min_relevance=0.0)
+        made = assembler.assemble("Was tropft?", "semantic", 2_000, "s")
+        shown = ["pump" if "pump" in one.content else "leave" for one in made.found.passages]
+        assert set(shown) == {"pump", "leave"} and shown == sorted(shown, reverse=True)
+        assert {one.passage.embedding_model for one in made.found.passages} == {"close", "hashing:64"}

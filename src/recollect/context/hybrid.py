@@ -13,8 +13,10 @@ from recollect.context.blocks import context_block
 from recollect.context.budget import estimate_tokens
 from recollect.context.merging import (
     HybridPassage,
+    Scales,
     is_echo,
     merged,
+    no_scale,
     passage_of_document,
     passage_of_fact,
     passages_of_memory,
@@ -96,13 +98,15 @@ def hybrid_context(
     facts_first: bool = False,
     count_tokens: Callable[[str], int] = estimate_tokens,
     language: str = "en",
+    scales: Scales = no_scale,
 ) -> HybridContext:
     """What answers a query of documents and of conversations, in one order and within one budget.
 
     Each side fills its own share of the budget first, with its best passage for each 100 tokens of it (at least one)
     before any other, and what one side leaves is the other's. The order is that of both together: similarities to the
-    question, which one model measured, are weighed by side, and BM25 counted over both has the other half of the say. A
-    turn is shown once, and the question itself, where it has been remembered already, not at all.
+    question, on one scale where several models measured them, are weighed by side, and BM25 counted over both has the
+    other half of the say. A turn is shown once, and the question itself, where it has been remembered already, not at
+    all.
 
     Args:
         query: In plain words.
@@ -114,6 +118,7 @@ def hybrid_context(
         facts_first: Whether facts fill memory's share before turns do.
         count_tokens: Counts tokens as the model does that will read the context.
         language: ISO 639-1, of the words that both are reranked by.
+        scales: Gives the scale of an embedding model, where several measured what was found.
     """
     shares = {"document": weights.rag, "memory": weights.memory}
     found = merged(
@@ -125,6 +130,7 @@ def hybrid_context(
         ],
         shares,
         language=language,
+        scales=scales,
     )
     chosen, likely = _fitting(
         found,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from recollect.model import RetrievedContext
 from recollect.model.facts import EXTRACTIVE, RecalledFact
@@ -15,6 +15,10 @@ from recollect.model.memory import Episode, Recollection
 if TYPE_CHECKING:
     from recollect.retrieval.analysis import Analyzer
     from recollect.retrieval.indexing import TermIndexer
+    from recollect.retrieval.relevance import SimilarityScale
+
+#: Gives the scale of an embedding model's similarities by its name; None where it is not known.
+Scales: TypeAlias = "Callable[[str], SimilarityScale | None]"
 
 Kind = Literal["document", "memory", "fact"]
 
@@ -58,22 +62,28 @@ class HybridPassage:
 
 
 def merged(
-    query: str, items: Sequence[HybridPassage], weights: Mapping[str, float], *, language: str
+    query: str,
+    items: Sequence[HybridPassage],
+    weights: Mapping[str, float],
+    *,
+    language: str,
+    scales: Scales,
 ) -> list[HybridPassage]:
     """Both sides in one order, best first.
 
-    Similarities to the question, which one model measured on both sides, are weighed by side. BM25, its statistics
-    counted over all candidates alike, has the other half of the say.
+    Similarities to the question are weighed by side: as they are where one model measured them all, else each on its
+    model's own scale. BM25, its statistics counted over all candidates alike, has the other half of the say.
 
     Args:
         query: As asked.
         items: Of both sides, in any order.
         weights: By side.
         language: ISO 639-1, of the words.
+        scales: Gives a model's scale, where there are several.
     """
     if not items:
         return []
-    meant = [weights[item.side] * score for item, score in zip(items, _comparable(items), strict=True)]
+    meant = [weights[item.side] * score for item, score in zip(items, _comparable(items, scales), strict=True)]
     said = _said(query, [item.content for item in items], language)
     scores = [
         (1 - _WORDS_SHARE) * by_meaning + _WORDS_SHARE * by_words
@@ -118,17 +128,25 @@ def _analysis(language: str) -> tuple[Analyzer, TermIndexer]:
     return Analyzer(language), TermIndexer(language, salt=_SALT)
 
 
-def _comparable(items: Sequence[HybridPassage]) -> list[float]:
-    """Similarities to the question; where they are not known (a search by words alone), 1 for all."""
-    similarities = [_similarity(item) for item in items]
-    if any(similarity is None for similarity in similarities):
+def _comparable(items: Sequence[HybridPassage], scales: Scales) -> list[float]:
+    """How near each is to the question; where that is not known (a search by words alone), 1 for all."""
+    measured = [
+        (item.passage.embedding_model or "", item.passage.similarity)
+        for item in items
+        if item.passage.similarity is not None
+    ]
+    if len(measured) < len(items):
         return [1.0] * len(items)
-    return [max(0.0, similarity or 0.0) for similarity in similarities]
+    models = dict.fromkeys(model for model, _ in measured)
+    if len(models) > 1:
+        from recollect.retrieval.spaces import on_one_scale
+
+        return [max(0.0, one) for one in on_one_scale(measured, {model: scales(model) for model in models})]
+    return [max(0.0, similarity) for _, similarity in measured]
 
 
-def _similarity(item: HybridPassage) -> float | None:
-    found = item.recollection or item.fact
-    return item.passage.similarity if found is None else found.similarity
+def no_scale(_: str) -> None:
+    """No model's scale is known: what was found of each is its measure."""
 
 
 def _scaled(values: Sequence[float]) -> list[float]:
@@ -183,6 +201,7 @@ def _memory_passage(one: Recollection, turns: Sequence[Episode]) -> HybridPassag
         metadata={"session": episode.session, "position": episode.position, "role": episode.role},
         similarity=one.similarity,
         event_time=episode.at,
+        embedding_model=one.embedding_model,
     )
     return HybridPassage(
         kind="memory", source=source, content=content, score=one.score, passage=passage, recollection=one
@@ -227,6 +246,7 @@ def passage_of_fact(found: RecalledFact) -> HybridPassage:
         },
         similarity=found.similarity,
         event_time=fact.at,
+        embedding_model=found.embedding_model,
     )
     return HybridPassage(
         kind="fact", source=fact.source, content=content, score=found.score, passage=passage, fact=found

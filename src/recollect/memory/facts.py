@@ -56,6 +56,13 @@ class FactMemory:
         found = self._facts.by_id(scope, [one.number for one in best]) if best else {}
         present = [one for one in best if one.number in found]
         return [
-            RecalledFact(rank=rank, score=one.score, fact=found[one.number], similarity=one.similarity, bm25=one.bm25)
+            RecalledFact(
+                rank=rank,
+                score=one.score,
+                fact=found[one.number],
+                similarity=one.similarity,
+                bm25=one.bm25,
+                embedding_model=one.model,
+            )
             for rank, one in enumerate(present, start=1)
         ]

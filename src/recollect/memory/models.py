@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
+    from recollect.retrieval.relevance import RelevanceMeters
 
 
 class SessionEmbedders(Protocol):
@@ -14,6 +15,11 @@ class SessionEmbedders(Protocol):
     @property
     def configured(self) -> EmbeddingProvider:
         """The model of new sessions."""
+        ...
+
+    @property
+    def meters(self) -> RelevanceMeters:
+        """Their scales of similarities."""
         ...
 
     def of_session(self, model: str) -> EmbeddingProvider:

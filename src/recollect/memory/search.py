@@ -11,7 +11,6 @@ from recollect.memory.validation import checked_name
 from recollect.retrieval import bm25, fusion
 from recollect.retrieval.candidates import Candidates
 from recollect.retrieval.lexical import LexicalQuery, complete, judged, take
-from recollect.retrieval.relevance import RelevanceMeter
 from recollect.retrieval.spaces import joined
 from recollect.retrieval.turns import REFERENCE_LENGTH
 from recollect.store.recall import Window
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from recollect.memory.models import SessionEmbedders
     from recollect.model import Scope
     from recollect.model.memory import RecallOptions
+    from recollect.retrieval.relevance import RelevanceMeter
     from recollect.retrieval.turns import TurnTerms
     from recollect.store.memory import MemoryRepository
     from recollect.store.recall import MemoryTable, Place, RecallRepository, SearchedSessions
@@ -55,12 +55,13 @@ FACTS = MemoryKind("facts", measured=True)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A turn or a fact that was found, by its number."""
+    """A turn or a fact that was found, by its number; ``model`` measured its similarity."""
 
     number: int
     score: float
     similarity: float | None
     bm25: float | None
+    model: str | None
 
 
 @dataclass(slots=True)
@@ -125,6 +126,7 @@ class MemorySearcher:
     ) -> list[Found]:
         """The best of a kind for a question, by words and meaning alike."""
         found, places = self._candidates(scope, kind, question, options, searched)
+        model = next(iter(searched.by_model), None)
         fused = fusion.weighted(
             found.nearest,
             found.lexical,
@@ -137,7 +139,16 @@ class MemorySearcher:
         if kind.following:
             scores = followed(scores, places, shares=kind.following)
         best = heapq.nsmallest(options.top_k, scores.items(), key=lambda item: (-item[1], item[0]))
-        return [Found(number, score, found.similarities.get(number), found.bm25.get(number)) for number, score in best]
+        return [
+            Found(
+                number,
+                score,
+                similarity := found.similarities.get(number),
+                found.bm25.get(number),
+                None if similarity is None else found.models.get(number, model),
+            )
+            for number, score in best
+        ]
 
     def _candidates(
         self, scope: Scope, kind: MemoryKind, question: str, options: RecallOptions, searched: SearchedSessions
@@ -150,7 +161,7 @@ class MemorySearcher:
         if kind.measured:
             query = replace(query, average_length=_average_length(*(rows for part in parts for rows in part.rows)))
         found = [part.candidates(query, options) for part in parts]
-        scales = [None if len(parts) == 1 else RelevanceMeter(part.embedder).scale() for part in parts]
+        scales = [None if meter is None or len(parts) == 1 else meter.scale() for meter in map(self._meter, parts)]
         names = ["" if part.embedder is None else part.embedder.model_name for part in parts]
         limit = max(CANDIDATES, options.top_k)
         return joined(names, found, scales, limit=limit), {k: v for part in parts for k, v in part.places.items()}
@@ -192,6 +203,10 @@ class MemorySearcher:
             found.nearest, own = self._recalls.dense(scope, kind.table, window, found.vector, words=bool(query.weights))
             found.places |= own
         return found
+
+    def _meter(self, part: _Rows) -> RelevanceMeter | None:
+        embedder = part.embedder
+        return None if embedder is None else self._embedders.meters.of(embedder.model_name, lambda: embedder)
 
     def _query(self, scope: Scope, question: str, searched: SearchedSessions) -> LexicalQuery:
         """What each of a question's lexemes weighs, and the ones that candidates are taken by."""

@@ -181,6 +181,7 @@ class Memory:
                 after=turn.after,
                 similarity=one.similarity,
                 bm25=one.bm25,
+                embedding_model=one.model,
             )
             for rank, (one, turn) in enumerate(present, start=1)
         ]

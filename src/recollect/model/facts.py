@@ -96,6 +96,7 @@ class RecalledFact:
         fact: The fact with its evidence.
         similarity: Cosine similarity of the question to it; None where that was not computed.
         bm25: Its score by words; None where that was not computed.
+        embedding_model: Which measured ``similarity``; None where none did.
     """
 
     rank: int
@@ -103,6 +104,7 @@ class RecalledFact:
     fact: Fact
     similarity: float | None = None
     bm25: float | None = None
+    embedding_model: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

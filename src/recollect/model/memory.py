@@ -124,6 +124,7 @@ class Recollection:
         after: The turns after it.
         similarity: Cosine similarity of the question to the turn with those before it; None where it was not computed.
         bm25: Its score by words; None where that was not computed.
+        embedding_model: Which measured ``similarity``; None where none did.
     """
 
     rank: int
@@ -134,3 +135,4 @@ class Recollection:
     after: tuple[Episode, ...] = ()
     similarity: float | None = None
     bm25: float | None = None
+    embedding_model: str | None = None

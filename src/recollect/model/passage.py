@@ -196,7 +196,8 @@ class RetrievedContext:
     Attributes:
         rank: From 1.
         score: What the results are ordered by, best first; comparable within one search only.
-        similarity: Cosine similarity to the query, None where it was not computed.
+        similarity: Cosine similarity to the query, None where it was not computed. Those of different models are not
+            comparable.
         relevance: How likely it answers the query, 0 to 1, by its similarity and its words; comparable over queries and
             collections. None where neither is known.
         content: The passage; ``document.content[start_offset:end_offset] == content``.
@@ -210,6 +211,7 @@ class RetrievedContext:
         notes: Why it is not the last word, where it is not.
         collection: Where it was found, in a search of several collections; None: where the reply says.
         outline: The headings and pages that its characters stand under and on; None: they were not looked up.
+        embedding_model: Which measured ``similarity``; None where none did.
     """
 
     rank: int
@@ -237,6 +239,7 @@ class RetrievedContext:
     notes: tuple[PassageNote, ...] = ()
     collection: str | None = None
     outline: Outline | None = None
+    embedding_model: str | None = None
 
     @property
     def parts(self) -> tuple[PassagePart, ...]:

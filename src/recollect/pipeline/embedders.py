@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
     from recollect.model.collection import Collection
     from recollect.providers.records import Recorder
+    from recollect.retrieval.relevance import RelevanceMeters
 
 # Models beside the configured one that are kept at hand.
 _MODELS = 8
@@ -62,6 +64,13 @@ class Embedders:
             if self._configured is None:
                 self._configured = self._made(self._config.embedding)
             return self._configured
+
+    @cached_property
+    def meters(self) -> RelevanceMeters:
+        """The scales of similarities of the models that something was searched with."""
+        from recollect.retrieval.relevance import RelevanceMeters
+
+        return RelevanceMeters()
 
     @property
     def spec(self) -> dict[str, Any] | None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from recollect.model import Principal, SearchMode
     from recollect.model.facts import RecalledFact
     from recollect.model.memory import Recollection
+    from recollect.retrieval.relevance import SimilarityScale
 
 _Answer = TypeVar("_Answer")
 
@@ -131,6 +132,7 @@ class HybridRetriever:
             facts_first=self._facts == "first",
             count_tokens=self._count_tokens,
             language=self._language,
+            scales=self._scale,
         )
         if self._on_shown is not None:
             shown = [one.recollection for one in found.passages if one.recollection is not None]
@@ -151,6 +153,12 @@ class HybridRetriever:
     def _known(self, query: str, limit: int, session: str | None, as_of: datetime | None) -> list[RecalledFact]:
         options = RecallOptions(top_k=limit, mode=self._mode)
         return self._asked(lambda at: recall_facts(at, query, options), session, as_of) if self._facts else []
+
+    def _scale(self, model: str) -> SimilarityScale | None:
+        """Where an embedding model's similarities lie; each side may be of a program's own models."""
+        sides = (side for side in (self._documents, self._memory) if side is not None)
+        scales = (side.assembly.embedders.meters.scale(model) for side in sides)
+        return next((scale for scale in scales if scale is not None), None)
 
     def _asked(
         self, ask: Callable[[Standpoint], list[_Answer]], session: str | None, as_of: datetime | None

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from recollect.memory.patterns import QueryPatternTracker
     from recollect.memory.service import Memory
     from recollect.pipeline.embedders import Embedders
+    from recollect.retrieval.relevance import RelevanceMeters
     from recollect.retrieval.turns import TurnTerms
     from recollect.store.store import Store
 
@@ -131,6 +132,10 @@ class _Questions:
     @property
     def configured(self) -> EmbeddingProvider:
         return self._asking(self._embedders.configured)
+
+    @property
+    def meters(self) -> RelevanceMeters:
+        return self._embedders.meters
 
     def of_session(self, model: str) -> EmbeddingProvider:
         return self._asking(self._embedders.of_session(model))

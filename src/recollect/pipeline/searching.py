@@ -64,6 +64,7 @@ def make_searcher(
             probe_rate=config.retrieval.probe_rate,
             take_query_counts=embedders.take_query_counts,
         ),
+        meters=embedders.meters,
     )
 
 
@@ -84,6 +85,7 @@ def make_trial_searcher(
         rerankers=_rerankers(store, embedders, config, lambda: None),
         settings=replace(search_settings(config), notes=False, cache_entries=0),
         seen=seen,
+        meters=embedders.meters,
     )
 
 

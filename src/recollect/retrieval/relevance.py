@@ -11,13 +11,15 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from cachetools import LRUCache
 
 from recollect.errors import RecollectError
 
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
 
 logger = logging.getLogger(__name__)
+
+# Embedding models whose meters are kept.
+_MODELS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +127,36 @@ class RelevanceMeter:
             except RecollectError as exc:
                 logger.warning("How relevant passages are goes by words alone: %s", exc)
         return self._scale
+
+
+class RelevanceMeters:
+    """The meters of embedding models, each kept: what a model is asked for its scale, it is asked once.
+
+    Safe to share between threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: LRUCache[str, RelevanceMeter] = LRUCache(_MODELS)
+
+    def of(self, model_name: str, embedder: Callable[[], EmbeddingProvider]) -> RelevanceMeter:
+        """The meter of a model.
+
+        Args:
+            model_name: Of the model.
+            embedder: Gives it, where its meter is not known yet.
+        """
+        with self._lock:
+            meter = self._kept.get(model_name)
+            if meter is None:
+                meter = self._kept[model_name] = RelevanceMeter(embedder())
+            return meter
+
+    def scale(self, model_name: str) -> SimilarityScale | None:
+        """Where the similarities of a model lie that something was searched with; None where that is not known."""
+        with self._lock:
+            meter = self._kept.get(model_name)
+        return load_model().scale_of(model_name) if meter is None else meter.scale()
 
 
 class _Measured(Mapping[int, float]):

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
-
-from cachetools import LRUCache
 
 from recollect.errors import ModelChangedError, NotFoundError, StoreError, TenantSuspendedError
 from recollect.forking import computes_properties
@@ -21,7 +18,7 @@ from recollect.retrieval.explanation import explained, passage_explainer
 from recollect.retrieval.pooled_statistics import merged, pooled
 from recollect.retrieval.ranking import Ranker, RankingSettings, RerankerMaker
 from recollect.retrieval.reading import ChunkReader
-from recollect.retrieval.relevance import RelevanceMeter
+from recollect.retrieval.relevance import RelevanceMeter, RelevanceMeters
 from recollect.retrieval.shaping import Shaper
 from recollect.retrieval.spaces import VectorSpace, joined, spaces_of
 from recollect.retrieval.sql_candidates import SqlCandidates
@@ -65,9 +62,6 @@ class SearchSettings:
 
 # How often a search is tried while the rights of whoever searches change, or collections come and go.
 _ATTEMPTS = 6
-
-# Embedding models whose scale of similarities is kept.
-_MODELS = 32
 
 _rights_key = lru_cache(maxsize=1_024)(fingerprint)
 
@@ -113,6 +107,7 @@ class Searcher:
         settings: What the options of a search leave open.
         monitor: Counts what the caches answer, and has a sample of searches repeated exactly; `close` closes it.
         seen: What is searched in place of a collection, to try it in another of its vector spaces; None: itself.
+        meters: Of embedding models, where others know some already; None: none does.
     """
 
     def __init__(
@@ -125,6 +120,7 @@ class Searcher:
         settings: SearchSettings | None = None,
         monitor: SearchMonitor | None = None,
         seen: Callable[[Collection], Collection] | None = None,
+        meters: RelevanceMeters | None = None,
     ) -> None:
         self._settings = settings or SearchSettings()
         self._store = store
@@ -134,8 +130,7 @@ class Searcher:
         self._targets = TargetResolver(store, auto_expire=self._settings.auto_expire, seen=seen)
         self._source: CandidateSource = SqlCandidates(store.search, lexical_budget=self._settings.lexical_budget)
         self._ranker = Ranker(settings=self._settings.ranking, rerankers=rerankers)
-        self._meters: LRUCache[str, RelevanceMeter] = LRUCache(_MODELS)
-        self._lock = threading.Lock()
+        self._meters = meters or RelevanceMeters()
         self._shaper = Shaper(collapse=self._settings.collapse_duplicates)
         self._notes = StalenessNotes(store.staleness) if self._settings.notes else None
         self._cache = ResultCache(max_entries=self._settings.cache_entries, ttl_seconds=self._settings.cache_seconds)
@@ -299,6 +294,7 @@ class Searcher:
                 ranked,
                 similarities=found.similarities,
                 relevance=relevance,
+                models=models or dict.fromkeys(found.similarities, spaces[0].model),
                 explain=passage_explainer(found, ranking) if options.explain else None,
                 dropped=dropped,
             )
@@ -432,11 +428,7 @@ class Searcher:
         return measured, min(floors)
 
     def _meter(self, place: Collection) -> RelevanceMeter:
-        with self._lock:
-            meter = self._meters.get(place.embedding_model)
-            if meter is None:
-                meter = self._meters[place.embedding_model] = RelevanceMeter(self._embedder(place))
-            return meter
+        return self._meters.of(place.embedding_model, lambda: self._embedder(place))
 
     def _past(self, one: Searched, options: RetrievalOptions) -> PastParts | None:
         scope, collection = one.scope, one.collection

@@ -29,6 +29,7 @@ class _Known:
 
     similarities: Mapping[int, float]
     relevance: Mapping[int, float]
+    models: Mapping[int, str]
     explain: ExplainChunk | None
 
 
@@ -50,6 +51,7 @@ class Shaper:
         *,
         similarities: Mapping[int, float],
         relevance: Mapping[int, float],
+        models: Mapping[int, str],
         explain: ExplainChunk | None,
         dropped: dict[str, int],
     ) -> list[RetrievedContext]:
@@ -61,12 +63,13 @@ class Shaper:
             ranking: (chunk_id, score), best first.
             similarities: Cosine similarities, where they are known.
             relevance: Likewise.
+            models: Which embedding model measured each similarity.
             explain: Says how a chunk came to its score; None where nobody asked.
             dropped: Counts what is left out, by reason.
         """
         collapse = self._collapse if options.collapse_duplicates is None else options.collapse_duplicates
         wanted = options.top_k * _SPARE if options.mmr_lambda is not None else options.top_k
-        known = _Known(similarities, relevance, explain)
+        known = _Known(similarities, relevance, models, explain)
         found = self._fetch(reader, ranking, wanted, known, dropped)
         if collapse:
             distinct = _distinct(found, dropped)
@@ -190,6 +193,7 @@ def _also_in(copies: Sequence[RetrievedContext]) -> tuple[AlsoIn, ...]:
 
 
 def _context(row: PassageRow, rank: int, score: float, known: _Known) -> RetrievedContext:
+    measured = row.chunk_id in known.similarities
     return RetrievedContext(
         rank=rank,
         score=score,
@@ -210,4 +214,5 @@ def _context(row: PassageRow, rank: int, score: float, known: _Known) -> Retriev
         explain=known.explain(row.chunk_id, score) if known.explain else None,
         version_id=row.version_id,
         event_time=row.event_time,
+        embedding_model=known.models.get(row.chunk_id) if measured else None,
     )

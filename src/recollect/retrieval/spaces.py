@@ -7,7 +7,7 @@ answers by the model's own scale (`recollect.retrieval.relevance.SimilarityScale
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -64,7 +64,7 @@ def joined(
         return parts[0]
     comparable: dict[int, float] = {}
     for part, scale in zip(parts, scales, strict=True):
-        own = scale or _scale_of(part.similarities)
+        own = scale or _scale_of(part.similarities.values())
         comparable |= {chunk_id: own.standardised(similarity) for chunk_id, similarity in part.similarities.items()}
     whole = merged(parts, limit=limit, comparable=comparable)
     return replace(
@@ -73,6 +73,20 @@ def joined(
         comparable={chunk_id: comparable[chunk_id] for chunk_id in whole.similarities},
         models={chunk_id: model for model, part in zip(models, parts, strict=True) for chunk_id in part.known},
     )
+
+
+def on_one_scale(measured: Sequence[tuple[str, float]], scales: Mapping[str, SimilarityScale | None]) -> list[float]:
+    """Similarities that several models measured, comparable with one another.
+
+    Args:
+        measured: The model, and the similarity.
+        scales: Of each model; None, or a model that is not there: unknown, so that what was found of it is its measure.
+    """
+    own: dict[str, list[float]] = {}
+    for model, similarity in measured:
+        own.setdefault(model, []).append(similarity)
+    known = {model: scales.get(model) or _scale_of(found) for model, found in own.items()}
+    return [known[model].standardised(similarity) for model, similarity in measured]
 
 
 def side_by_side(vectors: Sequence[Vectors], models: Sequence[str | None]) -> Vectors:
@@ -90,7 +104,7 @@ def side_by_side(vectors: Sequence[Vectors], models: Sequence[str | None]) -> Ve
     return matrix
 
 
-def _scale_of(similarities: Mapping[int, float]) -> SimilarityScale:
+def _scale_of(similarities: Iterable[float]) -> SimilarityScale:
     """By what was found alone: the mean is taken for unrelated, the best for an answer."""
-    found = list(similarities.values())
+    found = list(similarities)
     return SimilarityScale(sum(found) / len(found), max(found)) if found else SimilarityScale(0.0, 1.0)
