@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -21,18 +21,18 @@ class ChunkReader:
     Args:
         repository: Runs the statements.
         found: The collections that were searched, and the chunks that were found in each.
-        models: The embedding model of each chunk, where there are several.
+
+    Attributes:
+        models: The embedding model of each chunk.
     """
 
     def __init__(
         self,
         repository: SearchRepository,
-        found: Sequence[tuple[Searched, Iterable[int]]],
-        *,
-        models: Mapping[int, str] | None = None,
+        found: Sequence[tuple[Searched, Collection[int]]],
     ) -> None:
         self._repository = repository
-        self.models = models or {}
+        self.models = {chunk_id: one.collection.embedding_model for one, chunks in found for chunk_id in chunks}
         self._scope = found[0][0].scope
         self._scopes = {one.scope.tenant_id: one.scope for one, _ in found}
         several = len(self._scopes) > 1

@@ -263,8 +263,7 @@ class Searcher:
             for position, one in enumerate(search.searched)
         ]
         spaces = spaces_of([one.collection for one in search.searched])
-        models = {} if len(spaces) == 1 else {c: one.collection.embedding_model for one, own in origins for c in own}
-        reader = ChunkReader(self._store.search, origins, models=models)
+        reader = ChunkReader(self._store.search, origins)
         found, *alternatives = self._joined(spaces, (each, *others), reader, limit=requests[0].limit)
         ranking = self._ranker.rank(
             scope,
@@ -294,7 +293,6 @@ class Searcher:
                 ranked,
                 similarities=found.similarities,
                 relevance=relevance,
-                models=models or dict.fromkeys(found.similarities, spaces[0].model),
                 explain=passage_explainer(found, ranking) if options.explain else None,
                 dropped=dropped,
             )

@@ -51,7 +51,6 @@ class Shaper:
         *,
         similarities: Mapping[int, float],
         relevance: Mapping[int, float],
-        models: Mapping[int, str],
         explain: ExplainChunk | None,
         dropped: dict[str, int],
     ) -> list[RetrievedContext]:
@@ -63,13 +62,12 @@ class Shaper:
             ranking: (chunk_id, score), best first.
             similarities: Cosine similarities, where they are known.
             relevance: Likewise.
-            models: Which embedding model measured each similarity.
             explain: Says how a chunk came to its score; None where nobody asked.
             dropped: Counts what is left out, by reason.
         """
         collapse = self._collapse if options.collapse_duplicates is None else options.collapse_duplicates
         wanted = options.top_k * _SPARE if options.mmr_lambda is not None else options.top_k
-        known = _Known(similarities, relevance, models, explain)
+        known = _Known(similarities, relevance, reader.models, explain)
         found = self._fetch(reader, ranking, wanted, known, dropped)
         if collapse:
             distinct = _distinct(found, dropped)
