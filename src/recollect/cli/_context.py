@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recollect.cli._notes import notes_as_json
-from recollect.cli._passages import where_as_json
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from recollect.cli._command_context import CommandContext
-    from recollect.context import AssembledContext, ContextBlock
+    from recollect.context import AssembledContext
 
 _PANEL = "Context"
 
@@ -55,8 +53,9 @@ def show_context(
     from recollect.cli._terminal import plain
 
     if ctx.json:
-        told = {"warnings": list(warnings)} if warnings else {}
-        ctx.emit({**context_as_json(question, context, collection=collection), **told})
+        from recollect.replies.contexts import assembled_context_json
+
+        ctx.emit(assembled_context_json(question, context, collection=collection, warnings=warnings))
         return
     if context.text:
         # A terminal would obey what a document holds; a file or a pipe gets the text as it is.
@@ -67,23 +66,3 @@ def show_context(
     for warning in warnings:
         ctx.note(warning)
     ctx.note(f"{count:,} passage{'' if count == 1 else 's'}, {context.token_count:,} tokens{omitted}")
-
-
-def context_as_json(question: str, context: AssembledContext, *, collection: str) -> dict[str, Any]:
-    """The context as ``--json`` prints it."""
-    return {
-        "query": question,
-        "collection": collection,
-        "context": context.text,
-        "token_count": context.token_count,
-        "omitted": context.omitted,
-        "passages": [_block(block) for block in context.blocks],
-    }
-
-
-def _block(block: ContextBlock) -> dict[str, Any]:
-    passage = block.passage
-    values = {"chunk_id": passage.chunk_id, "relevance": passage.relevance, **where_as_json(passage)}
-    date = passage.event_time.isoformat() if passage.event_time else None
-    shown = {"number": block.number, **values, "event_time": date, "shortened": block.shortened}
-    return {**shown, "notes": notes_as_json(passage.notes)} if passage.notes else shown

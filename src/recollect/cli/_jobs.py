@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from recollect.cli._json import shown
 from recollect.cli._terminal import one_line
 
 if TYPE_CHECKING:
     from recollect.cli._command_context import CommandContext
     from recollect.model.job import Job
     from recollect.pipeline import View
-
-_FIELDS = (
-    *("job_id", "kind", "status", "collection", "source", "document", "asked_by", "priority", "attempts"),
-    *("max_attempts", "stages", "arguments", "result", "error", "cancel_requested"),
-    *("created_at", "due_at", "started_at", "finished_at"),
-)
-
-
-def as_json(job: Job) -> dict[str, Any]:
-    """A job as ``--json`` prints it."""
-    return shown(job, *_FIELDS)
 
 
 def line_of(job: Job) -> str:

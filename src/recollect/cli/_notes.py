@@ -1,20 +1,13 @@
-"""Why a passage is not the last word, for people and machines."""
+"""Why a passage is not the last word, for people."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-from recollect.cli._json import shown
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from recollect.cli._command_context import CommandContext
     from recollect.model import PassageNote
-
-
-def notes_as_json(notes: Sequence[PassageNote]) -> list[dict[str, Any]]:
-    """Why a passage is not the last word, as ``--json`` prints it."""
-    return [shown(note, "kind", "text", "at", "document_id", "source", "department") for note in notes]
 
 
 def show_notes(ctx: CommandContext, notes: Sequence[PassageNote]) -> None:

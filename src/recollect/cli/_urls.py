@@ -137,7 +137,8 @@ def ingest_urls(
     background: bool,
 ) -> int:
     """Store pages, one job each, and tell what became of them; returns the exit status."""
-    from recollect.cli._jobs import as_json, wait_for
+    from recollect.cli._jobs import wait_for
+    from recollect.replies.jobs import job_json
 
     asked = {
         **options.request(),
@@ -156,7 +157,7 @@ def ingest_urls(
         if not ctx.json:
             _show(ctx, job)
     if ctx.json:
-        ctx.emit({"jobs": [as_json(job) for job in jobs]})
+        ctx.emit({"jobs": [job_json(job) for job in jobs]})
     return 0 if background or all(job.status == "succeeded" for job in jobs) else 1
 
 

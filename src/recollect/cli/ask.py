@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recollect.cli._access import AccessOptions
 from recollect.cli._command_context import CommandContext, argument_text
-from recollect.cli._notes import notes_as_json, show_notes
+from recollect.cli._notes import show_notes
 from recollect.cli._options import Explain, SearchOptions, command
 from recollect.cli._searching import EVERYWHERE, SessionOptions, vain
 from recollect.cli._time import TimeOptions
 from recollect.cli.providers import mention_models_once
-from recollect.cli.query import place, rounded, with_warnings
+from recollect.cli.query import place
 from recollect.errors import UsageError
 from recollect.model import Answer
+from recollect.replies.answers import answer_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -80,7 +80,7 @@ def _ask(
         if ctx.json:
             answer = _whole(view.ask_stream(question, options))
             warnings = vain(view, options) if answer.refused else []
-            ctx.emit(with_warnings(as_json(answer, explain=explain), warnings))
+            ctx.emit(answer_json(answer, explain=explain, warnings=warnings))
         else:
             answer = _streamed(ctx, view, question, options, at_once=stream)
             show_answer(ctx, answer, told=stream and not ctx.out.is_terminal)
@@ -91,42 +91,6 @@ def _ask(
                 timings = ", ".join(f"{stage} {ms:,.0f} ms" for stage, ms in answer.timings_ms.items())
                 ctx.out.print(timings, style="dim")
     return 0
-
-
-def as_json(answer: Answer, *, explain: bool = False) -> dict[str, Any]:
-    """The answer as ``--json`` prints it; ``explain`` adds what came nearest to a refusal's answer."""
-    names = (
-        *("marker", "document_id", "source", "department", "section", "page", "last_page"),
-        *("start_offset", "end_offset", "quote"),
-    )
-    document: dict[str, Any] = {
-        "question": answer.question,
-        "answer": answer.text,
-        "refused": answer.refused,
-        "citations": [
-            {
-                **{name: getattr(citation, name) for name in names},
-                **({} if citation.support is None else {"support": citation.support}),
-                **({} if citation.collection is None else {"collection": citation.collection}),
-                **({"notes": notes_as_json(citation.notes)} if citation.notes else {}),
-            }
-            for citation in answer.citations
-        ],
-        "model": answer.model,
-        "usage": answer.usage and asdict(answer.usage),
-        "unsupported": [asdict(sentence) for sentence in answer.unsupported],
-        "rewritten_question": answer.rewritten_question,
-        "timings_ms": rounded(answer.timings_ms),
-    }
-    if explain and answer.refused:
-        nearest = answer.nearest
-        document["nearest"] = nearest and {
-            **{name: getattr(nearest.evidence, name) for name in names[1:]},
-            "probability": round(nearest.probability, 4),
-            "threshold": nearest.threshold,
-            "missing_identifier": nearest.missing_identifier,
-        }
-    return document
 
 
 def with_model(config: RAGConfig, model: str | None) -> RAGConfig:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +19,7 @@ from recollect.cli._searching import EVERYWHERE
 from recollect.cli._time import TimeOptions
 from recollect.cli.query import place
 from recollect.errors import RecollectError, UsageError
+from recollect.replies.answers import answer_json, token_usage_json
 
 if TYPE_CHECKING:
     from recollect.model import Answer, Citation
@@ -196,9 +197,9 @@ class _Talk:
     def _end(self) -> int:
         used = self._conversation.usage
         if self._ctx.json:
-            answers = [ask.as_json(answer) for answer in self._conversation.answers]
+            answers = [answer_json(answer) for answer in self._conversation.answers]
             self._ctx.emit(
-                {"session": self._name, "answers": answers, "usage": asdict(used) if used.requests else None}
+                {"session": self._name, "answers": answers, "usage": token_usage_json(used) if used.requests else None}
             )
         elif self._name is not None and self._conversation.answers and self._ctx.out.is_terminal:
             self._ctx.note(f"Remembered as {self._name}: recollect chat --session {self._name} goes on with it.")

@@ -9,8 +9,9 @@ import typer
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import ChunkingOptions, command
 from recollect.cli.ingest import chunking_of
-from recollect.cli.status import collection_json, show_collections
+from recollect.cli.status import show_collections
 from recollect.errors import NotFoundError
+from recollect.replies.collections import collection_json, collection_list_json
 
 app = typer.Typer(help="List, create and delete collections.", no_args_is_help=True)
 
@@ -22,7 +23,7 @@ def _list(ctx: CommandContext) -> int:
     with ctx.view() as view:
         found = view.collections.list()
     if ctx.json:
-        ctx.emit({"collections": [collection_json(collection) for collection in found]})
+        ctx.emit(collection_list_json(found))
     elif found:
         show_collections(ctx, found)
     else:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
-from recollect.cli._passages import where_as_json
 from recollect.cli._searching import empty_collection
-from recollect.cli.query import with_warnings
 from recollect.errors import UsageError
+from recollect.replies.contexts import context_assembly_json, context_explain_json
 
 if TYPE_CHECKING:
-    from recollect.context import ContextAssembly, HybridPassage, RetrievalWeights
+    from recollect.context import ContextAssembly, RetrievalWeights
 
 _BUDGET = 2_000
 
@@ -97,7 +96,7 @@ def _context(
         )
         empty = None if found.passages else empty_collection(view)
     if ctx.json:
-        ctx.emit(with_warnings(_as_json(question, found, explain=explain), [empty] if empty else []))
+        ctx.emit(context_assembly_json(question, found, explain=explain, warnings=[empty] if empty else []))
     else:
         _show(ctx, found, explain=explain)
         if empty:
@@ -122,47 +121,6 @@ def _weights(focus: Focus | None) -> RetrievalWeights | None:
     return None if focus is None else made[focus]()
 
 
-def _as_json(query: str, found: ContextAssembly, *, explain: bool) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        "query": query,
-        "strategy": found.strategy,
-        "used": found.used,
-        "token_count": found.token_count,
-        "text": found.text,
-        "passages": [_passage(number, one) for number, one in enumerate(found.passages, start=1)],
-    }
-    if explain:
-        shown["explain"] = _explanation(found)
-    return shown
-
-
-def _explanation(found: ContextAssembly) -> dict[str, Any]:
-    weights, adaptation = found.found.weights, found.found.adaptation
-    return {
-        "weights": {"rag": weights.rag, "memory": weights.memory},
-        "base": None if adaptation is None else {"rag": adaptation.base.rag, "memory": adaptation.base.memory},
-        "shift": None if adaptation is None else adaptation.shift,
-        "feedback": "not asked: [rag.memory] adaptive_weights is off" if adaptation is None else adaptation.explanation,
-    }
-
-
-def _passage(number: int, one: HybridPassage) -> dict[str, Any]:
-    shown = {
-        "number": number,
-        "kind": one.kind,
-        **where_as_json(one.passage),
-        "source": one.source,
-        "score": one.score,
-        # Of documents: the measure was fitted to their passages, and not to turns with those before them.
-        "relevance": one.passage.relevance,
-        "content": one.content,
-        "metadata": dict(one.passage.metadata),
-    }
-    # Offsets, and the document, are those of a document.
-    nothing = dict.fromkeys(("document_id", "start_offset", "end_offset", "parts"))
-    return shown if one.kind == "document" else shown | nothing
-
-
 def _show(ctx: CommandContext, found: ContextAssembly, *, explain: bool) -> None:
     from recollect.cli._terminal import plain
 
@@ -174,6 +132,6 @@ def _show(ctx: CommandContext, found: ContextAssembly, *, explain: bool) -> None
     parts = ", ".join(f"{count:,} {kinds[kind]}" for kind, count in counts.items() if count) or "nothing found"
     ctx.note(f"{found.token_count:,} tokens: {parts}")
     if explain:
-        told = _explanation(found)
+        told = context_explain_json(found)
         used = told["weights"]
         ctx.note(f"weights: documents {used['rag']:.2f}, memory {used['memory']:.2f} ({told['feedback']})")

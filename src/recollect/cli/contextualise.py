@@ -44,11 +44,11 @@ def _contextualise(
             ctx.note(told(needed))
             ctx.confirm("Ask the model?", yes=yes)
         if background:
-            from recollect.cli._jobs import as_json
+            from recollect.replies.jobs import job_json
 
             job = view.jobs.contextualise()
             if ctx.json:
-                ctx.emit(as_json(job))
+                ctx.emit(job_json(job))
             else:
                 ctx.out.print(
                     f"Job {job.job_id} waits for a worker: recollect worker. recollect jobs show {job.job_id}"

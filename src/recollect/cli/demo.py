@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from recollect.cli import ask, ingest
+from recollect.cli import ask
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.errors import NotFoundError
+from recollect.replies.answers import answer_json
+from recollect.replies.ingest import ingest_report_json
 
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport
@@ -93,8 +95,8 @@ def _forget_other_copies(view: View, folder: Path) -> None:
 def _as_json(report: IngestReport, answers: list[Answer]) -> dict[str, Any]:
     return {
         "collection": COLLECTION,
-        "ingest": ingest.as_json(report),
-        "answers": [ask.as_json(answer) for answer in answers],
+        "ingest": ingest_report_json(report),
+        "answers": [answer_json(answer) for answer in answers],
     }
 
 

@@ -8,13 +8,13 @@ import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import SearchOptions, command
-from recollect.cli._passages import where_as_json
 from recollect.cli.history import moment_text
 from recollect.cli.query import place
+from recollect.replies.history import evidence_diff_json
 
 if TYPE_CHECKING:
     from recollect.model import RetrievedContext
-    from recollect.model.history import EvidenceDiff, MovedEvidence
+    from recollect.model.history import EvidenceDiff
 
 _SHOWN_CHARACTERS = 300
 
@@ -45,31 +45,10 @@ def _diff(
             question, from_time=from_, to_time=None if to.strip().lower() == "now" else to, options=options
         )
     if ctx.json:
-        ctx.emit(_as_json(diff))
+        ctx.emit(evidence_diff_json(diff))
     else:
         _show(ctx, diff)
     return 0
-
-
-def _as_json(diff: EvidenceDiff) -> dict[str, Any]:
-    def moved(items: tuple[MovedEvidence, ...]) -> list[dict[str, Any]]:
-        return [{**_passage(one.passage), "outranked": one.outranked} for one in items]
-
-    return {
-        "question": diff.question,
-        "collection": diff.collection,
-        "from": diff.from_time.isoformat(),
-        "to": diff.to_time.isoformat(),
-        "came": moved(diff.came),
-        "went": moved(diff.went),
-        "changed": [{"before": _passage(old), "after": _passage(new)} for old, new in diff.changed],
-        "stayed": [_passage(one) for one in diff.stayed],
-    }
-
-
-def _passage(passage: RetrievedContext) -> dict[str, Any]:
-    names = ("rank", "score", "relevance", "content", "chunk_id", "version_id")
-    return {**{name: getattr(passage, name) for name in names}, **where_as_json(passage)}
 
 
 def _show(ctx: CommandContext, diff: EvidenceDiff) -> None:

@@ -7,26 +7,31 @@ import shlex
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recollect.cli._access import AccessOptions, ActorOptions
 from recollect.cli._command_context import CommandContext
-from recollect.cli._json import plain as plain_value
-from recollect.cli._json import shown
 from recollect.cli._options import command
 from recollect.cli._searching import vain
 from recollect.cli._terminal import plain
 from recollect.cli.history import (
     add_history_commands,
     named_documents,
-    receipt_as_json,
     show_receipt,
     whoever,
 )
-from recollect.cli.query import with_warnings
 from recollect.errors import ParseError
+from recollect.replies.documents import (
+    document_content_json,
+    document_json,
+    document_list_json,
+    duplicate_groups_json,
+    original_json,
+)
+from recollect.replies.erasure import erasure_receipt_json
+from recollect.replies.ingest import IngestResultJson, ingest_result_json
 
 if TYPE_CHECKING:
     from recollect.pipeline import View
@@ -35,7 +40,6 @@ if TYPE_CHECKING:
 app = typer.Typer(help="List, show, delete and erase documents.", no_args_is_help=True)
 
 _Documents = Annotated[list[str], typer.Argument(metavar="ID…", help="Documents, by id or by source.")]
-_WRITTEN = ("document_id", "version", "status", "chunk_count")
 _Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
@@ -68,10 +72,7 @@ def _list(
         warnings = [] if found or after or principal or status else _why_none(view, department)
     page, more = found[:limit], len(found) > limit
     if ctx.json:
-        next_after = page[-1].document_id if more else None
-        documents = [_as_json(record, with_content=False) for record in page]
-        listed = {"collection": ctx.collection, "documents": documents, "next_after": next_after}
-        ctx.emit(with_warnings(listed, warnings))
+        ctx.emit(document_list_json(page, collection=ctx.collection, more=more, warnings=warnings))
         return 0
     _show_list(ctx, page, nothing="\n".join(warnings) or "No documents.")
     if more:
@@ -86,15 +87,6 @@ def _why_none(view: View, department: str | None) -> list[str]:
     from recollect.model import RetrievalOptions
 
     return vain(view, RetrievalOptions(department=(department,) if department else ()))
-
-
-def _as_json(record: DocumentRecord, *, with_content: bool) -> dict[str, Any]:
-    names = ("document_id", "source", "title", "collection", "department", "version", "mime_type", "language", "tags")
-    more = (
-        *("metadata", "chunk_count", "content_hash", "known_from", "event_time", "origin", "source_type"),
-        *("status", "error"),
-    )
-    return shown(record, *names, *more, *(("content",) if with_content else ()))
 
 
 def _show_list(ctx: CommandContext, records: list[DocumentRecord], *, nothing: str) -> None:
@@ -141,9 +133,8 @@ def _show(
     with ctx.view(principal=actor.actor()) as view:
         record = view.documents.get(*named_documents(view, [document]))
         copies = view.documents.duplicates(record.document_id) if record.status == "embedded" else Duplicates()
-    like = {"same_content": plain_value(copies.same), "nearly_the_same": plain_value(copies.near)}
     if ctx.json:
-        ctx.emit({**_as_json(record, with_content=True), **like})
+        ctx.emit(document_content_json(record, copies))
         return 0
     from rich.table import Table
     from rich.text import Text
@@ -153,13 +144,13 @@ def _show(
     facts = Table(box=None, show_header=False, pad_edge=False)
     facts.add_column(style="dim")
     facts.add_column(overflow="fold")
-    for name, value in _as_json(record, with_content=False).items():
+    for name, value in document_json(record).items():
         if value not in (None, [], {}):
-            shown = ", ".join(value) if name == "tags" else json.dumps(value, ensure_ascii=False, default=str)
+            shown = ", ".join(record.tags) if name == "tags" else json.dumps(value, ensure_ascii=False, default=str)
             facts.add_row(name.replace("_", " "), Text(one_line(shown if name in {"tags", "metadata"} else str(value))))
-    for name, documents in like.items():
+    for name, documents in {"same content": copies.same, "nearly the same": copies.near}.items():
         for one in documents:
-            facts.add_row(name.replace("_", " "), Text(one_line(f"{one['document_id']} {one['source']}")))
+            facts.add_row(name, Text(one_line(f"{one.document_id} {one.source}")))
     ctx.out.print(facts)
     ctx.out.print()
     ctx.out.print(plain(record.content or ""), soft_wrap=True)
@@ -180,7 +171,7 @@ def _duplicates(
     with ctx.view(principal=actor.actor()) as view:
         groups = view.documents.list_duplicates(after=after, limit=limit)
     if ctx.json:
-        ctx.emit({"groups": [plain_value(group) for group in groups]})
+        ctx.emit(duplicate_groups_json(groups))
         return 0
     for group in groups:
         ctx.out.print(f"{len(group):,} documents:", style="dim")
@@ -227,7 +218,7 @@ def _erase(
         named = named_documents(view, documents)
         receipt = view.documents.erase(named, actor=whoever(), reason=reason, scrub=scrub)
     if ctx.json:
-        ctx.emit(receipt_as_json(receipt))
+        ctx.emit(erasure_receipt_json(receipt))
     else:
         show_receipt(ctx, receipt)
     return 0 if receipt.complete else 1
@@ -254,7 +245,7 @@ def _original(
             return 0
         original.save(output, overwrite=overwrite)
     if ctx.json:
-        ctx.emit({**shown(original, "name", "mime_type", "byte_count"), "sha256": original.file_hash.hex()})
+        ctx.emit(original_json(original))
     else:
         ctx.out.print(plain(f"{original.byte_count:,} bytes of {original.name!r} ({original.mime_type})."))
     return 0
@@ -271,12 +262,12 @@ def _reread(
 
     Title, tags, department, dates and grants stay as they are. Exit status 1 if some could not be read.
     """
-    done: list[dict[str, Any]] = []
+    done: list[IngestResultJson] = []
     errors: list[str] = []
     with ctx.view(principal=actor.actor()) as view:
         for document_id in named_documents(view, documents):
             try:
-                done.append(shown(view.documents.reread(document_id, force=force), *_WRITTEN))
+                done.append(ingest_result_json(view.documents.reread(document_id, force=force)))
             except ParseError as exc:
                 errors.append(str(exc))
     if ctx.json:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import getpass
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext, argument_text
-from recollect.cli._json import shown
 from recollect.cli._options import command
 from recollect.cli._receipts import BeforeReceipt, ReceiptLimit, show_receipts
+from recollect.replies.history import document_history_json, restored_version_json, version_diff_json
 
 if TYPE_CHECKING:
     from recollect.model.audit import AuditRecord
-    from recollect.model.history import DocumentHistory, ErasureReceipt, VersionDiff, VersionRecord
+    from recollect.model.history import DocumentHistory, ErasureReceipt, VersionDiff
     from recollect.model.scrub import ScrubReport
     from recollect.pipeline import View
 
@@ -67,24 +67,10 @@ def _history(
     with ctx.view(principal=actor.actor()) as view:
         history = view.documents.history(*named_documents(view, [document]))
     if ctx.json:
-        ctx.emit(_history_as_json(history))
+        ctx.emit(document_history_json(history))
     else:
         _show_history(ctx, history)
     return 0
-
-
-def _history_as_json(history: DocumentHistory) -> dict[str, Any]:
-    names = ("document_id", "source", "collection", "department")
-    return {**shown(history, *names), "versions": [_version_as_json(version) for version in history.versions]}
-
-
-def _version_as_json(version: VersionRecord) -> dict[str, Any]:
-    names = ("version", "title", "department", "chunk_count", "character_count", "content_hash")
-    return shown(version, *names, "known_from", "known_to", "expires_at", "event_time", "event_end", "tags")
-
-
-def _iso(moment: datetime | None) -> str | None:
-    return moment.isoformat() if moment else None
 
 
 def _show_history(ctx: CommandContext, history: DocumentHistory) -> None:
@@ -135,15 +121,10 @@ def _diff(
         (known,) = named_documents(view, [document])
         diff = view.documents.diff(known, from_version=from_, to_version=to, context_lines=context)
     if ctx.json:
-        ctx.emit(_diff_as_json(diff))
+        ctx.emit(version_diff_json(diff))
     else:
         _show_diff(ctx, diff)
     return 0
-
-
-def _diff_as_json(diff: VersionDiff) -> dict[str, Any]:
-    names = ("document_id", "source", "department", "from_version", "to_version", "added", "removed")
-    return shown(diff, *names, "diff=lines")
 
 
 def _show_diff(ctx: CommandContext, diff: VersionDiff) -> None:
@@ -175,8 +156,7 @@ def _restore(
         department = view.documents.history(known).department
         written = view.documents.restore(known, version, actor=whoever())
     if ctx.json:
-        told = {"document_id": written.document_id, "department": department}
-        ctx.emit({**told, "version": written.version, "status": written.status})
+        ctx.emit(restored_version_json(written, department=department))
     elif written.status == "unchanged":
         ctx.out.print(f"Version {version} is the current one already.")
     else:
@@ -200,7 +180,7 @@ def _ttl(
         expires_at = history.versions[-1].expires_at
     if ctx.json:
         told = {"document": argument_text(document), "department": history.department}
-        ctx.emit({**told, "expires_at": _iso(expires_at)})
+        ctx.emit({**told, "expires_at": expires_at and expires_at.isoformat()})
     else:
         ctx.out.print(f"It expires {moment_text(expires_at)} UTC." if expires_at else "It never expires.")
     return 0
@@ -215,27 +195,6 @@ def _receipts(ctx: CommandContext, *, limit: ReceiptLimit = 20, before: BeforeRe
 
 def _erased_documents(record: AuditRecord) -> str:
     return f"documents {', '.join(str(one['document_id']) for one in record.details.get('documents', ())) or 'none'}"
-
-
-def receipt_as_json(receipt: ErasureReceipt) -> dict[str, Any]:
-    """A receipt as ``--json`` prints it."""
-    documents = ("document_id", "versions=version_count", "hashes")
-    return {
-        **shown(receipt, "receipt_id", "tenant_id", "erased_by", "reason", "salt"),
-        "erased": receipt.counts["documents"],
-        "erased_at": receipt.erased_at.isoformat(),
-        "documents": [shown(one, *documents) for one in receipt.documents],
-        **shown(receipt, "counts", "copies", "complete"),
-        "probe": shown(receipt.probe, "phrases", "hashes", "places", "found", "names", "mentions"),
-        "scrub": receipt.scrub and scrub_as_json(receipt.scrub),
-        "remains": list(receipt.remains),
-    }
-
-
-def scrub_as_json(report: ScrubReport) -> dict[str, Any]:
-    """What a scrub did, as ``--json`` prints it."""
-    names = ("relations", "log_segments", "proven", "files", "bytes", "strings", "held", "kept", "found", "complete")
-    return shown(report, *names)
 
 
 def show_scrub(ctx: CommandContext, report: ScrubReport) -> None:

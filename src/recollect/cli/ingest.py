@@ -160,10 +160,10 @@ def _refuse_in_background(**given: str | None) -> None:
 
 def tell_queued(ctx: CommandContext, job: Job) -> int:
     """Print a job that was asked for; returns the exit status."""
-    from recollect.cli._jobs import as_json as job_as_json
+    from recollect.replies.jobs import job_json
 
     if ctx.json:
-        ctx.emit(job_as_json(job))
+        ctx.emit(job_json(job))
     else:
         ctx.out.print(f"Job {job.job_id} waits for a worker: recollect worker. recollect jobs show {job.job_id}")
     return 0
@@ -259,23 +259,12 @@ def _require_same(collection: Collection, chunking: ChunkingOptions) -> None:
         )
 
 
-def as_json(report: IngestReport) -> dict[str, Any]:
-    """The report as ``--json`` prints it; files that are too large are listed where there are any."""
-    counts = ("added", "updated", "unchanged", "removed", "failed", "skipped")
-    too_large = [{"path": one.path, "reason": one.error} for one in report.too_large]
-    return {
-        "documents": {name: getattr(report, name) for name in counts},
-        "chunks": report.chunks,
-        "seconds": round(report.seconds, 3),
-        "errors": [{"path": error.path, "error": error.error} for error in report.errors],
-        **({"too_large": too_large} if too_large else {}),
-    }
-
-
 def tell(ctx: CommandContext, report: IngestReport) -> int:
     """Print the report; returns the exit status."""
     if ctx.json:
-        ctx.emit(as_json(report))
+        from recollect.replies.ingest import ingest_report_json
+
+        ctx.emit(ingest_report_json(report))
     else:
         show_report(ctx, report)
     return 1 if report.failed else 0

@@ -9,9 +9,10 @@ import typer
 
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext, argument_text
-from recollect.cli._jobs import as_json, line_of
+from recollect.cli._jobs import line_of
 from recollect.cli._options import command
 from recollect.cli._terminal import one_line
+from recollect.replies.jobs import job_json, job_list_json
 
 if TYPE_CHECKING:
     from recollect.model.job import Job
@@ -52,7 +53,7 @@ def _list(
         )
     page, more = found[:limit], len(found) > limit
     if ctx.json:
-        ctx.emit({"jobs": [as_json(job) for job in page], "next_before": page[-1].job_id if more else None})
+        ctx.emit(job_list_json(page, more=more))
         return 0
     for job in page:
         ctx.out.print(line_of(job), soft_wrap=True)
@@ -86,7 +87,7 @@ def _retry(ctx: CommandContext, actor: ActorOptions, *, job_id: _JobId) -> int:
 
 def _tell(ctx: CommandContext, job: Job, *, whole: bool = False) -> int:
     if ctx.json:
-        ctx.emit(as_json(job))
+        ctx.emit(job_json(job))
         return 0
     ctx.out.print(line_of(job), soft_wrap=True)
     if job.status == "running" and job.cancel_requested:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recollect.cli._access import AccessOptions
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._context import ContextOptions, show_context
-from recollect.cli._json import shown
-from recollect.cli._notes import notes_as_json, show_notes
+from recollect.cli._notes import show_notes
 from recollect.cli._options import Explain, SearchOptions, command
-from recollect.cli._passages import where_as_json
 from recollect.cli._searching import EVERYWHERE, SessionOptions, language_of, searched_name, vain
 from recollect.cli._time import TimeOptions
 from recollect.errors import UsageError
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
         Principal,
         ReplyExplain,
         RetrievedContext,
-        RetrieverScore,
         SearchExplain,
         SearchReply,
     )
@@ -82,84 +79,12 @@ def _query(
         reply = view.search(question, options)
         warnings = [] if reply.results else vain(view, options)
         if ctx.json:
-            ctx.emit(with_warnings(as_json(reply), warnings))
+            from recollect.replies.search import search_reply_json
+
+            ctx.emit(search_reply_json(reply, warnings=warnings))
         else:
             _show(ctx, view, reply, nothing=warnings or [_nothing(principal)])
     return 0
-
-
-def with_warnings(document: dict[str, Any], warnings: list[str]) -> dict[str, Any]:
-    """What ``--json`` prints, with why nothing was found where something can be said about it."""
-    return {**document, "warnings": warnings} if warnings else document
-
-
-def as_json(reply: SearchReply) -> dict[str, Any]:
-    """The reply as ``--json`` prints it."""
-    document: dict[str, Any] = {
-        "query": reply.query,
-        "collection": reply.collection,
-        "mode": reply.mode,
-        "results": [_result(result) for result in reply.results],
-        "timings_ms": rounded(reply.timings_ms),
-    }
-    if any(result.explain for result in reply.results):
-        document["paths"] = dict(reply.paths)
-    if reply.explain is not None:
-        document |= {"exact": reply.exact, "reranked": reply.reranked, "explain": _reply_explanation(reply.explain)}
-    return document
-
-
-def _reply_explanation(explain: ReplyExplain) -> dict[str, Any]:
-    return {
-        "terms": [{"term": term, "weight": weight} for term, weight in explain.terms],
-        "filter": None
-        if explain.filter_kept is None
-        else {
-            "kept": explain.filter_kept,
-            "removed": explain.filter_removed,
-            "removed_by": [{"condition": name, "removed": count} for name, count in explain.removed_by],
-        },
-        "enhancements": list(explain.enhancements),
-        "reranker": explain.reranker,
-        "rerank_reason": explain.rerank_reason,
-        "dropped": dict(explain.dropped),
-    }
-
-
-def rounded(timings_ms: Any) -> dict[str, float]:  # noqa: ANN401 - any mapping of numbers
-    """Milliseconds to the microsecond."""
-    return {stage: round(milliseconds, 3) for stage, milliseconds in timings_ms.items()}
-
-
-def _result(result: RetrievedContext) -> dict[str, Any]:
-    names = ("rank", "score", "relevance", "content", "chunk_id")
-    values: dict[str, Any] = {**{name: getattr(result, name) for name in names}, **where_as_json(result)}
-    values["metadata"] = dict(result.metadata)
-    if result.collection is not None:
-        values["collection"] = result.collection
-    if result.also_in:
-        values["also_in"] = [shown(one, "document_id", "source", "title", "collection") for one in result.also_in]
-    if result.notes:
-        values["notes"] = notes_as_json(result.notes)
-    if result.explain is not None:
-        values["explain"] = _explanation(result.explain)
-    return values
-
-
-def _explanation(explain: SearchExplain) -> dict[str, Any]:
-    def placed(score: RetrieverScore | None) -> dict[str, Any] | None:
-        return None if score is None else {"rank": score.rank, "score": score.score}
-
-    shown = {
-        "dense": placed(explain.dense),
-        "lexical": placed(explain.lexical),
-        "fused_score": explain.fused_score,
-    }
-    if explain.coverage is not None:
-        shown["coverage"] = explain.coverage
-    if explain.rerank_score is not None:
-        shown["rerank_score"] = explain.rerank_score
-    return shown if explain.preference is None else {**shown, "preference": explain.preference}
 
 
 def place(source: str, section: str | None, page: int | None, last_page: int | None = None) -> Text:

@@ -11,6 +11,14 @@ import typer
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.errors import UsageError
+from recollect.replies.jobs import job_json
+from recollect.replies.sources import (
+    SourceProblemJson,
+    SourceRefreshJson,
+    source_json,
+    source_list_json,
+    source_refresh_json,
+)
 
 if TYPE_CHECKING:
     from recollect.model.job import Job
@@ -33,7 +41,7 @@ def _list(
     with ctx.view(collections="*" if everywhere else None) as view:
         found = view.sources.list()
     if ctx.json:
-        ctx.emit({"sources": [_as_json(one) for one in found]})
+        ctx.emit(source_list_json(found))
     elif found:
         _show(ctx, found, everywhere=everywhere)
     else:
@@ -82,7 +90,7 @@ def _add(
     if refresh:
         return _refresh(ctx, sources=[record.name])
     if ctx.json:
-        ctx.emit({"source": _as_json(record)})
+        ctx.emit({"source": source_json(record)})
     else:
         ctx.out.print(f"Added {_shown(record.name)}. To read it: recollect sources refresh")
     return 0
@@ -106,10 +114,12 @@ def _refresh(
 ) -> int:
     """Bring the store to what sources hold now. Exit status 1 where some of it could not be read."""
     from recollect.cli._progress import WorkBar
-    from recollect.cli.ingest import as_json, show_report
+    from recollect.cli.ingest import show_report
     from recollect.errors import SourceError
 
-    status, reports = 0, []
+    reports: list[SourceRefreshJson | SourceProblemJson] = []
+    problems: list[str] = []
+    status = 0
     with ctx.view(embeds=not background) as view:
         names = sources or [one.name for one in view.sources.list() if one.connector is not None]
         if background:
@@ -125,35 +135,35 @@ def _refresh(
                     if len(names) == 1:
                         raise
                     status = 1
+                    problems.append(str(exc))
                     reports.append({"source": name, "problem": str(exc)})
                     continue
             status = status or (1 if report.failed else 0)
-            reports.append({"source": name, **as_json(report)})
+            reports.append(source_refresh_json(name, report))
             if not ctx.json:
                 ctx.out.print(_shown(name), style="bold")
                 show_report(ctx, report)
-    _tell_refreshed(ctx, reports)
+    _tell_refreshed(ctx, reports, problems)
     return status
 
 
 def _tell_queued(ctx: CommandContext, jobs: list[Job]) -> int:
-    from recollect.cli._jobs import as_json as job_as_json
-
     if ctx.json:
-        ctx.emit({"jobs": [job_as_json(one) for one in jobs]})
+        ctx.emit({"jobs": [job_json(one) for one in jobs]})
         return 0
     for one in jobs:
         ctx.out.print(f"Job {one.job_id} refreshes {_shown(one.source or '')} once a worker runs: recollect worker")
     return 0
 
 
-def _tell_refreshed(ctx: CommandContext, reports: list[dict[str, Any]]) -> None:
+def _tell_refreshed(
+    ctx: CommandContext, reports: list[SourceRefreshJson | SourceProblemJson], problems: list[str]
+) -> None:
     if ctx.json:
         ctx.emit({"refreshed": reports})
         return
-    for report in reports:
-        if "problem" in report:
-            ctx.note(f"✗ {report['problem']}")
+    for problem in problems:
+        ctx.note(f"✗ {problem}")
     if not reports:
         ctx.out.print("There is no source that can be refreshed.")
 
@@ -230,24 +240,6 @@ def _shown(text: str) -> str:
     from recollect.cli._terminal import one_line
 
     return one_line(text)
-
-
-def _as_json(record: SourceRecord) -> dict[str, Any]:
-    return {
-        "name": record.name,
-        "type": record.type,
-        "collection": record.collection,
-        "connector": record.connector,
-        "location": record.location,
-        "settings": dict(record.settings),
-        "interval_seconds": record.interval_seconds,
-        "state": record.state,
-        "problem": record.problem,
-        "refreshed_at": record.refreshed_at,
-        "due_at": record.due_at,
-        "documents": record.documents,
-        "failed": record.failed,
-    }
 
 
 command(app, "list", collection=True)(_list)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from recollect.cli._command_context import CommandContext
-from recollect.cli._json import shown
 from recollect.cli._options import command
+from recollect.replies.status import status_json
 
 if TYPE_CHECKING:
     from recollect.model.collection import Collection
     from recollect.pipeline import PipelineStatus
-    from recollect.store.search_health import HitCounts, RetrieverRecall, SearchHealth
+    from recollect.store.search_health import HitCounts, RetrieverRecall
 
 
 def register(app: typer.Typer) -> None:
@@ -26,40 +26,10 @@ def _status(ctx: CommandContext) -> int:
     with ctx.view() as view:
         status = view.maintenance.status()
     if ctx.json:
-        ctx.emit(_as_json(status))
+        ctx.emit(status_json(status))
     else:
         _show(ctx, status)
     return 0
-
-
-def collection_json(collection: Collection) -> dict[str, Any]:
-    """A collection as ``--json`` prints it."""
-    names = ("name", "description", "documents=document_count", "chunks=chunk_count", "language", "embedding_model")
-    return shown(collection, *names, "embedding_dimension", "chunking", "indexed", "token_vectors", "created_at")
-
-
-def _as_json(status: PipelineStatus) -> dict[str, Any]:
-    return {
-        **shown(status, "total_documents", "total_chunks", "departments"),
-        "collections": [collection_json(collection) for collection in status.collections],
-        **shown(status, "embedding_model", "embedding_dimension", "schema_version", "database_bytes"),
-        "search": {
-            "days": status.search_days,
-            **_health_json(status.search),
-            "collections": {name: _health_json(health) for name, health in status.search_by_collection.items()},
-        },
-    }
-
-
-def _health_json(health: SearchHealth) -> dict[str, Any]:
-    return {
-        "probes": health.probes,
-        **shown(health.dense, "recall_dense=mean", "recall_dense_worst=worst"),
-        **shown(health.lexical, "recall_lexical=mean", "recall_lexical_worst=worst"),
-        **shown(health, "last_probe"),
-        "result_cache": shown(health.result_cache, "hits", "misses", "hit_rate"),
-        "query_embedding_cache": shown(health.query_embedding_cache, "hits", "misses", "hit_rate"),
-    }
 
 
 def _show(ctx: CommandContext, status: PipelineStatus) -> None:

@@ -111,10 +111,10 @@ def _counts(report: IngestReport) -> str:
 
 
 def _as_json(done: WatchPass) -> dict[str, Any]:
-    from recollect.cli.ingest import as_json
+    from recollect.replies.ingest import ingest_report_json
 
     return {
         "folder": str(done.folder),
         "whole": done.whole,
-        **({"problem": done.problem} if done.report is None else as_json(done.report)),
+        **({"problem": done.problem} if done.report is None else ingest_report_json(done.report)),
     }

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
-from recollect.cli._json import shown
 from recollect.cli._options import SearchOptions, command
+from recollect.replies.why_not import why_not_json
 
 if TYPE_CHECKING:
     from recollect.model.why_not import WhyNot
@@ -42,20 +42,10 @@ def _why_not(
     with ctx.view() as view:
         told = view.why_not(question, argument_text(document), options)
     if ctx.json:
-        ctx.emit(_as_json(told))
+        ctx.emit(why_not_json(told))
     else:
         _show(ctx, told)
     return 0
-
-
-def _as_json(told: WhyNot) -> dict[str, Any]:
-    return {
-        **shown(told, "query", "collection"),
-        "document": shown(told.document, "document_id", "title", "source", "department"),
-        **shown(told, "found", "rank"),
-        "stages": [{**shown(stage, "stage", "passed", "detail"), **stage.numbers} for stage in told.stages],
-        "verdict": told.verdict,
-    }
 
 
 def _show(ctx: CommandContext, told: WhyNot) -> None:

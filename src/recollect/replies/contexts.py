@@ -1,0 +1,228 @@
+"""Contexts: passages, turns and facts as a language model is shown them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, NotRequired
+
+from recollect.replies._shape import Shape, Timestamp, iso
+from recollect.replies.passages import (
+    PassageNoteJson,
+    PassagePartJson,
+    PassagePlaceJson,
+    passage_notes_json,
+    passage_place_json,
+)
+
+if TYPE_CHECKING:
+    from recollect.context import AssembledContext, ContextAssembly, ContextBlock, HybridPassage, RetrievalWeights
+
+_Strategy = Literal["rag", "documents", "hybrid", "episodic", "semantic", "bm25"]
+
+
+class ContextBlockJson(PassagePlaceJson):
+    """A numbered passage of a context."""
+
+    number: int
+    """From 1; what a citation `[n]` means."""
+    chunk_id: int
+    relevance: float | None
+    """How likely it answers the query, 0 to 1."""
+    event_time: Timestamp | None
+    """When what it tells happened or was written."""
+    shortened: bool
+    """Whether the passage went on."""
+    notes: NotRequired[list[PassageNoteJson]]
+    """Why it is not the last word."""
+
+
+class AssembledContextJson(Shape):
+    """Passages of documents as a prompt's context."""
+
+    query: str
+    """As asked."""
+    collection: str
+    """The collection searched."""
+    context: str
+    """The numbered passages; empty where nothing was found."""
+    token_count: int
+    """Tokens of the context."""
+    omitted: int
+    """Passages for which there was no room."""
+    passages: list[ContextBlockJson]
+    warnings: NotRequired[list[str]]
+    """Why nothing was found, where something can be said about it."""
+
+
+class WeightsJson(Shape):
+    """What documents and conversations weigh; both add up to 1."""
+
+    rag: float
+    """Of documents."""
+    memory: float
+    """Of conversations and facts."""
+
+
+class ContextExplainJson(Shape):
+    """What each side of a context weighed, and why."""
+
+    weights: WeightsJson
+    """As used."""
+    base: WeightsJson | None
+    """As configured; null where feedback is not asked."""
+    shift: float | None
+    """What feedback added to memory's weight."""
+    feedback: str
+    """The same in words."""
+
+
+class ContextPassageJson(Shape):
+    """A passage of a document or of a conversation, or a fact, as it is shown.
+
+    The document, the offsets and the parts are those of a document, and null of the others.
+    """
+
+    number: int
+    """From 1; what a citation `[n]` means."""
+    kind: Literal["document", "memory", "fact"]
+    document_id: int | None
+    title: str
+    source: str
+    """The document's name, `memory:` and the session's, or `fact:` and the fact's number."""
+    department: str | None
+    section: str | None
+    """Titles of the headings that the passage stands under, joined by ` > `."""
+    page: int | None
+    """From 1; null where the format has no pages."""
+    start_offset: int | None
+    """Where the passage begins in the document's content, in characters."""
+    end_offset: int | None
+    """Just behind its last character."""
+    parts: list[PassagePartJson] | None
+    """The passage, cut where another section or page begins."""
+    score: float
+    """What the passages are ordered by, best first; comparable within one context only."""
+    relevance: float | None
+    """How likely a document's passage answers the query, 0 to 1."""
+    content: str
+    """What is shown of it."""
+    metadata: dict[str, Any]
+
+
+class ContextAssemblyJson(Shape):
+    """Documents, conversations and facts as a language model should read them."""
+
+    query: str
+    """As asked."""
+    strategy: _Strategy
+    """As asked."""
+    used: _Strategy
+    """What the context is made of, where the strategy found nothing of its own."""
+    token_count: int
+    """Tokens of the text, within the budget."""
+    text: str
+    """The numbered passages; empty where nothing was found."""
+    passages: list[ContextPassageJson]
+    """In order of their numbers."""
+    explain: NotRequired[ContextExplainJson]
+    """Where it was asked for."""
+    warnings: NotRequired[list[str]]
+    """Why nothing was found, where something can be said about it."""
+
+
+def assembled_context_json(
+    query: str, context: AssembledContext, *, collection: str, warnings: Sequence[str] = ()
+) -> AssembledContextJson:
+    """A context of passages of documents.
+
+    Args:
+        query: As asked.
+        context: What is shown.
+        collection: The collection searched.
+        warnings: Why nothing was found.
+    """
+    shown: AssembledContextJson = {
+        "query": query,
+        "collection": collection,
+        "context": context.text,
+        "token_count": context.token_count,
+        "omitted": context.omitted,
+        "passages": [_block(block) for block in context.blocks],
+    }
+    if warnings:
+        shown["warnings"] = list(warnings)
+    return shown
+
+
+def context_assembly_json(
+    query: str, found: ContextAssembly, *, explain: bool = False, warnings: Sequence[str] = ()
+) -> ContextAssemblyJson:
+    """A context of documents, conversations and facts.
+
+    Args:
+        query: As asked.
+        found: What is shown.
+        explain: Whether it is said what each side weighed, and why.
+        warnings: Why nothing was found.
+    """
+    shown: ContextAssemblyJson = {
+        "query": query,
+        "strategy": found.strategy,
+        "used": found.used,
+        "token_count": found.token_count,
+        "text": found.text,
+        "passages": [_passage(number, one) for number, one in enumerate(found.passages, start=1)],
+    }
+    if explain:
+        shown["explain"] = context_explain_json(found)
+    if warnings:
+        shown["warnings"] = list(warnings)
+    return shown
+
+
+def context_explain_json(found: ContextAssembly) -> ContextExplainJson:
+    """What each side of a context weighed, and why."""
+    adaptation = found.found.adaptation
+    return {
+        "weights": weights_json(found.found.weights),
+        "base": None if adaptation is None else weights_json(adaptation.base),
+        "shift": None if adaptation is None else adaptation.shift,
+        "feedback": "not asked: [rag.memory] adaptive_weights is off" if adaptation is None else adaptation.explanation,
+    }
+
+
+def weights_json(weights: RetrievalWeights) -> WeightsJson:
+    """What documents and conversations weigh."""
+    return {"rag": weights.rag, "memory": weights.memory}
+
+
+def _block(block: ContextBlock) -> ContextBlockJson:
+    passage = block.passage
+    shown: ContextBlockJson = {
+        "number": block.number,
+        "chunk_id": passage.chunk_id,
+        "relevance": passage.relevance,
+        **passage_place_json(passage),  # type: ignore[typeddict-item]  # it has none of the optional keys
+        "event_time": iso(passage.event_time),
+        "shortened": block.shortened,
+    }
+    if passage.notes:
+        shown["notes"] = passage_notes_json(passage.notes)
+    return shown
+
+
+def _passage(number: int, one: HybridPassage) -> ContextPassageJson:
+    shown: ContextPassageJson = {
+        "number": number,
+        "kind": one.kind,
+        **passage_place_json(one.passage),
+        "source": one.source,
+        "score": one.score,
+        # Of documents: the measure was fitted to their passages, and not to turns with those before them.
+        "relevance": one.passage.relevance,
+        "content": one.content,
+        "metadata": dict(one.passage.metadata),
+    }
+    if one.kind != "document":
+        shown["document_id"] = shown["start_offset"] = shown["end_offset"] = shown["parts"] = None
+    return shown

@@ -1,0 +1,137 @@
+"""Why a search does not find a document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NotRequired, cast
+
+from recollect.replies._shape import Shape, Timestamp
+
+if TYPE_CHECKING:
+    from recollect.model.why_not import WhyNot, WhyNotStage
+
+
+class NamedDocumentJson(Shape):
+    """The document that is missed."""
+
+    document_id: int
+    title: str
+    source: str
+    department: str | None
+
+
+class ConditionJson(Shape):
+    """A condition of a filter."""
+
+    condition: str
+    """In words."""
+    passed: bool
+
+
+class QueryTermJson(Shape):
+    """A word of the query, and whether the document holds it."""
+
+    term: str
+    """The form in which words are compared."""
+    written: str
+    """As the query has it."""
+    weight: float | None
+    """What it counts for; null where no document of the collection holds it."""
+    present: bool
+
+
+class WhyNotStageJson(Shape):
+    """Where the document stands at one stage of a search. What the words say is repeated as values."""
+
+    stage: str
+    """`document`, `permissions`, `expiry`, `filter`, `dense`, `lexical`, `candidates`, `fusion`, `rerank`,
+    `similarity_threshold`, `min_relevance`, `min_score`, `duplicates`, `variety` or `top_k`."""
+    passed: bool
+    """Whether it came through. One retriever is enough to come through both."""
+    detail: str
+    """In words."""
+    version: NotRequired[int]
+    """Of `document`: the one that could be found."""
+    known_from: NotRequired[Timestamp]
+    """Of `document`."""
+    known_to: NotRequired[Timestamp | None]
+    """Of `document`: when it was replaced, deleted or expired; null: it is current."""
+    status: NotRequired[str]
+    """Of `document`."""
+    chunks: NotRequired[int]
+    """Of `document`."""
+    permissions: NotRequired[list[str]]
+    """Of `permissions`: who may read it."""
+    expires_at: NotRequired[Timestamp | None]
+    """Of `expiry`."""
+    conditions: NotRequired[list[ConditionJson]]
+    """Of `filter`."""
+    rank: NotRequired[int | None]
+    """Of its best passage, or of the document that says the same."""
+    score: NotRequired[float | None]
+    """Of its best passage."""
+    chunk_id: NotRequired[int]
+    """Of `dense`: its best passage."""
+    limit: NotRequired[float]
+    """Of a retriever and of `candidates`: how many are taken; of a threshold: what it asks for."""
+    exact: NotRequired[bool]
+    """Of `lexical`: whether no bound was left open."""
+    terms: NotRequired[list[QueryTermJson]]
+    """Of `lexical`."""
+    reranker: NotRequired[str | None]
+    """Of `rerank`: its name."""
+    before: NotRequired[int | None]
+    """Of `rerank`: the rank that it found."""
+    value: NotRequired[float | None]
+    """Of a threshold: what the document has."""
+    document_id: NotRequired[int]
+    """Of `duplicates`: the one that is shown in its place."""
+    source: NotRequired[str]
+    """Of `duplicates`: its path."""
+    mmr_lambda: NotRequired[float]
+    """Of `variety`."""
+    top_k: NotRequired[int]
+    """Of `top_k`."""
+    last_score: NotRequired[float | None]
+    """Of `top_k`: of the last result that is shown."""
+
+
+class WhyNotJson(Shape):
+    """Where a document stands at every stage of one search."""
+
+    query: str
+    """As asked."""
+    collection: str
+    """The collection searched."""
+    document: NamedDocumentJson
+    found: bool
+    """Whether it is among the results after all."""
+    rank: int | None
+    """Its rank among them."""
+    stages: list[WhyNotStageJson]
+    """In the order of a search."""
+    verdict: str
+    """What kept it out and what to change, in words."""
+
+
+def why_not_json(told: WhyNot) -> WhyNotJson:
+    """Where a document stands at every stage of one search."""
+    document = told.document
+    return {
+        "query": told.query,
+        "collection": told.collection,
+        "document": {
+            "document_id": document.document_id,
+            "title": document.title,
+            "source": document.source,
+            "department": document.department,
+        },
+        "found": told.found,
+        "rank": told.rank,
+        "stages": [_stage(stage) for stage in told.stages],
+        "verdict": told.verdict,
+    }
+
+
+def _stage(stage: WhyNotStage) -> WhyNotStageJson:
+    shown = {"stage": stage.stage, "passed": stage.passed, "detail": stage.detail, **stage.numbers}
+    return cast(WhyNotStageJson, shown)
