@@ -15,6 +15,7 @@ from recollect import AsyncRAGPipeline, Document, Principal, RAGConfig, RAGPipel
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, RecollectError, StoreUnavailableError, UsageError
 from recollect.tools import KNOWLEDGE_SEARCH, TOOLS, Toolbox, ToolResult
+from tool_results import require_declared
 
 ANN, BOB = Principal(user_id="ann", roles=("clerk",)), Principal(user_id="bob")
 ALL = (KNOWLEDGE_SEARCH, *TOOLS)
@@ -62,8 +63,18 @@ def read_only(clone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RAGPi
             yield fill(opened)
 
 
+class Declared(Toolbox):
+    """Tools whose results are what their schemas say, and nothing beside it."""
+
+    def execute(self, name: str, arguments: Any = None) -> ToolResult:
+        result = super().execute(name, arguments)
+        if (tool := self.get(str(name))) is not None:
+            require_declared(tool, result)
+        return result
+
+
 def box(view: View, **options: Any) -> Toolbox:
-    return Toolbox(view, ALL, **options)
+    return Declared(view, ALL, **options)
 
 
 def value(result: ToolResult) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import hostile
 from recollect.errors import RecollectError
 from recollect.tools import KNOWLEDGE_SEARCH, TOOLS, Tool, Toolbox
+from tool_results import require_declared
 
 ROOM = 4_000
 
@@ -37,7 +38,12 @@ _PLAUSIBLE: dict[str, dict[str, object]] = {
     "read": {"document_id": 1},
     "grep": {"pattern": "leave"},
     "remember": {"text": "My locker is 17."},
+    "ask": {"question": "How long is annual leave?"},
+    "add": {"text": "Lockers are in the basement.", "source": "lockers.md"},
 }
+
+# What only some tools refuse.
+_OWN_ERRORS = {"add": {"conflict"}}
 
 
 def _as_json(some: object) -> object:
@@ -58,9 +64,10 @@ def test_a_tool_answers_whatever_it_is_given(peopled, stored, tool: Tool):
         result = tools.execute(tool.name, arguments)
         assert len(result.text) <= ROOM and json.loads(result.text) and "Traceback" not in result.text
         result.text.encode()
+        require_declared(tool, result)
         if result.is_error:
             told = json.loads(result.text)["error"]
-            assert told["kind"] in {"invalid_arguments", "not_found"}, told
+            assert told["kind"] in {"invalid_arguments", "not_found"} | _OWN_ERRORS.get(tool.name, set()), told
             assert told["message"].strip() and isinstance(result.error, RecollectError)
         if result.is_error or not tool.writes:
             assert stored.rows() == before

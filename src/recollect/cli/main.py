@@ -45,7 +45,7 @@ PANELS = {
     "Conversations": ("remember", "recall", "consolidate", "facts", "feedback"),
     "People": ("grants", "sessions", "tenants"),
     "Quality": ("why-not", "rag-test", "quality-test", "eval", "calibrate"),
-    "Operation": ("worker", "jobs", "db", "reembed", "audit", "models", "providers", "requests"),
+    "Operation": ("mcp", "worker", "jobs", "db", "reembed", "audit", "models", "providers", "requests"),
 }
 
 

@@ -19,6 +19,7 @@ class DocumentEntry:
         byte_count: Of its text in UTF-8.
         known_from: When this version entered the knowledge base.
         event_time: When what it tells happened or was written.
+        mime_type: Of what it was read from.
     """
 
     document_id: int
@@ -31,6 +32,7 @@ class DocumentEntry:
     byte_count: int
     known_from: datetime
     event_time: datetime | None
+    mime_type: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,7 @@ class DocumentPart:
         end_offset: Just behind its last character.
         section: Titles of the headings that its first character stands under, joined by `` > ``.
         page: That it begins on, from 1; None where the format has no pages.
+        mime_type: Of what the document was read from.
     """
 
     document_id: int
@@ -76,6 +79,7 @@ class DocumentPart:
     text: str
     section: str | None
     page: int | None
+    mime_type: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,7 +122,8 @@ class ContentRepository:
         Raises:
             NotFoundError: There is no such document.
         """
-        *names, characters, text, headings, pages = self._one(scope, places, document_id, start=start, length=length)
+        found = self._one(scope, places, document_id, start=start, length=length)
+        *names, characters, text, headings, pages, mime_type = found
         return DocumentPart(
             **_named(names),
             characters=characters,
@@ -131,6 +132,7 @@ class ContentRepository:
             text=text,
             section=" > ".join(section_path(_headings(headings), start)) or None,
             page=page_at(_pages(pages), start),
+            mime_type=mime_type,
         )
 
     def outline(self, scope: Scope, places: Places, document_id: int) -> DocumentOutline:
@@ -139,7 +141,7 @@ class ContentRepository:
         Raises:
             NotFoundError: There is no such document.
         """
-        *names, characters, _, headings, pages = self._one(scope, places, document_id, start=0, length=0)
+        *names, characters, _, headings, pages, _ = self._one(scope, places, document_id, start=0, length=0)
         own = _headings(headings)
         if not own:
             params = {"tenant_id": scope.tenant_id, "version_id": names[4]}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # NUL and lone surrogates, which nothing stored can hold.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
-# JSON of arguments; the longest text that a tool takes is a fifth of it.
+# JSON of arguments: so much, or five times the longest text that the tool takes.
 _MAX_JSON_CHARACTERS = 100_000
 
 
@@ -51,8 +51,9 @@ def _object(tool: Tool, given: Mapping[str, Any] | str | None) -> Mapping[str, A
     if given is None or (isinstance(given, str) and not given.strip()):
         return {}
     if isinstance(given, str):
-        if len(given) > _MAX_JSON_CHARACTERS:
-            raise UsageError(f"The arguments are {len(given):,} characters long: {_MAX_JSON_CHARACTERS:,} at most.")
+        most = max(_MAX_JSON_CHARACTERS, *(5 * one.max_length for one in tool.parameters))
+        if len(given) > most:
+            raise UsageError(f"The arguments are {len(given):,} characters long: {most:,} at most.")
         try:
             given = json.loads(given, parse_constant=_no_number)
         except (ValueError, RecursionError) as exc:

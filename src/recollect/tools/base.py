@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never
 
 if TYPE_CHECKING:
@@ -137,14 +138,22 @@ class Tool:
         description: When to use it, what it gives, and what to do with that; for the model.
         parameters: What it takes.
         function: What it does: ``function(view, room, **arguments)``, the arguments checked and complete.
+        title: For people who choose tools; empty: the name.
+        result: What it replies with, as a typed dictionary; None: it is not said.
         writes: Whether it changes something.
+        replaces: Whether that may take the place of what was there.
+        repeatable: Whether doing the same again changes nothing more.
     """
 
     name: str
     description: str
     parameters: tuple[Parameter, ...]
     function: Callable[..., dict[str, Any]]
+    title: str = ""
+    result: type | None = None
     writes: bool = False
+    replaces: bool = False
+    repeatable: bool = True
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -155,6 +164,11 @@ class Tool:
             "required": [one.name for one in self.parameters if one.required],
             "additionalProperties": False,
         }
+
+    @property
+    def result_schema(self) -> dict[str, Any] | None:
+        """The JSON schema of what it replies with, errors included; None where that is not said."""
+        return None if self.result is None else _schema_of(self.result)
 
     def definition(self, style: ToolFormat = "openai") -> dict[str, Any]:
         """What a request's list of tools says of it.
@@ -183,3 +197,11 @@ class Tool:
     def __call__(self, view: View, room: Room, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - as checked
         """What the tool finds or does."""
         return self.function(view, room, **arguments)
+
+
+@cache
+def _schema_of(result: type) -> dict[str, Any]:
+    # Its types are read where somebody asks for a schema.
+    from recollect.tools.results import schema_of
+
+    return schema_of(result)

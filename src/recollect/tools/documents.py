@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import wraps
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from recollect.errors import NotFoundError, SessionExpiredError, UsageError
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from recollect.model.outline import Heading
     from recollect.pipeline.view import View
     from recollect.tools.room import Room
+
+R = TypeVar("R")
 
 # Characters of a passage that `search` shows: enough to judge whether it is worth reading.
 _EXCERPT = 400
@@ -34,28 +36,33 @@ _NOTHING_FOUND = (
 )
 
 
-def _beside_a_conversation(look: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+def look_beside_a_conversation(view: View, look: Callable[[View], R]) -> R:
     """Look into a view's collections alone where its session is none with documents of its own.
 
     A conversation that begins is not stored before something of it is remembered, and until then no session at all.
     """
-
-    @wraps(look)
-    def call(view: View, room: Room, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - as checked
-        try:
-            return look(view, room, **arguments)
-        except SessionExpiredError:
+    try:
+        return look(view)
+    except SessionExpiredError:
+        raise
+    except NotFoundError:
+        at = view.standpoint
+        if at.session is None or at.collections is None:
             raise
-        except NotFoundError:
-            at = view.standpoint
-            if at.session is None or at.collections is None:
-                raise
-            return look(view.view(session=None), room, **arguments)
+        return look(view.view(session=None))
+
+
+def beside_a_conversation(function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """A function of a tool that looks as `look_beside_a_conversation` does."""
+
+    @wraps(function)
+    def call(view: View, room: Room, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - as checked
+        return look_beside_a_conversation(view, lambda seen: function(seen, room, **arguments))
 
     return call
 
 
-@_beside_a_conversation
+@beside_a_conversation
 def knowledge_search(
     view: View,
     room: Room,
@@ -86,7 +93,7 @@ def knowledge_search(
     return told
 
 
-@_beside_a_conversation
+@beside_a_conversation
 def search(
     view: View,
     room: Room,
@@ -118,7 +125,7 @@ def search(
     return told
 
 
-@_beside_a_conversation
+@beside_a_conversation
 def grep(
     view: View,
     room: Room,
@@ -176,15 +183,15 @@ _REASONS = {"matches": "there are enough matches", "time": "it took too long", "
 def _matches(found: MatchedDocument, room: Room) -> tuple[dict[str, Any], int | None]:
     told: dict[str, Any] = {
         "document_id": found.document_id,
-        "source": _short(found.source),
-        "title": _short(found.title),
+        "source": shortened(found.source),
+        "title": shortened(found.title),
         "matches": [],
     }
     if not room.take(told):
         return told, found.matches[0].start_offset
     for one in found.matches:
         match = {"start_offset": one.start_offset, "end_offset": one.end_offset, "line": one.excerpt}
-        place = {"section": _short(one.section), "page": one.page}
+        place = {"section": shortened(one.section), "page": one.page}
         match |= {name: value for name, value in place.items() if value is not None}
         if not room.take(match):
             return told, one.start_offset
@@ -194,7 +201,7 @@ def _matches(found: MatchedDocument, room: Room) -> tuple[dict[str, Any], int | 
     return told, None
 
 
-@_beside_a_conversation
+@beside_a_conversation
 def list_documents(
     view: View, room: Room, *, after: int, limit: int, name: str | None = None, department: str | None = None
 ) -> dict[str, Any]:
@@ -210,7 +217,7 @@ def list_documents(
     return told
 
 
-@_beside_a_conversation
+@beside_a_conversation
 def outline(view: View, room: Room, *, document_id: int, after_offset: int) -> dict[str, Any]:
     """The headings of a document, each with the range of its section."""
     found = _of_document(document_id, lambda: view.contents.outline(document_id))
@@ -218,8 +225,8 @@ def outline(view: View, room: Room, *, document_id: int, after_offset: int) -> d
     shown = _fitting(_sections(headings, found.characters), room)
     told: dict[str, Any] = {
         "document_id": found.document_id,
-        "source": _short(found.source),
-        "title": _short(found.title),
+        "source": shortened(found.source),
+        "title": shortened(found.title),
         "characters": found.characters,
         "pages": len(found.pages) or None,
         "headings": shown,
@@ -231,7 +238,7 @@ def outline(view: View, room: Room, *, document_id: int, after_offset: int) -> d
     return told
 
 
-@_beside_a_conversation
+@beside_a_conversation
 def read(
     view: View, room: Room, *, document_id: int, start_offset: int, end_offset: int | None = None
 ) -> dict[str, Any]:
@@ -243,9 +250,9 @@ def read(
     part = _of_document(document_id, lambda: view.contents.read(document_id, start=start_offset, length=length))
     told: dict[str, Any] = {
         "document_id": part.document_id,
-        "source": _short(part.source),
-        "title": _short(part.title),
-        "section": _short(part.section),
+        "source": shortened(part.source),
+        "title": shortened(part.title),
+        "section": shortened(part.section),
         "page": part.page,
         "start_offset": part.start_offset,
         "end_offset": part.end_offset,
@@ -262,7 +269,7 @@ def read(
     return told
 
 
-def _short(text: str | None) -> str | None:
+def shortened(text: str | None) -> str | None:
     """A name as it is shown: a model needs to recognise it, and calls documents by their ids."""
     if text is None:
         return None
@@ -297,16 +304,16 @@ def _passages(
 def _place(passage: RetrievedContext) -> dict[str, Any]:
     told = {
         "document_id": passage.document_id,
-        "source": _short(passage.source),
-        "title": _short(passage.title),
+        "source": shortened(passage.source),
+        "title": shortened(passage.title),
         "collection": passage.collection,
-        "section": _short(passage.section),
+        "section": shortened(passage.section),
         "page": passage.page,
         "start_offset": passage.start_offset,
         "end_offset": passage.end_offset,
         "date": passage.event_time.date().isoformat() if passage.event_time else None,
         "relevance": None if passage.relevance is None else round(passage.relevance, 2),
-        "warnings": [_short(one.text) for one in passage.notes[:3]] or None,
+        "warnings": [shortened(one.text) for one in passage.notes[:3]] or None,
     }
     return {name: value for name, value in told.items() if value is not None}
 
@@ -314,11 +321,11 @@ def _place(passage: RetrievedContext) -> dict[str, Any]:
 def _entry(one: DocumentEntry) -> dict[str, Any]:
     told = {
         "document_id": one.document_id,
-        "source": _short(one.source),
-        "title": _short(one.title),
+        "source": shortened(one.source),
+        "title": shortened(one.title),
         "collection": one.collection,
         "department": one.department,
-        "tags": [_short(tag) for tag in one.tags[:5]] or None,
+        "tags": [shortened(tag) for tag in one.tags[:5]] or None,
         "bytes": one.byte_count,
         "date": one.event_time.date().isoformat() if one.event_time else None,
     }
@@ -330,7 +337,7 @@ def _sections(headings: Sequence[Heading], characters: int) -> Iterable[dict[str
         ends = (later.start_offset for later in headings[place + 1 :] if later.level <= one.level)
         yield {
             "level": one.level,
-            "title": _short(one.title),
+            "title": shortened(one.title),
             "start_offset": one.start_offset,
             "end_offset": next(ends, characters),
         }

@@ -17,8 +17,9 @@ from recollect.errors import (
     TenantSuspendedError,
     UsageError,
 )
+from recollect.pipeline.standpoint import EVERY_COLLECTION
 from recollect.pipeline.view import View
-from recollect.tools import conversations, documents
+from recollect.tools import additions, answers, conversations, documents, results
 from recollect.tools.arguments import read_arguments
 from recollect.tools.base import Parameter, Tool, ToolFormat, ToolResult
 from recollect.tools.room import Room
@@ -86,6 +87,8 @@ KNOWLEDGE_SEARCH = Tool(
     ),
     parameters=(_QUERY, _limit("passages", 5, 20), _DEPARTMENT, _TAGS),
     function=documents.knowledge_search,
+    title="Search the knowledge base",
+    result=results.KnowledgeSearchResult,
 )
 
 SEARCH = Tool(
@@ -111,6 +114,8 @@ SEARCH = Tool(
         _TAGS,
     ),
     function=documents.search,
+    title="Search documents",
+    result=results.SearchResult,
 )
 
 GREP = Tool(
@@ -151,6 +156,8 @@ GREP = Tool(
         _offset("from_offset", "Begin at this character of that document: from continue_with or more_matches."),
     ),
     function=documents.grep,
+    title="Find exact text",
+    result=results.GrepResult,
 )
 
 LIST_DOCUMENTS = Tool(
@@ -166,6 +173,8 @@ LIST_DOCUMENTS = Tool(
         _limit("documents", 50, 200),
     ),
     function=documents.list_documents,
+    title="List documents",
+    result=results.ListResult,
 )
 
 OUTLINE = Tool(
@@ -179,6 +188,8 @@ OUTLINE = Tool(
         _offset("after_offset", "Only headings from this character on: from continue_with of an earlier call."),
     ),
     function=documents.outline,
+    title="Outline of a document",
+    result=results.OutlineResult,
 )
 
 READ = Tool(
@@ -199,6 +210,32 @@ READ = Tool(
         ),
     ),
     function=documents.read,
+    title="Read a document",
+    result=results.ReadResult,
+)
+
+ASK = Tool(
+    name="ask",
+    description=(
+        "Get an answer from the documents with citations, each with the place that it stands at, or a refusal where "
+        "they hold none. One call in place of searching and reading, for a question that one place answers; search, "
+        "grep and read yourself where the answer has to be put together. " + _QUOTED
+    ),
+    parameters=(
+        Parameter(
+            name="question",
+            type="string",
+            description="A whole question in plain words, which can be understood alone.",
+            required=True,
+            max_length=2_000,
+            free=True,
+        ),
+        _DEPARTMENT,
+        _TAGS,
+    ),
+    function=answers.ask,
+    title="Ask the documents",
+    result=results.AskResult,
 )
 
 RECALL = Tool(
@@ -213,6 +250,8 @@ RECALL = Tool(
         _offset("start_offset", "Leave out so many characters of each turn: from continue_with of an earlier call."),
     ),
     function=conversations.recall,
+    title="Recall what was said",
+    result=results.RecallResult,
 )
 
 REMEMBER = Tool(
@@ -239,11 +278,65 @@ REMEMBER = Tool(
         ),
     ),
     function=conversations.remember,
+    title="Remember for later",
+    result=results.RememberResult,
     writes=True,
+    repeatable=False,
+)
+
+ADD = Tool(
+    name="add",
+    description=(
+        "Store a document in the knowledge base, where it is found from then on: notes of a meeting, a summary, a text "
+        "that the user gave you. Use it only where the user wants that. Without source the same text is stored once; "
+        "with the source of a document that there is it is refused unless replace is true."
+    ),
+    parameters=(
+        Parameter(
+            name="text",
+            type="string",
+            description="The document, as Markdown or plain text; 200,000 characters at most.",
+            required=True,
+            max_length=200_000,
+            free=True,
+        ),
+        Parameter(
+            name="source",
+            type="string",
+            description="What it is called by, for instance notes/2026-11-22.md; left out: a name made of its text.",
+        ),
+        Parameter(name="title", type="string", description="Shown beside results; left out: its first heading."),
+        Parameter(name="department", type="string", description="The part of the organisation that it belongs to."),
+        Parameter(name="tags", type="array", description="Labels to find it by."),
+        Parameter(
+            name="replace",
+            type="boolean",
+            description="Whether it becomes the new version of the document of that source; the old one stays in its "
+            "history.",
+            default=False,
+        ),
+    ),
+    function=additions.add,
+    title="Add a document",
+    result=results.AddResult,
+    writes=True,
+    replaces=True,
 )
 
 #: For agents that search in a loop.
-TOOLS = (SEARCH, GREP, LIST_DOCUMENTS, OUTLINE, READ, RECALL, REMEMBER)
+TOOLS = (SEARCH, GREP, LIST_DOCUMENTS, OUTLINE, READ, ASK, RECALL, REMEMBER, ADD)
+
+
+def offered(view: View) -> list[Tool]:
+    """Those of `TOOLS` that a view has a use for: what writes only where it says to where."""
+    at = view.standpoint
+    left_out = set()
+    if at.as_of is not None or at.session is None:
+        left_out.add(REMEMBER.name)
+    everywhere = EVERY_COLLECTION in at.names
+    if at.as_of is not None or (at.session is None and (everywhere or len(at.names) > 1)):
+        left_out.add(ADD.name)
+    return [one for one in TOOLS if one.name not in left_out]
 
 
 class Toolbox(Mapping[str, Tool]):
@@ -254,8 +347,9 @@ class Toolbox(Mapping[str, Tool]):
 
     Args:
         view: Through which everything is found, read and remembered; a `recollect.RAGPipeline` is one.
-        tools: Those to offer; None: all of `TOOLS`, without ``remember`` where the view cannot be written to (it is of
-            the past, or of no session).
+        tools: Those to offer; None: all of `TOOLS`, without ``remember`` and ``add`` where the view says nowhere to
+            write to: it is of the past, or of no session and of several collections. Without ``add`` for an agent
+            that is to change no documents: ``[tool for tool in TOOLS if not tool.writes]``.
         max_characters: Of a result, at least 4,000; what is cut says how to go on.
 
     Raises:
@@ -278,9 +372,7 @@ class Toolbox(Mapping[str, Tool]):
         given_view: object = view
         if not isinstance(given_view, View):
             raise UsageError(f"A view is needed, not {given_view!r}. Of an asynchronous view take view_of.")
-        at = view.standpoint
-        changeable = at.session is not None and at.as_of is None
-        given = [one for one in TOOLS if changeable or not one.writes] if tools is None else tools
+        given = offered(view) if tools is None else tools
         self._view = view
         self._tools = {one.name: one for one in given}
         self._max_characters = max_characters

@@ -34,9 +34,9 @@ def schemas(schema: dict[str, Any]) -> Iterable[dict[str, Any]]:
 
 
 def test_the_tools_are_those_of_the_issue():
-    names = ["knowledge_search", "search", "grep", "list_documents", "outline", "read", "recall", "remember"]
-    assert list(EVERY_TOOL) == names
-    assert [one.name for one in TOOLS if one.writes] == ["remember"]
+    names = ["search", "grep", "list_documents", "outline", "read", "ask", "recall", "remember", "add"]
+    assert list(EVERY_TOOL) == ["knowledge_search", *names]
+    assert [one.name for one in TOOLS if one.writes] == ["remember", "add"]
     assert recollect.RAGTool.__module__ == "recollect.tools.toolbox"
 
 

@@ -1,6 +1,6 @@
 -- listed: documents of collections, by id; the conditions and listed_order follow
 SELECT d.document_id, d.uri, v.title, c.name, v.version_id, v.department, v.tags, octet_length(t.content), v.known_from,
-       v.event_from
+       v.event_from, v.mime_type
 FROM documents d
 JOIN document_versions v USING (tenant_id, document_id)
 JOIN document_contents t USING (tenant_id, version_id)
@@ -39,7 +39,7 @@ ORDER BY d.document_id
 
 -- part: a range of one document's text, and what tells where it stands; the conditions follow
 SELECT d.document_id, d.uri, v.title, c.name, v.version_id, length(t.content),
-       substr(t.content, %(start)s::int + 1, %(length)s::int), t.headings, t.pages
+       substr(t.content, %(start)s::int + 1, %(length)s::int), t.headings, t.pages, v.mime_type
 FROM documents d
 JOIN document_versions v USING (tenant_id, document_id)
 JOIN document_contents t USING (tenant_id, version_id)

@@ -1,0 +1,1 @@
+"""The service: what reaches a store from outside the process."""

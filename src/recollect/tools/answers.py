@@ -1,0 +1,86 @@
+"""The tool that answers from the documents."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from recollect.model import Answer
+from recollect.tools.documents import beside_a_conversation, shortened
+from recollect.tools.progress import report
+
+if TYPE_CHECKING:
+    from recollect.model import Citation, RetrievalOptions
+    from recollect.pipeline.view import View
+    from recollect.tools.room import Room
+
+# Characters of a quote, and of a sentence that is told as unsupported: `read` gives the whole of either.
+_QUOTE = 400
+
+_REFUSED = "The documents hold no answer, as far as was searched. Say so; do not answer from memory."
+_UNSUPPORTED = "The sources do not support what stands under unsupported: do not rely on it."
+_CUT = "Cut to fit: ask for less at a time."
+
+
+@beside_a_conversation
+def ask(
+    view: View, room: Room, *, question: str, department: str | None = None, tags: tuple[str, ...] | None = None
+) -> dict[str, Any]:
+    """An answer with citations, or a refusal."""
+    options = view.standpoint.default_options(passages=view.config.answer.passages)
+    limited = replace(options, department=() if department is None else (department,), tags=tags or ())
+    answer = _answer(view, question, limited)
+    told: dict[str, Any] = {
+        "answer": "",
+        "refused": answer.refused,
+        "generated_by": answer.model,
+        "citations": [],
+        "unsupported": [],
+    }
+    told["answer"] = room.cut(answer.text, told)
+    room.take(told)
+    notes = [_REFUSED] if answer.refused else []
+    citations = (_cited(one) for one in answer.citations)
+    unsupported = (
+        {"text": one.text[:_QUOTE], "reason": one.reason, "detail": one.detail[:_QUOTE]} for one in answer.unsupported
+    )
+    whole = len(told["answer"]) == len(answer.text)
+    # What must not be relied on is told before what can be.
+    for name, items in (("unsupported", unsupported), ("citations", citations)):
+        for item in items:
+            if not room.take(item):
+                whole = False
+                break
+            told[name].append(item)
+    if answer.unsupported:
+        notes.append(_UNSUPPORTED)
+    if not whole:
+        notes.append(_CUT)
+    return told | ({"note": " ".join(notes)} if notes else {})
+
+
+def _answer(view: View, question: str, options: RetrievalOptions) -> Answer:
+    """The answer; each sentence of it is told as soon as it is checked."""
+    for event in view.ask_events(question, options):
+        if isinstance(event, Answer):
+            return event
+        if isinstance(event, str) and event.strip():
+            report(event.strip())
+    raise AssertionError("a stream ends with the answer")
+
+
+def _cited(one: Citation) -> dict[str, Any]:
+    told = {
+        "marker": one.marker,
+        "document_id": one.document_id,
+        "source": shortened(one.source),
+        "collection": one.collection,
+        "section": shortened(one.section),
+        "page": one.page,
+        "start_offset": one.start_offset,
+        "end_offset": one.end_offset,
+        "quote": one.quote if len(one.quote) <= _QUOTE else one.quote[:_QUOTE] + "…",
+        "support": None if one.support is None else round(one.support, 2),
+        "warnings": [shortened(note.text) for note in one.notes[:3]] or None,
+    }
+    return {name: value for name, value in told.items() if value is not None}
