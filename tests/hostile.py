@@ -18,6 +18,7 @@ from recollect import Document, Principal, RecallOptions, RecollectError, Retrie
 from recollect.context import RetrievalWeights
 from recollect.model import Scope
 from recollect.model.document_session import SessionConfig
+from recollect.model.key import KeyMaker
 from recollect.model.tenant import TenantIdentity, TenantQuota
 
 #: How many times as many examples as usual: ``FUZZ_EFFORT=100 pytest tests/property``.
@@ -114,8 +115,8 @@ class Refused:
 
 
 CLASSES = (
-    Document, Principal, RecallOptions, RetrievalOptions, RetrievalWeights, Scope, SessionConfig, TenantIdentity,
-    TenantQuota, Turn,
+    Document, KeyMaker, Principal, RecallOptions, RetrievalOptions, RetrievalWeights, Scope, SessionConfig,
+    TenantIdentity, TenantQuota, Turn,
 )  # fmt: skip
 _SIMPLE: dict[str, st.SearchStrategy[Any]] = {
     "str": texts,
@@ -198,6 +199,8 @@ _PLAUSIBLE: dict[str, Any] = {
     "memory": 0.5,
     "content": "Yes.",
     "url": "http://127.0.0.1/",
+    "key": "rk_1_00000000000000_" + "0" * 49,
+    "key_id": "00000000000000",
 }
 
 

@@ -7,6 +7,7 @@
     │   └── ConfigurationError
     ├── NotFoundError         a collection, document or file that does not exist
     │   └── SessionExpiredError     a session whose time is over
+    ├── AuthenticationError   nobody is known by what was presented
     ├── PermissionDeniedError the caller may see it, but not change it
     ├── ConflictError         what should be created exists already
     │   ├── SessionFullError        a session has no room for another document
@@ -63,6 +64,18 @@ class NotFoundError(RecollectError):
 
 class SessionExpiredError(NotFoundError):
     """The time of a session is over: it can be neither searched nor written."""
+
+
+class AuthenticationError(RecollectError):
+    """A credential is missing, is none, or is not taken any more; the message repeats nothing of it.
+
+    Attributes:
+        missing: Whether none was presented.
+    """
+
+    def __init__(self, message: str, *, missing: bool = False) -> None:
+        super().__init__(message)
+        self.missing = missing
 
 
 class PermissionDeniedError(RecollectError):

@@ -30,6 +30,7 @@ from recollect.pipeline.documents import Documents
 from recollect.pipeline.facts import Facts
 from recollect.pipeline.feedback import Feedback
 from recollect.pipeline.grants import Grants
+from recollect.pipeline.keys import Keys
 from recollect.pipeline.maintenance import Maintenance
 from recollect.pipeline.memory import ConversationMemory
 from recollect.pipeline.sessions import Sessions
@@ -47,6 +48,7 @@ VIEWS = {
     Facts: lambda view: view.facts,
     Feedback: lambda view: view.feedback,
     Grants: lambda view: view.grants,
+    Keys: lambda view: view.keys,
     Maintenance: lambda view: view.maintenance,
     Sessions: lambda view: view.sessions,
     Sources: lambda view: view.sources,

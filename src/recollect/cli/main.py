@@ -43,7 +43,7 @@ PANELS = {
         "cleanup",
     ),
     "Conversations": ("remember", "recall", "consolidate", "facts", "feedback"),
-    "People": ("grants", "sessions", "tenants"),
+    "People": ("grants", "keys", "sessions", "tenants"),
     "Quality": ("why-not", "rag-test", "quality-test", "eval", "calibrate"),
     "Operation": ("mcp", "worker", "jobs", "db", "reembed", "audit", "models", "providers", "requests"),
 }

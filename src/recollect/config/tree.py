@@ -15,6 +15,7 @@ from recollect.config.jobs import JobsConfig
 from recollect.config.models import AnswerConfig, EmbeddingConfig, RerankingConfig
 from recollect.config.privacy import PrivacyConfig
 from recollect.config.retrieval import ContextConfig, MemoryConfig, RetrievalConfig
+from recollect.config.server import ServerConfig
 from recollect.config.sources import SourcesConfig
 from recollect.config.storage import ChunkingConfig, IngestConfig, StorageConfig, TemporalConfig
 from recollect.errors import ConfigurationError
@@ -73,6 +74,7 @@ class RAGConfig(BaseModel):
     access: AccessConfig = Field(default_factory=AccessConfig)
     multi_tenant: MultiTenantConfig = Field(default_factory=MultiTenantConfig)
     privacy: PrivacyConfig = PrivacyConfig()
+    server: ServerConfig = Field(default_factory=ServerConfig)
 
     @property
     def top_k(self) -> int:

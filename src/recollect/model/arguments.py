@@ -37,6 +37,7 @@ _CLASSES = {
     "CrawlPlan": "recollect.CrawlPlan",
     "Document": "recollect.Document",
     "HybridPassage": "passage of a context",
+    "KeyMaker": "maker of a key",
     "Principal": "recollect.Principal",
     "RecallOptions": "recollect.RecallOptions",
     "RetrievalOptions": "recollect.RetrievalOptions",

@@ -15,6 +15,7 @@ from recollect.pipeline.facts import Facts
 from recollect.pipeline.feedback import Feedback
 from recollect.pipeline.grants import Grants
 from recollect.pipeline.jobs import Jobs
+from recollect.pipeline.keys import Keys
 from recollect.pipeline.maintenance import Maintenance
 from recollect.pipeline.memory import ConversationMemory
 from recollect.pipeline.rag import RAGPipeline
@@ -155,6 +156,17 @@ class AsyncJobs(_AsyncGroup):
     cancel = threaded(Jobs.cancel)
     retry = threaded(Jobs.retry)
     list = threaded(Jobs.list)
+
+
+class AsyncKeys(_AsyncGroup):
+    """`Keys`, awaited."""
+
+    create = threaded(Keys.create)
+    get = threaded(Keys.get)
+    rotate = threaded(Keys.rotate)
+    revoke = threaded(Keys.revoke)
+    authenticate = threaded(Keys.authenticate)
+    list = threaded(Keys.list)
 
 
 class AsyncMaintenance(_AsyncGroup):
@@ -319,6 +331,11 @@ class AsyncView:
     def jobs(self) -> AsyncJobs:
         """Work in the background: looked at, waited for, stopped and tried again."""
         return AsyncJobs(self._inner.jobs, self._threads)
+
+    @property
+    def keys(self) -> AsyncKeys:
+        """What programs present to a server."""
+        return AsyncKeys(self._inner.keys, self._threads)
 
     @property
     def maintenance(self) -> AsyncMaintenance:

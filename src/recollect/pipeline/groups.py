@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from recollect.pipeline.feedback import Feedback
     from recollect.pipeline.grants import Grants
     from recollect.pipeline.jobs import Jobs
+    from recollect.pipeline.keys import Keys
     from recollect.pipeline.maintenance import Maintenance
     from recollect.pipeline.memory import ConversationMemory
     from recollect.pipeline.sessions import Sessions
@@ -97,6 +98,13 @@ class Groups:
         from recollect.pipeline.grants import Grants
 
         return Grants(self._at)
+
+    @property
+    def keys(self) -> Keys:
+        """What programs present to a server."""
+        from recollect.pipeline.keys import Keys
+
+        return Keys(self._at)
 
     @property
     def tenants(self) -> Tenants:

@@ -49,7 +49,8 @@ class View(Groups):
 
     Immutable, made without a look at the database, and safe to share between threads: a server makes one for each
     request. What there is to do every day stands here, the rest in groups: `documents`, `contents`, `collections`,
-    `sources`, `sessions`, `memory`, `facts`, `feedback`, `grants`, `tenants`, `audit`, `jobs` and `maintenance`.
+    `sources`, `sessions`, `memory`, `facts`, `feedback`, `grants`, `keys`, `tenants`, `audit`, `jobs` and
+    `maintenance`.
     """
 
     def __repr__(self) -> str:

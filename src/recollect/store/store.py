@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from recollect.store.history import HistoryRepository
     from recollect.store.history_index import HistoryIndexer
     from recollect.store.jobs import JobRepository
+    from recollect.store.keys import KeyRepository
     from recollect.store.memory import MemoryRepository
     from recollect.store.past import PastRepository
     from recollect.store.quotes import QuoteRepository
@@ -108,6 +109,7 @@ class Store:
     standings: StandingRepository = _made_on_use("why_not", "StandingRepository")
     exports: ExportRepository = _made_on_use("export", "ExportRepository")
     jobs: JobRepository = _made_on_use("jobs", "JobRepository")
+    keys: KeyRepository = _made_on_use("keys", "KeyRepository")
     memory: MemoryRepository = _made_on_use("memory", "MemoryRepository")
     recalls: RecallRepository = _made_on_use("recall", "RecallRepository")
     facts: FactRepository = _made_on_use("facts", "FactRepository")

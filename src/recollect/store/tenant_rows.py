@@ -36,6 +36,9 @@ DERIVED = frozenset(
 #: Tables that are exported as files, not as lines.
 IN_FILES = frozenset({"original_pieces"})
 
+#: Columns that are not exported: credentials of jobs, with contents that are on their way, and hashes of keys.
+WITHHELD = ("withheld", "secret_hash", "previous_hash")
+
 _PAGE_ROWS = 500
 
 
@@ -56,13 +59,12 @@ class TenantRowRepository:
 
     def lines(self, scope: Scope, table: str) -> Iterator[str]:
         """The tenant's rows of a table, each as a JSON object, all of one moment, in bounded memory."""
-        # What jobs withhold are credentials, and contents that are on their way.
-        statement = sql.SQL("SELECT (to_jsonb(t) - 'withheld')::text FROM {} t WHERE tenant_id = %s").format(
+        statement = sql.SQL("SELECT (to_jsonb(t) - %s::text[])::text FROM {} t WHERE tenant_id = %s").format(
             sql.Identifier(table)
         )
         with self._database.transaction(scope) as connection, connection.cursor(name="export") as cursor:
             cursor.itersize = _PAGE_ROWS
-            cursor.execute(statement, (scope.tenant_id,))
+            cursor.execute(statement, (list(WITHHELD), scope.tenant_id))
             for row in cursor:
                 yield row[0]
 

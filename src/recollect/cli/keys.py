@@ -1,0 +1,162 @@
+"""``recollect keys``: what programs present to a server."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.cli._access import ActorOptions
+from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._json import shown
+from recollect.cli._options import command
+from recollect.cli._terminal import one_line, plain
+from recollect.cli.history import whoever
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from recollect.model.key import ApiKey, NewApiKey
+
+app = typer.Typer(help="Make, list, rotate and revoke the keys that a server takes.", no_args_is_help=True)
+
+_KeyId = Annotated[str, typer.Argument(metavar="KEY", help="Its id, which is no secret.")]
+_Expires = Annotated[str | None, typer.Option(metavar="DURATION", help="After how long it ends, for instance 90d.")]
+
+
+class _Scope(StrEnum):
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+    OPERATOR = "operator"
+
+
+def _create(
+    ctx: CommandContext,
+    actor: ActorOptions,
+    *,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for.")],
+    scope: Annotated[
+        list[_Scope] | None,
+        typer.Option(help="What it opens; repeat for more. None includes another; by default read."),
+    ] = None,
+    expires: _Expires = None,
+) -> int:
+    """Make a key of --tenant and print it, this once: only its hash is kept.
+
+    read: search, ask and read documents; write: ingest, delete and remember; admin: grants, keys, the audit and
+    collections; operator: the tenants of the store. With --as, it is as that user, otherwise as the tenant's owner.
+    """
+    from recollect.model.key import KeyMaker
+
+    with ctx.view() as view:
+        made = view.keys.create(
+            argument_text(name),
+            scopes=[one.value for one in scope or [_Scope.READ]],
+            principal=actor.actor(),
+            expires=expires,
+            maker=KeyMaker(actor=whoever()),
+        )
+    return _tell_secret(ctx, made)
+
+
+def _list(
+    ctx: CommandContext,
+    actor: ActorOptions,
+    *,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Keys at most.")] = 100,
+    before: Annotated[str | None, typer.Option(metavar="KEY", help="Only keys before this one: the next page.")] = None,
+) -> int:
+    """List the keys of --tenant, newest first; with --as, those of that user."""
+    with ctx.view(principal=actor.actor()) as view:
+        found = view.keys.list(before=None if before is None else argument_text(before), limit=limit + 1)
+    page, more = found[:limit], len(found) > limit
+    if ctx.json:
+        ctx.emit({"keys": [_as_json(key) for key in page], "next_before": page[-1].key_id if more else None})
+        return 0
+    if page:
+        _show(ctx, page)
+    else:
+        ctx.out.print("There are no keys. To make one: recollect keys create NAME")
+    if more:
+        ctx.note(f"There are more: recollect keys list --before {page[-1].key_id}")
+    return 0
+
+
+def _rotate(
+    ctx: CommandContext,
+    *,
+    key_id: _KeyId,
+    grace: Annotated[
+        str, typer.Option(metavar="DURATION", help="How long the secret that it has is still taken; 0: no longer.")
+    ] = "1d",
+    expires: _Expires = None,
+) -> int:
+    """Give a key another secret, and print it, this once."""
+    from recollect.model.key import KeyMaker
+
+    with ctx.view() as view:
+        rotated = view.keys.rotate(
+            argument_text(key_id),
+            grace=0 if grace.strip() == "0" else argument_text(grace),
+            expires=expires,
+            maker=KeyMaker(actor=whoever()),
+        )
+    return _tell_secret(ctx, rotated)
+
+
+def _revoke(ctx: CommandContext, *, key_id: _KeyId) -> int:
+    """Refuse a key from now on; a running server may take it for five seconds more."""
+    with ctx.view() as view:
+        key = view.keys.revoke(argument_text(key_id), actor=whoever())
+    if ctx.json:
+        ctx.emit({"key": _as_json(key)})
+    else:
+        ctx.out.print(plain(f"The key {key.key_id} ({key.name}) is revoked."), soft_wrap=True)
+    return 0
+
+
+def _tell_secret(ctx: CommandContext, made: NewApiKey) -> int:
+    if ctx.json:
+        ctx.emit({"key": _as_json(made.key), "secret": made.secret})
+        return 0
+    ctx.out.print(made.secret, soft_wrap=True)
+    ctx.note(f"Keep it now: it is not shown again. Its id is {made.key.key_id}.")
+    return 0
+
+
+def _as_json(key: ApiKey) -> dict[str, Any]:
+    names = ("key_id", "tenant_id", "name", "scopes", "principal", "status", "created_by", "created_at")
+    return shown(key, *names, "expires_at", "rotated_at", "previous_until", "revoked_at", "last_used_at")
+
+
+def _show(ctx: CommandContext, keys: list[ApiKey]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("Key", no_wrap=True)
+    for title in ("Name", "Opens", "As", "Ends", "Last used"):
+        table.add_column(title, overflow="fold")
+    for key in keys:
+        ends = key.status if key.status != "active" else _day(key.expires_at, "never")
+        table.add_row(
+            Text(key.key_id, style="cyan"),
+            Text(one_line(key.name)),
+            ", ".join(key.scopes),
+            Text("the owner" if key.principal is None else one_line(key.principal.user_id or "nobody in particular")),
+            Text(ends, style="" if key.status == "active" else "red"),
+            _day(key.last_used_at, "never"),
+        )
+    ctx.out.print(table)
+
+
+def _day(at: datetime | None, otherwise: str) -> str:
+    return otherwise if at is None else f"{at:%Y-%m-%d %H:%M}"
+
+
+command(app, "create")(_create)
+command(app, "list")(_list)
+command(app, "rotate")(_rotate)
+command(app, "revoke")(_revoke)

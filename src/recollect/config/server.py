@@ -1,0 +1,104 @@
+"""How the server is reached, and whom it lets in."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, field_validator, model_validator
+
+from recollect.config.sections import Folder, Section
+
+_AccessScope = Literal["read", "write", "admin", "operator"]
+
+
+def _variable(name: str) -> str:
+    if not name.startswith("env:") or not name.removeprefix("env:").strip():
+        raise ValueError("must be env:NAME: the name of a variable that holds it")
+    return name
+
+
+#: A secret, named by the variable of the environment that holds it, so that it stands in no file of settings.
+SecretVariable = Annotated[str, AfterValidator(_variable)]
+
+
+class JwtClaimsConfig(Section):
+    """``[rag.server.jwt.claims]``: where a token says whose and who. A name within another is written with a dot."""
+
+    tenant: str = Field("tenant", min_length=1, description="The tenant, by name or number.")
+    user: str = Field("sub", min_length=1, description="The user; every token must name one.")
+    roles: str = Field("roles", min_length=1, description="The roles: a list, or words with blanks between.")
+    department: str = Field("department", min_length=1, description="The department.")
+    groups: str = Field("groups", min_length=1, description="The groups: a list, or words with blanks between.")
+    scopes: str = Field(
+        "scope", min_length=1, description="What the token opens: a list, or words with blanks between."
+    )
+
+
+class JwtConfig(Section):
+    """``[rag.server.jwt]``: bearer tokens (JWT) of an issuer that is trusted, verified with one of three keys."""
+
+    secret: SecretVariable | None = Field(
+        None, description="env:NAME of the variable with the secret of their signatures (HS256); 32 bytes or more."
+    )
+    public_key: Folder | None = Field(
+        None, description="A PEM file with the public key of their signatures (RS256 or ES256, by its kind)."
+    )
+    jwks_url: str | None = Field(None, description="Where the issuer publishes its public keys (RS256, ES256).")
+    jwks_allowed_hosts: tuple[str, ...] = Field(
+        (), description="The issuer's host where it is in a private network: a name, host:port or address."
+    )
+    jwks_cache_seconds: float = Field(
+        300.0, ge=10, le=86_400, description="How long published keys are used before they are fetched anew."
+    )
+    issuer: str | None = Field(None, min_length=1, description="What a token's iss must be.")
+    audience: str | None = Field(
+        None, min_length=1, description="What a token's aud must name; needed beside public keys."
+    )
+    leeway_seconds: float = Field(30.0, ge=0, le=300, description="How far clocks may differ.")
+    claims: JwtClaimsConfig = JwtClaimsConfig()
+    require_tenant: bool | None = Field(
+        None,
+        description="Whether a token must name its tenant, or is of the configured one otherwise; by default it must "
+        "where the store has several.",
+    )
+    scopes: tuple[_AccessScope, ...] = Field(("read",), description="What a token opens that names no scope.")
+    max_scopes: tuple[_AccessScope, ...] = Field(
+        ("read", "write", "admin"), description="What a token can open at most, whatever it says."
+    )
+    role_scopes: dict[str, tuple[_AccessScope, ...]] = Field(
+        default_factory=dict, description="By role, what it opens beside what the token says."
+    )
+
+    @property
+    def configured(self) -> bool:
+        """Whether tokens are taken at all."""
+        return not (self.secret is None and self.public_key is None and self.jwks_url is None)
+
+    @field_validator("jwks_url")
+    @classmethod
+    def _encrypted(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith(("https://", "http://")):
+            raise ValueError("must be a URL that begins with https:// (or http://, within a network of one's own)")
+        return value
+
+    @model_validator(mode="after")
+    def _one_key(self) -> JwtConfig:
+        keys = [name for name in ("secret", "public_key", "jwks_url") if getattr(self, name) is not None]
+        if len(keys) > 1:
+            raise ValueError(f"names {' and '.join(keys)}: a token must be verified in one way only")
+        if keys and keys != ["secret"] and self.audience is None:
+            raise ValueError("needs an audience: with public keys alone, tokens for other services would be taken too")
+        return self
+
+
+class ServerConfig(Section):
+    """``[rag.server]``: how ``recollect serve`` is reached, and whom it lets in."""
+
+    host: str = Field("127.0.0.1", min_length=1, description="The address to listen on.")
+    port: int = Field(8321, ge=0, le=65_535, description="The port to listen on; 0: any that is free.")
+    authentication: Literal["auto", "required"] = Field(
+        "auto",
+        description="required: everybody needs a credential; auto: likewise, but on a server of this machine alone "
+        "that takes no tokens.",
+    )
+    jwt: JwtConfig = Field(default_factory=JwtConfig)

@@ -1,0 +1,202 @@
+"""The keys of a view's tenant: made, shown once, rotated and revoked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from recollect.errors import PermissionDeniedError, UsageError
+from recollect.model import Scope
+from recollect.model.arguments import checked
+from recollect.model.audit import LIBRARY
+from recollect.model.key import KeyMaker, NewApiKey, read_scopes
+from recollect.model.key_text import draw_key, read_key
+from recollect.model.time import Duration, read_duration
+from recollect.pipeline.standpoint import Group
+
+if TYPE_CHECKING:
+    from recollect.model import Principal
+    from recollect.model.key import AccessScope, ApiKey
+    from recollect.store.keys import KeyRepository
+
+_MOST_NAME_CHARACTERS = 100
+_DAY = 24 * 3600.0
+
+
+@checked
+class Keys(Group):
+    """What programs present to a server to say whose and who they are; see `recollect.View`.
+
+    In a view with a principal, keys are those of the principal's user, and a new one is as the principal: a key with
+    other roles or groups could read what the principal is denied. No key goes beyond what its maker has.
+    """
+
+    def create(
+        self,
+        name: str,
+        *,
+        scopes: Sequence[str] | str = "read",
+        principal: Principal | None = None,
+        expires: Duration | None = None,
+        maker: KeyMaker | None = None,
+    ) -> NewApiKey:
+        """Make a key of the view's tenant. Its secret is in what is returned, and nowhere else.
+
+        Args:
+            name: What it is for: 1 to 100 printable characters.
+            scopes: What it opens: ``read``, ``write``, ``admin``, ``operator``; none of them includes another.
+            principal: As whom, with these roles until it is revoked; None: as the view's principal, and without one as
+                the owner of the tenant's store.
+            expires: After how long it ends (``90d``); None: when its maker's own credential does.
+            maker: What the maker's own credential allows; None: everything.
+
+        Raises:
+            UsageError: The name, a scope or the time is not valid.
+            PermissionDeniedError: The key would go beyond its maker: in scopes, in time, or as somebody else.
+        """
+        maker = maker or KeyMaker()
+        label = name.strip()
+        if not label or len(label) > _MOST_NAME_CHARACTERS or not label.isprintable():
+            raise UsageError(f"A key's name is 1 to {_MOST_NAME_CHARACTERS} printable characters, not {name[:60]!r}.")
+        wanted = read_scopes(scopes)
+        _require_scopes(wanted, maker)
+        own = self._at.principal
+        if own is not None and principal not in {None, own}:
+            raise PermissionDeniedError("A key is as whoever makes it: with their user, roles, department and groups.")
+        ends = _ending(expires, maker)
+        self._require_user()
+        scope = self._scope()
+        return self._new(
+            self._repository.create(
+                scope,
+                key := draw_key(scope.tenant_id),
+                name=label,
+                scopes=wanted,
+                principal=principal or own,
+                expires_at=ends,
+                actor=maker.actor,
+            ),
+            key.text,
+        )
+
+    def get(self, key_id: str) -> ApiKey:
+        """One key, by its public id.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        return self._repository.get(self._scope(), key_id, user=self._require_user())
+
+    def rotate(
+        self,
+        key_id: str,
+        *,
+        grace: Duration = _DAY,
+        expires: Duration | None = None,
+        maker: KeyMaker | None = None,
+    ) -> NewApiKey:
+        """Give a key another secret, so that programs can be told of it one after the other.
+
+        Args:
+            key_id: Which.
+            grace: How long the present secret is still taken beside the new one; 0: no longer. The secret before the
+                present one is not taken any more.
+            expires: After how long from now the key ends; None: when it would have.
+            maker: What the credential of whoever asks allows; None: everything.
+
+        Raises:
+            NotFoundError: There is no such key.
+            ConflictError: It is revoked, or its time is over.
+            PermissionDeniedError: It goes beyond whoever asks: in scopes, in time, or as somebody else.
+        """
+        maker = maker or KeyMaker()
+        seconds = 0.0 if grace == 0 else read_duration(grace, name="grace").total_seconds()
+        key, own = self.get(key_id), self._at.principal
+        _require_scopes(key.scopes, maker)
+        if own is not None and key.principal != own:
+            raise PermissionDeniedError(
+                f"The key {key_id!r} was made with other roles, another department or other groups than you have now: "
+                "make a new one."
+            )
+        ends = key.expires_at if expires is None else _ending(expires, maker)
+        _require_time(ends, maker)
+        scope = self._scope()
+        text = draw_key(scope.tenant_id, key_id)
+        rotated = self._repository.rotate(scope, text, grace_seconds=seconds, expires_at=ends, actor=maker.actor)
+        return self._new(rotated, text.text)
+
+    def revoke(self, key_id: str, *, actor: str = LIBRARY) -> ApiKey:
+        """Refuse a key from now on: both secrets of one that was rotated; a server may take up to five seconds.
+
+        Args:
+            key_id: Which; one that is revoked already stays as it was.
+            actor: Who asks, for the audit.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        return self._repository.revoke(self._scope(), key_id, user=self._require_user(), actor=actor)
+
+    def authenticate(self, key: str) -> ApiKey:
+        """The key that somebody presents, of whichever tenant it names; its use is noted.
+
+        Raises:
+            AuthenticationError: It is none, or is not taken any more.
+            TenantSuspendedError: Its tenant is suspended.
+            PermissionDeniedError: The view has a principal.
+        """
+        from recollect.store.keys import KeyRepository
+
+        self._at.owner()
+        given = read_key(key)
+        return KeyRepository(self._at.store.caretaking).presented(Scope(tenant_id=given.tenant_id), given)
+
+    # Last: its name is a type's in what stands before it.
+    def list(self, *, before: str | None = None, limit: int = 100) -> list[ApiKey]:
+        """The keys of the view's tenant, newest first, those that are not taken any more among them.
+
+        Args:
+            before: Only those made before the one of this id: the next page.
+            limit: Keys at most.
+        """
+        return self._repository.page(self._scope(), user=self._require_user(), before=before, limit=limit)
+
+    @property
+    def _repository(self) -> KeyRepository:
+        return self._at.store.keys
+
+    def _scope(self) -> Scope:
+        return Scope(tenant_id=self._at.present().tenant_id)
+
+    def _require_user(self) -> str | None:
+        """Whose keys they are; None: everybody's."""
+        own = self._at.principal
+        if own is not None and own.user_id is None:
+            raise PermissionDeniedError("Keys are of a user: this view's principal names none.")
+        return None if own is None else own.user_id
+
+    @staticmethod
+    def _new(key: ApiKey, text: str) -> NewApiKey:
+        return NewApiKey(key=key, secret=text)
+
+
+def _require_scopes(wanted: Sequence[AccessScope], maker: KeyMaker) -> None:
+    beyond = [scope for scope in wanted if scope not in maker.scopes]
+    if beyond:
+        raise PermissionDeniedError(f"A key opens nothing that its maker's does not: {', '.join(beyond)}.")
+
+
+def _ending(expires: Duration | None, maker: KeyMaker) -> datetime | None:
+    if expires is None:
+        return maker.expires_at
+    ends = datetime.now(UTC) + read_duration(expires, name="expires")
+    _require_time(ends, maker)
+    return ends
+
+
+def _require_time(ends: datetime | None, maker: KeyMaker) -> None:
+    if maker.expires_at is not None and (ends is None or ends > maker.expires_at):
+        raise PermissionDeniedError(
+            f"A key does not outlive its maker's, which ends at {maker.expires_at.isoformat(timespec='seconds')}."
+        )

@@ -1,0 +1,102 @@
+"""Who asks: what a request's credential says of whose knowledge, as whom, and what it opens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
+
+from recollect.errors import PermissionDeniedError
+from recollect.model import DEFAULT_TENANT_ID
+from recollect.model.key import ACCESS_SCOPES, AccessScope, KeyMaker
+
+if TYPE_CHECKING:
+    from recollect.model import Principal
+    from recollect.pipeline import RAGPipeline, View
+
+_OPENS: dict[AccessScope, str] = {
+    "read": "searches, asks and reads documents",
+    "write": "ingests, deletes and remembers",
+    "admin": "administers its tenant",
+    "operator": "looks after the tenants",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credential:
+    """What somebody was known by: never a secret, so that it may stand in logs and in the audit.
+
+    Attributes:
+        kind: ``key``: an API key; ``jwt``: a bearer token of an issuer; ``local``: nothing, on this machine.
+        id: The key's public id, or the user that the token names.
+        expires_at: When it ends; None: it does not say.
+    """
+
+    kind: Literal["key", "jwt", "local"]
+    id: str
+    expires_at: datetime | None = None
+
+    def __str__(self) -> str:
+        return self.kind if self.kind == "local" else f"{self.kind}:{self.id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Somebody who asks. What they may is decided here and by the view, never by a route.
+
+    Attributes:
+        tenant: Whose knowledge, by number.
+        principal: As whom; None: as the owner of the tenant's store.
+        scopes: What the credential opens.
+        credential: What they were known by.
+    """
+
+    tenant: int
+    principal: Principal | None
+    scopes: frozenset[AccessScope]
+    credential: Credential = field(default_factory=lambda: Credential(kind="local", id="local"))
+
+    @classmethod
+    def local(cls, tenant: int = DEFAULT_TENANT_ID) -> Caller:
+        """The one user of a server that nobody else reaches."""
+        return cls(tenant=tenant, principal=None, scopes=frozenset(ACCESS_SCOPES))
+
+    def require(self, scope: AccessScope) -> Caller:
+        """The caller, where the credential opens that.
+
+        Raises:
+            PermissionDeniedError: It does not.
+        """
+        if scope not in self.scopes:
+            raise PermissionDeniedError(
+                f"This needs a credential with the scope {scope!r}, which {_OPENS[scope]}; this one has "
+                f"{', '.join(one for one in ACCESS_SCOPES if one in self.scopes) or 'none'}."
+            )
+        return self
+
+    def view(self, rag: RAGPipeline) -> View:
+        """What the caller sees."""
+        return rag.view(tenant=self.tenant, principal=self.principal)
+
+    def administration(self, rag: RAGPipeline) -> View:
+        """What whoever administers the tenant sees: its owner's view, whoever they are beside that.
+
+        Raises:
+            PermissionDeniedError: The credential has not the scope ``admin``.
+        """
+        self.require("admin")
+        return rag.view(tenant=self.tenant, principal=None)
+
+    @property
+    def actor(self) -> str:
+        """The caller's name in the audit: the user, and the key that it was."""
+        user = None if self.principal is None else self.principal.user_id
+        if user is None:
+            return str(self.credential)
+        return f"user:{user}" if self.credential.kind == "jwt" else f"user:{user} ({self.credential})"
+
+    @property
+    def maker(self) -> KeyMaker:
+        """What keys that the caller makes may not go beyond. A token that ends soon is renewed: it limits no key."""
+        ends = self.credential.expires_at if self.credential.kind == "key" else None
+        return KeyMaker(scopes=tuple(self.scopes), expires_at=ends, actor=self.actor)
