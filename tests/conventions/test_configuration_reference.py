@@ -98,6 +98,7 @@ UNITS = {
     "temporal.scrub_after_erased": "documents and turns",
     "session.ttl": "duration or seconds",
     "jobs.max_attempts": "attempts",
+    "server.port": "port",
     "session.max_documents": "documents",
     "access.department_boost": "factor",
     "access.other_departments": "factor",
