@@ -12,7 +12,7 @@ _AccessScope = Literal["read", "write", "admin", "operator"]
 
 
 def _variable(name: str) -> str:
-    if not name.startswith("env:") or not name.removeprefix("env:").strip():
+    if not name.startswith("env:") or not name.removeprefix("env:").isidentifier():
         raise ValueError("must be env:NAME: the name of a variable that holds it")
     return name
 
