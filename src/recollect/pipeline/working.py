@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from recollect.errors import TenantSuspendedError
+from recollect.errors import RecollectError, TenantSuspendedError
 from recollect.jobs.periodic import PeriodicTask
 from recollect.pipeline.job_waiting import heartbeats_of, runner_of
 from recollect.store.upkeep import every_tenant
@@ -60,6 +60,7 @@ def periodic_tasks(assembly: Assembly) -> list[PeriodicTask]:
     tasks: list[tuple[str, str, Callable[[Assembly, Scope], int]]] = [
         ("statistics", "*/10 * * * *", refresh_statistics),
         ("indexes", "5,20,35,50 * * * *", build_indexes),
+        ("recall", "25 * * * *", probe_recall),
         ("jobs", "15 * * * *", forget_jobs),
         ("sources", "* * * * *", refresh_sources),
     ]
@@ -111,6 +112,27 @@ def build_indexes(assembly: Assembly, scope: Scope) -> int:
             if indexer.due(scope, place.name):
                 indexer.build(scope, place.name)
                 count += 1
+    return count
+
+
+def probe_recall(assembly: Assembly, scope: Scope) -> int:
+    """Measure approximate searches of collections that nobody has searched lately; returns how many were compared."""
+    from recollect.retrieval.probe import RecallProbe
+    from recollect.retrieval.recall_check import RecallCheck
+    from recollect.retrieval.sql_candidates import SqlCandidates
+
+    settings, store, count = assembly.config.retrieval, assembly.store, 0
+    if not settings.probe_rate:
+        return 0
+    source = SqlCandidates(store.search, lexical_budget=settings.lexical_budget)
+    check = RecallCheck(store.search_health, source, RecallProbe(store.database), limit=settings.candidates)
+    for place in store.collections.list_all(scope):
+        if check.is_due(scope, place):
+            try:
+                count += check.measure(scope, place, assembly.embedder_for(place))
+            except RecollectError as exc:
+                # The model of one collection may not be there; the others are measured all the same.
+                logger.info("How much searches of %r find could not be measured: %s", place.name, exc)
     return count
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 
 from recollect.model import Scope
+from recollect.model.collection import Collection
 from recollect.store.database import Connection, Database, rows
 from recollect.store.sql import queries
 
@@ -139,6 +140,12 @@ class SearchHealthRepository:
             )
             for row in found
         }
+
+    def passages(self, scope: Scope, collection: Collection, *, count: int) -> list[str]:
+        """The texts of some current chunks, drawn at random, each of another document."""
+        params = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id, "count": count}
+        with self._database.single_reads(scope) as connection:
+            return [row[0] for row in rows(connection, _SQL["passages"], params)]
 
 
 class Aside:

@@ -40,3 +40,10 @@ SELECT collection_id, sum(result_hits)::bigint, sum(result_misses)::bigint,
 FROM search_health
 WHERE tenant_id = %(tenant_id)s AND day > (now() AT TIME ZONE 'UTC')::date - %(days)s::int
 GROUP BY collection_id
+
+-- passages: a chunk of each of some current versions, drawn at random
+SELECT c.text FROM (
+    SELECT v.version_id, floor(random() * v.chunk_count)::int AS position FROM document_versions v
+    WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s AND v.known_to = 'infinity' AND v.chunk_count > 0
+    ORDER BY random() LIMIT %(count)s) drawn
+JOIN chunks c ON c.tenant_id = %(tenant_id)s AND c.version_id = drawn.version_id AND c.position = drawn.position
