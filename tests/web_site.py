@@ -94,6 +94,7 @@ class WebSite:
         raw: From paths to functions that write to the connection themselves, which is closed behind them.
         visits: Every request, oldest first.
         connections: How often somebody connected.
+        latest: What a route keeps for its next visit.
     """
 
     def __init__(self, routes: Mapping[str, Any] | None = None, *, tls: ssl.SSLContext | None = None) -> None:
@@ -101,6 +102,7 @@ class WebSite:
         self.raw: dict[str, Callable[[BaseHTTPRequestHandler], Any]] = {}
         self.visits: list[Visit] = []
         self.connections = 0
+        self.latest = ""
         self._http = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"site": self}))
         if tls is not None:
             self._http.socket = tls.wrap_socket(self._http.socket, server_side=True)

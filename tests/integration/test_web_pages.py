@@ -10,7 +10,7 @@ import pytest
 
 from recollect import RAGConfig, RAGPipeline, View
 from recollect.embedding.hashing import HashingEmbedder
-from recollect.errors import FetchError, UsageError
+from recollect.errors import FetchError, SourceError, UsageError
 from recollect.fetching.crawl import CrawlPlan
 from recollect.pipeline.web import refresh
 from web_site import Page, Visit, WebSite, gzip_bomb, web_site
@@ -278,3 +278,117 @@ class TestRefresh:
         report = refresh(view.standpoint, "127.0.0.1")
         assert (report.removed, report.skip_reasons) == (0, {"needs_request": 1})
         assert stored(view) == ["a"]
+
+    def test_what_its_site_excludes_since_is_closed_with_the_reason(self, view: View, site: WebSite) -> None:
+        robots = "User-agent: *\nDisallow: {}\n"
+        site.routes |= {
+            "/robots.txt": Page(robots.format("/none"), content_type="text/plain"),
+            "/": page("Home page", "Rivers", "/a", "/b", "/c", "/d"),
+            "/a": page("A", "Brooks"),
+            "/b": page("B", "Creeks"),
+            "/c": page("C", "Canals"),
+            "/d": page("D", "Lakes"),
+        }
+        plan = CrawlPlan(depth=1, delay_seconds=0)
+        view.ingest_url(site.url(), crawl=plan)
+        assert stored(view) == ["", "a", "b", "c", "d"]
+        site.routes |= {
+            "/robots.txt": Page(robots.format("/a") + "Disallow: /$\n", content_type="text/plain"),
+            "/b": Page('<meta name="robots" content="noindex"><p>Creeks flow no more'),
+            "/c": page("C", "Canals", X_Robots_Tag="googlebot, noindex"),
+        }
+        report = refresh(view.standpoint, "127.0.0.1")
+
+        assert stored(view) == ["", "d"], "the page that somebody named is read whatever robots.txt says"
+        told = {one.path.removeprefix(site.url("/")): one.error for one in report.closed}
+        noindex = "its author does not want it to be found (noindex)"
+        assert told == {"a": "robots.txt excludes it", "b": noindex, "c": noindex}
+        assert (report.removed, report.unchanged, report.failed) == (3, 2, 0)
+
+    def test_a_site_that_cannot_say_what_may_be_visited_closes_nothing(self, view: View, site: WebSite) -> None:
+        site.routes |= {"/": page("Home page", "Rivers", "/a"), "/a": page("A", "Brooks")}
+        view.ingest_url(site.url(), crawl=CrawlPlan(depth=1, delay_seconds=0))
+        site.routes["/robots.txt"] = Page("no", 503)
+        report = refresh(view.standpoint, "127.0.0.1")
+        assert (stored(view), report.removed) == (["", "a"], 0)
+        assert "cannot say now" in report.errors[0].error
+
+    def test_what_the_server_calls_differently_every_time_keeps_its_name(self, view: View, site: WebSite) -> None:
+        sessions = iter(range(1, 1000))
+        site.routes |= {
+            "/": lambda _: page("Home page", f"Rivers {next(sessions)}", "/a", "/old"),
+            # A query of its own for every visitor, which is known to nobody else.
+            "/a": lambda visit: (
+                page("A", "Brooks")
+                if visit.path.endswith(f"sid={site.latest}")
+                else Page("gone", 404)
+                if "sid=" in visit.path
+                else moved(site, f"/a?sid={next(sessions)}")
+            ),
+            "/old": Page(status=301, headers={"Location": "/new"}),
+            "/new": page("New", "Creeks"),
+        }
+        view.ingest_url(site.url(), crawl=QUICK)
+        first = stored(view)
+        assert [name.partition("=")[0] for name in first] == ["", "a?sid", "new"]
+        numbers = {one.document_id for one in view.documents.list()}
+        for forgotten in (False, True, True):
+            site.latest = "" if forgotten else site.latest
+            report = refresh(view.standpoint, "127.0.0.1")
+            assert (report.added, report.removed, report.failed) == (0, 0, 0)
+        assert stored(view) == first
+        assert {one.document_id for one in view.documents.list()} == numbers
+
+    def test_what_has_moved_to_another_page_is_closed_and_what_leads_away_stays(
+        self, view: View, site: WebSite
+    ) -> None:
+        site.routes |= {
+            "/": page("Home page", "Rivers", "/a", "/b", "/c"),
+            "/a": page("A", "Brooks"),
+            "/b": page("B", "Creeks"),
+            "/c": page("C", "Canals"),
+        }
+        view.ingest_url(site.url(), crawl=QUICK)
+        with web_site({"/login": page("Who are you?")}) as other:
+            site.routes |= {
+                "/a": Page(status=301, headers={"Location": "/b"}),
+                "/c": Page(status=302, headers={"Location": other.url("/login")}),
+            }
+            report = refresh(view.standpoint, "127.0.0.1")
+            again = refresh(view.standpoint, "127.0.0.1")
+        assert stored(view) == ["", "b", "c"]
+        assert [one.error for one in report.closed] == [f"its site has moved it to {site.url('/b')}, which is read too"]
+        assert ["redirects out of its site" in one.error for one in report.errors] == [True]
+        assert (again.added, again.removed) == (0, 0)
+
+    def test_a_site_that_has_lost_most_of_it_closes_nothing_before_it_is_confirmed(
+        self, view: View, site: WebSite
+    ) -> None:
+        numbers = [f"/{number}" for number in range(24)]
+        site.routes |= {path: page(f"P{path}", f"River {path}") for path in numbers}
+        site.routes["/"] = page("Home page", "Rivers", *numbers)
+        view.ingest_url(site.url(), crawl=QUICK)
+        assert len(stored(view)) == 25
+        for path in numbers:
+            del site.routes[path]
+        with pytest.raises(SourceError, match="none was closed"):
+            refresh(view.standpoint, "127.0.0.1")
+        assert len(stored(view)) == 25
+        assert refresh(view.standpoint, "127.0.0.1", confirm_removals=True).removed == 24
+        assert stored(view) == [""]
+
+    def test_anew_follows_the_links_of_pages_that_have_not_changed(self, view: View, site: WebSite) -> None:
+        home = page("Home page", "Rivers", "/a", ETag='"1"')
+        site.routes |= {
+            "/": lambda visit: Page(status=304) if visit.headers.get("If-None-Match") else home,
+            "/a": Page("later", 503),
+        }
+        view.ingest_url(site.url(), crawl=CrawlPlan(depth=1, delay_seconds=0, obey_robots=False, max_pages=1))
+        site.routes["/a"] = page("A", "Brooks")
+        assert refresh(view.standpoint, "127.0.0.1").added == 0
+        assert refresh(view.standpoint, "127.0.0.1", anew=True).added == 1
+
+
+def moved(site: WebSite, path: str) -> Page:
+    site.latest = path.rpartition("=")[2]
+    return Page(status=302, headers={"Location": path})

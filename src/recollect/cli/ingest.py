@@ -303,6 +303,8 @@ def show_report(ctx: CommandContext, report: IngestReport) -> None:
     for skipped in report.too_large[:_ERRORS_SHOWN]:
         told = f"- {one_line(skipped.path)}: {skipped.error}; --max-file-size raises it"
         ctx.note(told)
+    for closed in report.closed[:_ERRORS_SHOWN]:
+        ctx.note(f"- {one_line(closed.path)}: closed, because {one_line(closed.error)}")
     if report.skip_reasons.get("too_large", 0) > _ERRORS_SHOWN:
         ctx.note(f"… and {report.skip_reasons['too_large'] - _ERRORS_SHOWN:,} more that are too large")
     if len(report.errors) > _ERRORS_SHOWN:

@@ -97,6 +97,7 @@ class Fetched:
         file_name: As ``Content-Disposition`` says.
         etag: To ask with the next time.
         last_modified: The same.
+        indexed: False: its server does not want it to be found by searches (``X-Robots-Tag``).
     """
 
     url: WebUrl
@@ -106,6 +107,7 @@ class Fetched:
     file_name: str | None = None
     etag: str | None = None
     last_modified: str | None = None
+    indexed: bool = True
 
     @property
     def unchanged(self) -> bool:
@@ -317,6 +319,7 @@ def _fetched(url: WebUrl, status: int, body: bytes, headers: Mapping[str, str]) 
         file_name=_file_name(headers.get("content-disposition", "")),
         etag=headers.get("etag"),
         last_modified=headers.get("last-modified"),
+        indexed=not {"noindex", "none"} & set(headers.get("x-robots-tag", "").lower().replace(",", " ").split()),
     )
 
 

@@ -16,7 +16,7 @@ from recollect import interruption
 from recollect.errors import FetchError, UsageError
 from recollect.fetching.client import Fetched, Fetcher, PageRequest
 from recollect.fetching.links import page_links
-from recollect.fetching.robots import Robots
+from recollect.fetching.robots import NOTHING, Robots, SiteRules
 from recollect.fetching.sitemaps import ListedPage, listed_pages
 from recollect.fetching.urls import WebUrl, parse_url
 
@@ -29,6 +29,7 @@ _BACKOFF_SECONDS = 1.0
 _LONGEST_WAIT_SECONDS = 60.0
 _LOOK_UP_SECONDS = 0.2
 _HTML = ("text/html", "application/xhtml+xml")
+_NOINDEX = "its author does not want it to be found (noindex)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,22 +84,30 @@ class Visit:
         url: In its normal form.
         depth: Links followed so far.
         named: Whether somebody asked for this very page, rather than a link.
+        uri: What the page is called where it is stored already; it keeps that name, wherever its site moves it.
+        found_at: Where a stored page was found, if its site moved it from there. It is asked for there once it is not
+            at its own address any more, and nowhere else is it taken for another page.
     """
 
     request: PageRequest
     url: WebUrl
     depth: int = 0
     named: bool = False
+    uri: str | None = None
+    found_at: WebUrl | None = None
     attempt: int = 1
 
     @classmethod
-    def of(cls, request: PageRequest, *, depth: int = 0, named: bool = False) -> Visit:
-        """The visit of a request.
+    def of(
+        cls, request: PageRequest, *, named: bool = False, uri: str | None = None, found_at: str | None = None
+    ) -> Visit:
+        """The visit of a request; see the attributes.
 
         Raises:
             FetchError: Its URL is none of the web's.
         """
-        return cls(request=request, url=parse_url(request.url), depth=depth, named=named)
+        origin = None if found_at is None else parse_url(found_at)
+        return cls(request=request, url=parse_url(request.url), named=named, uri=uri, found_at=origin)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,14 +119,14 @@ class Visited:
         uri: What the page is called: as it was asked for, or where its site moved it to if nobody asked for it by name.
         fetched: The page; None where there is an error.
         error: Why there is no page. Attempts that could help have been made.
-        indexed: False: its author does not want it to be found by searches.
+        left_out: Why its site does not want the page to be found, or not under this name; None: it may be.
     """
 
     visit: Visit
     uri: str
     fetched: Fetched | None = None
     error: FetchError | None = None
-    indexed: bool = True
+    left_out: str | None = None
 
 
 class Politeness:
@@ -232,12 +241,22 @@ class Crawl:
             self._running[workers.submit(context.run, self._fetch, visit)] = visit
 
     def _fetch(self, visit: Visit) -> Fetched:
-        rules = self._robots.rules(visit.url) if self._plan.obey_robots else None
-        if rules is not None and not visit.named and not rules.allows(visit.url):
-            raise _ExcludedError
+        rules = self._allowing(visit, visit.url)
         delay = 0.0 if rules is None else rules.delay_seconds
         with self._politeness.turn(visit.url.host, delay_seconds=delay):
-            return self._fetcher.fetch(visit.request)
+            fetched = self._fetcher.fetch(visit.request)
+        if fetched.url != visit.url:
+            self._allowing(visit, fetched.url)
+        return fetched
+
+    def _allowing(self, visit: Visit, url: WebUrl) -> SiteRules | None:
+        """The rules of an address, which allow it; None: they are not asked."""
+        if not self._plan.obey_robots:
+            return None
+        rules = self._robots.rules(url)
+        if not visit.named and not rules.allows(url):
+            raise _ExcludedError(for_now=rules is NOTHING)
+        return rules
 
     def _finished(self) -> Iterator[Visited]:
         if not self._running:
@@ -249,35 +268,70 @@ class Crawl:
             visit = self._running.pop(future)
             try:
                 fetched = future.result()
-            except _ExcludedError:
-                self.excluded += 1
+            except _ExcludedError as excluded:
+                yield from self._excluded(visit, for_now=excluded.for_now)
             except FetchError as error:
                 if not self._put_off(visit, error):
-                    yield Visited(visit=visit, uri=str(visit.url), error=error)
+                    yield Visited(visit=visit, uri=visit.uri or str(visit.url), error=error)
             else:
                 yield from self._told(visit, fetched)
 
+    def _excluded(self, visit: Visit, *, for_now: bool) -> Iterator[Visited]:
+        if visit.uri is None:
+            self.excluded += 1
+        elif for_now:
+            error = FetchError(str(visit.url), "its site cannot say now what may be visited", retryable=True)
+            yield Visited(visit=visit, uri=visit.uri, error=error)
+        else:
+            yield Visited(visit=visit, uri=visit.uri, left_out="robots.txt excludes it")
+
     def _told(self, visit: Visit, fetched: Fetched) -> Iterator[Visited]:
-        uri = str(visit.url)
-        if not visit.named and fetched.url != visit.url:
-            if fetched.url in self._seen or not self._in_reach(fetched.url):
-                self.excluded += 1
-                return
+        uri = visit.uri or str(visit.url)
+        if fetched.url != visit.url:
+            if not visit.named and str(fetched.url) != visit.uri:
+                known = fetched.url in self._seen
+                if known or not self._in_reach(fetched.url):
+                    yield from self._elsewhere(visit, fetched.url, known=known)
+                    return
+                uri = visit.uri or str(fetched.url)
+            elif visit.named:
+                self._join(visit.url, fetched.url)
             self._seen.add(fetched.url)
-            uri = str(fetched.url)
         kind = fetched.content_type.split(";")[0].strip().lower()
+        unwanted = None if fetched.indexed or visit.named else _NOINDEX
         if fetched.unchanged or kind not in _HTML:
-            yield Visited(visit=visit, uri=uri, fetched=fetched)
+            yield Visited(visit=visit, uri=uri, fetched=fetched, left_out=unwanted)
             return
         found = page_links(fetched.body, fetched.url)
         if visit.depth < self._plan.depth:
             for link in found.links:
                 if self._in_reach(link):
                     self._add(self._visit(link, visit.depth + 1))
-        yield Visited(visit=visit, uri=uri, fetched=fetched, indexed=found.indexed or visit.named)
+        unwanted = unwanted if found.indexed or visit.named else _NOINDEX
+        yield Visited(visit=visit, uri=uri, fetched=fetched, left_out=unwanted)
+
+    def _elsewhere(self, visit: Visit, url: WebUrl, *, known: bool) -> Iterator[Visited]:
+        """A link that leads to a page which is visited anyway, or out of the site."""
+        if visit.uri is None:
+            self.excluded += 1
+        elif known:
+            yield Visited(visit=visit, uri=visit.uri, left_out=f"its site has moved it to {url}, which is read too")
+        else:
+            # It may be a page to log in on, which says nothing of this one.
+            error = FetchError(str(visit.url), f"redirects out of its site, to {url.authority}")
+            yield Visited(visit=visit, uri=visit.uri, error=error)
+
+    def _join(self, asked: WebUrl, url: WebUrl) -> None:
+        """A site that calls itself with ``www.``, or without, is the site that was named."""
+        if _same_site(asked, url):
+            self._hosts.add(url.host)
 
     def _put_off(self, visit: Visit, error: FetchError) -> bool:
-        """Whether a page is asked for again later."""
+        """Whether a page is asked for again later, or elsewhere."""
+        if error.gone and visit.found_at is not None:
+            there = PageRequest(url=str(visit.found_at))
+            self._waiting.append(replace(visit, request=there, url=visit.found_at, found_at=None, attempt=1))
+            return True
         pause = max(_BACKOFF_SECONDS * 4.0 ** (visit.attempt - 1), error.retry_after_seconds or 0.0)
         if not error.retryable or visit.attempt >= _ATTEMPTS or pause > _LONGEST_WAIT_SECONDS:
             return False
@@ -300,6 +354,8 @@ class Crawl:
     def _add(self, visit: Visit) -> None:
         if visit.url not in self._seen and self._begun < self._plan.max_pages:
             self._seen.add(visit.url)
+            if visit.found_at is not None:
+                self._seen.add(visit.found_at)
             self._begun += 1
             self._waiting.append(visit)
 
@@ -308,8 +364,12 @@ class Crawl:
             return False
         if url.host in self._hosts:
             # Another port of the same host is another service.
-            return any(start.url.host == url.host and _same_service(start.url, url) for start in self._starts)
+            return any(_same_site(start.url, url) for start in self._starts)
         return self._plan.subdomains and any(url.host.endswith(f".{host}") for host in self._hosts)
+
+
+def _same_site(one: WebUrl, other: WebUrl) -> bool:
+    return one.host.removeprefix("www.") == other.host.removeprefix("www.") and _same_service(one, other)
 
 
 def _same_service(one: WebUrl, other: WebUrl) -> bool:
@@ -318,4 +378,8 @@ def _same_service(one: WebUrl, other: WebUrl) -> bool:
 
 
 class _ExcludedError(Exception):
-    """The site does not want the page to be visited."""
+    """The site does not want the page to be visited; ``for_now``: it cannot say what it allows."""
+
+    def __init__(self, *, for_now: bool) -> None:
+        super().__init__()
+        self.for_now = for_now

@@ -34,6 +34,7 @@ class IngestReport:
         skipped: Files left aside as asked: hidden, too large, of no known type.
         skip_reasons: ``skipped`` by reason.
         too_large: Those that are larger than the limit, with their sizes: the first hundred.
+        closed: Pages that were closed, and why: the first hundred.
         chunks: Chunks written.
         seconds: From start to end.
     """
@@ -46,6 +47,7 @@ class IngestReport:
     skipped: int
     skip_reasons: dict[str, int]
     too_large: tuple[FileError, ...] = ()
+    closed: tuple[FileError, ...] = ()
     chunks: int
     seconds: float
     errors: tuple[FileError, ...]
@@ -83,6 +85,7 @@ class Tally:
     skip_reasons: dict[str, int] = field(default_factory=dict)
     errors: list[FileError] = field(default_factory=list)
     too_large: list[FileError] = field(default_factory=list)
+    closed: list[FileError] = field(default_factory=list)
 
     def fail(self, path: str, error: str) -> None:
         """Count a failure."""
@@ -108,6 +111,12 @@ class Tally:
             else:
                 self.count([outcome])
 
+    def close(self, path: str, why: str) -> None:
+        """Count a document that was closed."""
+        self.removed += 1
+        if len(self.closed) < _NAMED:
+            self.closed.append(FileError(path, why))
+
     def skip(self, reason: str, path: str, why: str) -> None:
         """Count a file that is left aside."""
         if reason == "too_large" and len(self.too_large) < _NAMED:
@@ -125,6 +134,7 @@ class Tally:
             skipped=sum(self.skip_reasons.values()),
             skip_reasons=dict(self.skip_reasons),
             too_large=tuple(self.too_large),
+            closed=tuple(self.closed),
             chunks=self.chunks,
             seconds=seconds,
             errors=tuple(self.errors),

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import FetchError, UsageError
 from recollect.fetching.client import PageRequest
+from recollect.fetching.crawl import Visit
 from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads
+from recollect.ingest.gone import require_few_gone
 from recollect.ingest.pages import page_document
 from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
 
@@ -66,14 +68,30 @@ class PageOptions:
         return {"reader": READER_VERSION, "tags": self.tags, "permissions": self.permissions}
 
 
-def described(document: Document, fetched: Fetched, options: PageOptions, request: PageRequest) -> Document:
-    """A page's document, with what is said of it and how to ask for it again."""
+def described(
+    document: Document,
+    fetched: Fetched,
+    options: PageOptions,
+    request: PageRequest,
+    *,
+    found_at: str | None = None,
+) -> Document:
+    """A page's document, with what is said of it and how to ask for it again.
+
+    Args:
+        document: As it was read.
+        fetched: The page.
+        options: How it is stored.
+        request: What was asked for.
+        found_at: Where a link led, if somebody asked for a site rather than for this page.
+    """
     noted: dict[str, Any] = {
         "etag": fetched.etag,
         "last_modified": fetched.last_modified,
         "method": None if request.method == "GET" else request.method,
         "needs_headers": True if request.headers or request.body else None,
         "url": str(fetched.url) if str(fetched.url) != document.source else None,
+        "found_at": found_at,
         "tags": list(options.tags) or None,
         "permissions": None if options.permissions is None else list(options.permissions),
         "chunk_size": options.chunk_size,
@@ -98,15 +116,20 @@ def can_be_asked_again(page: StoredPage) -> bool:
     return "method" not in noted and "needs_headers" not in noted
 
 
-def asked_again(page: StoredPage, *, fingerprint: str) -> PageRequest:
-    """The request for a page that is stored: an unchanged one is not sent again.
+def visited_again(page: StoredPage, *, fingerprint: str, whole: bool = False) -> Visit:
+    """The visit of a page that is stored: an unchanged one is not sent again.
 
     Args:
         page: As it is stored.
         fingerprint: What its version would have now; with another one the whole page is wanted.
+        whole: Whether it is wanted in any case.
     """
-    noted = _noted(page) if page.fingerprint == fingerprint else {}
-    return PageRequest(url=page.uri, etag=noted.get("etag"), last_modified=noted.get("last_modified"))
+    noted = _noted(page)
+    asked = {} if whole or page.fingerprint != fingerprint else noted
+    request = PageRequest(url=page.uri, etag=asked.get("etag"), last_modified=asked.get("last_modified"))
+    found_at = noted.get("found_at")
+    moved = found_at if found_at != page.uri else None
+    return Visit.of(request, named=found_at is None, uri=page.uri, found_at=moved)
 
 
 def _noted(page: StoredPage) -> Mapping[str, Any]:
@@ -122,7 +145,7 @@ class _Page:
     cut: CutDocument | None = None
     error: str | None = None
     gone: bool = False
-    left_out: bool = False
+    left_out: str | None = None
 
     @property
     def document(self) -> CutDocument:
@@ -144,6 +167,8 @@ class SiteIngest:
         options: How the pages are stored.
         force: Whether to store them anew, changed or not.
         known: The pages of the source that are stored, by URI.
+        max_removed_share: Where a larger share of these, and more than a few, is to be closed, none is; None: whatever
+            has gone is closed.
         on_progress: Told after every page.
     """
 
@@ -160,6 +185,7 @@ class SiteIngest:
         options: PageOptions | None = None,
         force: bool = False,
         known: Mapping[str, StoredPage] | None = None,
+        max_removed_share: float | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> None:
         self._scope = scope
@@ -172,6 +198,8 @@ class SiteIngest:
         self._options = options or PageOptions()
         self._force = force
         self._known = known or {}
+        self._max_removed_share = max_removed_share
+        self._gone: dict[str, str] = {}
         self._on_progress = on_progress
         self._interrupted = threading.Event()
         self._fingerprint = preparer.fingerprint(self._options.given)
@@ -180,7 +208,11 @@ class SiteIngest:
         self._total = self._done = self._embedded = 0
 
     def run(self, crawl: Crawl) -> IngestReport:
-        """Store the pages of a crawl; those that are gone are closed."""
+        """Store the pages of a crawl, and close those that are gone behind the last one.
+
+        Raises:
+            SourceError: So much has gone that somebody should look first: none of it was closed.
+        """
         start = time.perf_counter()
         with threads(self._readers, "reader", on_error=self._interrupted.set) as readers:
             reads = ahead(
@@ -199,6 +231,7 @@ class SiteIngest:
             self._tally.skip_reasons["excluded"] = self._tally.skip_reasons.get("excluded", 0) + crawl.excluded
         for problem in crawl.problems:
             self._tally.fail(problem.url, problem.reason)
+        self._close_gone()
         self._report("statistics")
         self._batch_writer.finish()
         return self._tally.report(time.perf_counter() - start)
@@ -213,16 +246,16 @@ class SiteIngest:
         if visited.error is not None:
             page.error, page.gone = visited.error.reason, visited.error.gone
             return page
+        page.left_out = visited.left_out
         fetched = visited.fetched
-        assert fetched is not None, "a visit ends in a page or an error"
-        page.left_out = not visited.indexed
-        if page.left_out or self._unchanged(visited.uri, fetched):
+        if page.left_out or fetched is None or self._unchanged(visited.uri, fetched):
             return page
         try:
             document = page_document(
                 fetched, uri=visited.uri, workers=self._workers, cancelled=self._interrupted.is_set
             )
-            document = described(document, fetched, self._options, visited.visit.request)
+            found_at = None if visited.visit.named else str(visited.visit.found_at or visited.visit.url)
+            document = described(document, fetched, self._options, visited.visit.request, found_at=found_at)
             page.cut = self._preparer.cut(document, self._fingerprint)
         except FetchError as error:
             page.error = error.reason
@@ -247,20 +280,24 @@ class SiteIngest:
 
     def _settle(self, page: _Page) -> None:
         uri = page.visited.uri
-        stored = self._known.get(uri)
-        # A page that its author does not want to be found any more is gone too.
-        gone = (page.gone or page.left_out) and stored is not None
-        closed = self._writer.close(self._scope, [stored.document_id]) if gone and stored is not None else 0
+        # A page that its site does not want to be found any more is gone too.
+        why = page.left_out or (page.error if page.gone else None)
         with self._counting:
-            if gone:
-                self._tally.removed += closed
+            if why is not None and uri in self._known:
+                self._gone[uri] = why
             elif page.left_out:
-                self._tally.skip("noindex", uri, "its author does not want it to be found")
+                self._tally.skip("noindex", uri, page.left_out)
             elif page.error is not None:
                 self._tally.fail(uri, page.error)
             else:
                 self._tally.unchanged += 1
         self._advance(1)
+
+    def _close_gone(self) -> None:
+        require_few_gone(self._source.name, len(self._gone), len(self._known), most=self._max_removed_share)
+        for uri, why in self._gone.items():
+            if self._writer.close(self._scope, [self._known[uri].document_id]):
+                self._tally.close(uri, why)
 
     def _embed(self, batch: list[_Page]) -> list[Embedded]:
         embedded = self._preparer.embed([page.document for page in batch])

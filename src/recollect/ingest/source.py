@@ -16,11 +16,11 @@ from recollect.errors import (
     NotFoundError,
     ParseError,
     RecollectError,
-    SourceError,
     StoreUnavailableError,
     UsageError,
 )
 from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads, windows
+from recollect.ingest.gone import MAX_REMOVED_SHARE, require_few_gone
 from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
 from recollect.ingest.roots import department_of
 from recollect.model.principal import Permissions, read_permissions
@@ -58,9 +58,6 @@ _WINDOW = 256
 # So many items are fetched, embedded and stored as they come, before anything else is looked at.
 _TOGETHER = 1_000
 
-# So few may always go at once: a small source changes by large shares.
-_FEW = 20
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
@@ -82,7 +79,7 @@ class SourceOptions:
     tags: tuple[str, ...] = ()
     max_file_bytes: int
     readers: int = 2
-    max_removed_share: float | None = 0.5
+    max_removed_share: float | None = MAX_REMOVED_SHARE
     keep_originals: bool = False
     anew: bool = False
 
@@ -408,14 +405,7 @@ class SourceIngest:
 
     def _close_gone(self) -> None:
         total, gone = self._items.counts(self._scope, self._source)
-        most = self._options.max_removed_share
-        if most is not None and gone > _FEW and gone > most * total:
-            raise SourceError(
-                self._source.name,
-                f"{gone:,} of its {total:,} documents are not there any more, more than a share of {most:g}, and none "
-                "was closed. If they are to be closed, refresh it with --confirm-removals",
-                retryable=False,
-            )
+        require_few_gone(self._source.name, gone, total, most=self._options.max_removed_share)
         while page := self._items.gone_items(self._scope, self._source, limit=_WINDOW):
             ids = [document_id for _, document_id in page if document_id is not None]
             self._tally.removed += self._writer.close(self._scope, ids)

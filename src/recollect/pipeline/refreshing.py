@@ -97,7 +97,7 @@ def refresh(
     if record.type == "directory":
         return _refresh_folder(at, record, on_progress=on_progress)
     if record.type == "web":
-        return _refresh_site(at, record, on_progress=on_progress)
+        return _refresh_site(at, record, confirm_removals=confirm_removals, anew=anew, on_progress=on_progress)
     if record.connector is None:
         raise UsageError(f"Nothing refreshes the source {record.name!r} ({record.type}): documents are put there.")
     from recollect.ingest.source import SourceIngest, SourceOptions
@@ -149,13 +149,15 @@ def _refresh_folder(at: Standpoint, record: SourceRecord, *, on_progress: Progre
         return store_files(at, [folder], FileOptions(on_progress=on_progress), sync=True)
 
 
-def _refresh_site(at: Standpoint, record: SourceRecord, *, on_progress: ProgressCallback | None) -> IngestReport:
+def _refresh_site(
+    at: Standpoint, record: SourceRecord, *, confirm_removals: bool, anew: bool, on_progress: ProgressCallback | None
+) -> IngestReport:
     from recollect.fetching.client import PageRequest
     from recollect.pipeline import web
 
     with _noted(at, record):
         if record.location is None or record.refreshed_at is not None:
-            return web.refresh(at, record.name, on_progress=on_progress)
+            return web.refresh(at, record.name, confirm_removals=confirm_removals, anew=anew, on_progress=on_progress)
         request = web.UrlRequest(page=PageRequest(url=record.location), plan=_plan(record.settings))
         return web.store_site(at, request.checked(), on_progress=on_progress)
 

@@ -13,10 +13,11 @@ from recollect.errors import FetchError, NotFoundError, RecollectError, UsageErr
 from recollect.fetching.client import PageRequest
 from recollect.fetching.crawl import Crawl, CrawlPlan, Visit
 from recollect.fetching.urls import parse_url
+from recollect.ingest.gone import MAX_REMOVED_SHARE
 from recollect.ingest.named_pages import NamedPages
 from recollect.ingest.pages import page_document
 from recollect.ingest.report import IngestReport
-from recollect.ingest.site import PageOptions, SiteIngest, asked_again, can_be_asked_again, described
+from recollect.ingest.site import PageOptions, SiteIngest, can_be_asked_again, described, visited_again
 from recollect.model.job import NewJob
 from recollect.model.principal import read_permissions
 from recollect.pipeline.ingesting import Destination, destination
@@ -222,21 +223,33 @@ def store_site(at: Standpoint, request: UrlRequest, *, on_progress: ProgressCall
     return report
 
 
-def refresh(at: Standpoint, source_name: str, *, on_progress: ProgressCallback | None = None) -> IngestReport:
+def refresh(
+    at: Standpoint,
+    source_name: str,
+    *,
+    confirm_removals: bool = False,
+    anew: bool = False,
+    on_progress: ProgressCallback | None = None,
+) -> IngestReport:
     """Fetch the pages of a web source anew where they have changed, and close those that are gone.
 
-    Unchanged pages are not sent again. A page that is there no more (404, 410) is closed; one that cannot be fetched
-    now stays, and is told among the report's errors and noted of the source. Pages that were stored with headers, a
-    body or another method than GET stay as they are, because those are not kept. Where the site was crawled, the links
-    of pages that have changed are followed as they were then, and sitemaps read again.
+    Unchanged pages are not sent again. A page that is there no more (404, 410) is closed; so is one that was found by a
+    link and that its site excludes since (``robots.txt``, ``noindex``), or has moved to another page of these. One that
+    cannot be fetched now stays, and is told among the report's errors and noted of the source. Pages that were stored
+    with headers, a body or another method than GET stay as they are, because those are not kept. Where the site was
+    crawled, the links of pages that have changed are followed as they were then, and sitemaps read again.
 
     Args:
         at: Where the source is: a view's standpoint, of one collection.
         source_name: The domain.
+        confirm_removals: Close what is gone, however much it is. Otherwise, where more than half of the pages are gone
+            at once, none is closed.
+        anew: Have every page sent whole, and follow all its links.
         on_progress: Told after every page.
 
     Raises:
         NotFoundError: There is no web source of that name.
+        SourceError: Too much is gone; then nothing is closed.
     """
     scope = at.present()
     sources = at.store.documents.sources_named(scope, at.place(scope), [source_name], _SOURCE_TYPE)
@@ -253,7 +266,16 @@ def refresh(at: Standpoint, source_name: str, *, on_progress: ProgressCallback |
         else:
             left_alone += 1
     reports = [
-        _refreshed(at, source_name, options, pages, crawled if not number else None, on_progress)
+        _refreshed(
+            at,
+            source_name,
+            options,
+            pages,
+            crawled if not number else None,
+            max_removed_share=None if confirm_removals else MAX_REMOVED_SHARE,
+            anew=anew,
+            on_progress=on_progress,
+        )
         for number, (options, pages) in enumerate(groups.items())
     ]
     report = _sum(reports, left_alone)
@@ -268,6 +290,9 @@ def _refreshed(
     options: PageOptions,
     pages: Mapping[str, StoredPage],
     crawled: Mapping[str, Any] | None,
+    *,
+    max_removed_share: float | None,
+    anew: bool,
     on_progress: ProgressCallback | None,
 ) -> IngestReport:
     """The pages that are stored with the same options, and those that have come since where the site was crawled."""
@@ -276,10 +301,10 @@ def _refreshed(
         plan = _plan(crawled["plan"]) if crawled else CrawlPlan()
         # Every stored page is visited, however many the crawl was to visit, and links are followed from all of them.
         plan = replace(plan, max_pages=plan.max_pages + len(pages))
-        starts = [Visit.of(asked_again(page, fingerprint=fingerprint), named=True) for page in pages.values()]
+        starts = [visited_again(page, fingerprint=fingerprint, whole=anew) for page in pages.values()]
         if crawled and crawled["url"] not in pages:
             starts.append(Visit.of(PageRequest(url=crawled["url"]), named=True))
-        ingest = _site_ingest(at, place, source, options, pages, on_progress)
+        ingest = _site_ingest(at, place, source, options, pages, on_progress, max_removed_share=max_removed_share)
         return ingest.run(Crawl(at.assembly.fetcher, starts, plan))
 
 
@@ -292,6 +317,7 @@ def _site_ingest(
     on_progress: ProgressCallback | None,
     *,
     force: bool = False,
+    max_removed_share: float | None = None,
 ) -> SiteIngest:
     return SiteIngest(
         scope=place.scope,
@@ -304,6 +330,7 @@ def _site_ingest(
         options=options,
         force=force,
         known=known,
+        max_removed_share=max_removed_share,
         on_progress=on_progress,
     )
 
@@ -334,4 +361,5 @@ def _sum(reports: list[IngestReport], left_alone: int) -> IngestReport:
         skip_reasons=reasons,
         seconds=sum(report.seconds for report in reports),
         errors=tuple(error for report in reports for error in report.errors),
+        closed=tuple(one for report in reports for one in report.closed)[:_NAMED_FAILURES],
     )

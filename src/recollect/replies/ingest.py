@@ -65,6 +65,8 @@ class IngestReportJson(Shape):
     errors: list[FileErrorJson]
     too_large: NotRequired[list[SkippedFileJson]]
     """Files larger than the limit: the first hundred."""
+    closed: NotRequired[list[SkippedFileJson]]
+    """Pages of a site that were closed, with the reason: the first hundred."""
 
 
 def ingest_result_json(result: IngestResult) -> IngestResultJson:
@@ -94,4 +96,6 @@ def ingest_report_json(report: IngestReport) -> IngestReportJson:
     }
     if report.too_large:
         shown["too_large"] = [{"path": one.path, "reason": one.error} for one in report.too_large]
+    if report.closed:
+        shown["closed"] = [{"path": one.path, "reason": one.error} for one in report.closed]
     return shown

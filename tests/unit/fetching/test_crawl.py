@@ -12,11 +12,13 @@ import pytest
 from recollect.errors import FetchError, UsageError
 from recollect.fetching.client import Fetcher, PageRequest
 from recollect.fetching.crawl import Crawl, CrawlPlan, Politeness, Visit
+from recollect.fetching.guard import Guard
 from recollect.fetching.links import page_links
 from recollect.fetching.robots import NOTHING, Robots, read_rules
 from recollect.fetching.sitemaps import read_sitemap
 from recollect.fetching.urls import parse_url
-from web_site import Page, gzip_bomb, open_guard, web_site
+from web_site import Page, Redirected, gzip_bomb, open_guard, resolving, web_site
+from web_site import Visit as Request
 
 HERE = parse_url("http://example.com/a/b")
 
@@ -185,3 +187,20 @@ class TestCrawl:
     def test_a_plan_that_cannot_be_followed(self, plan: dict[str, object]) -> None:
         with pytest.raises(UsageError):
             CrawlPlan(**plan).checked()  # type: ignore[arg-type]
+
+
+def test_a_site_that_calls_itself_otherwise_is_the_site_that_was_named() -> None:
+    def answer(visit: Request) -> Page:
+        if visit.headers["Host"] == "rivers.test":
+            return Page(status=301, headers={"Location": f"http://www.rivers.test{visit.path}"})
+        return Page('<a href="/a">a</a><a href="http://blog.rivers.test/">b</a><a href="http://brooks.test/">c</a>')
+
+    with web_site({"/": answer, "/a": answer}) as site:
+        guard = Guard(resolver=resolving())
+        with Fetcher(guard, network=Redirected(site)) as fetcher:
+            start = Visit.of(PageRequest(url="http://rivers.test/"), named=True)
+            plan = CrawlPlan(depth=2, delay_seconds=0, obey_robots=False)
+            assert {one.uri for one in Crawl(fetcher, [start], plan).pages()} == {
+                "http://rivers.test/",
+                "http://www.rivers.test/a",
+            }
