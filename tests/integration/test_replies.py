@@ -24,10 +24,11 @@ from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions, Turn, 
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.ingest.report import FileError, IngestReport
 from recollect.model import Citation
-from recollect.model.answer import Answer, TokenUsage, UnsupportedSentence
+from recollect.model.answer import Answer, UnsupportedSentence
 from recollect.model.job import JOB_STATUSES, JobStage
 from recollect.model.original import Original
 from recollect.model.scrub import ScrubReport
+from recollect.model.usage import TokenUsage
 from recollect.replies import answers, collections, contexts, documents, erasure, history, ingest, jobs, sources, status
 from recollect.replies.passages import passage_notes_json, passage_place_json
 from recollect.replies.search import search_reply_json

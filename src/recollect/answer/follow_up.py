@@ -10,13 +10,11 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from recollect.llm.base import ChatMessage
-from recollect.llm.completion import complete
-from recollect.model import TokenUsage
+from recollect.llm.completion import completion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from recollect.llm.base import ChatModel
+    from recollect.model import TokenUsage
 
 #: Exchanges that a question is understood with.
 LATEST = 4
@@ -51,7 +49,6 @@ def standing_question(
     *,
     model: ChatModel,
     timeout_seconds: float,
-    count_tokens: Callable[[str], int],
 ) -> StandingQuestion:
     """The question as it can be asked without the conversation.
 
@@ -60,7 +57,6 @@ def standing_question(
         history: What was said before, oldest first; not empty.
         model: Is asked for other words.
         timeout_seconds: How long it may take.
-        count_tokens: Counts what it costs.
 
     Raises:
         ProviderError: The model failed, or its time was up.
@@ -71,16 +67,11 @@ def standing_question(
     ]
     asked = json.dumps({"turns": turns, "question": question}, ensure_ascii=False, indent=1)
     messages = (ChatMessage("system", _rules()), ChatMessage("user", asked))
-    written = complete(model, messages, timeout_seconds=timeout_seconds, max_characters=_MOST_CHARACTERS)
-    usage = TokenUsage(
-        input_tokens=sum(count_tokens(message.content) for message in messages),
-        output_tokens=count_tokens(written) if written else 0,
-        estimated=True,
-    )
-    line = " ".join(written.split()).strip("\"'“”„«» ")
+    written = completion(model, messages, timeout_seconds=timeout_seconds, max_characters=_MOST_CHARACTERS)
+    line = " ".join(written.text.split()).strip("\"'“”„«» ")
     # More than a question is an answer, or something that it was told to say.
     usable = line and len(line) < _MOST_CHARACTERS and not line.startswith(("{", "[", "I ", "I'"))
-    return StandingQuestion(line if usable else question, usage)
+    return StandingQuestion(line if usable else question, written.usage)
 
 
 @cache

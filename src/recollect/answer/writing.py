@@ -135,12 +135,8 @@ class Writing:
             output_tokens=self._count_tokens(text) if text else 0,
             estimated=True,
         )
-        before = self._usage
-        self._usage = TokenUsage(
-            input_tokens=before.input_tokens + used.input_tokens,
-            output_tokens=before.output_tokens + used.output_tokens,
-            requests=before.requests + 1,
-            estimated=before.estimated or used.estimated,
+        self._usage += TokenUsage(
+            input_tokens=used.input_tokens, output_tokens=used.output_tokens, estimated=used.estimated
         )
 
 

@@ -7,18 +7,38 @@ import contextvars
 import queue
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.errors import ProviderError
+from recollect.llm.base import estimated_tokens
+from recollect.model import TokenUsage
 
 if TYPE_CHECKING:
-    from recollect.llm.base import ChatMessage, ChatModel
+    from collections.abc import Callable
+
+    from recollect.llm.base import ChatMessage, ChatModel, ChatUsage
 
 # A model that does not let itself be cancelled is left to its thread this long after its time.
 _GRACE_SECONDS = 0.2
 
 
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A whole answer, and what it took."""
+
+    text: str
+    usage: TokenUsage
+
+
 def complete(model: ChatModel, messages: Sequence[ChatMessage], *, timeout_seconds: float, max_characters: int) -> str:
+    """The text of a `completion`."""
+    return completion(model, messages, timeout_seconds=timeout_seconds, max_characters=max_characters).text
+
+
+def completion(
+    model: ChatModel, messages: Sequence[ChatMessage], *, timeout_seconds: float, max_characters: int
+) -> Completion:
     """The stream joined; it ends early where the answer is longer than it may be.
 
     It runs in an event loop and a thread of its own, so that a loop in the calling thread (a notebook's) does not
@@ -27,7 +47,7 @@ def complete(model: ChatModel, messages: Sequence[ChatMessage], *, timeout_secon
     Raises:
         ProviderError: The model failed, or its time was up.
     """
-    done: queue.Queue[str | BaseException] = queue.Queue()
+    done: queue.Queue[Completion | BaseException] = queue.Queue()
 
     def run() -> None:
         try:
@@ -56,9 +76,10 @@ def complete(model: ChatModel, messages: Sequence[ChatMessage], *, timeout_secon
 
 async def _collected(
     model: ChatModel, messages: Sequence[ChatMessage], timeout_seconds: float, max_characters: int
-) -> str:
+) -> Completion:
     pieces: list[str] = []
     length = 0
+    told: ChatUsage | None = None
     stream = model.stream(messages)
     try:
         async with asyncio.timeout(timeout_seconds):
@@ -66,10 +87,25 @@ async def _collected(
                 if isinstance(piece, str):
                     pieces.append(piece)
                     length += len(piece)
+                else:
+                    told = piece
                 if length >= max_characters:
                     break
     finally:
         close = getattr(stream, "aclose", None)
         if close is not None:
             await close()
-    return "".join(pieces)[:max_characters]
+    text = "".join(pieces)
+    return Completion(text[:max_characters], _usage(model, messages, text, told))
+
+
+def _usage(model: ChatModel, messages: Sequence[ChatMessage], text: str, told: ChatUsage | None) -> TokenUsage:
+    """What the provider tells, or else what is counted here: by the model's own tokenizer, where it has one at hand."""
+    if told is not None:
+        return TokenUsage(input_tokens=told.input_tokens, output_tokens=told.output_tokens, estimated=told.estimated)
+    count: Callable[[str], int] = getattr(model, "count_tokens", estimated_tokens)
+    return TokenUsage(
+        input_tokens=sum(count(message.content) for message in messages),
+        output_tokens=count(text) if text else 0,
+        estimated=True,
+    )

@@ -1,6 +1,6 @@
 """The values that travel between the parts: frozen, typed, without behaviour that needs I/O."""
 
-from recollect.model.answer import Answer, Citation, TokenUsage, UnsupportedSentence
+from recollect.model.answer import Answer, Citation, UnsupportedSentence
 from recollect.model.asking import asked_for
 from recollect.model.chunk import Chunk
 from recollect.model.document import Document, IngestResult
@@ -17,6 +17,7 @@ from recollect.model.passage import (
 )
 from recollect.model.principal import Principal
 from recollect.model.scope import DEFAULT_TENANT_ID, Scope
+from recollect.model.usage import TokenUsage
 
 __all__ = [
     "DEFAULT_TENANT_ID",

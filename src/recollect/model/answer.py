@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from recollect.model.passage import PassageNote
+from recollect.model.usage import TokenUsage
 
 REFUSAL = "I don't have information about that in the approved knowledge base."
 
@@ -72,23 +73,6 @@ class UnsupportedSentence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenUsage:
-    """What an answer cost its language model.
-
-    Attributes:
-        input_tokens: Of all prompts.
-        output_tokens: Of all that the model wrote.
-        requests: How often it was asked.
-        estimated: Whether the model's server did not tell, and the numbers are counted here.
-    """
-
-    input_tokens: int
-    output_tokens: int
-    requests: int = 1
-    estimated: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Nearest:
     """The evidence that came closest to supporting an answer, and fell short.
 
@@ -117,7 +101,8 @@ class Answer:
         timings_ms: Milliseconds by stage.
         nearest: For a refusal without a language model: the evidence that fell short; None where there was none.
         model: The language model that wrote it; None where none was asked.
-        usage: What that cost; None where none was asked.
+        usage: What the language model took for it: the answer itself, what it wrote for the search (other wordings, a
+            hypothetical answer), a follow-up question made to stand alone; None where it was not asked.
         unsupported: The sentences that the sources do not support, in order.
         rewritten_question: The question that was searched for and answered, where it is another than was asked: a
             follow-up question in a conversation, made to stand alone.

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from recollect.model.outline import Outline, PassagePart
 from recollect.model.time import Duration, MomentRange
+from recollect.model.usage import TokenUsage
 
 SearchMode = Literal["hybrid", "dense", "lexical"]
 FusionMethod = Literal["weighted", "rrf"]
@@ -273,6 +274,8 @@ class SearchReply:
         reranked: Whether a reranker had a say; None where none was asked.
         cached: Whether an equal search of a moment ago answered.
         explain: What was done with the query, where that was asked for.
+        usage: What a language model took to enhance the query; None where none was asked, as where a reply of a moment
+            ago answered.
     """
 
     query: str
@@ -285,3 +288,4 @@ class SearchReply:
     reranked: bool | None = None
     cached: bool = False
     explain: ReplyExplain | None = None
+    usage: TokenUsage | None = None

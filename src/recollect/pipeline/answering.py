@@ -12,7 +12,7 @@ from recollect.answer.refusal import RefusalRule
 from recollect.answer.service import AnswerOptions, stream_answer_sync
 from recollect.context.budget import Budget
 from recollect.errors import UsageError
-from recollect.model import Answer, RetrievalOptions
+from recollect.model import Answer, RetrievalOptions, TokenUsage
 from recollect.pipeline.search import search_with_place
 
 if TYPE_CHECKING:
@@ -124,7 +124,8 @@ def answer_stream(at: Standpoint, question: str, options: RetrievalOptions) -> I
     ):
         if isinstance(piece, Answer):
             search_ms = {f"search_{stage}": ms for stage, ms in reply.timings_ms.items()}
-            yield replace(piece, timings_ms={**search_ms, **piece.timings_ms})
+            usage = TokenUsage.total((reply.usage, piece.usage))
+            yield replace(piece, timings_ms={**search_ms, **piece.timings_ms}, usage=usage)
         else:
             yield piece
 

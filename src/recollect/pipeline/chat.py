@@ -75,9 +75,9 @@ class Conversation:
                 event,
                 question=question,
                 rewritten_question=None if standing == question else standing,
-                usage=event.usage and added(event.usage, usage),
+                usage=TokenUsage.total((usage, event.usage)),
             )
-            self._keep(answer, usage)
+            self._keep(answer)
             yield answer
 
     def _require_admitted(self, question: str) -> None:
@@ -87,27 +87,26 @@ class Conversation:
         if door is not None and question:
             door.admit_turn(Turn(content=question))
 
-    def _standing(self, question: str) -> tuple[str, TokenUsage]:
+    def _standing(self, question: str) -> tuple[str, TokenUsage | None]:
         assembly = self._view.standpoint.assembly
         if not self._history or assembly.chat_model is None:
-            return question, _NOTHING
+            return question, None
         try:
             found = standing_question(
                 question,
                 self._history,
                 model=assembly.chat_model,
                 timeout_seconds=self._view.config.answer.timeout_seconds,
-                count_tokens=assembly.count_tokens,
             )
         except ProviderError:
             # The answer's own request says what is wrong, if it lasts.
-            return question, _NOTHING
+            return question, None
         return found.text, found.usage
 
-    def _keep(self, answer: Answer, rewriting: TokenUsage) -> None:
+    def _keep(self, answer: Answer) -> None:
         self.answers.append(answer)
         self._history.append(Exchange(answer.rewritten_question or answer.question, answer.text))
-        self.usage = added(self.usage, answer.usage or rewriting)
+        self.usage += answer.usage or _NOTHING
         if self._session is None:
             return
         cited = [
@@ -139,13 +138,3 @@ class Conversation:
             for asked, replied in pairwise(turns)
             if (asked.role, replied.role) == ("user", "assistant")
         ]
-
-
-def added(one: TokenUsage, other: TokenUsage) -> TokenUsage:
-    """What two requests have cost together."""
-    return TokenUsage(
-        input_tokens=one.input_tokens + other.input_tokens,
-        output_tokens=one.output_tokens + other.output_tokens,
-        requests=one.requests + other.requests,
-        estimated=one.estimated or other.estimated,
-    )

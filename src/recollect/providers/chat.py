@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from recollect.errors import ProviderError
-from recollect.llm.base import ChatMessage, ChatUsage
+from recollect.llm.base import ChatMessage, ChatUsage, estimated_tokens
 from recollect.providers._tokenizers import openai_counter
 from recollect.providers.faults import Fault
-from recollect.providers.records import estimated_tokens
 from recollect.providers.requesting import Measured, Requester
 
 _log = logging.getLogger(__name__)

@@ -11,10 +11,10 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 
 from recollect.embedding.base import Vectors
+from recollect.llm.base import estimated_tokens
 from recollect.providers._clients import close_client
 from recollect.providers.batches import BatchLimits, batches, cut, in_parallel
 from recollect.providers.faults import Fault
-from recollect.providers.records import estimated_tokens
 from recollect.providers.requesting import Measured, Requester
 
 Purpose: TypeAlias = Literal["document", "query"]

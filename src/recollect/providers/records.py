@@ -59,8 +59,3 @@ def report(record: RequestRecord, recorder: Recorder | None) -> None:
         recorder(record)
     except Exception:  # noqa: BLE001 - a log is no reason to lose an answer
         _log.exception("A request to %s was not recorded", record.provider)
-
-
-def estimated_tokens(text: str) -> int:
-    """About how many tokens a text takes: four bytes are one."""
-    return -(-len(text.encode("utf-8", "surrogatepass")) // 4)

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from recollect.llm.base import estimated_tokens
 from recollect.providers._clients import close_client
 from recollect.providers.batches import BatchLimits, batches, cut, in_parallel
 from recollect.providers.faults import Fault
-from recollect.providers.records import estimated_tokens
 from recollect.providers.requesting import Measured, Requester
 
 _BLANK = "."

@@ -11,7 +11,8 @@ from recollect.replies.passages import PassageNoteJson, passage_notes_json
 
 if TYPE_CHECKING:
     from recollect.model import Answer
-    from recollect.model.answer import Citation, Nearest, TokenUsage
+    from recollect.model.answer import Citation, Nearest
+    from recollect.model.usage import TokenUsage
 
 
 class QuotedPlaceJson(Shape):

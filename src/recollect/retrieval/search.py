@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import ModelChangedError, NotFoundError, StoreError, TenantSuspendedError
 from recollect.forking import computes_properties
-from recollect.model import RetrievalOptions, RetrievedContext, Scope, SearchReply
+from recollect.model import RetrievalOptions, RetrievedContext, Scope, SearchReply, TokenUsage
 from recollect.model.time_limits import at_moment
 from recollect.retrieval.cache import ResultCache, ResultCacheCounts, cache_key, fingerprint
 from recollect.retrieval.candidates import CandidateRequest, Candidates, CandidateSource
@@ -78,6 +78,7 @@ class _Search:
         searched: The collections.
         degraded: Plans that an enhancement failed for: what it would have added is worth trying again.
         vectors: Of questions that were embedded, by model: collections of one model share them.
+        spent: What a language model took for each plan.
     """
 
     scope: Scope
@@ -88,6 +89,7 @@ class _Search:
     watch: Stopwatch
     degraded: list[QueryPlan] = field(default_factory=list)
     vectors: dict[tuple[str, str, tuple[str, ...]], Vectors] = field(default_factory=dict)
+    spent: list[TokenUsage | None] = field(default_factory=list)
 
     def keep_seconds(self, reply: SearchReply) -> float | None:
         """How long a reply is kept: not at all where something failed that the next search may have."""
@@ -190,12 +192,13 @@ class Searcher:
         options = at_moment(options, scope.as_of)
         watch = Stopwatch()
         searched: Sequence[Searched] | None = None
+        spent: list[TokenUsage | None] = []
         for _ in range(_ATTEMPTS):
             if searched is None:
                 with watch.stage("prepare"):
                     searched = self._targets.resolve(scope, target)
             try:
-                return self._reply(_Search(scope, query, options, target, searched, watch))
+                return self._reply(_Search(scope, query, options, target, searched, watch, spent=spent))
             except _RightsChangedError:
                 # Each looks anew: whoever waited for the reply of another may have other rights now.
                 searched = self._targets.changed_rights(searched) or searched
@@ -215,7 +218,9 @@ class Searcher:
                 claim.keep_seconds = search.keep_seconds(claim.reply)
         if self._monitor is not None:
             self._monitor.replied(search.searched[0].scope, search.searched[0].collection, cached=claim.hit)
-        return replace(claim.reply, cached=True, timings_ms=search.watch.timings_ms()) if claim.hit else claim.reply
+        if not claim.hit:
+            return claim.reply
+        return replace(claim.reply, cached=True, timings_ms=search.watch.timings_ms(), usage=None)
 
     def _key(self, search: _Search) -> bytes:
         return cache_key(
@@ -309,6 +314,7 @@ class Searcher:
             exact=found.exact,
             reranked=None if ranking.reranker is None else ranking.reranked,
             explain=explained(self._store, asked, options, found, ranking, dropped) if options.explain else None,
+            usage=TokenUsage.total(search.spent),
         )
 
     def _told(
@@ -340,6 +346,7 @@ class Searcher:
             versions = self._resolve_filter(one, options) if past is None else None
         with search.watch.stage("enhance"):
             plan = enhance(search.query, self._enhancers(collection) if options.enhance else ())
+        search.spent.append(plan.usage)
         if plan.degraded:
             search.degraded.append(plan)
         return CandidateRequest(

@@ -16,7 +16,8 @@ from recollect.evaluation.quality_cases import QualityCase, QualitySuite, load_q
 from recollect.evaluation.quality_report import render_quality
 from recollect.llm.scripted import ScriptedChatModel
 from recollect.model import Answer, Citation
-from recollect.model.answer import REFUSAL, TokenUsage, UnsupportedSentence
+from recollect.model.answer import REFUSAL, UnsupportedSentence
+from recollect.model.usage import TokenUsage
 
 LEAVE = {"question": "How much leave?", "expected_facts": ["30 days", ["1 April", "April 1"]]}
 PETS = {"question": "May I bring a cat?", "expected_refusal": True}

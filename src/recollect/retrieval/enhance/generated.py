@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
 from recollect.llm.base import ChatMessage
-from recollect.llm.completion import complete
+from recollect.llm.completion import Completion, completion
+from recollect.model import TokenUsage
 from recollect.retrieval.enhance.plan import EnhancementNote, QueryPlan
 
 if TYPE_CHECKING:
@@ -57,9 +58,9 @@ class MultiQueryEnhancer:
         """See `recollect.retrieval.enhance.plan.QueryEnhancer`."""
         return _written(plan, self.name, self._ask, self._add)
 
-    def _ask(self, query: str) -> str:
+    def _ask(self, query: str) -> Completion:
         messages = _messages(_template("multi_query").replace("{count}", str(self._count)), query)
-        return complete(
+        return completion(
             self._model,
             messages,
             timeout_seconds=self._timeout_seconds,
@@ -101,9 +102,9 @@ class HydeEnhancer:
         """See `recollect.retrieval.enhance.plan.QueryEnhancer`."""
         return _written(plan, self.name, self._ask, self._add)
 
-    def _ask(self, query: str) -> str:
+    def _ask(self, query: str) -> Completion:
         messages = _messages(_template("hyde"), query)
-        return complete(
+        return completion(
             self._model, messages, timeout_seconds=self._timeout_seconds, max_characters=MAX_ANSWER_CHARACTERS
         )
 
@@ -116,21 +117,21 @@ class HydeEnhancer:
 def _written(
     plan: QueryPlan,
     name: str,
-    ask: Callable[[str], str],
+    ask: Callable[[str], Completion],
     add: Callable[[QueryPlan, str], tuple[QueryPlan, str]],
 ) -> QueryPlan:
     try:
-        text = ask(plan.query)
+        written = ask(plan.query)
     except Exception as exc:  # noqa: BLE001  # whatever a provider raises, the plain query can still run
         logger.warning("The enhancement %s failed, the query runs without it: %s", name, exc)
         note = EnhancementNote(name=name, outcome="failed", detail=str(exc) or type(exc).__name__)
         return replace(plan, notes=(*plan.notes, note))
-    enhanced, detail = add(plan, text)
+    enhanced, detail = add(plan, written.text)
     if detail:
         note = EnhancementNote(name=name, outcome="applied", detail=detail)
     else:
         note = EnhancementNote(name=name, outcome="nothing to add", detail="the model wrote nothing usable")
-    return replace(enhanced, notes=(*plan.notes, note))
+    return replace(enhanced, notes=(*plan.notes, note), usage=TokenUsage.total((plan.usage, written.usage)))
 
 
 def _messages(rules: str, query: str) -> tuple[ChatMessage, ...]:

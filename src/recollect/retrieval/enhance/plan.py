@@ -19,6 +19,7 @@ from recollect.retrieval.analysis import Analyzer, lexeme
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider, Vectors
+    from recollect.model import TokenUsage
 
 #: What a ranking of another wording counts beside the original's 1.
 ALTERNATIVE_WEIGHT = 0.5
@@ -68,6 +69,7 @@ class QueryPlan:
         hypothetical_answers: Texts whose embeddings join the query's in the dense retriever.
         alternatives: Other wordings, each searched like the query; the rankings are fused.
         notes: One per enhancement, in the order of the chain.
+        usage: What a language model took for it; None where none was asked.
     """
 
     query: str
@@ -75,6 +77,7 @@ class QueryPlan:
     hypothetical_answers: tuple[str, ...] = ()
     alternatives: tuple[str, ...] = ()
     notes: tuple[EnhancementNote, ...] = ()
+    usage: TokenUsage | None = None
 
     @property
     def degraded(self) -> bool:
