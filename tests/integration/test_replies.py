@@ -9,7 +9,7 @@ import pkgutil
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -25,11 +25,34 @@ from recollect.embedding.hashing import HashingEmbedder
 from recollect.ingest.report import FileError, IngestReport
 from recollect.model import Citation
 from recollect.model.answer import Answer, UnsupportedSentence
+from recollect.model.audit import AuditBreak
+from recollect.model.document_session import SessionConfig
 from recollect.model.job import JOB_STATUSES, JobStage
 from recollect.model.original import Original
+from recollect.model.requests import LoggedRequest, RequestTotals
 from recollect.model.scrub import ScrubReport
+from recollect.model.tenant import SharedCollection, TenantQuota
 from recollect.model.usage import TokenUsage
-from recollect.replies import answers, collections, contexts, documents, erasure, history, ingest, jobs, sources, status
+from recollect.replies import (
+    answers,
+    audit,
+    collections,
+    contexts,
+    documents,
+    erasure,
+    facts,
+    feedback,
+    grants,
+    history,
+    ingest,
+    jobs,
+    memory,
+    requests,
+    sessions,
+    sources,
+    status,
+    tenants,
+)
 from recollect.replies.passages import passage_notes_json, passage_place_json
 from recollect.replies.search import search_reply_json
 from recollect.replies.why_not import why_not_json
@@ -45,6 +68,14 @@ def _is_moment(value: object) -> bool:
     return not isinstance(value, str) or datetime.fromisoformat(value).tzinfo is not None
 
 
+adapter_of = cache(TypeAdapter)
+
+
+@cache
+def schema_of(shape: Any) -> dict[str, Any]:
+    return adapter_of(shape).json_schema()
+
+
 @cache
 def validator_of(shape: Any) -> Draft202012Validator:
     """Of the schema that the shape has in an OpenAPI document, but with no key that it does not name."""
@@ -58,13 +89,13 @@ def validator_of(shape: Any) -> Draft202012Validator:
             {"additionalProperties": False} if "properties" in node else {}
         )
 
-    return Draft202012Validator(closed(TypeAdapter(shape).json_schema()), format_checker=_formats)
+    return Draft202012Validator(closed(schema_of(shape)), format_checker=_formats)
 
 
 def checked(shape: Any, reply: Any) -> Any:
     read = json.loads(json.dumps(reply))  # nothing that JSON has no word for
     validator_of(shape).validate(read)
-    assert TypeAdapter(shape).validate_python(reply) == reply
+    assert adapter_of(shape).validate_python(reply) == reply
     return read
 
 
@@ -100,12 +131,12 @@ def view(clone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RAGPipelin
 
 def filled(rag: RAGPipeline) -> RAGPipeline:
     leave = "# Leave\n\n## Annual leave\n\nAnnual leave is thirty days a year. Ask for it two weeks ahead."
-    facts: dict[str, Any] = {"department": "hr", "tags": ("rules",), "metadata": {"year": 2024}}
-    rag.ingest(Document(content="Annual leave is 25 days a year.", source="hr/leave.md", title="Leave", **facts))
+    given: dict[str, Any] = {"department": "hr", "tags": ("rules",), "metadata": {"year": 2024}}
+    rag.ingest(Document(content="Annual leave is 25 days a year.", source="hr/leave.md", title="Leave", **given))
     rag.ingest(
         Document(content=leave, source="hr/leave.md", title="Leave", event_time=datetime(2026, 1, 1, tzinfo=UTC))
     )
-    rag.ingest(Document(content=leave, source="archive/leave.md", title="Leave", **facts))
+    rag.ingest(Document(content=leave, source="archive/leave.md", title="Leave", **given))
     rag.ingest(Document(content="Pumps are greased every month.", source="plant/pump.md", title="Pump"))
     turns = [Turn(content="I have taken eight days of annual leave.", at=datetime.now(UTC))]
     rag.view(session="talk").remember(turns)
@@ -120,11 +151,22 @@ def replies_of(view: RAGPipeline, folder: Path) -> Iterator[tuple[Callable[..., 
     yield from of_documents(view)
     yield from of_jobs(view, folder)
     yield from of_reports(view)
+    yield from of_conversations(view)
+    yield from of_facts(view)
+    yield from of_rights(view, folder)
+    yield from of_requests()
+
+
+def before_the_second_version(view: View) -> View:
+    return view.view(as_of=view.documents.history("hr/leave.md").versions[0].known_from)
 
 
 def searches(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
-    past = view.view(as_of=datetime.now(UTC) - timedelta(days=1))
+    past = before_the_second_version(view)
+    (best, *_) = view.search(QUERY, EXPLAINED).results
+    preferred = replace(best, explain=replace(best.explain, preference=1.1))
     for reply in (
+        replace(past.search(QUERY), results=(preferred,)),
         view.search(QUERY, EXPLAINED),
         view.search(QUERY),
         view.search(QUERY, RetrievalOptions(collapse_duplicates=True, mode="lexical")),
@@ -136,14 +178,17 @@ def searches(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
     for result in view.search(QUERY).results:
         yield passage_place_json, passage_place_json(result)
         yield passage_notes_json, passage_notes_json(result.notes)
-    for options in (EXPLAINED, replace(EXPLAINED, mmr_lambda=0.5, min_relevance=0.1), RetrievalOptions(min_score=0.9)):
-        for source in ("hr/leave.md", "plant/pump.md"):
+    collapsed = RetrievalOptions(collapse_duplicates=True, mode="lexical")
+    for options in (EXPLAINED, replace(EXPLAINED, mmr_lambda=0.5, min_relevance=0.1), collapsed):
+        for source in ("hr/leave.md", "archive/leave.md", "plant/pump.md"):
             yield why_not_json, why_not_json(view.why_not(QUERY, source, options))
 
 
 def answered(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
     answer = view.ask("How many days of annual leave are there a year?")
     assert answer.citations
+    superseded = before_the_second_version(view).ask("How many days of annual leave are there a year?")
+    assert any(one.notes for one in superseded.citations)
     refused = view.ask("What does ERR-9999 mean?")
     assert refused.refused
     written = replace(
@@ -157,7 +202,7 @@ def answered(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
         ),
         citations=tuple(replace(one, support=0.5, collection="default") for one in answer.citations),
     )
-    for one in (answer, refused, written):
+    for one in (answer, superseded, refused, written):
         for explain in (False, True):
             yield answers.answer_json, answers.answer_json(one, explain=explain)
     yield answers.answer_json, answers.answer_json(refused, warnings=["There are no documents."])
@@ -170,6 +215,8 @@ def of_contexts(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
     context = view.context(QUERY, token_budget=200)
     assert context.blocks
     yield contexts.assembled_context_json, contexts.assembled_context_json(QUERY, context, collection="default")
+    noted = before_the_second_version(view).context(QUERY, token_budget=200)
+    yield contexts.assembled_context_json, contexts.assembled_context_json(QUERY, noted, collection="default")
     nothing = view.context("zyx", RetrievalOptions(tags=("no",)))
     told = contexts.assembled_context_json("zyx", nothing, collection="default", warnings=["None."])
     yield contexts.assembled_context_json, told
@@ -257,13 +304,168 @@ def of_reports(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
     yield sources.source_list_json, sources.source_list_json(records)
 
 
+def of_conversations(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
+    said = [Turn(content="The gate code is changed on Mondays.", turn_id=str(number)) for number in range(3)]
+    yield memory.remembered_json, memory.remembered_json(view.view(session="talk", user="ann").remember(said))
+    found = view.recall("gate code changed")
+    assert found and any(one.before or one.after for one in found)
+    yield memory.recall_json, memory.recall_json("gate code changed", found, mode="hybrid")
+    yield memory.recollection_json, memory.recollection_json(found[0])
+    yield memory.turn_json, memory.turn_json(found[0].episode)
+    view.sessions.create("desk", SessionConfig(ttl="1h"))
+    lasting = view.sessions.create("lasting", SessionConfig(ttl=None))
+    view.view(session="desk").ingest(Document(content="Desk notes.", source="desk.md"))
+    document, desk = view.view(session="desk").documents.list()[0], view.sessions.get("desk")
+    conversation = view.memory.get("talk")
+    yield sessions.session_json, sessions.session_json(conversation)
+    for one in (desk, lasting):
+        yield sessions.document_session_json, sessions.document_session_json(one)
+    yield sessions.session_document_json, sessions.session_document_json(document)
+    yield sessions.session_list_json, sessions.session_list_json([conversation], [desk, lasting])
+    talk = (conversation, view.memory.turns("talk"))
+    for parts in ((talk, None), (None, (desk, [document])), (talk, (desk, [document]))):
+        yield sessions.session_content_json, sessions.session_content_json(*parts)
+    adaptation = view.feedback.give(["hr/leave.md"], helpful=True)
+    yield feedback.weight_adaptation_json, feedback.weight_adaptation_json(adaptation, on=False)
+
+
+def of_facts(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
+    told = view.view(session="facts")
+    told.remember([Turn(content="My office is in Bremen.", at=datetime(2026, 1, 1, tzinfo=UTC))])
+    told.remember([Turn(content="My office is in Hamburg.", at=datetime(2026, 2, 1, tzinfo=UTC))])
+    assert view.recall("Where is my office?")
+    report = view.facts.consolidate(min_retrievals=1)
+    yield facts.consolidation_report_json, facts.consolidation_report_json(report)
+    kept = view.facts.list(superseded=True)
+    assert any(one.superseded_by for one in kept) and all(one.evidence for one in kept)
+    yield facts.fact_list_json, facts.fact_list_json(kept)
+    yield from ((facts.fact_json, facts.fact_json(one)) for one in kept)
+    found = view.facts.search("office")
+    assert found
+    yield facts.fact_search_json, facts.fact_search_json("office", found, mode="hybrid")
+    yield facts.recalled_fact_json, facts.recalled_fact_json(found[0])
+    thread = view.facts.history(found[0].fact.fact_id)
+    yield facts.fact_history_json, facts.fact_history_json(found[0].fact.fact_id, thread)
+    assembler = view.memory.assembler()
+    with_facts = contexts.context_assembly_json("office", assembler.assemble("Where is my office?", "semantic", 300))
+    assert {one["kind"] for one in with_facts["passages"]} & {"fact"}
+    yield contexts.context_assembly_json, with_facts
+
+
+def of_rights(view: RAGPipeline, folder: Path) -> Iterator[tuple[Callable[..., Any], Any]]:
+    known = [one.document_id for one in view.documents.list()]
+    changed = view.grants.add(["role:hr"], documents=known[:1])
+    view.grants.deny(["user:bob"], documents=known[:1])
+    permissions = view.grants.of_documents(known)
+    yield grants.document_grants_json, grants.document_grants_json(permissions[0])
+    for count in (None, changed):
+        made = grants.document_grants_list_json(permissions, changed=count)
+        yield grants.document_grants_list_json, made
+        of_collection = view.grants.of_collection()
+        yield (
+            grants.collection_grants_json,
+            grants.collection_grants_json(of_collection, collection="default", changed=count),
+        )
+    entries = view.audit.list()
+    assert entries
+    yield audit.audit_record_json, audit.audit_record_json(entries[0])
+    yield audit.audit_list_json, audit.audit_list_json(entries[:1], more=True)
+    chains = view.audit.verify()
+    broken = replace(chains[0], broken=AuditBreak(number=1, audit_id=None, at=None, problem="It is gone."))
+    yield audit.audit_verification_json, audit.audit_verification_json([*chains, broken])
+    made_tenant = view.tenants.create("acme", quota=TenantQuota(max_documents=10))
+    yield tenants.tenant_json, tenants.tenant_json(made_tenant)
+    shared = SharedCollection(tenant_id=1, tenant_name="default", collection="default", active=True)
+    counted = view.tenants.get("acme")
+    assert counted.bytes is not None
+    yield tenants.tenant_details_json, tenants.tenant_details_json(counted, [shared])
+    yield tenants.tenant_list_json, tenants.tenant_list_json(view.tenants.list(), more=True)
+    yield tenants.tenant_export_json, tenants.tenant_export_json(view.tenants.export("acme", folder / "acme"))
+    yield tenants.tenant_erasure_json, tenants.tenant_erasure_json(view.tenants.erase("acme", actor="test"))
+
+
+def of_requests() -> Iterator[tuple[Callable[..., Any], Any]]:
+    logged = LoggedRequest(
+        request_id=1,
+        at=datetime.now(UTC),
+        kind="answer",
+        provider="openai",
+        model="small",
+        inputs=1,
+        input_tokens=10,
+        output_tokens=5,
+        tokens_estimated=False,
+        attempts=1,
+        milliseconds=12.5,
+        success=False,
+        error="rate_limited",
+        status=429,
+        cost=0.1,
+    )
+    yield requests.logged_request_json, requests.logged_request_json(logged)
+    yield requests.request_list_json, requests.request_list_json([logged], more=True)
+    totals = RequestTotals(
+        kind="answer",
+        provider="openai",
+        model="small",
+        requests=1,
+        failures=1,
+        attempts=1,
+        inputs=1,
+        input_tokens=10,
+        output_tokens=5,
+        mean_milliseconds=None,
+        p95_milliseconds=None,
+        cost=None,
+    )
+    yield requests.request_stats_json, requests.request_stats_json([totals])
+
+
+def optional_keys(schema: dict[str, Any]) -> set[str]:
+    """The keys that a shape or one within it has sometimes, as ``Shape.key``."""
+    return {
+        f"{one['title']}.{key}"
+        for one in (schema, *schema.get("$defs", {}).values())
+        for key in one.get("properties", {})
+        if key not in one.get("required", ())
+    }
+
+
+def keys_of(schema: dict[str, Any], reply: Any) -> set[str]:
+    """The keys that a reply has, as ``Shape.key``."""
+    found: set[str] = set()
+
+    def walk(node: dict[str, Any], value: Any) -> None:
+        node = schema["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node
+        for choice in node.get("anyOf", ()):
+            walk(choice, value)
+        if isinstance(value, list):
+            for one in value:
+                walk(node.get("items", {}), one)
+        if isinstance(value, dict):
+            for key, one in value.items():
+                if key in node.get("properties", {}):
+                    found.add(f"{node['title']}.{key}")
+                    walk(node["properties"][key], one)
+                elif isinstance(node.get("additionalProperties"), dict):
+                    walk(node["additionalProperties"], one)
+
+    walk(schema, reply)
+    return found
+
+
 def test_every_function_makes_what_its_shape_says(view: RAGPipeline, tmp_path: Path):
     (tmp_path / "note.md").write_text("Keys are at the desk.")
-    called = set()
+    called, optional, seen = set(), set(), set()
     for function, reply in replies_of(view, tmp_path):
-        checked(shape_of(function), reply)
+        shape = shape_of(function)
+        read = checked(shape, reply)
         called.add(f"{function.__module__.removeprefix('recollect.replies.')}.{function.__name__}")
+        schema = schema_of(shape)
+        optional |= optional_keys(schema)
+        seen |= keys_of(schema, read)
     assert called == set(FUNCTIONS)
+    assert optional - seen == set()
 
 
 def test_a_key_that_the_shape_does_not_name_is_noticed():

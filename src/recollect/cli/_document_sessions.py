@@ -11,9 +11,9 @@ import typer
 
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext, argument_text
-from recollect.cli._json import shown
 from recollect.cli._options import command
 from recollect.cli._turns import moment_words
+from recollect.replies.sessions import document_session_json
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -73,7 +73,7 @@ def _create(
             config = replace(config, ttl=None if ttl == _WITHOUT_END else ttl)
         made = view.sessions.create(argument_text(name), config)
     if ctx.json:
-        ctx.emit({"session": session_json(made)})
+        ctx.emit({"session": document_session_json(made)})
     else:
         until = f"until {moment_words(made.expires_at)} UTC" if made.expires_at else "until it is ended"
         room = f"room for {made.max_documents:,} document{'' if made.max_documents == 1 else 's'}"
@@ -86,7 +86,7 @@ def _renew(ctx: CommandContext, actor: ActorOptions, *, name: _Name) -> int:
     with ctx.view(principal=actor.actor()) as view:
         renewed = view.sessions.renew(argument_text(name))
     if ctx.json:
-        ctx.emit({"session": session_json(renewed)})
+        ctx.emit({"session": document_session_json(renewed)})
     else:
         until = f"{moment_words(renewed.expires_at)} UTC" if renewed.expires_at else "it is ended"
         ctx.out.print(f"The session {renewed.session_id!r} lives until {until}.")
@@ -111,22 +111,6 @@ def _end(
     else:
         ctx.out.print(f"Ended the session {found.session_id!r} and removed its {count}.")
     return 0
-
-
-def session_json(one: DocumentSession) -> dict[str, Any]:
-    """A session as ``--json`` prints it."""
-    numbers = ("documents=document_count", "chunks=chunk_count", "max_documents")
-    return {
-        **shown(one, "session=session_id", "owner"),
-        "ttl_seconds": None if one.ttl is None else one.ttl.total_seconds(),
-        **shown(one, "created_at", "expires_at", "expired", *numbers, "when_full", "auto_cleanup"),
-        **shown(one, "language", "embedding_model"),
-    }
-
-
-def document_json(record: DocumentRecord) -> dict[str, Any]:
-    """A document of a session as ``--json`` prints it."""
-    return shown(record, "document_id", "source", "title", "department", "version", "chunks=chunk_count", "known_from")
 
 
 def show_sessions(ctx: CommandContext, found: list[DocumentSession]) -> None:

@@ -1,25 +1,11 @@
-"""Turns of conversations, for people and machines."""
+"""When turns of conversations were said, for people."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from recollect.cli._json import shown
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from datetime import datetime
-
-    from recollect.model.memory import Episode
-
-
-def turn_json(episode: Episode) -> dict[str, Any]:
-    """A turn as ``--json`` prints it."""
-    return shown(episode, "position", "role", "content", "at", "id=turn_id", "known_from", "metadata")
-
-
-def moment_json(moment: datetime | None) -> str | None:
-    """A time as ISO 8601."""
-    return None if moment is None else moment.isoformat()
 
 
 def moment_words(moment: datetime | None) -> str:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
-from recollect.cli._json import shown
 from recollect.cli._options import command
 from recollect.cli._terminal import one_line, plain
 from recollect.cli.transfer import STANDARD_OUTPUT, writing
 from recollect.errors import UsageError
+from recollect.replies.audit import audit_list_json, audit_verification_json
 
 if TYPE_CHECKING:
-    from recollect.model.audit import AuditChain, AuditRecord
+    pass
 
 app = typer.Typer(help="List, verify and export the audit: what was done, by whom and when.", no_args_is_help=True)
 
@@ -38,8 +38,7 @@ def _list(
         found = view.audit.list(action=_text(action), since=since, until=until, before=before, limit=limit + 1)
     page, more = found[:limit], len(found) > limit
     if ctx.json:
-        next_before = page[-1].audit_id if more else None
-        ctx.emit({"entries": [_as_json(one) for one in page], "next_before": next_before})
+        ctx.emit(audit_list_json(page, more=more))
         return 0
     for one in page:
         told = ", ".join(f"{name} {value}" for name, value in one.details.items() if isinstance(value, str | int))
@@ -52,17 +51,13 @@ def _list(
     return 0
 
 
-def _as_json(record: AuditRecord) -> dict[str, Any]:
-    return shown(record, "audit_id", "number", "at", "action", "actor", "details", "hash")
-
-
 def _verify(ctx: CommandContext) -> int:
     """Follow the audit's chain of every tenant, or of --tenant. Exit status 1 if an entry was changed or removed."""
     with ctx.view(tenant=_tenant(ctx)) as view:
         chains = view.audit.verify()
     broken = [chain for chain in chains if chain.broken]
     if ctx.json:
-        ctx.emit({"intact": not broken, "chains": [_chain_as_json(chain) for chain in chains]})
+        ctx.emit(audit_verification_json(chains))
         return 1 if broken else 0
     for chain in broken:
         ctx.out.print(plain(f"✗ tenant {chain.tenant_id}: {chain.broken}."), soft_wrap=True)
@@ -73,11 +68,6 @@ def _verify(ctx: CommandContext) -> int:
     if not chains:
         ctx.out.print("Nothing is recorded.")
     return 1 if broken else 0
-
-
-def _chain_as_json(chain: AuditChain) -> dict[str, Any]:
-    broken = chain.broken and shown(chain.broken, "number", "audit_id", "at", "problem")
-    return {**shown(chain, "tenant_id", "entries=number", "dropped", "hash", "intact"), "broken": broken}
 
 
 def _export(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.cli._command_context import CommandContext
-from recollect.cli._json import shown
 from recollect.cli._options import command
+from recollect.replies.facts import consolidation_report_json
 
 if TYPE_CHECKING:
     from recollect.model.facts import ConsolidationReport
@@ -37,8 +37,7 @@ def _consolidate(
         report = view.facts.consolidate(min_retrievals=min_retrievals, limit=limit)
         least = view.config.memory.min_retrievals if min_retrievals is None else min_retrievals
     if ctx.json:
-        names = ("examined", "added", "repeated", "superseded", "without_facts", "made_by", "failures")
-        ctx.emit(shown(report, *names))
+        ctx.emit(consolidation_report_json(report))
     else:
         ctx.out.print(_words(report, least), soft_wrap=True)
     for failure in report.failures:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
-from recollect.cli._json import shown
 from recollect.cli._options import Mode, command
 from recollect.cli._turns import moment_words
+from recollect.replies.facts import fact_history_json, fact_json, fact_list_json, fact_search_json
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from recollect.model.facts import Fact, RecalledFact
+    from recollect.model.facts import Fact
 
 app = typer.Typer(help="List, search, show, follow and delete facts drawn from conversations.", no_args_is_help=True)
 
@@ -39,7 +39,7 @@ def _list(
     with ctx.view(user=user, session=conversation, as_of=_moment(as_of)) as view:
         found = view.facts.list(superseded=superseded, limit=limit)
     if ctx.json:
-        ctx.emit({"facts": [fact_json(fact) for fact in found]})
+        ctx.emit(fact_list_json(found))
         return 0
     if not found:
         ctx.out.print("There are no facts yet. They come from what is asked for: recollect consolidate")
@@ -65,7 +65,7 @@ def _search(
     with ctx.view(user=user, session=conversation, as_of=_moment(as_of)) as view:
         found = view.facts.search(query, RecallOptions(top_k=top_k, mode=mode.value))
     if ctx.json:
-        ctx.emit({"query": query, "mode": mode.value, "results": [_result(one) for one in found]})
+        ctx.emit(fact_search_json(query, found, mode=mode.value))
         return 0
     if not found:
         ctx.out.print("No fact is like it.")
@@ -91,7 +91,7 @@ def _history(ctx: CommandContext, *, number: _Number, as_of: _AsOf = None) -> in
     with ctx.view(as_of=_moment(as_of)) as view:
         thread = view.facts.history(number)
     if ctx.json:
-        ctx.emit({"fact": number, "history": [fact_json(fact) for fact in thread]})
+        ctx.emit(fact_history_json(number, thread))
         return 0
     for fact in thread:
         _show_one(ctx, fact)
@@ -115,18 +115,6 @@ def _delete(
     else:
         ctx.out.print(f"Removed the fact {number}.")
     return 0
-
-
-def fact_json(fact: Fact) -> dict[str, Any]:
-    """A fact as ``--json`` prints it."""
-    names = ("fact=fact_id", "source", "statement", "subject", "attribute", "value", "role", "session", "user", "at")
-    more = ("said_at", "known_from", "made_by", "superseded_by", "superseded_at")
-    evidence = ("kind", "session", "position", "role", "at", "start_offset", "end_offset", "quote")
-    return {**shown(fact, *names, *more), "evidence": [shown(one, *evidence) for one in fact.evidence]}
-
-
-def _result(one: RecalledFact) -> dict[str, Any]:
-    return {**shown(one, "rank", "score"), **fact_json(one.fact), **shown(one, "similarity", "bm25")}
 
 
 def _show_one(ctx: CommandContext, fact: Fact) -> None:

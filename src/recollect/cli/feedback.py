@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
-from recollect.cli._json import shown
 from recollect.cli._options import command
+from recollect.replies.feedback import weight_adaptation_json
 
 if TYPE_CHECKING:
     from recollect.context import WeightAdaptation
@@ -65,21 +65,12 @@ def _reset(ctx: CommandContext, *, conversation: _Conversation = None) -> int:
 
 def _tell(ctx: CommandContext, adaptation: WeightAdaptation, *, on: bool) -> None:
     if ctx.json:
-        ctx.emit(_as_json(adaptation, on=on))
+        ctx.emit(weight_adaptation_json(adaptation, on=on))
         return
     weights = adaptation.weights
     ctx.out.print(f"documents {weights.rag:.2f}, memory {weights.memory:.2f} ({adaptation.explanation})")
     if not on:
         ctx.note("Contexts do not use this: set adaptive_weights = true in [rag.memory].")
-
-
-def _as_json(adaptation: WeightAdaptation, *, on: bool) -> dict[str, Any]:
-    return {
-        "on": on,
-        "weights": shown(adaptation.weights, "rag", "memory"),
-        "base": shown(adaptation.base, "rag", "memory"),
-        **shown(adaptation, "shift", "tenant", "session", "explanation"),
-    }
 
 
 command(app, "helpful")(_helpful)

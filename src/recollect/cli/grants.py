@@ -8,10 +8,10 @@ import typer
 
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext, argument_text
-from recollect.cli._json import shown
 from recollect.cli._options import command
 from recollect.cli.history import named_documents
 from recollect.errors import UsageError
+from recollect.replies.grants import collection_grants_json, document_grants_list_json
 
 if TYPE_CHECKING:
     from recollect.pipeline import View
@@ -147,15 +147,9 @@ def _report(ctx: CommandContext, view: View, target: dict[str, Any], changed: in
         _show_collection(ctx, grants.of_collection(), changed=changed)
 
 
-def _document_json(one: DocumentPermissions) -> dict[str, Any]:
-    names = ("document_id", "source", "collection", "department")
-    return {**shown(one, *names), **shown(one.permissions, "grants", "denials"), "inherited": one.inherited}
-
-
 def _show_documents(ctx: CommandContext, found: list[DocumentPermissions], *, changed: int | None = None) -> None:
     if ctx.json:
-        counted = {} if changed is None else {"changed": changed}
-        ctx.emit({**counted, "documents": [_document_json(one) for one in found]})
+        ctx.emit(document_grants_list_json(found, changed=changed))
         return
     from rich.table import Table
     from rich.text import Text
@@ -185,15 +179,7 @@ def _show_documents(ctx: CommandContext, found: list[DocumentPermissions], *, ch
 
 def _show_collection(ctx: CommandContext, access: CollectionAccess, *, changed: int | None = None) -> None:
     if ctx.json:
-        counted = {} if changed is None else {"changed": changed}
-        ctx.emit(
-            {
-                **counted,
-                "collection": ctx.collection,
-                **shown(access, "owners", "readers", "writers"),
-                "default": shown(access.default, "grants", "denials"),
-            }
-        )
+        ctx.emit(collection_grants_json(access, collection=ctx.collection, changed=changed))
         return
     from rich.table import Table
 

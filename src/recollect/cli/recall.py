@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
-from recollect.cli._json import shown
 from recollect.cli._options import Mode, command
-from recollect.cli._turns import moment_words, turn_json
+from recollect.cli._turns import moment_words
+from recollect.replies.memory import recall_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from recollect.cli._terminal import Highlighter
-    from recollect.model.memory import Episode, RecallOptions, Recollection
+    from recollect.model.memory import Episode, Recollection
 
 _SNIPPET_LINES = 3
 _INDENT = 3
@@ -66,26 +66,10 @@ def _recall(
         found = view.recall(query, options)
         language = view.config.language
     if ctx.json:
-        ctx.emit(_as_json(query, options, found))
+        ctx.emit(recall_json(query, found, mode=options.mode))
     else:
         _show(ctx, query, language, found)
     return 0
-
-
-def _as_json(query: str, options: RecallOptions, found: Sequence[Recollection]) -> dict[str, Any]:
-    return {"query": query, "mode": options.mode, "results": [_result(one) for one in found]}
-
-
-def _result(one: Recollection) -> dict[str, Any]:
-    return {
-        **shown(one, "rank", "score"),
-        "session": one.episode.session,
-        "user": one.user,
-        **turn_json(one.episode),
-        **shown(one, "similarity", "bm25"),
-        "before": [turn_json(turn) for turn in one.before],
-        "after": [turn_json(turn) for turn in one.after],
-    }
 
 
 def _show(ctx: CommandContext, query: str, language: str, found: Sequence[Recollection]) -> None:

@@ -12,6 +12,7 @@ import typer
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.errors import NotFoundError, UsageError
+from recollect.replies.memory import remembered_json
 
 if TYPE_CHECKING:
     from recollect.model.memory import Turn
@@ -52,7 +53,7 @@ def _remember(
     with ctx.view(session=conversation, user=user) as view:
         done = view.remember(turns)
     if ctx.json:
-        ctx.emit({"session": done.session, "turns": len(turns), "added": done.added, "positions": list(done.positions)})
+        ctx.emit(remembered_json(done))
         return 0
     known = len(turns) - done.added
     already = f", {known:,} known already" if known else ""

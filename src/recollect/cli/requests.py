@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.cli._command_context import CommandContext
-from recollect.cli._json import shown
 from recollect.cli._options import command
 from recollect.cli._terminal import one_line
+from recollect.replies.requests import request_list_json, request_stats_json
 
 if TYPE_CHECKING:
     from recollect.model.requests import LoggedRequest, RequestTotals
@@ -18,15 +18,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="What was asked of providers of models, what it took and what it cost; never what it said.",
     no_args_is_help=True,
-)
-
-_REQUEST = (
-    *("request_id", "at", "kind", "provider", "model", "inputs", "input_tokens", "output_tokens", "tokens_estimated"),
-    *("attempts", "milliseconds", "success", "error", "status", "cost"),
-)
-_TOTALS = (
-    *("kind", "provider", "model", "requests", "failures", "attempts", "inputs", "input_tokens", "output_tokens"),
-    *("mean_milliseconds", "p95_milliseconds", "cost"),
 )
 
 
@@ -62,12 +53,7 @@ def _list(
         )
     page, more = found[:limit], len(found) > limit
     if ctx.json:
-        ctx.emit(
-            {
-                "requests": [shown(one, *_REQUEST) for one in page],
-                "next_before": page[-1].request_id if more else None,
-            }
-        )
+        ctx.emit(request_list_json(page, more=more))
         return 0
     for one in page:
         ctx.out.print(one_line(_line(one)), soft_wrap=True)
@@ -95,7 +81,7 @@ def _stats(ctx: CommandContext, *, since: _Since = None, until: _Until = None) -
     with ctx.view() as view:
         totals = view.audit.request_totals(since=since, until=until)
     if ctx.json:
-        ctx.emit({"models": [shown(one, *_TOTALS) for one in totals]})
+        ctx.emit(request_stats_json(totals))
         return 0
     for one in totals:
         ctx.out.print(one_line(_total(one)), soft_wrap=True)

@@ -5,19 +5,19 @@ The two are independent: one id may name a conversation, a session with document
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recollect.cli import _document_sessions
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext, argument_text
-from recollect.cli._json import shown
 from recollect.cli._options import command
 from recollect.cli._receipts import BeforeReceipt, ReceiptLimit, show_receipts
-from recollect.cli._turns import moment_words, turn_json
+from recollect.cli._turns import moment_words
 from recollect.cli.history import whoever
 from recollect.errors import NotFoundError
+from recollect.replies.sessions import session_content_json, session_list_json
 
 if TYPE_CHECKING:
     from recollect.model.audit import AuditRecord
@@ -47,12 +47,7 @@ def _list(
         wanted = view.standpoint.user
         sessions = [one for one in view.sessions.list(limit=limit) if wanted is None or one.owner == wanted]
     if ctx.json:
-        ctx.emit(
-            {
-                "sessions": [_session_json(one) for one in found],
-                "document_sessions": [_document_sessions.session_json(one) for one in sessions],
-            }
-        )
+        ctx.emit(session_list_json(found, sessions))
         return 0
     if found:
         _show_list(ctx, found)
@@ -86,13 +81,7 @@ def _show(
         if record is not None:
             turns = view.memory.turns(wanted, after=after, limit=limit)
     if ctx.json:
-        shown: dict[str, Any] = {}
-        if record is not None:
-            shown |= {"session": _session_json(record), "turns": [turn_json(turn) for turn in turns]}
-        if documents is not None:
-            shown["document_session"] = _document_sessions.session_json(documents[0])
-            shown["documents"] = [_document_sessions.document_json(one) for one in documents[1]]
-        ctx.emit(shown)
+        ctx.emit(session_content_json(None if record is None else (record, turns), documents))
         return 0
     if record is not None:
         _show_turns(ctx, record, turns, after=after, limit=limit)
@@ -183,11 +172,6 @@ def _receipts(ctx: CommandContext, *, limit: ReceiptLimit = 20, before: BeforeRe
 
 def _removed_turns(record: AuditRecord) -> str:
     return f"turns {record.details['turns']:,}, facts {record.details['facts']:,}"
-
-
-def _session_json(record: SessionRecord) -> dict[str, Any]:
-    names = ("session=name", "user", "turns=turn_count", "created_at", "updated_at", "embedding_model", "metadata")
-    return shown(record, *names)
 
 
 def _show_list(ctx: CommandContext, found: list[SessionRecord]) -> None:

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
-from recollect.cli._json import shown
 from recollect.cli._options import command
 from recollect.cli._terminal import one_line, plain
 from recollect.cli.history import whoever
 from recollect.cli.status import size
 from recollect.errors import UsageError
 from recollect.model.arguments import whole_number
+from recollect.replies.tenants import (
+    tenant_details_json,
+    tenant_erasure_json,
+    tenant_export_json,
+    tenant_json,
+    tenant_list_json,
+)
 
 if TYPE_CHECKING:
-    from recollect.model.tenant import PersonalDataPolicy, Tenant, TenantErasure, TenantExport, TenantQuota
+    from recollect.model.tenant import PersonalDataPolicy, Tenant, TenantQuota
 
 app = typer.Typer(
     help="Make, list, suspend, limit, export and erase tenants, whose knowledge is kept apart.", no_args_is_help=True
@@ -70,8 +76,7 @@ def _list(
         found = view.tenants.list(after=argument_text(after), limit=limit + 1)
     page, more = found[:limit], len(found) > limit
     if ctx.json:
-        next_after = page[-1].name if more else None
-        ctx.emit({"tenants": [_as_json(tenant) for tenant in page], "next_after": next_after})
+        ctx.emit(tenant_list_json(page, more=more))
         return 0
     _show_list(ctx, page)
     if more:
@@ -107,8 +112,7 @@ def _show(ctx: CommandContext, *, wanted: _Name) -> int:
         found = view.tenants.get(argument_text(wanted))
         shared = view.view(tenant=found.tenant_id).collections.shared()
     if ctx.json:
-        reads = [{"tenant": one.tenant_name, "collection": one.collection, "active": one.active} for one in shared]
-        ctx.emit({"tenant": {**_as_json(found), "shared_with_it": reads}})
+        ctx.emit({"tenant": tenant_details_json(found, shared)})
         return 0
     out = ctx.out
     out.print(plain(f"{found.name}, number {found.tenant_id}, {found.status}, since {found.created_at:%Y-%m-%d %H:%M}"))
@@ -188,7 +192,7 @@ def _export(
     with ctx.view() as view:
         done = view.tenants.export(argument_text(wanted), folder)
     if ctx.json:
-        ctx.emit({"export": _export_json(done)})
+        ctx.emit({"export": tenant_export_json(done)})
         return 0
     rows = sum(done.rows.values())
     ctx.out.print(
@@ -214,7 +218,7 @@ def _erase(
         ctx.confirm(f"Erase {found.name!r} with its {found.documents:,} documents for good?", yes=yes)
         receipt = view.tenants.erase(found.tenant_id, actor=whoever(), reason=why)
     if ctx.json:
-        ctx.emit({"receipt": _receipt_json(receipt)})
+        ctx.emit({"receipt": tenant_erasure_json(receipt)})
         return 0
     gone = ", ".join(f"{count:,} {table}" for table, count in sorted(receipt.rows.items()) if count)
     ctx.out.print(plain(f"Erased {receipt.name!r}: {gone}, {receipt.indexes:,} vector indexes."), soft_wrap=True)
@@ -282,25 +286,10 @@ def _used(count: int, limit: int | None) -> str:
 
 def _told(ctx: CommandContext, tenant: Tenant, words: str) -> int:
     if ctx.json:
-        ctx.emit({"tenant": _as_json(tenant)})
+        ctx.emit({"tenant": tenant_json(tenant)})
     else:
         ctx.out.print(plain(words), soft_wrap=True)
     return 0
-
-
-def _as_json(tenant: Tenant) -> dict[str, Any]:
-    names = ("tenant_id", "name", "status", "created_at", "quota", "documents", "chunks", "pii")
-    return shown(tenant, *names, *(() if tenant.bytes is None else ("bytes",)))
-
-
-def _export_json(done: TenantExport) -> dict[str, Any]:
-    names = ("tenant_id", "name", "folder", "collections=documents", "conversations=turns", "tables=rows")
-    return shown(done, *names)
-
-
-def _receipt_json(receipt: TenantErasure) -> dict[str, Any]:
-    names = ("receipt_id", "tenant_id", "name", "erased_at", "erased_by", "reason", "rows", "indexes", "remains")
-    return shown(receipt, *names)
 
 
 for name, function in (
