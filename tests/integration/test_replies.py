@@ -292,6 +292,7 @@ def of_reports(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
         skipped=1,
         skip_reasons={"too_large": 1},
         too_large=(FileError("a.txt", "too large"),),
+        closed=(FileError("c.html", "excluded by robots.txt"),),
         chunks=1,
         seconds=0.1234,
         errors=(FileError("b.txt", "not text"),),
