@@ -494,3 +494,54 @@ def test_the_group_of_a_view_refuses_what_the_tools_refuse(read_only: RAGPipelin
             wrong()
     with pytest.raises(NotFoundError):
         read_only.view(collections="nowhere").contents.list()
+
+
+def test_a_conversation_that_begins_recalls_what_its_user_said_before(rag: RAGPipeline):
+    rag.view(session="monday", user="kim").remember("My locker is 17.")
+    rag.view(session="monday", user="eve").remember("My locker is 99.")
+    fresh = rag.view(session="tuesday", collections="default")
+    kims = value(box(fresh.view(user="kim")).execute("recall", {"query": "Which locker?"}))["turns"]
+    assert [one["text"] for one in kims] == ["My locker is 17."]
+    # Nobody in particular has said nothing yet, and is told nothing of others.
+    assert value(box(fresh).execute("recall", {"query": "Which locker?"}))["turns"] == []
+
+
+def test_a_document_is_added_and_written_over_only_where_that_is_meant(rag: RAGPipeline):
+    tools = box(rag)
+    added = value(
+        tools.execute("add", {"text": "# Lockers\n\nIn the basement.", "source": "lockers.md", "tags": ["office"]})
+    )
+    assert (added["status"], added["version"], added["source"]) == ("added", 1, "lockers.md")
+    assert value(tools.execute("outline", {"document_id": added["document_id"]}))["headings"][0]["title"] == "Lockers"
+    same = {"text": "# Lockers\n\nIn the basement.", "source": "lockers.md", "tags": ["office"]}
+    again = value(tools.execute("add", same))
+    assert (again["document_id"], again["version"]) == (added["document_id"], 1)
+    other = {"text": "# Lockers\n\nOn the roof.", "source": "lockers.md"}
+    refused = error(tools.execute("add", other))
+    assert refused["kind"] == "conflict" and f"document_id {added['document_id']}" in refused["message"]
+    assert value(tools.execute("add", {**other, "replace": True}))["version"] == 2
+    assert "roof" in value(tools.execute("read", {"document_id": added["document_id"]}))["text"]
+    # Without a name the same text is one document.
+    bare = [value(tools.execute("add", {"text": "The canteen opens at noon."})) for _ in range(2)]
+    assert bare[0]["document_id"] == bare[1]["document_id"] and bare[1]["status"] == "unchanged"
+    # A principal adds where they may, and a conversation without documents of its own to the collection.
+    assert error(box(rag.view(principal=BOB)).execute("add", {"text": "Bob was here."}))["kind"] == "denied"
+    talk = Toolbox(rag.view(session="talk", collections="default"))
+    assert value(talk.execute("add", {"text": "The gym opens at six."}))["status"] == "added"
+    assert (
+        "add" in talk and "add" not in Toolbox(rag.view(collections="*")) and "add" not in Toolbox(rag.view(as_of="1d"))
+    )
+
+
+def test_an_answer_cites_places_that_can_be_read_and_a_refusal_says_so(read_only: RAGPipeline):
+    answered = value(box(read_only).execute("ask", {"question": "How much may a hotel in Bremen cost?"}))
+    (cited, *_) = answered["citations"]
+    assert "130 euros" in answered["answer"] and answered["generated_by"] is None and not answered["refused"]
+    span = {key: cited[key] for key in ("document_id", "start_offset", "end_offset")}
+    assert value(box(read_only).execute("read", span))["text"] == cited["quote"]
+    refused = value(box(read_only).execute("ask", {"question": "Who was king of Spain in 1700?"}))
+    assert refused["refused"] and refused["citations"] == [] and "do not answer from memory" in refused["note"]
+    elsewhere = value(
+        box(read_only).execute("ask", {"question": "How much may a hotel in Bremen cost?", "department": "it"})
+    )
+    assert elsewhere["refused"]

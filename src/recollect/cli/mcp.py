@@ -32,13 +32,15 @@ def _mcp(
         bool, typer.Option("--everywhere", help="Look into every collection, or all that --as may read.")
     ] = False,
     session: Annotated[
-        str | None,
+        str,
         typer.Option(
             metavar="SESSION",
             help="The conversation that is remembered to and recalled from; its documents are searched too.",
         ),
+    ] = "mcp",
+    user: Annotated[
+        str | None, typer.Option(help="Whose conversations are recalled beside that one; by default those of --as.")
     ] = None,
-    user: Annotated[str | None, typer.Option(help="Whose conversations are recalled.")] = None,
     as_of: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="What was known at this time: a date, a time, or how long ago, such as 7d."),
@@ -69,7 +71,7 @@ def _mcp(
         collections=collections,
         as_of=moment,
         session=session,
-        user=user,
+        user=user or access.as_,
     ) as view:
         _serve(stdio, view, may_write=not read_only)
 

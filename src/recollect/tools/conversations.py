@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from recollect.errors import NotFoundError
 from recollect.model.memory import RecallOptions
 
 if TYPE_CHECKING:
-    from recollect.model.memory import Episode
+    from collections.abc import Sequence
+
+    from recollect.model.memory import Episode, Recollection
     from recollect.pipeline.view import View
     from recollect.tools.room import Room
 
@@ -17,7 +20,7 @@ _AROUND = 300
 
 def recall(view: View, room: Room, *, query: str, limit: int, start_offset: int) -> dict[str, Any]:
     """What was said in conversations about something."""
-    found = view.recall(query, RecallOptions(top_k=limit))
+    found = _recalled(view, query, RecallOptions(top_k=limit))
     turns: list[dict[str, Any]] = []
     cut = False
     for one in found:
@@ -43,6 +46,17 @@ def recall(view: View, room: Room, *, query: str, limit: int, start_offset: int)
         if len(turns) == 1:
             told["continue_with"] = {"limit": 1, "start_offset": start_offset + len(turns[0]["text"])}
     return told
+
+
+def _recalled(view: View, query: str, options: RecallOptions) -> Sequence[Recollection]:
+    try:
+        return view.recall(query, options)
+    except NotFoundError:
+        # A conversation that begins is not stored before something of it is remembered.
+        at = view.standpoint
+        if at.session is None:
+            raise
+        return [] if at.user is None else view.view(session=None).recall(query, options)
 
 
 def remember(view: View, room: Room, *, text: str, role: str) -> dict[str, Any]:  # noqa: ARG001 - it always fits

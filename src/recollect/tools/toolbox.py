@@ -333,8 +333,7 @@ def offered(view: View) -> list[Tool]:
     left_out = set()
     if at.as_of is not None or at.session is None:
         left_out.add(REMEMBER.name)
-    everywhere = EVERY_COLLECTION in at.names
-    if at.as_of is not None or (at.session is None and (everywhere or len(at.names) > 1)):
+    if at.as_of is not None or EVERY_COLLECTION in at.names or len(at.names) > 1:
         left_out.add(ADD.name)
     return [one for one in TOOLS if one.name not in left_out]
 
@@ -348,7 +347,7 @@ class Toolbox(Mapping[str, Tool]):
     Args:
         view: Through which everything is found, read and remembered; a `recollect.RAGPipeline` is one.
         tools: Those to offer; None: all of `TOOLS`, without ``remember`` and ``add`` where the view says nowhere to
-            write to: it is of the past, or of no session and of several collections. Without ``add`` for an agent
+            write to: it is of the past, of no session, or of several collections. Without ``add`` for an agent
             that is to change no documents: ``[tool for tool in TOOLS if not tool.writes]``.
         max_characters: Of a result, at least 4,000; what is cut says how to go on.
 
