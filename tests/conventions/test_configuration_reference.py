@@ -99,6 +99,8 @@ UNITS = {
     "session.ttl": "duration or seconds",
     "jobs.max_attempts": "attempts",
     "server.port": "port",
+    "server.max_streams": "answers",
+    "server.worker_concurrency": "jobs",
     "session.max_documents": "documents",
     "access.department_boost": "factor",
     "access.other_departments": "factor",

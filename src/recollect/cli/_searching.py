@@ -62,12 +62,6 @@ class SessionOptions:
         return {"session": self.in_session, "collections": [argument_text(name) for name in self.with_ or ()] or None}
 
 
-def searched_name(view: View) -> str:
-    """What is searched, as it is called in JSON."""
-    at = view.standpoint
-    return ", ".join(at.names if at.session is None else [f"session:{at.session}", *(at.collections or ())])
-
-
 def language_of(view: View) -> str:
     """ISO 639-1, of most of what is found."""
     if view.standpoint.session is not None:

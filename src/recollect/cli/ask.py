@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from recollect.answer.writing import AnswerEvent
     from recollect.config import RAGConfig
     from recollect.model import RetrievalOptions
     from recollect.model.answer import Nearest
     from recollect.pipeline import View
+    from recollect.pipeline.answering import AskEvent
 
 _QUOTE_CHARACTERS = 300
 # Of sentences that the sources do not support.
@@ -122,7 +122,7 @@ def _streamed(
     return shown_as_it_comes(ctx, pieces, live=view.config.answer.provider != "extractive")
 
 
-def shown_as_it_comes(ctx: CommandContext, events: Iterable[AnswerEvent], *, live: bool) -> Answer:
+def shown_as_it_comes(ctx: CommandContext, events: Iterable[AskEvent], *, live: bool) -> Answer:
     """The answer; its sentences, each one checked, are shown in a terminal while the rest is waited for."""
     from rich.live import Live
     from rich.text import Text
@@ -155,7 +155,7 @@ def _printed(ctx: CommandContext, pieces: Iterator[str | Answer]) -> Answer:
     raise AssertionError("a stream ends with the answer")
 
 
-def _whole(events: Iterable[AnswerEvent]) -> Answer:
+def _whole(events: Iterable[AskEvent]) -> Answer:
     *_, answer = events
     assert isinstance(answer, Answer), "a stream ends with the answer"
     return answer

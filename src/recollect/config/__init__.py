@@ -5,6 +5,7 @@ from recollect.config.jobs import JobsConfig
 from recollect.config.models import ANSWER_PROVIDERS, AnswerConfig, EmbeddingConfig, RerankingConfig
 from recollect.config.privacy import PrivacyConfig
 from recollect.config.retrieval import ContextConfig, EnhanceConfig, MemoryConfig, RetrievalConfig
+from recollect.config.server import ServerConfig
 from recollect.config.sources import SourcesConfig
 from recollect.config.storage import (
     ChunkingConfig,
@@ -35,6 +36,7 @@ __all__ = [
     "RerankingConfig",
     "RetrievalConfig",
     "RolePreferenceConfig",
+    "ServerConfig",
     "SessionDefaults",
     "SourcesConfig",
     "StorageConfig",

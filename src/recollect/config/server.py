@@ -102,3 +102,12 @@ class ServerConfig(Section):
         "that takes no tokens.",
     )
     jwt: JwtConfig = Field(default_factory=JwtConfig)
+    allowed_hosts: tuple[str, ...] = Field(
+        (),
+        description="Names that requests come under, beside this machine's own; none: any, as each needs a credential.",
+    )
+    max_body_bytes: int = Field(8 << 20, ge=1_024, description="The longest body of a request that uploads no file.")
+    max_upload_bytes: int = Field(2 << 30, ge=1_024, description="The longest upload.")
+    max_streams: int = Field(256, ge=1, le=10_000, description="Answers that are streamed at the same time.")
+    keep_alive_seconds: int = Field(30, ge=1, le=3_600, description="How long an idle connection is kept.")
+    worker_concurrency: int = Field(1, ge=1, le=64, description="Jobs that run beside requests at the same time.")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from recollect.answer.extractive import ExtractionOptions
 from recollect.answer.refusal import RefusalRule
 from recollect.answer.service import AnswerOptions, stream_answer_sync
 from recollect.context.budget import Budget
 from recollect.errors import UsageError
-from recollect.model import Answer, RetrievalOptions, TokenUsage
+from recollect.model import Answer, RetrievalOptions, SearchReply, TokenUsage
 from recollect.pipeline.search import search_with_place
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from recollect.pipeline.assembly import Assembly
     from recollect.pipeline.standpoint import Standpoint
 
+#: What a question yields: the passages found, then what `recollect.answer.service.stream_answer` does.
+AskEvent: TypeAlias = "SearchReply | AnswerEvent"
 
 _log = logging.getLogger(__name__)
 
@@ -111,9 +113,10 @@ def _tell_once(warning: str) -> None:
     _log.warning(warning)
 
 
-def answer_stream(at: Standpoint, question: str, options: RetrievalOptions) -> Iterator[AnswerEvent]:
-    """The pieces of an answer from what a search finds, their events, and the whole `Answer` at the end."""
+def answer_stream(at: Standpoint, question: str, options: RetrievalOptions) -> Iterator[AskEvent]:
+    """What a search finds, the pieces of the answer made of it with their events, and the whole `Answer` at the end."""
     reply, place = search_with_place(at, question, replace(options, outline=True))
+    yield reply
     assembly = at.assembly
     for piece in stream_answer_sync(
         question,

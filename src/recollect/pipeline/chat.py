@@ -15,8 +15,8 @@ from recollect.model.memory import Turn
 from recollect.pipeline.door import make_door
 
 if TYPE_CHECKING:
-    from recollect.answer.writing import AnswerEvent
     from recollect.model.time import Moment
+    from recollect.pipeline.answering import AskEvent
     from recollect.pipeline.view import View
 
 _NOTHING = TokenUsage(input_tokens=0, output_tokens=0, requests=0)
@@ -54,7 +54,7 @@ class Conversation:
         """
         self._view = self._view.view(as_of=moment)
 
-    def ask(self, question: str) -> Iterator[AnswerEvent]:
+    def ask(self, question: str) -> Iterator[AskEvent]:
         """The answer as `View.ask_events` gives it.
 
         Its last `Answer` has the question as asked, and as it was searched for in ``rewritten_question``. It is

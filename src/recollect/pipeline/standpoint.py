@@ -123,6 +123,11 @@ class Standpoint:
         """The collections by name; ``*`` stands for all."""
         return self.collections or (self.config.collection,)
 
+    @property
+    def searched_name(self) -> str:
+        """What is searched, as replies call it."""
+        return ", ".join(self.names if self.session is None else [f"session:{self.session}", *(self.collections or ())])
+
     def target(self, *, session: Guest | None = None) -> Target:
         """Where searches look; with a session, in the collections that the view was given beside it."""
         names = self.names if session is None else (self.collections or ())

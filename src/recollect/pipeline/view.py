@@ -16,7 +16,6 @@ from recollect.pipeline.groups import Groups
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from recollect.answer.writing import AnswerEvent
     from recollect.config import RAGConfig
     from recollect.context import AssembledContext
     from recollect.embedding.base import EmbeddingProvider
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from recollect.model.job import Job
     from recollect.model.memory import RecallOptions, Recollection, Remembered, Turn
     from recollect.model.why_not import WhyNot
+    from recollect.pipeline.answering import AskEvent
     from recollect.pipeline.jobs import JobCallback
     from recollect.pipeline.standpoint import Standpoint
     from recollect.store.store import Store
@@ -198,8 +198,8 @@ class View(Groups):
         """As `ask`, but yields the answer as it comes, in whole checked sentences, and the `Answer` at the end."""
         return (event for event in self.ask_events(question, options) if isinstance(event, str | Answer))
 
-    def ask_events(self, question: str, options: RetrievalOptions | None = None) -> Iterator[AnswerEvent]:
-        """As `ask_stream`, with the `Citation`s and the `UnsupportedSentence` of each sentence behind it."""
+    def ask_events(self, question: str, options: RetrievalOptions | None = None) -> Iterator[AskEvent]:
+        """As `ask_stream`, after the `SearchReply`, each sentence with its `Citation`s and `UnsupportedSentence`."""
         from recollect.pipeline.answering import answer_stream
 
         passages = self.config.answer.passages

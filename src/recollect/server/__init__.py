@@ -1,1 +1,1 @@
-"""The service: what reaches a store from outside the process."""
+"""The HTTP server: routes translate, authorise and call a view, nothing else: ``pip install 'recollect[server]'``."""

@@ -315,6 +315,11 @@ class Database:
                 )
             yield connection
 
+    def ping(self) -> None:
+        """Ask the database for nothing; raises `StoreUnavailableError` where that fails."""
+        with self.untenanted() as connection:
+            connection.execute("SELECT 1")
+
     def has_sessions(self) -> bool:
         """Whether `session` gives one."""
         with translated_errors(), self._connection(self._owners_pool) as connection:

@@ -1,0 +1,100 @@
+"""The HTTP server as an ASGI application: its parts put together, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter, FastAPI
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.types import ASGIApp
+
+from recollect.pipeline.threads import Threads
+from recollect.server import problems
+from recollect.server.authentication import Authenticator
+from recollect.server.body_limit import BodyLimit
+from recollect.server.dependencies import Service
+from recollect.server.origin import LOOPBACK_NAMES, OriginCheck, is_loopback
+from recollect.server.request_context import RequestContext
+from recollect.server.routes import RESOURCES, health
+
+if TYPE_CHECKING:
+    from recollect.config import ServerConfig
+    from recollect.pipeline import RAGPipeline
+
+DESCRIPTION = """\
+Documents in, cited answers out. Whose knowledge is searched, and as whom, comes from the credential of each request.
+
+Errors are `application/problem+json`; lists are read page by page with `cursor`; what changes something takes an
+`Idempotency-Key`.
+"""
+
+# Shorter responses gain nothing from compression; a higher level than this costs more time than it saves.
+_COMPRESSED_BYTES = 1_000
+_COMPRESSION = 4
+
+
+def create_app(rag: RAGPipeline) -> FastAPI:
+    """The application that serves a store. Whoever opened the store closes it, after the application has ended.
+
+    Args:
+        rag: The open store, with its settings.
+
+    Example:
+        >>> from recollect import RAGPipeline
+        >>> from recollect.server import create_app
+        >>> with RAGPipeline() as rag:  # doctest: +SKIP
+        ...     app = create_app(rag)
+    """
+    settings = rag.config.server
+    streams = Threads(settings.max_streams, name="recollect-stream")
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await streams.close()
+
+    app = FastAPI(
+        title="recollect",
+        version=version("recollect"),
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        openapi_url="/v1/openapi.json",
+        docs_url=None,  # its page loads scripts from elsewhere
+        redoc_url=None,
+    )
+    app.state.service = Service(rag=rag, authenticator=Authenticator(rag), streams=streams)
+    problems.install(app)
+    api = APIRouter(prefix="/v1", responses=problems.documented(400, 401, 403, 422, 429, 500, 503))
+    for router in RESOURCES:
+        api.include_router(router)
+    app.include_router(api)
+    app.include_router(health.router)
+    _surround(app, settings)
+    return app
+
+
+def _surround(app: FastAPI, settings: ServerConfig) -> None:
+    """What every request passes before it comes to a route, the outermost last."""
+
+    def limit_of(path: str) -> int:
+        return settings.max_upload_bytes if path.endswith("/files") else settings.max_body_bytes
+
+    def refused(status: int, name: str, detail: str) -> ASGIApp:
+        return problems.respond(problems.problem(status, name, problems.title_of(status), detail))
+
+    app.add_middleware(BodyLimit, limit_of=limit_of, refuse=lambda why: refused(413, "too-large", why))
+    app.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED_BYTES, compresslevel=_COMPRESSION)
+    app.add_middleware(OriginCheck, hosts=_names(settings), refuse=lambda why: refused(403, "foreign-origin", why))
+    app.add_middleware(RequestContext, on_error=lambda exc: problems.respond(problems.problem_of(exc)))
+
+
+def _names(settings: ServerConfig) -> frozenset[str] | None:
+    """The names that requests may come under; None: any, because each must bring a credential."""
+    if settings.allowed_hosts:
+        return frozenset(name.lower() for name in settings.allowed_hosts) | LOOPBACK_NAMES
+    return LOOPBACK_NAMES if is_loopback(settings.host) else None

@@ -1,0 +1,95 @@
+"""What routes ask for: the service that they belong to, and the view of whoever asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, cast
+
+from fastapi import Depends, Request, Security
+from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer, SecurityScopes
+from starlette.concurrency import run_in_threadpool
+
+from recollect.errors import AuthenticationError
+from recollect.pipeline import RAGPipeline, View
+from recollect.pipeline.asynchronous import AsyncView
+from recollect.server.caller import Caller
+
+if TYPE_CHECKING:
+    from recollect.model.key import AccessScope
+    from recollect.pipeline.threads import Threads
+    from recollect.server.authentication import Authenticator
+
+_bearer = HTTPBearer(
+    auto_error=False, scheme_name="bearer", description="An API key, or a token of the configured issuer."
+)
+_api_key = APIKeyHeader(name="X-API-Key", auto_error=False, scheme_name="apiKey", description="An API key.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What every request of one application shares.
+
+    Attributes:
+        rag: The open store.
+        authenticator: Tells who asks.
+        streams: The threads that streamed answers are made in.
+    """
+
+    rag: RAGPipeline
+    authenticator: Authenticator
+    streams: Threads
+
+
+def service_of(request: Request) -> Service:
+    """The service that a request was sent to."""
+    return cast("Service", request.app.state.service)
+
+
+async def asking(
+    request: Request,
+    scopes: SecurityScopes,
+    _: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)] = None,
+    key: Annotated[str | None, Security(_api_key)] = None,
+) -> Caller:
+    """Who asks, who may do what the route needs.
+
+    Raises:
+        AuthenticationError: Nobody that is known, or several at once.
+        PermissionDeniedError: The credential is not for this.
+    """
+    given = request.headers.getlist("authorization")
+    if len(given) + (key is not None) > 1:
+        raise AuthenticationError("The request has several credentials: send one, as Authorization or as X-API-Key.")
+    service = service_of(request)
+    caller = await run_in_threadpool(service.authenticator.authenticate, given[0] if given else None, api_key=key)
+    for scope in scopes.scopes:
+        caller.require(cast("AccessScope", scope))
+    return caller
+
+
+Asking = Annotated[Service, Depends(service_of)]
+
+
+async def _reading(caller: Annotated[Caller, Security(asking, scopes=["read"])], service: Asking) -> View:
+    return caller.view(service.rag)
+
+
+async def _writing(caller: Annotated[Caller, Security(asking, scopes=["write"])], service: Asking) -> View:
+    return caller.view(service.rag)
+
+
+async def _administering(caller: Annotated[Caller, Security(asking, scopes=["admin"])], service: Asking) -> View:
+    return caller.administration(service.rag)
+
+
+#: The caller's view, for what changes nothing.
+Reader = Annotated[View, Depends(_reading)]
+#: The caller's view, for what changes documents and conversations.
+Writer = Annotated[View, Depends(_writing)]
+#: The caller's view, for collections, rights and what was done.
+Administrator = Annotated[View, Depends(_administering)]
+
+
+def streaming(view: View, service: Service) -> AsyncView:
+    """The view for an answer that is sent as it comes: whoever goes away ends it."""
+    return AsyncView(view, service.streams)

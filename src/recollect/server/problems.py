@@ -1,0 +1,187 @@
+"""Errors as HTTP tells them: one shape, ``application/problem+json`` (RFC 9457), whatever went wrong."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NotRequired
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+from typing_extensions import TypedDict
+
+from recollect import errors
+from recollect.server.request_context import current_request_id
+
+logger = logging.getLogger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+
+# What is told of errors whose words are for whoever runs the server: they name paths, addresses and providers.
+_WITHHELD = "The server cannot do this at the moment. Whoever runs it finds the reason in its log, by the request id."
+
+
+class FieldProblem(TypedDict):
+    """What is wrong with one part of a request."""
+
+    location: list[str | int]
+    message: str
+
+
+class Problem(TypedDict):
+    """What went wrong; ``type`` is for programs, ``detail`` for people."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    request_id: str
+    errors: NotRequired[list[FieldProblem]]
+    retry_after_seconds: NotRequired[float]
+    quota: NotRequired[str]
+    limit: NotRequired[int]
+    used: NotRequired[int]
+    kinds: NotRequired[list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    error: type[Exception]
+    status: int
+    name: str
+    title: str
+    withheld: bool = False
+    more: Callable[[Any], Mapping[str, Any]] = lambda _: {}
+
+
+def _retry(exc: errors.ProviderError | errors.FetchError) -> Mapping[str, Any]:
+    wait = exc.retry_after_seconds
+    return {} if wait is None else {"retry_after_seconds": wait}
+
+
+def _quota(exc: errors.QuotaExceededError) -> Mapping[str, Any]:
+    return {"quota": exc.quota, "limit": exc.limit, "used": exc.used}
+
+
+#: The first that fits counts: what is derived stands before what it is derived of.
+_ROWS = (
+    _Row(errors.AuthenticationError, 401, "unauthenticated", "Who asks is not known"),
+    _Row(errors.PersonalDataError, 422, "personal-data", "Personal data is refused", more=lambda e: {"kinds": e.kinds}),
+    _Row(errors.ConfigurationError, 500, "configuration", "The server is not configured for this", withheld=True),
+    _Row(errors.UsageError, 400, "bad-request", "The request cannot be done as it is"),
+    _Row(errors.SessionExpiredError, 410, "session-expired", "The session's time is over"),
+    _Row(errors.NotFoundError, 404, "not-found", "There is no such thing"),
+    _Row(errors.PermissionDeniedError, 403, "forbidden", "Not allowed"),
+    _Row(errors.SessionFullError, 409, "session-full", "The session is full"),
+    _Row(errors.ModelChangedError, 409, "model-changed", "The embedding model was changed meanwhile"),
+    _Row(errors.ConflictError, 409, "conflict", "It exists already, or was changed meanwhile"),
+    _Row(errors.TenantSuspendedError, 403, "tenant-suspended", "The tenant is suspended"),
+    _Row(errors.QuotaExceededError, 403, "quota-exceeded", "The quota is used up", more=_quota),
+    _Row(errors.ParseError, 422, "unreadable", "The file cannot be read"),
+    _Row(errors.AddressRefusedError, 422, "address-refused", "That address is not contacted"),
+    _Row(errors.FetchError, 502, "fetch-failed", "The page cannot be fetched", more=_retry),
+    _Row(errors.SourceError, 502, "source-failed", "The source cannot be read"),
+    _Row(errors.StoreUnavailableError, 503, "store-unavailable", "The store cannot be reached", withheld=True),
+    _Row(errors.SchemaVersionError, 503, "store-unavailable", "The store cannot be used", withheld=True),
+    _Row(errors.StoreError, 500, "store-failed", "The store failed", withheld=True),
+    _Row(errors.ProviderError, 502, "model-failed", "A model failed", withheld=True, more=_retry),
+    _Row(errors.RecollectError, 500, "failed", "It failed", withheld=True),
+)
+
+_RETRY_SECONDS = 5.0
+
+# What is wrong with so many parts of a request is told at most.
+_FIELDS = 20
+
+_TITLES = {
+    403: "Not allowed",
+    404: "There is no such thing",
+    405: "Not with this method",
+    413: "Too large",
+    415: "Not in this format",
+}
+
+
+def title_of(status: int) -> str:
+    """The kind of problem that a status tells where nothing says more."""
+    return _TITLES.get(status, "The request cannot be done")
+
+
+def problem(status: int, name: str, title: str, detail: str, **more: Any) -> Problem:  # noqa: ANN401 - of `Problem`
+    """A problem of this request.
+
+    Args:
+        status: HTTP's.
+        name: What ``type`` ends in.
+        title: The kind of problem, for people; the same for all of a kind.
+        detail: What happened and what to do about it.
+        **more: Other members.
+    """
+    return {
+        "type": f"urn:recollect:problem:{name}",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "request_id": current_request_id(),
+        **more,  # type: ignore[typeddict-item]
+    }
+
+
+def problem_of(exc: Exception) -> Problem:
+    """What is told of an error; what is not for the caller is logged instead."""
+    row = next((row for row in _ROWS if isinstance(exc, row.error)), None)
+    if row is None:
+        logger.exception("A request failed because of a defect.", exc_info=exc)
+        return problem(500, "internal", "It failed", _WITHHELD)
+    if row.withheld:
+        logger.warning("A request failed: %s", exc, exc_info=exc if row.status == 500 else None)
+    more = dict(row.more(exc))
+    if row.status == 503:
+        more["retry_after_seconds"] = _RETRY_SECONDS
+    return problem(row.status, row.name, row.title, _WITHHELD if row.withheld else str(exc), **more)
+
+
+def respond(told: Problem, headers: Mapping[str, str] | None = None) -> Response:
+    """The response that tells a problem."""
+    sent = dict(headers or {})
+    if told["status"] == 401:
+        sent["WWW-Authenticate"] = 'Bearer realm="recollect"'
+    wait = told.get("retry_after_seconds")
+    if wait is not None:
+        sent["Retry-After"] = str(max(1, round(wait)))
+    return JSONResponse(told, status_code=told["status"], media_type=MEDIA_TYPE, headers=sent)
+
+
+def install(app: FastAPI) -> None:
+    """Have an application tell every error like this."""
+
+    async def raised(_: Request, exc: Exception) -> Response:
+        return respond(problem_of(exc))
+
+    async def invalid(_: Request, exc: Exception) -> Response:
+        assert isinstance(exc, RequestValidationError)
+        # Without what was given: it may be a secret, or very long.
+        found: list[FieldProblem] = [
+            {"location": list(one["loc"]), "message": str(one["msg"])} for one in exc.errors()[:_FIELDS]
+        ]
+        first = found[0] if found else None
+        where = " → ".join(str(part) for part in first["location"]) if first else "body"
+        detail = f"{where}: {first['message'] if first else 'not valid'}"
+        return respond(problem(422, "not-valid", "The request is not valid", detail, errors=found))
+
+    async def of_http(_: Request, exc: Exception) -> Response:
+        assert isinstance(exc, HTTPException)
+        told = problem(exc.status_code, f"http-{exc.status_code}", title_of(exc.status_code), str(exc.detail))
+        return respond(told, exc.headers)
+
+    app.add_exception_handler(errors.RecollectError, raised)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, of_http)
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What a route's ``responses`` say of these statuses."""
+    return {status: {"model": Problem, "content": {MEDIA_TYPE: {}}, "description": "A problem."} for status in statuses}

@@ -1,0 +1,99 @@
+"""What surrounds every request: its id, its time, a line in the log, and headers that every response has."""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import time
+from collections.abc import Callable
+from contextvars import ContextVar
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+logger = logging.getLogger("recollect.requests")
+
+_HEADER = "x-request-id"
+
+# What is taken over from a caller stands in logs: nothing there that could end a line or pretend to be something else.
+_ID = re.compile(r"[A-Za-z0-9._~-]{8,64}")
+
+_request_id: ContextVar[str] = ContextVar("recollect_request_id", default="-")
+
+#: Nothing of the API is shown in a browser, kept by one, or read by other sites.
+SECURITY_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def current_request_id() -> str:
+    """The id of the request that is answered here; ``-`` outside of one."""
+    return _request_id.get()
+
+
+class RequestContext:
+    """Gives each request an id (the caller's, where ``X-Request-ID`` is one), measures it and writes it down.
+
+    Args:
+        app: What answers.
+        on_error: Makes the response to an error that nothing else has told.
+        observe: Told of each request: its method, the route's path, the status, and the seconds that it took.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        on_error: Callable[[Exception], ASGIApp],
+        observe: Callable[[str, str, int, float], None] = lambda *_: None,
+    ) -> None:
+        self._app = app
+        self._on_error = on_error
+        self._observe = observe
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get(_HEADER, "")
+        request_id = given if _ID.fullmatch(given) else secrets.token_hex(12)
+        token = _request_id.set(request_id)
+        begun, status = time.perf_counter(), 0
+
+        async def tell(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers[_HEADER] = request_id
+                for name, value in SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, tell)
+        except Exception as exc:
+            if status:
+                # Too late to tell anybody but the log: the connection is cut, which the caller notices.
+                logger.exception("A response broke off.")
+                raise
+            await self._on_error(exc)(scope, receive, tell)
+        finally:
+            seconds = time.perf_counter() - begun
+            route = getattr(scope.get("route"), "path", None) or "(none)"
+            self._observe(scope["method"], route, status, seconds)
+            logger.info(
+                "%s %s %d %.1f ms",
+                scope["method"],
+                route,
+                status,
+                seconds * 1000,
+                extra={"request_id": request_id, "route": route, "status": status, "duration_ms": seconds * 1000},
+            )
+            _request_id.reset(token)

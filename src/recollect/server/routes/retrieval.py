@@ -1,0 +1,119 @@
+"""``/v1/search``, ``/v1/ask``, ``/v1/context``, ``/v1/why-not``."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from recollect.model import Answer, Citation, RetrievalOptions, SearchReply, UnsupportedSentence
+from recollect.pipeline import View
+from recollect.pipeline.asynchronous import AsyncView
+from recollect.replies.answers import AnswerJson, answer_json, citation_json
+from recollect.replies.contexts import AssembledContextJson, assembled_context_json
+from recollect.replies.search import SearchReplyJson, search_reply_json
+from recollect.replies.why_not import WhyNotJson, why_not_json
+from recollect.server.dependencies import Asking, Reader, streaming
+from recollect.server.problems import documented
+from recollect.server.schemas.retrieval import AskBody, ContextBody, SearchBody, WhyNotBody
+from recollect.server.sse import MEDIA_TYPE, event_stream, wants_events
+
+router = APIRouter(tags=["retrieval"], responses=documented(404))
+
+
+@router.post("/search", summary="Find the passages that answer a query")
+def search(body: SearchBody, caller: Reader) -> SearchReplyJson:
+    """As `recollect query --json`: best first, with offsets into the documents' contents."""
+    view, options = body.searched(caller)
+    reply = view.search(body.query, options)
+    return search_reply_json(reply, warnings=[] if reply.results else hints(view, options))
+
+
+@router.post("/context", summary="What a language model should read to answer a query")
+def context(body: ContextBody, caller: Reader) -> AssembledContextJson:
+    """As `recollect query --context --json`: numbered passages within a budget."""
+    view, options = body.searched(caller)
+    found = view.context(
+        body.query, options, token_budget=body.token_budget, max_context_length=body.max_context_length
+    )
+    return assembled_context_json(
+        body.query,
+        found,
+        collection=view.standpoint.searched_name,
+        warnings=[] if found.blocks else hints(view, options),
+    )
+
+
+@router.post("/why-not", summary="Why a search misses a document")
+def why_not(body: WhyNotBody, caller: Reader) -> WhyNotJson:
+    """Where the document stands at every stage of the search, and what to change."""
+    view, options = body.searched(caller)
+    return why_not_json(view.why_not(body.query, body.document, options))
+
+
+@router.post(
+    "/ask",
+    summary="Answer a question from the documents",
+    response_model=AnswerJson,
+    responses={200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}, **documented(502)},
+)
+async def ask(body: AskBody, caller: Reader, service: Asking, request: Request) -> Response | AnswerJson:
+    """With citations, or a refusal.
+
+    With `Accept: text/event-stream` it comes as it is written: `sources`, then `token` for each checked sentence,
+    `citation` and `unsupported` behind the sentence that they belong to, and `done` with the whole answer.
+    """
+    view, options = body.searched(caller)
+    if wants_events(request):
+        return event_stream(_events(streaming(view, service), body.question, options))
+    return await run_in_threadpool(lambda: _answered(view, body.question, options))
+
+
+def _answered(view: View, question: str, options: RetrievalOptions) -> AnswerJson:
+    answer = view.ask(question, options)
+    return answer_json(answer, explain=options.explain, warnings=hints(view, options) if answer.refused else [])
+
+
+async def _events(
+    view: AsyncView, question: str, options: RetrievalOptions
+) -> AsyncGenerator[tuple[str, Mapping[str, Any]]]:
+    stream = view.ask_events(question, options)
+    cited: set[int] = set()
+    try:
+        async for piece in stream:
+            match piece:
+                case SearchReply():
+                    yield "sources", search_reply_json(piece)
+                case str():
+                    yield "token", {"text": piece}
+                case Citation():
+                    cited.add(piece.marker)
+                    yield "citation", citation_json(piece)
+                case UnsupportedSentence():
+                    yield "unsupported", asdict(piece)
+                case Answer():
+                    # Quotes come with their answer, not one by one.
+                    for citation in piece.citations:
+                        if citation.marker not in cited:
+                            yield "citation", citation_json(citation)
+                    yield "done", answer_json(piece, explain=options.explain)
+    finally:
+        await stream.aclose()
+
+
+def hints(view: View, options: RetrievalOptions) -> list[str]:
+    """Why a search can have found nothing."""
+    at = view.standpoint
+    if (
+        at.session is None
+        and at.principal is None
+        and not any(
+            place.document_count for place in view.view(as_of=None).collections.list() if place.name in at.names
+        )
+    ):
+        return [f"The collection {at.names[0]!r} is empty."]
+    return view.documents.filter_hints(options)

@@ -1,0 +1,157 @@
+"""Running the server: bound first, then served by uvicorn, with a worker beside it, until it is told to end."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from recollect.errors import ConfigurationError, UsageError
+from recollect.server.app import create_app
+from recollect.server.origin import is_loopback
+
+if TYPE_CHECKING:
+    from recollect.pipeline import RAGPipeline
+
+logger = logging.getLogger(__name__)
+
+# Requests that run when the server is told to end have so long; then their connections are cut.
+_GRACE_SECONDS = 20
+_BACKLOG = 2048
+
+
+def serve(rag: RAGPipeline, *, worker: bool = True, on_ready: Callable[[str], None] = lambda _: None) -> None:
+    """Serve a store until a signal says otherwise: the first lets requests and jobs come to their end.
+
+    Args:
+        rag: The open store; its settings say where the server listens.
+        worker: Whether jobs are run beside it.
+        on_ready: Told the address when requests are accepted.
+
+    Raises:
+        ConfigurationError: Anybody on the network could ask: it would listen at an address that is not this machine's
+            alone, and no credentials are configured.
+        UsageError: The address cannot be listened at.
+    """
+    settings = rag.config.server
+    require_authentication(rag)
+    config = uvicorn.Config(
+        create_app(rag),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=True,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+        timeout_keep_alive=settings.keep_alive_seconds,
+        h11_max_incomplete_event_size=64 * 1024,
+        proxy_headers=False,
+    )
+    server = _Server(config, on_ready=lambda: on_ready(url))
+    with _listening(settings.host, settings.port) as (bound, url), _working(rag, wanted=worker):
+        _warm(rag)
+        server.run(sockets=[bound])
+
+
+def require_authentication(rag: RAGPipeline) -> None:
+    """Refuse to be reached from elsewhere by anybody.
+
+    Raises:
+        ConfigurationError: See `serve`.
+    """
+    settings = rag.config.server
+    if is_loopback(settings.host) or settings.authentication == "required":
+        return
+    raise ConfigurationError(
+        f"At {settings.host} others reach the server, and it would ask nobody who they are. Set authentication = "
+        '"required" in [rag.server] and make keys with `recollect keys create`, or listen at 127.0.0.1.'
+    )
+
+
+class _Server(uvicorn.Server):
+    """Tells when requests are accepted."""
+
+    def __init__(self, config: uvicorn.Config, *, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """As uvicorn does, which afterwards sends itself what it was sent: the store is to be closed first."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        if self.started:
+            self._on_ready()
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
+    """A socket that is bound; port 0 takes any that is free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind((host.strip("[]"), port))
+        except OSError as exc:
+            raise UsageError(
+                f"Nothing can listen at {host}:{port} ({exc.strerror}). --port 0 takes any that is free."
+            ) from exc
+        bound.listen(_BACKLOG)
+        bound.setblocking(False)
+        name = f"[{host.strip('[]')}]" if family == socket.AF_INET6 else host
+        yield bound, f"http://{name}:{bound.getsockname()[1]}"
+    finally:
+        bound.close()
+
+
+@contextmanager
+def _working(rag: RAGPipeline, *, wanted: bool) -> Iterator[None]:
+    """A worker in a thread of its own, for the time of a block."""
+    if not wanted:
+        yield
+        return
+    from recollect.pipeline.working import worker_of
+
+    worker = worker_of(rag.standpoint.assembly, concurrency=rag.config.server.worker_concurrency)
+
+    def work() -> None:
+        try:
+            worker.run()
+        except Exception:
+            logger.exception("The worker ended. Requests are answered; jobs wait for another one.")
+
+    thread = threading.Thread(target=work, name="recollect-worker")
+    thread.start()
+    try:
+        yield
+    finally:
+        worker.stop()
+        thread.join()
+
+
+def _warm(rag: RAGPipeline) -> None:
+    """Load the model while the first request is awaited, so that it need not wait for that."""
+
+    def load() -> None:
+        try:
+            rag.standpoint.assembly.embedder.embed_query("a question")
+        except Exception as exc:  # noqa: BLE001 - the first request will say so to whoever asks
+            logger.warning("The embedding model cannot be loaded yet: %s", exc)
+
+    threading.Thread(target=load, name="recollect-warm", daemon=True).start()

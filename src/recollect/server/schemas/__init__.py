@@ -1,0 +1,1 @@
+"""What requests hold, one file a resource; the names are those of the command's options."""

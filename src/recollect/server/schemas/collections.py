@@ -1,0 +1,21 @@
+"""Bodies about collections."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from recollect.server.schemas.base import Body, Name, Text
+
+
+class CollectionBody(Body):
+    """A new collection."""
+
+    name: Name
+    description: Text = Field("", max_length=10_000)
+    language: Name | None = Field(None, description="ISO 639-1; left out: the configured one.")
+    chunking: dict[str, Any] | None = Field(None, description="strategy, and its parameters; left out: as configured.")
+    token_vectors: bool | None = Field(
+        None, description="Whether ingest stores token vectors; left out: as configured."
+    )

@@ -1,0 +1,126 @@
+"""Bodies of searches, questions and contexts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+from pydantic import Field
+
+from recollect.config import RAGConfig
+from recollect.model import RetrievalOptions
+from recollect.model.time_limits import time_limits
+from recollect.pipeline import View
+from recollect.server.schemas.base import Name, Text, Viewpoint
+
+# As long as a question may be that anybody types or pastes; what is longer is a document.
+_MAX_CHARACTERS = 100_000
+
+
+class SearchOptions(Viewpoint):
+    """How passages are searched; what is left out is as configured."""
+
+    mode: Literal["hybrid", "dense", "lexical"] | None = None
+    top_k: int | None = Field(None, ge=1, le=1_000)
+    fusion: Literal["weighted", "rrf"] | None = None
+    dense_weight: float | None = Field(None, ge=0, le=1)
+    rrf_k: int | None = Field(None, ge=1, le=10_000)
+    candidates: int | None = Field(None, ge=1, le=10_000)
+    min_similarity: float | None = Field(None, ge=-1, le=1)
+    min_relevance: float | None = Field(None, ge=0, le=1)
+    min_score: float | None = None
+    rerank: Name | None = None
+    rerank_candidates: int | None = Field(None, ge=1, le=10_000)
+    pseudo_relevance: bool | None = None
+    collapse: bool | None = None
+    mmr: float | None = Field(None, ge=0, le=1)
+    neighbours: int = Field(0, ge=0, le=10)
+    merge: bool = False
+    department: tuple[Name, ...] = Field((), description="Only documents of one of these departments.")
+    source: tuple[Name, ...] = Field((), description="Only documents of one of these sources.")
+    tag: tuple[Name, ...] = Field((), description="Only documents with all of these tags.")
+    where: dict[str, Any] = Field(default_factory=dict, description="Only documents whose metadata has these values.")
+    filter: dict[str, Any] | None = Field(None, description="A filter in the full language.")
+    event_window: Text | None = Field(None, max_length=100)
+    event_from: Text | None = Field(None, max_length=100)
+    event_to: Text | None = Field(None, max_length=100)
+    ingested_from: Text | None = Field(None, max_length=100)
+    ingested_to: Text | None = Field(None, max_length=100)
+    explain: bool = False
+
+    def options(self, config: RAGConfig, *, top_k: int) -> RetrievalOptions:
+        """As the library takes them.
+
+        Args:
+            config: Says what is left out.
+            top_k: Where none is given.
+
+        Raises:
+            UsageError: A time is none, or a range ends before it begins.
+        """
+        given = RetrievalOptions(
+            top_k=self.top_k or top_k,
+            mode=self.mode or config.retrieval.mode,
+            fusion=self.fusion,
+            dense_weight=self.dense_weight,
+            rrf_k=self.rrf_k,
+            candidates=self.candidates,
+            similarity_threshold=self.min_similarity,
+            department=self.department,
+            source=self.source,
+            tags=self.tag,
+            metadata_filters=self.where,
+            filters=self.filter,
+            explain=self.explain,
+            rerank=self.rerank,
+            rerank_candidates=self.rerank_candidates,
+            pseudo_relevance=self.pseudo_relevance,
+            min_score=self.min_score,
+            min_relevance=self.min_relevance,
+            collapse_duplicates=self.collapse,
+            mmr_lambda=self.mmr,
+            neighbours=self.neighbours,
+            merge_adjacent=self.merge,
+            event_window=self.event_window,
+            event_time_range=_range(self.event_from, self.event_to),
+            ingestion_time_range=_range(self.ingested_from, self.ingested_to),
+        )
+        time_limits(given, None)
+        return given
+
+
+class SearchBody(SearchOptions):
+    """A search."""
+
+    query: Text = Field(max_length=_MAX_CHARACTERS, description="In plain words.")
+
+    def searched(self, view: View) -> tuple[View, RetrievalOptions]:
+        """The view that is searched, and how."""
+        return self.of(view), replace(self.options(view.config, top_k=view.config.top_k), outline=True)
+
+
+class AskBody(SearchOptions):
+    """A question."""
+
+    question: Text = Field(max_length=_MAX_CHARACTERS, description="In plain words.")
+
+    def searched(self, view: View) -> tuple[View, RetrievalOptions]:
+        """The view that is asked, and how passages are searched for it."""
+        return self.of(view), self.options(view.config, top_k=view.config.answer.passages)
+
+
+class ContextBody(SearchBody):
+    """What a language model should read to answer a query."""
+
+    token_budget: int | None = Field(None, ge=1, le=10_000_000)
+    max_context_length: int | None = Field(None, ge=1, le=100_000_000)
+
+
+class WhyNotBody(SearchBody):
+    """A search that missed a document."""
+
+    document: int | Name = Field(description="Its id, source, title, or the end of its path.")
+
+
+def _range(start: str | None, end: str | None) -> tuple[str | None, str | None] | None:
+    return None if start is None and end is None else (start, end)

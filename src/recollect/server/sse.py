@@ -1,0 +1,69 @@
+"""Answers as Server-Sent Events: ``sources``, ``token``, ``citation``, ``done``, ``error``, each with a number."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, suppress
+from typing import Any
+
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+
+from recollect.server.problems import problem_of
+
+MEDIA_TYPE = "text/event-stream"
+
+# A comment that often: proxies cut connections that are silent for half a minute or a minute.
+_HEARTBEAT_SECONDS = 10.0
+
+
+def wants_events(request: Request) -> bool:
+    """Whether a request asks for events rather than for one document."""
+    return MEDIA_TYPE in request.headers.get("accept", "")
+
+
+def event(name: str, data: Mapping[str, Any], number: int) -> bytes:
+    """One event; its data is one line of JSON."""
+    told = json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace").decode()
+    return format_sse_event(event=name, data_str=told, id=str(number))
+
+
+def event_stream(events: AsyncGenerator[tuple[str, Mapping[str, Any]]]) -> StreamingResponse:
+    """A response of events, as slow as whoever reads it; an error is its last event.
+
+    Whoever goes away ends ``events``, and with it the model that writes them.
+
+    Args:
+        events: Names and data, in their order.
+    """
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(_written(events), media_type=MEDIA_TYPE, headers=headers)
+
+
+async def _written(events: AsyncGenerator[tuple[str, Mapping[str, Any]]]) -> AsyncIterator[bytes]:
+    number = 0
+    async with aclosing(events):
+        waiting: asyncio.Task[tuple[str, Mapping[str, Any]]] | None = None
+        try:
+            while True:
+                waiting = waiting or asyncio.ensure_future(anext(events))
+                done, _ = await asyncio.wait([waiting], timeout=_HEARTBEAT_SECONDS)
+                if not done:
+                    yield KEEPALIVE_COMMENT
+                    continue
+                name, data = waiting.result()
+                waiting = None
+                number += 1
+                yield event(name, data, number)
+        except StopAsyncIteration:
+            return
+        except Exception as exc:  # noqa: BLE001 - the status was sent long ago: an event tells it
+            yield event("error", problem_of(exc), number + 1)
+        finally:
+            if waiting is not None and not waiting.done():
+                waiting.cancel()
+                with suppress(asyncio.CancelledError, StopAsyncIteration):
+                    await waiting

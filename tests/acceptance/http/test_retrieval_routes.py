@@ -1,0 +1,126 @@
+"""``/v1/search``, ``/v1/ask``, ``/v1/context``, ``/v1/why-not``: the commands' JSON, of what may be read."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from recollect import Document, Principal
+
+LEAVE = "Every employee has thirty days of annual leave. Leave is asked for two weeks ahead."
+PAY = "Salaries are paid on the twenty-fifth of each month."
+
+
+@pytest.fixture
+def filled(rag):
+    rag.ingest(
+        [
+            Document(content=LEAVE, source="leave.md", title="Leave"),
+            Document(content=PAY, source="pay.md", title="Pay", permissions=("role:hr",)),
+        ]
+    )
+    return rag
+
+
+def events(text: str) -> list[tuple[str, str, dict]]:
+    """Id, name and data of each event; comments are left out."""
+    found = []
+    for block in text.split("\n\n"):
+        lines = dict(line.split(": ", 1) for line in block.splitlines() if line and not line.startswith(":"))
+        if lines:
+            found.append((lines["id"], lines["event"], json.loads(lines["data"])))
+    return found
+
+
+def test_a_search_replies_as_the_command_does(filled, client):
+    reply = client.post("/v1/search", json={"query": "annual leave", "top_k": 3})
+    assert reply.status_code == 200, reply.text
+    found = reply.json()
+    assert list(found) == ["query", "collection", "mode", "results", "timings_ms"]
+    first = found["results"][0]
+    assert first["source"] == "leave.md"
+    assert first["content"] == LEAVE[first["start_offset"] : first["end_offset"]]
+
+
+def test_options_are_those_of_the_command_and_others_are_refused(filled, client):
+    given = {"query": "salaries", "mode": "lexical", "source": ["leave.md"], "explain": True}
+    assert [one["source"] for one in client.post("/v1/search", json=given).json()["results"]] in ([], ["leave.md"])
+    refused = client.post("/v1/search", json={"query": "x", "topk": 3})
+    assert refused.status_code == 422
+    assert refused.headers["content-type"] == "application/problem+json"
+    told = refused.json()
+    assert told["type"] == "urn:recollect:problem:not-valid"
+    assert told["errors"][0]["location"] == ["body", "topk"]
+    assert told["request_id"] == refused.headers["x-request-id"]
+
+
+def test_what_a_key_may_not_read_does_not_exist_for_it(filled, connect):
+    key = filled.keys.create("reader", scopes=["read"], principal=Principal(user_id="ada", roles=("staff",))).secret
+    both = {"query": "salaries leave", "mode": "lexical"}
+    assert len(connect().post("/v1/search", json=both).json()["results"]) == 2
+    ada = connect(key)
+    assert [one["source"] for one in ada.post("/v1/search", json=both).json()["results"]] == ["leave.md"]
+    as_hr = {**both, "as": {"user": "ada", "roles": ["hr"]}}
+    refused = ada.post("/v1/search", json=as_hr)
+    assert refused.status_code == 403
+    assert len(connect().post("/v1/search", json=as_hr).json()["results"]) == 2
+
+
+def test_a_past_moment_and_several_places(filled, client):
+    past = client.post("/v1/search", json={"query": "leave", "as_of": "2001-01-01"})
+    assert past.json()["results"] == []
+    refused = client.post("/v1/search", json={"query": "leave", "collection": "default", "everywhere": True})
+    assert refused.status_code == 400
+    assert "several answers to where" in refused.json()["detail"]
+    assert client.post("/v1/search", json={"query": "leave", "collection": "none"}).status_code == 404
+    assert client.post("/v1/search", json={"query": "leave", "everywhere": True}).json()["results"]
+
+
+def test_an_answer_is_whole_or_comes_as_it_is_written(filled, client):
+    asked = {"question": "How many days of annual leave does an employee have?"}
+    whole = client.post("/v1/ask", json=asked).json()
+    assert "thirty days" in whole["answer"]
+    assert whole["citations"][0]["source"] == "leave.md"
+    with client.stream("POST", "/v1/ask", json=asked, headers={"Accept": "text/event-stream"}) as reply:
+        assert reply.headers["content-type"].startswith("text/event-stream")
+        found = events(reply.read().decode())
+    assert [number for number, _, _ in found] == [str(n) for n in range(1, len(found) + 1)]
+    names = [name for _, name, _ in found]
+    assert names[0] == "sources"
+    assert names[-1] == "done"
+    assert "".join(data["text"] for _, name, data in found if name == "token") == whole["answer"]
+    assert [data for _, name, data in found if name == "citation"] == whole["citations"]
+    assert found[0][2]["results"][0]["source"] == "leave.md"
+    assert {**found[-1][2], "timings_ms": 0} == {**whole, "timings_ms": 0}
+
+
+def test_an_error_before_a_stream_is_a_problem_and_one_within_it_an_event(filled, client):
+    stream = {"Accept": "text/event-stream"}
+    assert client.post("/v1/ask", json={"question": "x", "as_of": "someday"}, headers=stream).status_code == 400
+    reply = client.post("/v1/ask", json={"question": "x", "collection": "none"}, headers=stream)
+    (told,) = events(reply.text)
+    assert told[1] == "error"
+    assert told[2]["status"] == 404
+
+
+def test_contexts_and_what_a_search_misses(filled, client):
+    context = client.post("/v1/context", json={"query": "annual leave", "token_budget": 200}).json()
+    assert context["passages"][0]["source"] == "leave.md"
+    assert context["collection"] == "default"
+    missed = client.post("/v1/why-not", json={"query": "annual leave", "document": "pay.md"}).json()
+    assert missed["document"]["source"] == "pay.md"
+    assert missed["stages"]
+
+
+def test_nothing_found_says_why(rag, client):
+    assert client.post("/v1/search", json={"query": "anything"}).json()["warnings"] == [
+        "The collection 'default' is empty."
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "   ", "a\x00b", "\ud800"])
+def test_queries_that_are_none(client, text):
+    reply = client.post("/v1/search", content=json.dumps({"query": text}), headers={"content-type": "application/json"})
+    assert reply.status_code in {400, 422}
+    assert reply.headers["content-type"] == "application/problem+json"
