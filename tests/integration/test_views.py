@@ -183,8 +183,9 @@ def test_no_method_takes_again_what_a_view_holds():
         importlib.import_module(module.name)
     groups = [View, *Group.__subclasses__()]
     assert len(groups) == 16
+    subjects = {"Tenants": {"tenant"}, "Sessions": {"session_id"}, "Keys": {"principal"}}
     for group in groups:
         for name, method in inspect.getmembers(group, inspect.isfunction):
-            subject = {"Tenants": {"tenant"}, "Sessions": {"session_id"}, "Keys": {"principal"}}.get(group.__name__, set())
+            subject = subjects.get(group.__name__, set())
             if not name.startswith("_") and name != "view":
                 assert not (own - subject) & set(inspect.signature(method).parameters), f"{group.__name__}.{name}"
