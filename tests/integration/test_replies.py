@@ -20,7 +20,7 @@ from jsonschema.exceptions import ValidationError
 from pydantic import TypeAdapter
 
 import recollect.replies
-from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions, Turn, View
+from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions, Turn, View
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.ingest.report import FileError, IngestReport
 from recollect.model import Citation
@@ -46,6 +46,7 @@ from recollect.replies import (
     history,
     ingest,
     jobs,
+    keys,
     memory,
     requests,
     sessions,
@@ -150,6 +151,7 @@ def replies_of(view: RAGPipeline, folder: Path) -> Iterator[tuple[Callable[..., 
     yield from of_contexts(view)
     yield from of_documents(view)
     yield from of_jobs(view, folder)
+    yield from of_keys(view)
     yield from of_reports(view)
     yield from of_conversations(view)
     yield from of_facts(view)
@@ -280,6 +282,22 @@ def of_jobs(view: View, folder: Path) -> Iterator[tuple[Callable[..., Any], Any]
     yield from ((jobs.job_json, jobs.job_json(one)) for one in (pending, cancelled, done, failed, running))
     yield jobs.job_list_json, jobs.job_list_json([cancelled], more=True)
     yield jobs.job_list_json, jobs.job_list_json([], more=False)
+
+
+def of_keys(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
+    ann = Principal(user_id="ann", roles=("clerk",), department="hr", groups=("staff",))
+    for principal in (None, ann):
+        made = view.keys.create("reports", scopes=("read", "write"), principal=principal, expires="1d")
+        yield keys.new_key_reply, keys.new_key_reply(made)
+        rotated = view.keys.rotate(made.key.key_id)
+        revoked = view.keys.revoke(made.key.key_id)
+        yield from ((keys.key_json, keys.key_json(one)) for one in (made.key, rotated.key, revoked))
+        yield keys.key_reply, keys.key_reply(revoked)
+        yield keys.principal_json, keys.principal_json(principal)
+    listed = keys.key_list_json([revoked], more=True)
+    assert listed["next_before"] == revoked.key_id
+    yield keys.key_list_json, listed
+    yield keys.key_list_json, keys.key_list_json([], more=False)
 
 
 def of_reports(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:

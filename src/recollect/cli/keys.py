@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext, argument_text
-from recollect.cli._json import shown
 from recollect.cli._options import command
 from recollect.cli._terminal import one_line, plain
 from recollect.cli.history import whoever
+from recollect.replies.keys import key_list_json, key_reply, new_key_reply
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -73,7 +73,7 @@ def _list(
         found = view.keys.list(before=None if before is None else argument_text(before), limit=limit + 1)
     page, more = found[:limit], len(found) > limit
     if ctx.json:
-        ctx.emit({"keys": [_as_json(key) for key in page], "next_before": page[-1].key_id if more else None})
+        ctx.emit(key_list_json(page, more=more))
         return 0
     if page:
         _show(ctx, page)
@@ -111,7 +111,7 @@ def _revoke(ctx: CommandContext, *, key_id: _KeyId) -> int:
     with ctx.view() as view:
         key = view.keys.revoke(argument_text(key_id), actor=whoever())
     if ctx.json:
-        ctx.emit({"key": _as_json(key)})
+        ctx.emit(key_reply(key))
     else:
         ctx.out.print(plain(f"The key {key.key_id} ({key.name}) is revoked."), soft_wrap=True)
     return 0
@@ -119,16 +119,11 @@ def _revoke(ctx: CommandContext, *, key_id: _KeyId) -> int:
 
 def _tell_secret(ctx: CommandContext, made: NewApiKey) -> int:
     if ctx.json:
-        ctx.emit({"key": _as_json(made.key), "secret": made.secret})
+        ctx.emit(new_key_reply(made))
         return 0
     ctx.out.print(made.secret, soft_wrap=True)
     ctx.note(f"Keep it now: it is not shown again. Its id is {made.key.key_id}.")
     return 0
-
-
-def _as_json(key: ApiKey) -> dict[str, Any]:
-    names = ("key_id", "tenant_id", "name", "scopes", "principal", "status", "created_by", "created_at")
-    return shown(key, *names, "expires_at", "rotated_at", "previous_until", "revoked_at", "last_used_at")
 
 
 def _show(ctx: CommandContext, keys: list[ApiKey]) -> None:

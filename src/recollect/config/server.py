@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from recollect.config.sections import Folder, Section
 
@@ -74,15 +74,11 @@ class JwtConfig(Section):
         """Whether tokens are taken at all."""
         return not (self.secret is None and self.public_key is None and self.jwks_url is None)
 
-    @field_validator("jwks_url")
-    @classmethod
-    def _encrypted(cls, value: str | None) -> str | None:
-        if value is not None and not value.startswith(("https://", "http://")):
-            raise ValueError("must be a URL that begins with https:// (or http://, within a network of one's own)")
-        return value
-
     @model_validator(mode="after")
     def _one_key(self) -> JwtConfig:
+        url = self.jwks_url
+        if url is not None and not url.startswith(("https://", "http://") if self.jwks_allowed_hosts else "https://"):
+            raise ValueError("jwks_url must begin with https://, or name its host as one of jwks_allowed_hosts")
         keys = [name for name in ("secret", "public_key", "jwks_url") if getattr(self, name) is not None]
         if len(keys) > 1:
             raise ValueError(f"names {' and '.join(keys)}: a token must be verified in one way only")

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer, SecurityScopes
-from starlette.concurrency import run_in_threadpool
 
-from recollect.errors import AuthenticationError
 from recollect.pipeline import RAGPipeline, View
 from recollect.pipeline.asynchronous import AsyncView
 from recollect.server.caller import Caller
+from recollect.server.requests import caller_of
 
 if TYPE_CHECKING:
     from recollect.model.key import AccessScope
@@ -49,19 +48,16 @@ async def asking(
     request: Request,
     scopes: SecurityScopes,
     _: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)] = None,
-    key: Annotated[str | None, Security(_api_key)] = None,
+    __: Annotated[str | None, Security(_api_key)] = None,
 ) -> Caller:
     """Who asks, who may do what the route needs.
 
     Raises:
         AuthenticationError: Nobody that is known, or several at once.
         PermissionDeniedError: The credential is not for this.
+        TenantSuspendedError: It is of a tenant that is suspended.
     """
-    given = request.headers.getlist("authorization")
-    if len(given) + (key is not None) > 1:
-        raise AuthenticationError("The request has several credentials: send one, as Authorization or as X-API-Key.")
-    service = service_of(request)
-    caller = await run_in_threadpool(service.authenticator.authenticate, given[0] if given else None, api_key=key)
+    caller = await caller_of(request, service_of(request).authenticator)
     for scope in scopes.scopes:
         caller.require(cast("AccessScope", scope))
     return caller

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from recollect.errors import ConfigurationError, UsageError
+from recollect.errors import UsageError
 from recollect.server.app import create_app
-from recollect.server.origin import is_loopback
+from recollect.server.authentication import Authenticator
 
 if TYPE_CHECKING:
     from recollect.pipeline import RAGPipeline
@@ -64,13 +64,7 @@ def require_authentication(rag: RAGPipeline) -> None:
     Raises:
         ConfigurationError: See `serve`.
     """
-    settings = rag.config.server
-    if is_loopback(settings.host) or settings.authentication == "required":
-        return
-    raise ConfigurationError(
-        f"At {settings.host} others reach the server, and it would ask nobody who they are. Set authentication = "
-        '"required" in [rag.server] and make keys with `recollect keys create`, or listen at 127.0.0.1.'
-    )
+    Authenticator(rag).require_usable()
 
 
 class _Server(uvicorn.Server):
