@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
+import psycopg
+
 CASES = """
 cases:
   - name: leave
@@ -45,3 +49,29 @@ def test_what_makes_no_sense_is_refused(recollect, office):
     assert "already" in recollect("reembed", "--model", "hashing:64", status=2).err
     assert "There is no collection 'x'" in recollect("reembed", "-c", "x", "--model", "hashing:96", status=1).err
     assert "Nothing is kept" in recollect("reembed", "--rollback", status=1).err
+
+
+def test_in_the_background_a_worker_goes_on_where_another_was_killed(recollect, office, dsn):
+    recollect("ingest", office)
+    recollect.environment["RECOLLECT_JOBS__HEARTBEAT_SECONDS"] = "0.1"
+    # It rests for a thousand times as long as its one batch takes: there it is killed.
+    asked = recollect("reembed", "--model", "hashing:96", "--samples", "0", "--pause", "1000", "--background", "--json")
+    assert (asked.json["kind"], asked.json["status"], asked.json["collection"]) == ("reembed", "pending", "default")
+    worker = recollect.start("worker")
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        deadline = time.monotonic() + 60
+        filled = "SELECT count(DISTINCT space_id) FROM recollect.chunk_vectors"
+        while connection.execute(filled).fetchone() != (2,) and worker.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+    worker.kill()
+    worker.communicate()
+    assert "hashing:96 (96): being filled, 4 of 4 chunks." in recollect("reembed", "--status").out
+    recollect("worker", "--until-empty")
+    shown = recollect("jobs", "show", asked.json["job_id"], "--json").json
+    assert (shown["status"], shown["result"]["switched"]) == ("succeeded", True)
+    assert shown["stages"][-1] == {"name": "switch", "done": 1, "total": 1}
+    status = recollect("reembed", "--status", "--json").json
+    (kept,) = status["beside"]
+    assert (status["used"]["model"], kept["status"], kept["kept_until"] > kept["since"]) == ("hashing:96", "kept", True)
+    assert f"kept for --rollback until {kept['kept_until'][:10]}" in recollect("reembed", "--status").out
+    assert "--background is for --model" in recollect("reembed", "--rollback", "--background", status=2).err

@@ -120,7 +120,10 @@ def test_without_the_switch_nothing_changes_but_the_comparison_is_told(rag: RAGP
 
 def test_one_reembeds_a_collection_at_a_time(rag: RAGPipeline):
     place = rag.store.collections.get(Scope(), "default")
-    with rag.store.spaces.claim(Scope(), place), pytest.raises(ConflictError, match="by another process"):
+    with (
+        rag.store.spaces.claim(Scope(), place.collection_id, place.name),
+        pytest.raises(ConflictError, match="by another process"),
+    ):
         rag.spaces.reembed("hashing:96")
     assert rag.spaces.reembed("hashing:96").switched
 

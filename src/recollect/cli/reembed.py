@@ -53,15 +53,18 @@ def _reembed(
         bool, typer.Option("--drop", help="Remove what is kept of the model before, or half made.")
     ] = False,
     status: Annotated[bool, typer.Option("--status", help="Say which models there are, and how far each is.")] = False,
+    background: Annotated[bool, typer.Option("--background", help="As a job, for a worker.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before --drop.")] = False,
 ) -> int:
     """Embed a collection with another model while it is searched, compare both, and change to it.
 
-    It can be interrupted and goes on where it was. The vectors before are kept for --rollback, until --drop or the next
-    reembed. Exit status 1 if a figure of --min is not reached.
+    It can be interrupted and goes on where it was. The vectors before are kept for --rollback, until --drop, the next
+    reembed, or for [rag.embedding] keep_previous_days. Exit status 1 if a figure of --min is not reached.
     """
     if sum((model is not None, rollback, drop, status)) != 1:
         raise UsageError("Give one of --model MODEL, --rollback, --drop and --status.")
+    if background and model is None:
+        raise UsageError("--background is for --model MODEL: the others take no time.")
     with ctx.view(collections=ctx.collection) as view:
         if status:
             return _status(ctx, view)
@@ -70,17 +73,18 @@ def _reembed(
         if model is None:
             report = _changed(ctx, partial(view.spaces.rollback, rest=pause))
         else:
-            change = partial(
-                view.spaces.reembed,
-                argument_text(model),
-                provider=provider,
-                dimensions=dimensions,
-                cases=cases,
-                samples=samples,
-                minimum=_minimum(minimum or []),
-                switch=not no_switch,
-                rest=pause,
-            )
+            wanted: dict[str, Any] = {
+                "provider": provider,
+                "dimensions": dimensions,
+                "cases": cases,
+                "samples": samples,
+                "minimum": _minimum(minimum or []),
+                "switch": not no_switch,
+                "rest": pause,
+            }
+            if background:
+                return _asked(ctx, view, argument_text(model), wanted)
+            change = partial(view.spaces.reembed, argument_text(model), **wanted)
             report = _changed(ctx, change)
     if ctx.json:
         ctx.emit(_report_json(report))
@@ -95,6 +99,18 @@ def _changed(ctx: CommandContext, change: Callable[..., ReembedReport]) -> Reemb
 
     with WorkBar(ctx.err, "Embedding", unit="chunks") as bar:
         return change(actor=whoever(), on_progress=lambda state: bar.update(state.filled, state.total))
+
+
+def _asked(ctx: CommandContext, view: View, model: str, wanted: Mapping[str, Any]) -> int:
+    from recollect.cli.history import whoever
+    from recollect.replies.jobs import job_json
+
+    job = view.jobs.reembed(model, **wanted, actor=whoever())
+    if ctx.json:
+        ctx.emit(job_json(job))
+    else:
+        ctx.out.print(f"Job {job.job_id} waits for a worker: recollect worker. recollect jobs show {job.job_id}")
+    return 0
 
 
 def _minimum(given: list[str]) -> dict[str, float]:
@@ -116,9 +132,10 @@ def _status(ctx: CommandContext, view: View) -> int:
         return 0
     ctx.out.print(plain(f"{report.collection}: embedded with {_named(report.used)}."))
     for one in report.beside:
+        until = "" if one.kept_until is None else f" until {one.kept_until:%Y-%m-%d}"
         words = {
             "filling": "being filled",
-            "kept": "kept for --rollback",
+            "kept": f"kept for --rollback{until}",
             "dropping": "half removed: --drop removes it",
         }
         what = words[one.space.status]
@@ -197,17 +214,8 @@ def _space_json(space: Space) -> dict[str, Any]:
 
 
 def _fill_json(fill: SpaceFill) -> dict[str, Any]:
-    return {**_space_json(fill.space), "filled": fill.filled, "total": fill.total}
+    return {**_space_json(fill.space), "filled": fill.filled, "total": fill.total, "kept_until": fill.kept_until}
 
 
 def _report_json(report: ReembedReport) -> Mapping[str, Any]:
-    return {
-        "collection": report.collection,
-        "from": {"model": report.before.model, "dimensions": report.before.dimension},
-        "to": {"model": report.after.model, "dimensions": report.after.dimension},
-        "embedded": report.embedded,
-        "switched": report.switched,
-        "dropped": [_space_json(one) for one in report.dropped],
-        "comparison": None if report.comparison is None else report.comparison.as_json(),
-        "refused": list(report.refused),
-    }
+    return {**report.as_json(), "dropped": [_space_json(one) for one in report.dropped]}

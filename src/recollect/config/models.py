@@ -40,6 +40,12 @@ class EmbeddingConfig(ProviderSection):
         description="Where fetched and built models are kept.",
     )
     cache: bool = Field(True, description="Keep embeddings in the store, so that equal text is embedded once.")
+    keep_previous_days: int | None = Field(
+        30,
+        ge=0,
+        description="Days for which the vectors of a collection's previous model are kept for `reembed --rollback`; "
+        "null: until `reembed --drop`.",
+    )
     token_vectors: bool = Field(
         False, description="Whether new collections store token vectors, for late_interaction; at most 4 KB a chunk."
     )

@@ -71,6 +71,7 @@ _TASKS = {
             differs="url",
         ),
         Task(kind="contextualise", function="recollect.pipeline.job_tasks:contextualise", stages=("documents",)),
+        Task(kind="reembed", function="recollect.pipeline.job_tasks:reembed", stages=("embed", "compare", "switch")),
         Task(kind="crawl", function="recollect.pipeline.job_tasks:crawl", stages=("pages",)),
         Task(kind="refresh_source", function="recollect.pipeline.job_tasks:refresh_source", stages=("documents",)),
         Task(kind="watch", function="recollect.pipeline.job_tasks:watch_folders", stages=("passes",)),

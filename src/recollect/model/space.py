@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
 SpaceStatus: TypeAlias = Literal["used", "filling", "kept", "dropping"]
@@ -40,11 +40,13 @@ class SpaceFill:
     Attributes:
         filled: Chunks that have a vector there.
         total: Chunks that there are, those of past versions included.
+        kept_until: When a space that is kept for the way back is dropped by itself; None: when somebody drops it.
     """
 
     space: Space
     filled: int
     total: int
+    kept_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,3 +62,13 @@ class SpaceReport:
     collection: str
     used: Space
     beside: tuple[SpaceFill, ...]
+
+
+def kept_until(space: Space, days: int | None) -> datetime | None:
+    """When a space is dropped by itself; None: never.
+
+    Args:
+        space: Beside the one that is used.
+        days: For how many days a space is kept once it is no longer used; None: until somebody drops it.
+    """
+    return space.since + timedelta(days=days) if space.status == "kept" and days is not None else None

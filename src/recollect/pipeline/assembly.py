@@ -148,7 +148,8 @@ class Assembly:
                 if self.config.temporal.cleanup_interval_hours:
                     from recollect.pipeline.upkeep import Upkeep
 
-                    self._upkeep = Upkeep(self._store, self.config.temporal)
+                    days = self.config.embedding.keep_previous_days
+                    self._upkeep = Upkeep(self._store, self.config.temporal, keep_previous_days=days)
                     self._upkeep.start()
             return self._store
 

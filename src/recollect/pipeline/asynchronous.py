@@ -148,6 +148,7 @@ class AsyncJobs(_AsyncGroup):
     """`Jobs`, awaited."""
 
     contextualise = threaded(Jobs.contextualise)
+    reembed = threaded(Jobs.reembed)
     ingest = threaded(Jobs.ingest)
     refresh = threaded(Jobs.refresh)
     get = threaded(Jobs.get)
@@ -209,6 +210,7 @@ class AsyncSpaces(_AsyncGroup):
     """`Spaces`, awaited."""
 
     reembed = threaded(Spaces.reembed)
+    reembedded = threaded(Spaces.reembedded)
     rollback = threaded(Spaces.rollback)
     drop = threaded(Spaces.drop)
     status = threaded(Spaces.status)

@@ -13,6 +13,7 @@ from recollect.pipeline.standpoint import Standpoint
 from recollect.pipeline.view import View
 
 if TYPE_CHECKING:
+    from recollect.ingest.reembedding import FillProgress
     from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback
     from recollect.jobs.progress import Progress
     from recollect.model.job import JobRun
@@ -54,6 +55,28 @@ def contextualise(view: View, arguments: Mapping[str, Any], progress: Progress) 
         progress("documents", done, total)
 
     return asdict(view.maintenance.write_contexts(on_progress=tell))
+
+
+def reembed(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
+    """Another embedding model for the collection, as `Spaces.reembed` takes it; a killed run is gone on with."""
+    stage = "embed"
+
+    def begin(name: str) -> None:
+        nonlocal stage
+        stage = name
+        progress(name, 0, 1)
+
+    def tell(state: FillProgress) -> None:
+        # What was written meanwhile is embedded as it changes: that is no further chunk of the first stage.
+        if stage == "embed":
+            progress("embed", state.filled, state.total)
+
+    wanted = {name: arguments[name] for name in ("model", "provider", "dimensions")}
+    # A worker may have died with the change made, and before that was written down.
+    report = view.spaces.reembedded(**wanted) or view.spaces.reembed(**arguments, on_progress=tell, on_stage=begin)
+    for name, done in (("compare", True), ("switch", report.switched)):
+        progress(name, int(done), 1)
+    return report.as_json()
 
 
 def ingest_url(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:

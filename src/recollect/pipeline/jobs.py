@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from recollect.errors import UsageError
 from recollect.jobs.tasks import task_of
 from recollect.model.arguments import checked
+from recollect.model.audit import LIBRARY
 from recollect.model.job import JOB_STATUSES, Asker, Job, JobStage, JobStatus, NewJob
 from recollect.pipeline.source_records import source_record
 from recollect.pipeline.standpoint import Group
@@ -98,6 +99,67 @@ class Jobs(Group):
         """
         self._at.require_owner()
         return enqueue(self._at, NewJob(kind="contextualise", source="contexts", priority=priority))
+
+    def reembed(
+        self,
+        model: str,
+        *,
+        provider: str | None = None,
+        dimensions: int | None = None,
+        cases: Path | str | None = None,
+        samples: int = 100,
+        minimum: Mapping[str, float] | None = None,
+        switch: bool = True,
+        rest: float = 1.0,
+        actor: str = LIBRARY,
+        priority: int = 0,
+    ) -> Job:
+        """Ask for what `Spaces.reembed` does, in the view's collection; the arguments are its own.
+
+        A worker that is killed leaves what it has embedded, and the next one goes on there. A job that is cancelled
+        does too: the same model asked for again goes on, `Spaces.drop` gives it up.
+
+        Args:
+            model: As there.
+            provider: As there.
+            dimensions: As there.
+            cases: As the worker finds it: it is made absolute, and read once, here.
+            samples: As there.
+            minimum: As there.
+            switch: As there.
+            rest: As there.
+            actor: As there.
+            priority: Jobs of a higher one run first.
+
+        Raises:
+            UsageError: The model is not known here or is the collection's, or an argument is not valid.
+            NotFoundError: There is no such collection or file.
+            PermissionDeniedError: Somebody in particular asks.
+        """
+        from recollect.pipeline.reembedding import require_other_model
+        from recollect.pipeline.spaces import require_reembedding
+
+        require_reembedding(cases, samples=samples, minimum=minimum, rest=rest)
+        spec = self._at.assembly.embedders.spec_of_name(model, provider=provider, dimensions=dimensions)
+        require_other_model(self._at, self._at.place(self._at.owner()), spec)
+        path = None if cases is None else Path(cases).absolute()
+        if path is not None:
+            from recollect.evaluation.case_files import load_suite
+
+            load_suite(path)
+        arguments = {
+            "model": model,
+            "provider": provider,
+            "dimensions": dimensions,
+            "cases": None if path is None else str(path),
+            "samples": samples,
+            "minimum": dict(minimum or {}),
+            "switch": switch,
+            "rest": rest,
+            "actor": actor,
+        }
+        job = NewJob(kind="reembed", arguments=arguments, source="spaces", priority=priority)
+        return enqueue(self._at, job)
 
     def ingest(
         self,

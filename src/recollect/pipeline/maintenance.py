@@ -155,4 +155,6 @@ class Maintenance(Group):
         """
         from recollect.pipeline.upkeep import clean_up
 
-        return clean_up(self._at.store, self._at.config.temporal, self._at.owner())
+        at, config = self._at, self._at.config
+        days = config.embedding.keep_previous_days
+        return clean_up(at.store, config.temporal, at.owner(), keep_previous_days=days)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from recollect.pipeline.standpoint import Standpoint
     from recollect.store.spaces import SpaceRepository
 
+#: Told the name of what begins.
+StageCallback: TypeAlias = "Callable[[str], None]"
+
 #: Compares a collection in the space that it uses, and in another.
 Compare: TypeAlias = "Callable[[Collection, Collection], SpaceComparison | None]"
 
@@ -48,6 +51,18 @@ class ReembedReport:
     comparison: SpaceComparison | None = None
     refused: tuple[str, ...] = ()
 
+    def as_json(self) -> dict[str, Any]:
+        """As the command line and a job's result show it, without what was dropped."""
+        return {
+            "collection": self.collection,
+            "from": {"model": self.before.model, "dimensions": self.before.dimension},
+            "to": {"model": self.after.model, "dimensions": self.after.dimension},
+            "embedded": self.embedded,
+            "switched": self.switched,
+            "comparison": None if self.comparison is None else self.comparison.as_json(),
+            "refused": list(self.refused),
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reembedding:
@@ -58,12 +73,14 @@ class Reembedding:
         actor: Who asks, for the audit.
         rest: How long to rest after a batch, in multiples of what it took.
         on_progress: Told how far it is.
+        on_stage: Told what begins: ``compare``, ``switch``.
     """
 
     at: Standpoint
     actor: str
     rest: float = 0.0
     on_progress: FillCallback | None = None
+    on_stage: StageCallback | None = None
 
     def to(
         self, spec: EmbeddingSpec, *, compare: Compare | None, minimum: Mapping[str, float], switch: bool
@@ -77,9 +94,9 @@ class Reembedding:
             switch: Whether to change to it.
         """
         scope, place = self._place()
-        with self._spaces.claim(scope, place):
+        with self._spaces.claim(scope, place.collection_id, place.name):
             dropped = self._finish_dropping(scope, place)
-            embedder, remembered = self._wanted(spec, place)
+            embedder, remembered = require_other_model(self.at, place, spec)
             kept = [space for space in self._spaces.beside(scope, place.collection_id) if space.status == "kept"]
             again = [space for space in kept if space.model == embedder.model_name]
             if again:
@@ -95,6 +112,16 @@ class Reembedding:
                 scope, place, space, compare=compare, minimum=minimum, switch=switch, action="reembed", dropped=dropped
             )
 
+    def done(self, spec: EmbeddingSpec) -> ReembedReport | None:
+        """What became of a change to a model that the collection has already; None: it has another one."""
+        scope, place = self._place()
+        embedder, _ = self.at.assembly.embedders.made(spec)
+        if embedder.model_name != place.embedding_model:
+            return None
+        used = self._spaces.used(scope, place.collection_id)
+        kept = [space for space in self._spaces.beside(scope, place.collection_id) if space.status == "kept"]
+        return ReembedReport(collection=place.name, before=(*kept, used)[0], after=used, embedded=0, switched=True)
+
     def back(self) -> ReembedReport:
         """Change back to the model before, after embedding what came since.
 
@@ -102,7 +129,7 @@ class Reembedding:
             NotFoundError: Nothing is kept of it.
         """
         scope, place = self._place()
-        with self._spaces.claim(scope, place):
+        with self._spaces.claim(scope, place.collection_id, place.name):
             beside = self._spaces.beside(scope, place.collection_id)
             kept = next((space for space in beside if space.status == "kept"), None)
             if kept is None:
@@ -117,7 +144,7 @@ class Reembedding:
     def drop(self) -> list[Space]:
         """Remove every space beside the one that is used; returns them."""
         scope, place = self._place()
-        with self._spaces.claim(scope, place):
+        with self._spaces.claim(scope, place.collection_id, place.name):
             beside = self._spaces.beside(scope, place.collection_id)
             for space in beside:
                 self._spaces.drop(scope, space)
@@ -138,23 +165,6 @@ class Reembedding:
             self._spaces.drop(scope, space)
         return interrupted
 
-    def _wanted(self, spec: EmbeddingSpec, place: Collection) -> tuple[EmbeddingProvider, dict[str, Any]]:
-        """The model that is wanted, and what collections remember of it.
-
-        Raises:
-            UsageError: It cannot be made, the collection has it already, or cannot be cut or reranked with it.
-        """
-        embedder, remembered = self.at.assembly.embedders.made(spec)
-        if embedder.model_name == place.embedding_model:
-            raise UsageError(f"The collection {place.name!r} is embedded with {embedder.model_name!r} already.")
-        chunker(place.chunking, embedder)
-        if place.token_vectors:
-            raise UsageError(
-                f"The collection {place.name!r} stores token vectors, which belong to its model and are not made anew "
-                "by this. Make a collection of the new model, and ingest its documents there."
-            )
-        return embedder, remembered
-
     def _change(
         self,
         scope: Scope,
@@ -172,10 +182,12 @@ class Reembedding:
         embedded = filler.fill()
         for indexer in (self.at.store.dense_indexer, self.at.store.history_indexer):
             indexer.build_space(scope, place.name, space)
+        self._begin("compare")
         comparison = None if compare is None else compare(place, seen_in(place, space))
         refused = () if comparison is None else comparison.below(minimum)
         switched = switch and not refused
         if switched:
+            self._begin("switch")
             embedded += filler.switch(action=action, actor=self.actor)
         return ReembedReport(
             collection=place.name,
@@ -187,6 +199,10 @@ class Reembedding:
             comparison=comparison,
             refused=refused,
         )
+
+    def _begin(self, stage: str) -> None:
+        if self.on_stage is not None:
+            self.on_stage(stage)
 
     def _filler(self, scope: Scope, place: Collection, space: Space) -> SpaceFiller:
         embedder = self.at.assembly.embedders.of(seen_in(place, space))
@@ -211,3 +227,23 @@ def seen_in(place: Collection, space: Space) -> Collection:
         embedding_dimension=space.dimension,
         embedding_spec=space.spec,
     )
+
+
+def require_other_model(
+    at: Standpoint, place: Collection, spec: EmbeddingSpec
+) -> tuple[EmbeddingProvider, dict[str, Any]]:
+    """The model that is wanted, and what collections remember of it.
+
+    Raises:
+        UsageError: It cannot be made, the collection has it already, or cannot be cut or reranked with it.
+    """
+    embedder, remembered = at.assembly.embedders.made(spec)
+    if embedder.model_name == place.embedding_model:
+        raise UsageError(f"The collection {place.name!r} is embedded with {embedder.model_name!r} already.")
+    chunker(place.chunking, embedder)
+    if place.token_vectors:
+        raise UsageError(
+            f"The collection {place.name!r} stores token vectors, which belong to its model and are not made anew "
+            "by this. Make a collection of the new model, and ingest its documents there."
+        )
+    return embedder, remembered

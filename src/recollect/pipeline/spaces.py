@@ -15,7 +15,7 @@ from recollect.pipeline.standpoint import Group
 if TYPE_CHECKING:
     from recollect.ingest.reembedding import FillCallback
     from recollect.model.space import Space, SpaceReport
-    from recollect.pipeline.reembedding import Compare, Reembedding, ReembedReport
+    from recollect.pipeline.reembedding import Compare, Reembedding, ReembedReport, StageCallback
 
 _MOST_REST = 1_000.0
 _MOST_SAMPLES = 1_000
@@ -42,6 +42,7 @@ class Spaces(Group):
         rest: float = 1.0,
         actor: str = LIBRARY,
         on_progress: FillCallback | None = None,
+        on_stage: StageCallback | None = None,
     ) -> ReembedReport:
         """Embed everything in the collection with another model, compare the two, and change to it.
 
@@ -59,23 +60,32 @@ class Spaces(Group):
             rest: How long to rest after each batch, in multiples of what it took, so that searches have the machine.
             actor: Who asks, for the audit.
             on_progress: Told after every batch.
+            on_stage: Told when it begins to compare and to change, by the words ``compare`` and ``switch``.
 
         Raises:
             UsageError: The model is not known here or is the collection's, or an argument is not valid.
             ConflictError: Somebody else is at it, another model was begun, or more is written than can be embedded.
             NotFoundError: There is no such collection or file.
         """
-        if not 0 <= rest <= _MOST_REST or not 0 <= samples <= _MOST_SAMPLES:
-            raise UsageError(
-                f"rest is from 0 to {_MOST_REST:,.0f} and samples are from 0 to {_MOST_SAMPLES:,}, not {rest} "
-                f"and {samples}."
-            )
+        require_reembedding(cases, samples=samples, minimum=minimum, rest=rest)
         spec = self._at.assembly.embedders.spec_of_name(model, provider=provider, dimensions=dimensions)
         compare = self._compare(None if cases is None else Path(cases), samples)
-        if minimum and compare is None:
-            raise UsageError("There are no figures to reach (minimum) without samples or cases.")
-        change = self._change(actor, rest=rest, on_progress=on_progress)
+        change = self._change(actor, rest=rest, on_progress=on_progress, on_stage=on_stage)
         return change.to(spec, compare=compare, minimum=minimum or {}, switch=switch)
+
+    def reembedded(
+        self, model: str, *, provider: str | None = None, dimensions: int | None = None
+    ) -> ReembedReport | None:
+        """What became of a change to a model that the collection has already; None: it has another one.
+
+        The arguments are those of `reembed`.
+
+        Raises:
+            UsageError: The model is not known here.
+            NotFoundError: There is no such collection.
+        """
+        spec = self._at.assembly.embedders.spec_of_name(model, provider=provider, dimensions=dimensions)
+        return self._change(LIBRARY).done(spec)
 
     def rollback(
         self, *, rest: float = 0.0, actor: str = LIBRARY, on_progress: FillCallback | None = None
@@ -103,20 +113,28 @@ class Spaces(Group):
         Raises:
             NotFoundError: There is no such collection.
         """
-        from recollect.model.space import SpaceFill, SpaceReport
+        from recollect.model.space import SpaceFill, SpaceReport, kept_until
 
         scope, spaces = self._at.owner(), self._at.store.spaces
         place = self._at.place(scope)
         beside = []
         for space in spaces.beside(scope, place.collection_id):
             total, filled = spaces.counts(scope, space)
-            beside.append(SpaceFill(space=space, filled=filled, total=total))
+            until = kept_until(space, self._at.config.embedding.keep_previous_days)
+            beside.append(SpaceFill(space=space, filled=filled, total=total, kept_until=until))
         return SpaceReport(collection=place.name, used=spaces.used(scope, place.collection_id), beside=tuple(beside))
 
-    def _change(self, actor: str, *, rest: float = 0.0, on_progress: FillCallback | None = None) -> Reembedding:
+    def _change(
+        self,
+        actor: str,
+        *,
+        rest: float = 0.0,
+        on_progress: FillCallback | None = None,
+        on_stage: StageCallback | None = None,
+    ) -> Reembedding:
         from recollect.pipeline.reembedding import Reembedding
 
-        return Reembedding(at=self._at, actor=actor, rest=rest, on_progress=on_progress)
+        return Reembedding(at=self._at, actor=actor, rest=rest, on_progress=on_progress, on_stage=on_stage)
 
     def _compare(self, cases: Path | None, samples: int) -> Compare | None:
         from recollect.pipeline.space_trial import compare_on_cases, compare_on_samples
@@ -126,3 +144,20 @@ class Spaces(Group):
 
             return partial(compare_on_cases, self._at, load_suite(cases))
         return partial(compare_on_samples, self._at, samples) if samples else None
+
+
+def require_reembedding(
+    cases: Path | str | None, *, samples: int, minimum: Mapping[str, float] | None, rest: float
+) -> None:
+    """Refuse what a re-embedding could not be asked for; the arguments are those of `Spaces.reembed`.
+
+    Raises:
+        UsageError: A number is out of range, or figures are to be reached that are not measured.
+    """
+    if not 0 <= rest <= _MOST_REST or not 0 <= samples <= _MOST_SAMPLES:
+        raise UsageError(
+            f"rest is from 0 to {_MOST_REST:,.0f} and samples are from 0 to {_MOST_SAMPLES:,}, not {rest} "
+            f"and {samples}."
+        )
+    if minimum and cases is None and not samples:
+        raise UsageError("There are no figures to reach (minimum) without samples or cases.")

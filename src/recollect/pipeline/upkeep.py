@@ -29,13 +29,16 @@ _CLOSE_SECONDS = 10.0
 _TASK = "cleanup"
 
 
-def clean_up(store: Store, settings: TemporalConfig, scope: Scope) -> CleanupReport:
-    """Close what of a tenant has expired, remove its expired sessions, and keep the partitions of audit and requests.
+def clean_up(
+    store: Store, settings: TemporalConfig, scope: Scope, *, keep_previous_days: int | None = None
+) -> CleanupReport:
+    """Close what of a tenant has expired, remove its expired sessions and previous vectors, and keep partitions.
 
     Args:
         store: Open.
         settings: How long partitions are, and are kept.
         scope: Whose documents and sessions; partitions hold the records of all tenants.
+        keep_previous_days: For how many days the vectors of previous embedding models are kept; None: for ever.
     """
     from recollect.store.embedding_cache import EmbeddingCacheRepository
 
@@ -54,6 +57,8 @@ def clean_up(store: Store, settings: TemporalConfig, scope: Scope) -> CleanupRep
         partitions=settings.indexing.time_partitions,
         retention_days=settings.indexing.request_retention_days,
     )
+    if keep_previous_days is not None:
+        store.spaces.drop_previous(scope, days=keep_previous_days)
     if settings.scrub_after_erased and store.scrubber.due() >= settings.scrub_after_erased:
         store.scrubber.scrub(scope, actor="cleanup")
     from recollect.model.history import CleanupReport
@@ -70,6 +75,7 @@ class Upkeep:
     Args:
         store: Open; `close` comes before its own.
         settings: What to do, and how often.
+        keep_previous_days: For how many days the vectors of previous embedding models are kept; None: for ever.
         first_look_seconds: Seconds until the first look.
         look_seconds: Seconds between two looks at most.
     """
@@ -79,11 +85,13 @@ class Upkeep:
         store: Store,
         settings: TemporalConfig,
         *,
+        keep_previous_days: int | None = None,
         first_look_seconds: float = FIRST_LOOK_SECONDS,
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
         self._store = store
         self._settings = settings
+        self._keep_previous_days = keep_previous_days
         self._first_look_seconds = first_look_seconds
         self._interval_seconds = settings.cleanup_interval_hours * 3600
         self._look_seconds = min(look_seconds, self._interval_seconds)
@@ -113,8 +121,11 @@ class Upkeep:
             # It may have been suspended since it was listed.
             with suppress(TenantSuspendedError):
                 if self._store.upkeep.claim(scope, _TASK, every_seconds=self._interval_seconds):
-                    expired += clean_up(self._store, self._settings, scope).expired
+                    expired += self._clean_up(scope).expired
         return expired
+
+    def _clean_up(self, scope: Scope) -> CleanupReport:
+        return clean_up(self._store, self._settings, scope, keep_previous_days=self._keep_previous_days)
 
     def _is_served(self) -> bool:
         """Whether a worker does all this (`recollect.pipeline.working`)."""

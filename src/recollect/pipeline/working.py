@@ -87,7 +87,8 @@ def _clean_up(assembly: Assembly) -> int:
     """What is due of the clean-up that processes do among themselves where no worker runs."""
     from recollect.pipeline.upkeep import Upkeep
 
-    return Upkeep(assembly.store, assembly.config.temporal).look()
+    config = assembly.config
+    return Upkeep(assembly.store, config.temporal, keep_previous_days=config.embedding.keep_previous_days).look()
 
 
 def refresh_statistics(assembly: Assembly, scope: Scope) -> int:

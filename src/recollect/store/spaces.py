@@ -8,7 +8,7 @@ collection changes to another space in one transaction, in which nobody writes t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, LiteralString
 
@@ -102,7 +102,7 @@ class SpaceRepository:
             return _one(rows(connection, _SQL["used"], _of(scope, collection_id)))
 
     @contextmanager
-    def claim(self, scope: Scope, collection: Collection) -> Iterator[None]:  # noqa: ARG002 - its number is no other's
+    def claim(self, scope: Scope, collection_id: int, name: str) -> Iterator[None]:  # noqa: ARG002 - of no other tenant
         """Keep everybody else from re-embedding a collection; whoever is killed lets go of it.
 
         Raises:
@@ -116,16 +116,16 @@ class SpaceRepository:
             )
         # Beside the pools, whose few connections indexes are built with.
         with translated_errors(), connect(self._database.dsn) as connection:
-            if not holds(connection, _CLAIM, collection.collection_id):
+            if not holds(connection, _CLAIM, collection_id):
                 raise ConflictError(
-                    f"The collection {collection.name!r} is being embedded anew by another process: wait for it, or "
+                    f"The collection {name!r} is being embedded anew by another process: wait for it, or "
                     "end it. recollect reembed --status says how far it is."
                 )
             try:
                 yield
             finally:
                 if not connection.closed:
-                    connection.execute(_RELEASE, [collection.collection_id])
+                    connection.execute(_RELEASE, [collection_id])
 
     def begin(
         self, scope: Scope, collection: Collection, *, model: str, dimension: int, spec: Mapping[str, Any] | None
@@ -261,6 +261,28 @@ class SpaceRepository:
         drop_space_indexes(self._database, space.space_id)
         with self._database.transaction(scope) as connection:
             connection.execute(_SQL["remove"], params)
+
+    def drop_previous(self, scope: Scope, *, days: int) -> int:
+        """Remove the spaces that are kept for the way back longer than some days; returns how many.
+
+        Collections that somebody is re-embedding are passed over, and behind a pooler, where nobody could tell, all.
+        """
+        if not self._database.has_sessions():
+            return 0
+        with self._database.transaction(scope) as connection:
+            found = rows(connection, _SQL["previous"], {"tenant_id": scope.tenant_id, "days": days})
+        dropped = 0
+        for collection_id, name in found:
+            with suppress(ConflictError), self.claim(scope, collection_id, name):
+                # Looked up again: meanwhile the collection may have gone back to it, or the time may have begun anew.
+                with self._database.transaction(scope) as connection:
+                    params = {"tenant_id": scope.tenant_id, "days": days}
+                    over = {row[0] for row in rows(connection, _SQL["previous"], params)}
+                for space in self.beside(scope, collection_id) if collection_id in over else ():
+                    if space.status == "kept":
+                        self.drop(scope, space)
+                        dropped += 1
+        return dropped
 
     def sample(self, scope: Scope, collection: Collection, *, limit: int) -> list[tuple[int, str, list[str], str]]:
         """Some current chunks, chosen by hash: their ids, titles, sections and texts."""

@@ -101,6 +101,11 @@ WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s ORDER BY c
 SELECT c.relname::text, i.indisvalid FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
 WHERE i.indrelid = 'chunk_vectors'::regclass AND c.relname ~ ('^chunk_vectors_(hnsw_' || %(space_id)s || '|past_' || %(space_id)s || '_[0-9]+)$')
 
+-- previous: the collections with a space that is kept for the way back longer than so many days
+SELECT s.collection_id, c.name FROM vector_spaces s JOIN collections c USING (tenant_id, collection_id)
+WHERE s.tenant_id = %(tenant_id)s AND s.status = 'kept' AND s.since <= clock_timestamp() - make_interval(days => %(days)s)
+ORDER BY s.collection_id
+
 -- sample: some current chunks of a collection, chosen by hash, with what may be asked for them
 SELECT c.chunk_id, v.title, c.section, c.text
 FROM document_versions v JOIN chunks c ON c.tenant_id = v.tenant_id AND c.version_id = v.version_id
