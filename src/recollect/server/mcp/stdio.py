@@ -28,8 +28,9 @@ logger = logging.getLogger(__name__)
 #: Bytes of a message at most; the longest text that a tool takes is a tenth of it, in whatever script.
 MAX_MESSAGE_BYTES = 8 << 20
 
-# Lines that are read ahead of what has been begun.
+# Lines that are read ahead of what has been begun, and messages that wait to be written before no more are read.
 _AHEAD = 16
+_MOST_UNSENT = 64
 _CHUNK = 1 << 16
 
 Incoming = SessionMessage | Exception
@@ -43,44 +44,29 @@ async def serve(server: Server[Any], read_fd: int, write_fd: int) -> None:
         read_fd: Where messages come from.
         write_fd: Where they go.
     """
-    reader, writer = _Reader(read_fd), _Writer(write_fd)
     incoming, read_stream = anyio.create_memory_object_stream[Incoming](0)
-    write_stream, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     async with anyio.create_task_group() as group:
-
-        async def write() -> None:
-            async with outgoing:
-                try:
-                    async for message in outgoing:
-                        await writer.write(message.message.model_dump_json(by_alias=True, exclude_unset=True))
-                except OSError as exc:
-                    logger.info("The client has gone: %s.", exc)
-                    group.cancel_scope.cancel()
-
-        group.start_soon(write)
-        group.start_soon(_read, reader, incoming, write_stream.clone())
-        await server.run(read_stream, write_stream, server.create_initialization_options())
+        outgoing = _Outgoing(_Writer(write_fd), on_gone=group.cancel_scope.cancel)
+        group.start_soon(_read, _Reader(read_fd), incoming, outgoing)
+        await server.run(read_stream, outgoing, server.create_initialization_options())
         group.cancel_scope.cancel()
 
 
-async def _read(
-    reader: _Reader,
-    incoming: MemoryObjectSendStream[Incoming],
-    replies: MemoryObjectSendStream[SessionMessage],
-) -> None:
-    async with incoming, replies:
+async def _read(reader: _Reader, incoming: MemoryObjectSendStream[Incoming], outgoing: _Outgoing) -> None:
+    """Pass messages on as they come, and refuse what is none."""
+    async with incoming:
         while (line := await reader.line()) is not None:
-            problem = None if isinstance(line, bytes) else types.INVALID_REQUEST
-            if isinstance(line, bytes):
-                try:
-                    message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-                except ValueError:
-                    problem = types.PARSE_ERROR
-                else:
-                    with suppress(anyio.BrokenResourceError):
-                        await incoming.send(SessionMessage(message))
-            if problem is not None:
-                await replies.send(_refusal(problem))
+            await outgoing.room()
+            if isinstance(line, _TooLong):
+                await outgoing.send(_refusal(types.INVALID_REQUEST))
+                continue
+            try:
+                message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+            except ValueError:
+                await outgoing.send(_refusal(types.PARSE_ERROR))
+                continue
+            with suppress(anyio.BrokenResourceError):
+                await incoming.send(SessionMessage(message))
 
 
 def _refusal(code: int) -> SessionMessage:
@@ -147,6 +133,53 @@ def _split(chunks: Iterator[bytes]) -> Iterator[bytes | _TooLong]:
     last = b"".join(pieces)
     if last.strip():
         yield last
+
+
+class _Outgoing:
+    """What is sent to the client, as the SDK wants such a stream.
+
+    Args:
+        writer: Writes it.
+        on_gone: Called where nobody reads it any more.
+    """
+
+    def __init__(self, writer: _Writer, *, on_gone: Callable[[], None]) -> None:
+        self._writer = writer
+        self._on_gone = on_gone
+        self._unsent = 0
+        self._fewer = anyio.Event()
+
+    async def room(self) -> None:
+        """Wait while so much is unsent that nothing more should be asked for: the client does not read."""
+        while self._unsent >= _MOST_UNSENT:
+            await self._fewer.wait()
+
+    async def send(self, item: SessionMessage, /) -> None:
+        """Send a message.
+
+        Raises:
+            BrokenResourceError: Nobody reads it.
+        """
+        self._unsent += 1
+        try:
+            await self._writer.write(item.message.model_dump_json(by_alias=True, exclude_unset=True))
+        except OSError as exc:
+            logger.info("The client has gone: %s.", exc)
+            self._on_gone()
+            raise anyio.BrokenResourceError from exc
+        finally:
+            self._unsent -= 1
+            self._fewer.set()
+            self._fewer = anyio.Event()
+
+    async def aclose(self) -> None:
+        """Nothing: the pipe is somebody else's to close."""
+
+    async def __aenter__(self) -> _Outgoing:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
 
 class _Writer:
