@@ -16,6 +16,7 @@ from recollect.server import problems
 from recollect.server.authentication import Authenticator
 from recollect.server.body_limit import BodyLimit
 from recollect.server.dependencies import Service
+from recollect.server.mcp.http import Door
 from recollect.server.origin import LOOPBACK_NAMES, OriginCheck, is_loopback
 from recollect.server.request_context import RequestContext
 from recollect.server.routes import RESOURCES, health
@@ -49,12 +50,15 @@ def create_app(rag: RAGPipeline) -> FastAPI:
         ...     app = create_app(rag)
     """
     settings = rag.config.server
+    authenticator = Authenticator(rag)
     streams = Threads(settings.max_streams, name="recollect-stream")
+    mcp = Door(rag, authenticator)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         try:
-            yield
+            async with mcp.open():
+                yield
         finally:
             await streams.close()
 
@@ -67,13 +71,14 @@ def create_app(rag: RAGPipeline) -> FastAPI:
         docs_url=None,  # its page loads scripts from elsewhere
         redoc_url=None,
     )
-    app.state.service = Service(rag=rag, authenticator=Authenticator(rag), streams=streams)
+    app.state.service = Service(rag=rag, authenticator=authenticator, streams=streams)
     problems.install(app)
     api = APIRouter(prefix="/v1", responses=problems.documented(400, 401, 403, 422, 429, 500, 503))
     for router in RESOURCES:
         api.include_router(router)
     app.include_router(api)
     app.include_router(health.router)
+    app.router.routes.extend(mcp.routes)
     _surround(app, settings)
     return app
 

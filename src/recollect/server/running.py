@@ -97,7 +97,9 @@ class _Server(uvicorn.Server):
 def _listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
     """A socket that is bound; port 0 takes any that is free."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio sends at once (TCP_NODELAY) through sockets that name their protocol alone: through others every small
+    # response waits forty milliseconds until what was sent before it is confirmed.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,0 +1,242 @@
+"""The protocol over HTTP: every request brings its credential, and nothing is kept between two of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.context import ServerRequestContext
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from recollect.errors import AuthenticationError, RecollectError, UsageError
+from recollect.model.time import read_time
+from recollect.pipeline.threads import Threads
+from recollect.server import problems
+from recollect.server.mcp.access import Access
+from recollect.server.mcp.cancelling import CancellableCalls
+from recollect.server.mcp.service import build_server
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from recollect.pipeline import RAGPipeline
+    from recollect.server.authentication import Authenticator
+    from recollect.server.caller import Caller
+
+PATH = "/mcp"
+
+# RFC 9728: where a client learns who issues tokens for this resource, of the path and of the host.
+_METADATA = "/.well-known/oauth-protected-resource"
+
+# The conversation that is remembered to, where the address names no other.
+_SESSION = "mcp"
+
+_PARAMETERS = ("collection", "session", "as_of", "read_only")
+
+
+class CallerVerifier:
+    """Verifies bearer tokens as the SDK asks for it (its ``TokenVerifier``): API keys, and tokens of the issuer.
+
+    Args:
+        authenticator: Tells who asks.
+        threads: Where that is found out.
+    """
+
+    def __init__(self, authenticator: Authenticator, threads: Threads) -> None:
+        self._authenticator = authenticator
+        self._threads = threads
+
+    async def caller(self, request: Request) -> Caller:
+        """Who sends a request.
+
+        Raises:
+            AuthenticationError: Nobody that is known, or several at once.
+        """
+        given = request.headers.getlist("authorization")
+        key = request.headers.get("x-api-key")
+        if len(given) + (key is not None) > 1:
+            raise AuthenticationError(
+                "The request has several credentials: send one, as Authorization or as X-API-Key."
+            )
+        return await self._threads.run(self._authenticator.authenticate, given[0] if given else None, api_key=key)
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """What a token opens; None: nothing."""
+        try:
+            caller = await self._threads.run(self._authenticator.authenticate, f"Bearer {token}", api_key=None)
+        except AuthenticationError:
+            return None
+        return access_token(caller)
+
+
+def access_token(caller: Caller) -> AccessToken:
+    """A caller as the SDK knows one; the credential itself is not kept."""
+    expires = caller.credential.expires_at
+    return AccessToken(
+        token="",
+        client_id=str(caller.credential),
+        scopes=sorted(caller.scopes),
+        expires_at=None if expires is None else int(expires.timestamp()),
+        subject=None if caller.principal is None else caller.principal.user_id,
+        claims={"tenant": caller.tenant},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Where a request looks, by its address.
+
+    Attributes:
+        collection: The collection; ``*``: all that may be read; None: the configured one.
+        session: The conversation.
+        as_of: What was known then.
+        read_only: Whether no tool is offered that changes anything.
+    """
+
+    collection: str | None = None
+    session: str = _SESSION
+    as_of: str | None = None
+    read_only: bool = False
+
+    @classmethod
+    def of(cls, request: Request) -> Asked:
+        """As the query of a request's address says.
+
+        Raises:
+            UsageError: It says something else, or the same twice.
+        """
+        given = request.query_params.multi_items()
+        names = [name for name, _ in given]
+        for name in names:
+            if name not in _PARAMETERS or names.count(name) > 1:
+                raise UsageError(f"The address of {PATH} takes {', '.join(_PARAMETERS)}, once each, and not {name!r}.")
+        values = dict(given)
+        switch = values.pop("read_only", "false").lower()
+        if switch not in {"true", "false", "1", "0"}:
+            raise UsageError("read_only must be true or false.")
+        if "as_of" in values:
+            read_time(values["as_of"], name="as_of")
+        return cls(**values, read_only=switch in {"true", "1"})
+
+    def access(self, rag: RAGPipeline, caller: Caller) -> Access:
+        """What a caller may see and do there."""
+        user = None if caller.principal is None else caller.principal.user_id
+        view = caller.view(rag).view(
+            collections=self.collection or rag.config.collection, session=self.session, user=user, as_of=self.as_of
+        )
+        return Access(view=view, may_write=not self.read_only and "write" in caller.scopes)
+
+
+class Door:
+    """The protocol at ``/mcp``, as a part of an application.
+
+    Every revision is spoken, and none keeps a session. Replies are JSON, or events where something is told before the
+    reply, as it always may be for a client of the revisions with a handshake. A client that goes away, or cancels a
+    call, ends it.
+
+    Args:
+        rag: The open store.
+        authenticator: Tells who asks.
+    """
+
+    def __init__(self, rag: RAGPipeline, authenticator: Authenticator) -> None:
+        self._rag = rag
+        self._settings = rag.config.server
+        self._threads = Threads(rag.config.storage.max_connections, name="recollect-mcp")
+        self._verifier = CallerVerifier(authenticator, self._threads)
+        self._manager = StreamableHTTPSessionManager(
+            build_server(_access_of, self._threads),
+            stateless=True,
+            # Names and origins are the application's to check, of every path alike.
+            security_settings=None,
+            max_request_body_size=self._settings.max_body_bytes,
+        )
+        self._cancellable = CancellableCalls(self._manager.handle_request)
+
+    @property
+    def routes(self) -> list[BaseRoute]:
+        """Where it answers."""
+        return [
+            Route(PATH, self),
+            Route(_METADATA + PATH, self._metadata, methods=["GET"]),
+            Route(_METADATA, self._metadata, methods=["GET"]),
+        ]
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Requests are answered within this block."""
+        try:
+            async with self._manager.run():
+                yield
+        finally:
+            await self._threads.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        request = Request(scope, receive)
+        try:
+            refusal = await self._refusal(request)
+        except RecollectError as exc:
+            refusal = problems.respond(problems.problem_of(exc))
+            if refusal.status_code == 401 and self._issuer is not None:
+                metadata = f"{_base(request)}{_METADATA}{PATH}"
+                refusal.headers["WWW-Authenticate"] = f'Bearer realm="recollect", resource_metadata="{metadata}"'
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        if request.headers.get(MCP_PROTOCOL_VERSION_HEADER, LATEST_HANDSHAKE_VERSION) in HANDSHAKE_PROTOCOL_VERSIONS:
+            await self._cancellable.serve(scope, receive, send, owner=request.state.mcp_owner)
+        else:
+            await self._manager.handle_request(scope, receive, send)
+
+    async def _refusal(self, request: Request) -> Response | None:
+        """Why a request is not served; otherwise what it may see is noted in it."""
+        if request.method != "POST":
+            # There is nothing to listen to beside replies, and no session to end.
+            told = problems.problem(405, "http-405", "Method not allowed", f"{PATH} takes POST alone.")
+            return problems.respond(told, {"Allow": "POST"})
+        caller = (await self._verifier.caller(request)).require("read")
+        request.state.mcp_access = Asked.of(request).access(self._rag, caller)
+        request.state.mcp_owner = f"{caller.tenant} {caller.credential}"
+        request.scope["user"] = AuthenticatedUser(access_token(caller))
+        return None
+
+    @property
+    def _issuer(self) -> str | None:
+        """Who issues tokens that are taken, where that can be asked for some."""
+        issuer = self._settings.jwt.issuer if self._settings.jwt.configured else None
+        return issuer if issuer and issuer.startswith(("https://", "http://")) else None
+
+    async def _metadata(self, request: Request) -> Response:
+        if self._issuer is None:
+            detail = "Credentials of this server are API keys: no other server issues them."
+            return problems.respond(problems.problem(404, "not-found", "There is no such thing", detail))
+        return JSONResponse(
+            {
+                "resource": f"{_base(request)}{PATH}",
+                "authorization_servers": [self._issuer],
+                "scopes_supported": ["read", "write"],
+                "bearer_methods_supported": ["header"],
+                "resource_name": "recollect",
+            },
+            headers={"Access-Control-Allow-Origin": "*"},
+        )
+
+
+def _base(request: Request) -> str:
+    return str(request.base_url).rstrip("/")
+
+
+def _access_of(ctx: ServerRequestContext[Any]) -> Access:
+    assert ctx.request is not None, "a message over HTTP has its request"
+    access: Access = ctx.request.state.mcp_access
+    return access
