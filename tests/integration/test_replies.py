@@ -344,6 +344,10 @@ def of_conversations(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], An
     talk = (conversation, view.memory.turns("talk"))
     for parts in ((talk, None), (None, (desk, [document])), (talk, (desk, [document]))):
         yield sessions.session_content_json, sessions.session_content_json(*parts)
+    yield sessions.deleted_session_json, sessions.deleted_session_json("talk", turns=1)
+    yield sessions.forgotten_turns_json, sessions.forgotten_turns_json("talk", removed=1)
+    yield sessions.ended_session_json, sessions.ended_session_json("desk", documents=1)
+    yield feedback.forgotten_feedback_json, feedback.forgotten_feedback_json(2)
     adaptation = view.feedback.give(["hr/leave.md"], helpful=True)
     yield feedback.weight_adaptation_json, feedback.weight_adaptation_json(adaptation, on=False)
 
@@ -385,6 +389,7 @@ def of_rights(view: RAGPipeline, folder: Path) -> Iterator[tuple[Callable[..., A
             grants.collection_grants_json,
             grants.collection_grants_json(of_collection, collection="default", changed=count),
         )
+    yield grants.changed_grants_json, grants.changed_grants_json(changed)
     entries = view.audit.list()
     assert entries
     yield audit.audit_record_json, audit.audit_record_json(entries[0])

@@ -13,7 +13,7 @@ from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._turns import moment_words
-from recollect.replies.sessions import document_session_json
+from recollect.replies.sessions import document_session_json, ended_session_json
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -107,7 +107,7 @@ def _end(
         ctx.confirm(f"Remove the session {found.session_id!r} with its {count} for good?", yes=yes)
         documents = view.sessions.end(found.session_id)
     if ctx.json:
-        ctx.emit({"ended": found.session_id, "documents": documents})
+        ctx.emit(ended_session_json(found.session_id, documents=documents))
     else:
         ctx.out.print(f"Ended the session {found.session_id!r} and removed its {count}.")
     return 0

@@ -8,7 +8,7 @@ import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
-from recollect.replies.feedback import weight_adaptation_json
+from recollect.replies.feedback import forgotten_feedback_json, weight_adaptation_json
 
 if TYPE_CHECKING:
     from recollect.context import WeightAdaptation
@@ -57,7 +57,7 @@ def _reset(ctx: CommandContext, *, conversation: _Conversation = None) -> int:
     with ctx.view(session=conversation) as view:
         count = view.feedback.reset()
     if ctx.json:
-        ctx.emit({"forgotten": count})
+        ctx.emit(forgotten_feedback_json(count))
     else:
         ctx.out.print(f"Forgot the feedback on {count:,} {'passage' if count == 1 else 'passages'}.")
     return 0

@@ -11,7 +11,7 @@ from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli.history import named_documents
 from recollect.errors import UsageError
-from recollect.replies.grants import collection_grants_json, document_grants_list_json
+from recollect.replies.grants import changed_grants_json, collection_grants_json, document_grants_list_json
 
 if TYPE_CHECKING:
     from recollect.pipeline import View
@@ -140,7 +140,7 @@ def _report(ctx: CommandContext, view: View, target: dict[str, Any], changed: in
         _show_documents(ctx, grants.of_documents(target["documents"]), changed=changed)
     elif "source" in target:
         if ctx.json:
-            ctx.emit({"changed": changed})
+            ctx.emit(changed_grants_json(changed))
         else:
             ctx.out.print(f"Changed who may read {changed:,} document{'' if changed == 1 else 's'}.")
     else:

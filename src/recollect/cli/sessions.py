@@ -17,7 +17,12 @@ from recollect.cli._receipts import BeforeReceipt, ReceiptLimit, show_receipts
 from recollect.cli._turns import moment_words
 from recollect.cli.history import whoever
 from recollect.errors import NotFoundError
-from recollect.replies.sessions import session_content_json, session_list_json
+from recollect.replies.sessions import (
+    deleted_session_json,
+    forgotten_turns_json,
+    session_content_json,
+    session_list_json,
+)
 
 if TYPE_CHECKING:
     from recollect.model.audit import AuditRecord
@@ -135,7 +140,7 @@ def _delete(
         ctx.confirm(f"Remove {record.name!r} with its {record.turn_count:,} turns for good?", yes=yes)
         turns = view.memory.delete(record.name, actor=whoever())
     if ctx.json:
-        ctx.emit({"deleted": record.name, "turns": turns})
+        ctx.emit(deleted_session_json(record.name, turns=turns))
     else:
         ctx.out.print(f"Removed the conversation {record.name!r} and its {turns:,} turns.")
     return 0
@@ -157,7 +162,7 @@ def _forget(
         ctx.confirm(f"Remove {turns} of {record.name!r} for good?", yes=yes)
         count = view.memory.forget(record.name, positions, actor=whoever())
     if ctx.json:
-        ctx.emit({"session": record.name, "removed": count})
+        ctx.emit(forgotten_turns_json(record.name, removed=count))
     else:
         ctx.out.print(f"Removed {turns} of {record.name!r}.")
     return 0

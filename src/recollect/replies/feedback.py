@@ -40,6 +40,13 @@ class WeightAdaptationJson(Shape):
     """The same in words."""
 
 
+class ForgottenFeedbackJson(Shape):
+    """Feedback that was forgotten."""
+
+    forgotten: int
+    """On how many passages it was."""
+
+
 def weight_adaptation_json(adaptation: WeightAdaptation, *, on: bool) -> WeightAdaptationJson:
     """How feedback has moved the weights of contexts.
 
@@ -56,6 +63,11 @@ def weight_adaptation_json(adaptation: WeightAdaptation, *, on: bool) -> WeightA
         "session": _counts(adaptation.session),
         "explanation": adaptation.explanation,
     }
+
+
+def forgotten_feedback_json(count: int) -> ForgottenFeedbackJson:
+    """Feedback on so many passages, forgotten."""
+    return {"forgotten": count}
 
 
 def _counts(counts: FeedbackCounts) -> FeedbackCountsJson:

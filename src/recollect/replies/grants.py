@@ -53,6 +53,12 @@ class CollectionGrantsJson(Shape):
     """Who may read the documents that have no permissions of their own."""
 
 
+class ChangedGrantsJson(Shape):
+    """How many documents a change has given other permissions."""
+
+    changed: int
+
+
 def document_grants_json(one: DocumentPermissions) -> DocumentGrantsJson:
     """Who may read a document."""
     return {
@@ -97,3 +103,8 @@ def collection_grants_json(
         "default": {"grants": list(access.default.grants), "denials": list(access.default.denials)},
     }
     return shown if changed is None else {"changed": changed, **shown}
+
+
+def changed_grants_json(changed: int) -> ChangedGrantsJson:
+    """How many documents a change has given other permissions."""
+    return {"changed": changed}

@@ -92,6 +92,33 @@ class SessionContentJson(Shape):
     """Of the session with documents."""
 
 
+class DeletedSessionJson(Shape):
+    """A conversation that was removed."""
+
+    deleted: str
+    """Its id."""
+    turns: int
+    """How many it had."""
+
+
+class ForgottenTurnsJson(Shape):
+    """Turns that were removed of a conversation."""
+
+    session: str
+    """Its id."""
+    removed: int
+    """How many."""
+
+
+class EndedSessionJson(Shape):
+    """A session with documents that was ended."""
+
+    ended: str
+    """Its id."""
+    documents: int
+    """How many it held."""
+
+
 def session_json(record: SessionRecord) -> SessionJson:
     """A conversation that is remembered."""
     return {
@@ -165,3 +192,18 @@ def session_content_json(
         shown["document_session"] = document_session_json(documents[0])
         shown["documents"] = [session_document_json(one) for one in documents[1]]
     return shown
+
+
+def deleted_session_json(session: str, *, turns: int) -> DeletedSessionJson:
+    """A conversation that was removed, with so many turns."""
+    return {"deleted": session, "turns": turns}
+
+
+def forgotten_turns_json(session: str, *, removed: int) -> ForgottenTurnsJson:
+    """So many turns that were removed of a conversation."""
+    return {"session": session, "removed": removed}
+
+
+def ended_session_json(session: str, *, documents: int) -> EndedSessionJson:
+    """A session that was ended, with so many documents."""
+    return {"ended": session, "documents": documents}

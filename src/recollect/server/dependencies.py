@@ -60,6 +60,7 @@ async def asking(
     caller = await caller_of(request, service_of(request).authenticator)
     for scope in scopes.scopes:
         caller.require(cast("AccessScope", scope))
+    request.state.actor = caller.actor
     return caller
 
 
@@ -78,12 +79,24 @@ async def _administering(caller: Annotated[Caller, Security(asking, scopes=["adm
     return caller.administration(service.rag)
 
 
+async def _operating(caller: Annotated[Caller, Security(asking, scopes=["operator"])], service: Asking) -> View:
+    return service.rag.view(tenant=caller.tenant, principal=None)
+
+
+async def _actor(request: Request) -> str:
+    return cast("str", request.state.actor)
+
+
 #: The caller's view, for what changes nothing.
 Reader = Annotated[View, Depends(_reading)]
 #: The caller's view, for what changes documents and conversations.
 Writer = Annotated[View, Depends(_writing)]
 #: The caller's view, for collections, rights and what was done.
 Administrator = Annotated[View, Depends(_administering)]
+#: The view of whoever runs the store, for its tenants.
+Operator = Annotated[View, Depends(_operating)]
+#: The caller's name in the audit; stands behind one of the views, which say who it is.
+Actor = Annotated[str, Depends(_actor)]
 
 
 def streaming(view: View, service: Service) -> AsyncView:

@@ -23,6 +23,9 @@ Text = Annotated[str, AfterValidator(_storable)]
 #: A name, for instance of a collection.
 Name = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_storable)]
 
+#: A time: ISO 8601 (without a zone: UTC), or how long ago, as 7d.
+Moment = Annotated[str, Field(max_length=100), AfterValidator(_storable)]
+
 
 class Body(BaseModel):
     """A request's body: what it does not know it refuses, so that a misspelt option does not pass for none."""

@@ -1,0 +1,83 @@
+"""``/v1/grants``: who may read documents, and who may do what in a collection."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from recollect.pipeline import View
+from recollect.replies.grants import (
+    ChangedGrantsJson,
+    CollectionGrantsJson,
+    DocumentGrantsListJson,
+    changed_grants_json,
+    collection_grants_json,
+    document_grants_list_json,
+)
+from recollect.server.dependencies import Administrator
+from recollect.server.etags import IfMatch, require_match, tagged
+from recollect.server.problems import documented
+from recollect.server.schemas.administration import CollectionRights, GrantChange
+from recollect.server.schemas.base import Name
+
+router = APIRouter(prefix="/grants", tags=["people and rights"], responses=documented(404))
+
+
+@router.get("", summary="Who may do what in a collection")
+def collection(
+    caller: Administrator,
+    response: Response,
+    collection: Annotated[Name | None, Query(description="The collection; left out: the configured one.")] = None,
+) -> CollectionGrantsJson:
+    """Its owners, readers and writers, and who may read documents that have no permissions of their own."""
+    return tagged(response, _of_collection(caller.view(collections=collection)))
+
+
+@router.get("/documents", summary="Who may read documents")
+def documents(
+    caller: Administrator,
+    document: Annotated[list[Name], Query(min_length=1, max_length=1_000, description="By id or by source.")],
+    collection: Annotated[Name | None, Query(description="The collection; left out: the configured one.")] = None,
+) -> DocumentGrantsListJson:
+    """Of each document what it is granted and denied, and whether that is the collection's default."""
+    view = caller.view(collections=collection)
+    return document_grants_list_json(view.grants.of_documents(view.documents.resolve(document)))
+
+
+@router.post("", summary="Change who may read documents")
+def change(
+    body: GrantChange, caller: Administrator
+) -> DocumentGrantsListJson | CollectionGrantsJson | ChangedGrantsJson:
+    """It counts from the next search on.
+
+    The reply shows the documents that were named, or the collection whose default was changed, as they are now.
+    """
+    view = body.of(caller)
+    target = body.target(view)
+    match body.change:
+        case "add":
+            changed = view.grants.add(body.who, only=body.only, **target)
+        case "remove":
+            changed = view.grants.remove(body.who, **target)
+        case "deny":
+            changed = view.grants.deny(body.who, **target)
+    told = view.view(principal=None)
+    if "documents" in target:
+        return document_grants_list_json(told.grants.of_documents(target["documents"]), changed=changed)
+    return changed_grants_json(changed) if "source" in target else _of_collection(told, changed=changed)
+
+
+@router.patch("", summary="Say who owns, reads and writes a collection", responses=documented(412))
+def set_collection(
+    body: CollectionRights, caller: Administrator, response: Response, if_match: IfMatch = None
+) -> CollectionGrantsJson:
+    """What is given replaces what was; the rest stays."""
+    view = body.of(caller)
+    require_match(if_match, _of_collection(caller.view(collections=body.collection)))
+    view.grants.set_collection(owners=body.owner, readers=body.reader, writers=body.writer)
+    return tagged(response, _of_collection(caller.view(collections=body.collection)))
+
+
+def _of_collection(view: View, *, changed: int | None = None) -> CollectionGrantsJson:
+    return collection_grants_json(view.grants.of_collection(), collection=view.standpoint.collection, changed=changed)

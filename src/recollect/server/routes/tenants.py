@@ -1,0 +1,79 @@
+"""``/v1/tenants``: whose knowledge the store holds; for whoever runs it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from recollect.model.tenant import TenantQuota
+from recollect.pipeline import View
+from recollect.replies.tenants import (
+    TenantDetailsJson,
+    TenantErasureJson,
+    TenantJson,
+    tenant_details_json,
+    tenant_erasure_json,
+    tenant_json,
+)
+from recollect.server.dependencies import Actor, Operator
+from recollect.server.etags import IfMatch, require_match, tagged
+from recollect.server.pages import Paging, cursor_at, shown
+from recollect.server.problems import documented
+from recollect.server.schemas.administration import TenantBody, TenantChanges, TenantPage
+from recollect.server.schemas.base import Name, Text
+
+router = APIRouter(prefix="/tenants", tags=["people and rights"])
+
+
+@router.get("", summary="List the tenants")
+def tenants(caller: Operator, page: Paging) -> TenantPage:
+    """By name."""
+    found, more = shown(caller.tenants.list(after=page.name() or "", limit=page.asked), page)
+    return {
+        "tenants": [tenant_json(one) for one in found],
+        "next_cursor": cursor_at(found[-1].name) if more else None,
+    }
+
+
+@router.post("", status_code=201, summary="Make a tenant", responses=documented(409))
+def create(body: TenantBody, caller: Operator) -> TenantJson:
+    """Its knowledge is kept apart from that of all others."""
+    return tenant_json(caller.tenants.create(body.name, quota=body.quota.changed(TenantQuota())))
+
+
+@router.get("/{tenant}", summary="Show a tenant", responses=documented(404))
+def show(tenant: Name, caller: Operator, response: Response) -> TenantDetailsJson:
+    """By name or number: what it stores, how much it may, and what others let it read."""
+    return tagged(response, _details(caller, tenant))
+
+
+@router.patch("/{tenant}", summary="Suspend, resume or limit a tenant", responses=documented(404, 412))
+def change(
+    tenant: Name, body: TenantChanges, caller: Operator, response: Response, if_match: IfMatch = None
+) -> TenantDetailsJson:
+    """What is left out stays as it is."""
+    require_match(if_match, _details(caller, tenant))
+    if body.quota is not None:
+        caller.tenants.set_quota(tenant, body.quota.changed(caller.tenants.get(tenant).quota))
+    if "pii" in body.model_fields_set:
+        caller.tenants.set_pii(tenant, body.pii)
+    if body.status is not None:
+        (caller.tenants.resume if body.status == "active" else caller.tenants.suspend)(tenant)
+    return tagged(response, _details(caller, tenant))
+
+
+@router.delete("/{tenant}", summary="Erase a tenant", responses=documented(404))
+def erase(
+    tenant: Name,
+    caller: Operator,
+    actor: Actor,
+    reason: Annotated[Text | None, Query(max_length=1_000, description="Why, for the receipt.")] = None,
+) -> TenantErasureJson:
+    """With everything that belongs to it, for good. What is left is the receipt."""
+    return tenant_erasure_json(caller.tenants.erase(tenant, actor=actor, reason=reason))
+
+
+def _details(view: View, tenant: str) -> TenantDetailsJson:
+    found = view.tenants.get(tenant)
+    return tenant_details_json(found, view.view(tenant=found.tenant_id).collections.shared())
