@@ -87,3 +87,31 @@ def test_a_worker_that_is_told_to_end_finishes_what_it_runs(recollect: Recollect
     assert worker.returncode == 0, said
     assert "a second signal ends it at once" in said
     assert recollect("jobs", "show", "1", "--json").json["status"] == "succeeded"
+
+
+def test_a_worker_watches_a_source_beside_its_jobs_and_leaves_it_to_the_next(recollect: Recollect, dsn: str):
+    folder, other = recollect.folder / "docs", recollect.folder / "other"
+    for place in (folder, other):
+        place.mkdir()
+    (folder / "leave.md").write_text("Annual leave is 30 days.")
+    (other / "pay.md").write_text("Salaries are paid on the 25th.")
+    assert "1  added" in recollect("sources", "add", "docs", "--watch").out
+    recollect("ingest", "other", "--background")
+    current = "SELECT count(*) = {} FROM recollect.document_versions WHERE known_to = 'infinity'"
+    running = "SELECT count(*) = 1 FROM recollect.jobs WHERE kind = 'watch' AND status = 'running'"
+    # The one folder is watched, the other one is ingested in the only place that the worker has for jobs.
+    worker = recollect.start("worker", "--concurrency", "1")
+    try:
+        _until(dsn, running, worker)
+        (folder / "rent.md").write_text("The rent is due on the first.")
+        _until(dsn, current.format(3), worker)
+        (folder / "leave.md").unlink()
+        _until(dsn, current.format(2), worker)
+    finally:
+        worker.terminate()
+        told = worker.communicate(timeout=60)[1]
+    assert worker.returncode == 0, told
+    listed = recollect("documents", "list", "--json").json["documents"]
+    assert sorted(one["source"] for one in listed) == ["pay.md", "rent.md"]
+    jobs = recollect("jobs", "list", "--json").json["jobs"]
+    assert [one["status"] for one in jobs if one["kind"] == "watch"] == ["pending"], "it waits for the next worker"

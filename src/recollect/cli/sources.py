@@ -77,6 +77,9 @@ def _add(
     every: Annotated[
         str | None, typer.Option(metavar="DURATION", help="How often a worker refreshes it: 15m, 6h, 1d.")
     ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Have a worker watch it, where it is a folder: changes are seen at once.")
+    ] = False,
     refresh: Annotated[bool, typer.Option("--refresh/--no-refresh", help="Whether to read it at once.")] = True,
 ) -> int:
     """Have a place outside read into a collection, and read it."""
@@ -85,6 +88,8 @@ def _add(
         settings["grants"] = list(grants)
     if tag:
         settings["tags"] = list(tag)
+    if watch:
+        settings["watch"] = True
     with ctx.view() as view:
         record = view.sources.add(location, connector=connector, name=name, settings=settings, every=every)
     if refresh:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: The queue of jobs that go on until somebody ends them, as those that watch folders.
+WATCH = "watch"
+
 # A job that waits for another one of its source is looked for so often while jobs run here.
 _LOOK_SECONDS = 0.5
 
@@ -32,6 +35,8 @@ class Manager(JobManager):
         connector: Reaches the queue.
         queue: The same queue, for what procrastinate leaves to its users.
         stopping: Whether the worker is to end.
+        concurrency: How many jobs that come to an end run at a time.
+        watches: Whether jobs that go on until somebody ends them are run beside these.
 
     Attributes:
         outcomes: Of runs that have ended, by the queue's number of their job.
@@ -40,9 +45,18 @@ class Manager(JobManager):
         presence: The worker's heart.
     """
 
-    def __init__(self, connector: JobConnector, queue: JobQueue, *, stopping: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        connector: JobConnector,
+        queue: JobQueue,
+        *,
+        stopping: Callable[[], bool],
+        concurrency: int,
+        watches: bool,
+    ) -> None:
         super().__init__(connector)
         self._connector, self._queue, self._stopping = connector, queue, stopping
+        self._concurrency, self._watches = concurrency, watches
         self.presence = queue.presence(serves=True)
         self.outcomes: dict[int, Outcome] = {}
         self.lost: StoreError | None = None
@@ -70,10 +84,8 @@ class Manager(JobManager):
         """
         while True:
             self._freed.clear()
-            named = None if queues is None else list(queues)
-            row = await self._connector.run(partial(self._queue.fetch, named, worker_id=worker_id))
-            job = None if row is None else Job.from_row(row)
-            if job is not None:
+            job = await self._next(None if queues is None else list(queues), worker_id)
+            if job is not None and job.queue != WATCH:
                 self._taken += 1
             if job is not None or not self._taken or self._stopping() or self.lost is not None:
                 return job
@@ -81,6 +93,16 @@ class Manager(JobManager):
                 await asyncio.wait_for(self._freed.wait(), _LOOK_SECONDS)
             except TimeoutError:
                 continue
+
+    async def _next(self, named: list[str] | None, worker_id: int) -> Job | None:
+        without = [] if self._watches else [WATCH]
+        if self._taken >= self._concurrency:
+            # What is watched needs none of the places of jobs that come to an end.
+            if not self._watches or (named is not None and WATCH not in named):
+                return None
+            named = [WATCH]
+        row = await self._connector.run(partial(self._queue.fetch, named, worker_id=worker_id, without=without))
+        return None if row is None else Job.from_row(row)
 
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:  # noqa: ARG002 - the outcome says
         """Take a job out of the queue, or put it back for later, as its run's outcome says."""
@@ -101,7 +123,7 @@ class Manager(JobManager):
             self.on_lost()
         finally:
             # Only now may another job of its source begin.
-            self._taken -= 1
+            self._taken -= job.queue != WATCH
             self._freed.set()
 
     async def retry_job(

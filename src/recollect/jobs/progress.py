@@ -72,13 +72,21 @@ class Progress:
             self._on_progress(self.stages)
         if self._interruption is not None:
             self._interruption.check()
-        if self._write is not None and self._clock() - self._written_at >= WRITE_SECONDS:
-            self._written_at = self._clock()
-            ending = self._write(self.stages)
-            if ending is not None:
-                if self._interruption is not None:
-                    self._interruption.end(ending)
-                raise Interrupted
+        if self._clock() - self._written_at >= WRITE_SECONDS:
+            self.write_down()
+
+    def write_down(self) -> None:
+        """Write down how far the run has come at once, where nothing may follow for long.
+
+        Raises:
+            Interrupted: The job is to end here.
+        """
+        self._written_at = self._clock()
+        ending = None if self._write is None else self._write(self.stages)
+        if ending is not None:
+            if self._interruption is not None:
+                self._interruption.end(ending)
+            raise Interrupted
 
     @property
     def stages(self) -> tuple[JobStage, ...]:

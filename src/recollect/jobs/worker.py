@@ -24,7 +24,7 @@ from procrastinate.job_context import AbortReason
 from procrastinate.worker import Worker as QueueWorker
 
 from recollect.errors import StoreError
-from recollect.jobs.manager import Manager
+from recollect.jobs.manager import WATCH, Manager
 from recollect.jobs.periodic import QUEUE, PeriodicTask
 from recollect.jobs.progress import Ending, RunInterruption
 from recollect.jobs.running import JobRunner, Outcome
@@ -48,15 +48,19 @@ _AT_ONCE_SECONDS = 3.0
 
 _CONNECTIONS = 8
 
+# So many jobs that go on until somebody ends them are run beside the others: each is a thread that waits.
+_WATCHES = 64
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerOptions:
     """How a worker works.
 
     Attributes:
-        concurrency: How many jobs it runs at a time.
+        concurrency: How many jobs it runs at a time, beside those that watch folders.
         queues: Which jobs it takes; None: all.
-        ends: By itself ``never``, ``once`` nothing is due any more, or when the queue is ``empty``.
+        ends: By itself ``never``, ``once`` nothing is due any more, or when the queue is ``empty``. One that ends by
+            itself takes no jobs that watch folders, which do not.
         poll_seconds: How often it looks for jobs where the database does not tell it of them.
         stop_seconds: How long it waits for the jobs that it runs when it is told to stop.
         heartbeats: How it shows that it is alive.
@@ -128,7 +132,8 @@ class Worker:
     async def _main(self) -> None:
         loop = asyncio.get_running_loop()
         # Jobs run in the loop's own threads, and nothing else does.
-        loop.set_default_executor(ThreadPoolExecutor(self._options.concurrency, thread_name_prefix="recollect-job"))
+        threads = self._options.concurrency + _WATCHES
+        loop.set_default_executor(ThreadPoolExecutor(threads, thread_name_prefix="recollect-job"))
         database = self._database.separate(max_connections=_CONNECTIONS)
         await loop.run_in_executor(None, JobQueue(database).require_writable)
         heeded = self._heed_signals(loop)
@@ -154,7 +159,13 @@ class Worker:
         queue = JobQueue(database, options.heartbeats)
         connector = JobConnector(database)
         app = App(connector=connector)
-        app.job_manager = manager = Manager(connector, queue, stopping=self._stopping.is_set)
+        app.job_manager = manager = Manager(
+            connector,
+            queue,
+            stopping=self._stopping.is_set,
+            concurrency=options.concurrency,
+            watches=options.ends == "never",
+        )
         app.task(name=TASK, pass_context=True)(partial(self._run_one, manager))
         if options.queues is None or QUEUE in options.queues:
             self._schedule(app, manager)
@@ -169,7 +180,7 @@ class Worker:
                 raise manager.lost
             if options.ends == "never" or self._stopping.is_set():
                 return self._stopping.is_set()
-            left = await connector.run(partial(queue.left, options.queues, due=options.ends == "once"))
+            left = await connector.run(partial(queue.left, options.queues, due=options.ends == "once", without=[WATCH]))
             if left:
                 await self._pause(_WATCH_SECONDS)
             return not left
@@ -187,7 +198,7 @@ class Worker:
             app,
             queues=options.queues,
             name=f"worker-{os.getpid()}",
-            concurrency=options.concurrency,
+            concurrency=options.concurrency + _WATCHES,
             wait=options.ends == "never",
             fetch_job_polling_interval=options.poll_seconds,
             abort_job_polling_interval=options.poll_seconds,
@@ -230,6 +241,9 @@ class Worker:
         while not running.done():
             await asyncio.wait({running}, timeout=_WATCH_SECONDS)
             reason = context.abort_reason()
+            if context.job.queue == WATCH and self._stopping.is_set():
+                # It would not come to an end by itself.
+                reason = reason or AbortReason.SHUTDOWN
             interruption = self._running.get(_number(context))
             if reason is not None and interruption is not None and interruption.ending is None:
                 ending = Ending.CANCELLED if reason is AbortReason.USER_REQUEST else Ending.STOPPING

@@ -94,6 +94,7 @@ class NewJob:
         withheld: Further arguments, which are shown to nobody and removed when the job has ended for good: contents,
             headers, anything that may be a secret.
         source: The source whose documents it changes; of jobs with the same one, one runs at a time.
+        lock: What only one job has at a time in the place of its source; None: its source.
         source_type: Of the source, where it is to be made.
         document: The one document that it is about, by its URI within the source. It is seen as pending until it is
             stored, and as an error where the job fails.
@@ -106,6 +107,7 @@ class NewJob:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     withheld: Mapping[str, Any] = field(default_factory=dict)
     source: str | None = None
+    lock: str | None = None
     source_type: Literal["manual", "upload", "web", "api", "directory"] = "manual"
     document: str | None = None
     priority: int = 0

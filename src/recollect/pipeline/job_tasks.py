@@ -125,6 +125,7 @@ def watch_folders(view: View, arguments: Mapping[str, Any], progress: Progress) 
     with closing(watching):
         for count, _ in enumerate(watching, 1):
             progress("passes", count)
+            progress.write_down()
     return {}
 
 

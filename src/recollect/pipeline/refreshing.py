@@ -45,6 +45,10 @@ def connection_of(location: str, *, connector: str | None, settings: Mapping[str
     found = connector or connector_of(location)
     if found == DIRECTORY or (found is None and "://" not in location):
         return _folder(location, settings)
+    if "watch" in settings:
+        raise UsageError(
+            "Only a folder can be watched. What is elsewhere is refreshed every so often: every (--every)."
+        )
     if found == WEB or (found is None and location.lower().startswith(("https://", "http://"))):
         return _site(location, settings)
     if found is None:
@@ -59,12 +63,16 @@ def connection_of(location: str, *, connector: str | None, settings: Mapping[str
 
 def _folder(location: str, settings: Mapping[str, Any]) -> NewConnection:
     path = Path(location)
-    if settings:
-        raise UsageError("A folder has no settings: what is left out of it stands in its .recollectignore.")
+    if set(settings) - {"watch"} or settings.get("watch") not in {None, True, False}:
+        raise UsageError(
+            "A folder has no settings but watch, which is true or false: what is left out of it stands in its "
+            ".recollectignore."
+        )
     if not path.is_dir():
         raise UsageError(f"{location!r} is no folder, and no connector reads it.")
     full = printable(path.resolve())
-    return NewConnection(connector=DIRECTORY, type="directory", name=full, location=full, settings={})
+    watch = {"watch": True} if settings.get("watch") else {}
+    return NewConnection(connector=DIRECTORY, type="directory", name=full, location=full, settings=watch)
 
 
 def _site(location: str, settings: Mapping[str, Any]) -> NewConnection:

@@ -15,7 +15,7 @@ from recollect.pipeline.ingesting import FileOptions
 from recollect.pipeline.preparing import ensure_collection
 from recollect.pipeline.source_records import source_record
 from recollect.pipeline.standpoint import EVERY_COLLECTION, Group
-from recollect.pipeline.watching import Watching, require_folders
+from recollect.pipeline.watching import Watching, keep_watched, require_folders, watch_no_more
 
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport, ProgressCallback
@@ -49,7 +49,7 @@ class Sources(Group):
             connector: What reads it; None: what the location looks like.
             name: Of the source, in its collection; None: the location.
             settings: The connector's. Credentials are given as ``env:NAME``, and read from that variable when they are
-                used.
+                used. Of a folder ``{"watch": True}``: a worker watches it until the source is removed.
             every: How often it is refreshed where a worker runs; None: when somebody asks.
 
         Raises:
@@ -79,7 +79,9 @@ class Sources(Group):
             settings=new.settings,
             interval_seconds=interval,
         )
-        return self.get(source.name)
+        record = self.get(source.name)
+        keep_watched(self._at, record)
+        return record
 
     def get(self, source: str) -> SourceRecord:
         """A source of the view's collection, with what is known of its refreshing.
@@ -139,6 +141,7 @@ class Sources(Group):
             raise UsageError(f"documents must be close, keep or erase, not {documents!r}.")
         scope, store = self._at.owner(), self._at.store
         record = self.get(source)
+        watch_no_more(self._at, record)
         held = store.documents.ensure_source(scope, self._at.place(scope), record.name, record.type)
         ids = [] if documents == "keep" else store.sources.documents(scope, held)
         done = 0

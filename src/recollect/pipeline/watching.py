@@ -14,9 +14,13 @@ from recollect.pipeline.ingesting import FileOptions, store_changes, store_files
 
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport
-    from recollect.model.job import Job
+    from recollect.model.job import Job, JobStatus
+    from recollect.model.source import SourceRecord
     from recollect.pipeline.standpoint import Standpoint
     from recollect.sources.watching import FolderChanges
+
+#: Of jobs that watch folders: a worker runs them beside those that come to an end (`recollect.jobs.manager.WATCH`).
+WATCH_QUEUE = "watch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,10 +109,19 @@ def ask_to_watch(
     tags: Sequence[str] = (),
     permissions: Sequence[str] | None = None,
     polling: bool | None = None,
+    source: str | None = None,
 ) -> Job:
     """Have a worker watch folders until the job is cancelled; the arguments are those of `Sources.watch`.
 
-    It is one of the jobs that the worker runs at a time; where that worker ends, another one goes on.
+    A worker runs it beside the jobs that it runs at a time; where that worker ends, another one goes on.
+
+    Args:
+        at: Where documents go.
+        folders: Which.
+        tags: As there.
+        permissions: As there.
+        polling: As there.
+        source: For which source they are watched; None: for whoever asks.
 
     Raises:
         NotFoundError: A folder does not exist.
@@ -123,7 +136,33 @@ def ask_to_watch(
         "permissions": None if permissions is None else list(read_permissions(permissions).as_tokens()),
         "polling": polling,
     }
-    return enqueue(at, NewJob(kind="watch", arguments=given))
+    lock = None if source is None else f"watch {source}"
+    return enqueue(at, NewJob(kind="watch", arguments=given, source=source, lock=lock, queue=WATCH_QUEUE))
+
+
+def keep_watched(at: Standpoint, record: SourceRecord) -> bool:
+    """Have a worker watch a folder that is a source to be watched, unless one is to already; whether that was asked."""
+    folder = Path(record.location or record.name)
+    watched = at.store.jobs.page(
+        at.present(),
+        statuses=("pending", "running"),
+        kind="watch",
+        collection=record.collection,
+        source=record.name,
+        limit=1,
+    )
+    if watched or not record.settings.get("watch") or not folder.is_dir():
+        return False
+    ask_to_watch(at, [folder], source=record.name)
+    return True
+
+
+def watch_no_more(at: Standpoint, record: SourceRecord) -> None:
+    """End the jobs that watch a source's folder."""
+    jobs, scope = at.store.jobs, at.present()
+    statuses: tuple[JobStatus, ...] = ("pending", "running")
+    for job in jobs.page(scope, statuses=statuses, kind="watch", collection=record.collection, source=record.name):
+        jobs.cancel(scope, job.job_id, reason=f"The source {record.name!r} was removed.")
 
 
 def require_folders(folders: Sequence[Path]) -> list[Path]:

@@ -144,9 +144,10 @@ def forget_jobs(assembly: Assembly, scope: Scope) -> int:
 
 
 def refresh_sources(assembly: Assembly, scope: Scope) -> int:
-    """Ask for a refresh of the sources whose time has come; returns of how many."""
+    """Ask for a refresh of the sources whose time has come, and for those to be watched; returns of how many."""
     from recollect.pipeline.jobs import Jobs
     from recollect.pipeline.standpoint import Standpoint
+    from recollect.pipeline.watching import keep_watched
 
     jobs, count = assembly.store.jobs, 0
     for one in assembly.store.sources.records(scope, due=True):
@@ -157,4 +158,9 @@ def refresh_sources(assembly: Assembly, scope: Scope) -> int:
             at = Standpoint(assembly=assembly, tenant=scope.tenant_id, collections=(one.collection,))
             Jobs(at).refresh(one.name)
             count += 1
+    for one in assembly.store.sources.records(scope):
+        if one.settings.get("watch"):
+            at = Standpoint(assembly=assembly, tenant=scope.tenant_id, collections=(one.collection,))
+            # The job may have been cancelled, or have ended with its folder's collection.
+            count += keep_watched(at, one)
     return count

@@ -90,13 +90,15 @@ class JobQueue:
             logger.warning("%d jobs of workers that are gone were put back into the queue.", found)
         return found
 
-    def fetch(self, queues: Sequence[str] | None, *, worker_id: int) -> dict[str, Any] | None:
+    def fetch(
+        self, queues: Sequence[str] | None, *, worker_id: int, without: Sequence[str] = ()
+    ) -> dict[str, Any] | None:
         """Take the next job of these queues (None: any), as procrastinate names its columns; None: there is none.
 
         Procrastinate's own way compares every job that waits with every other one of its lock, and lets one that waits
         for its next attempt hold up all that come behind it.
         """
-        params = {"queues": None if queues is None else list(queues), "worker_id": worker_id}
+        params = {"queues": None if queues is None else list(queues), "without": list(without), "worker_id": worker_id}
         try:
             found = self._run(_SQL["fetch"], params)
         except StoreError as exc:
@@ -138,9 +140,9 @@ class JobQueue:
                 "primary server."
             )
 
-    def left(self, queues: Sequence[str] | None, *, due: bool) -> bool:
+    def left(self, queues: Sequence[str] | None, *, due: bool, without: Sequence[str] = ()) -> bool:
         """Whether jobs of these queues (None: any) wait or run, or only whether any wait that are due."""
-        params = {"queues": None if queues is None else list(queues), "due": due}
+        params = {"queues": None if queues is None else list(queues), "due": due, "without": list(without)}
         return bool(self._run(_SQL["left"], params)[0][0])
 
     def presence(self, *, serves: bool = False) -> Presence:

@@ -350,10 +350,9 @@ def _asking(asker: Asker) -> dict[str, Any]:
 
 
 def _lock(asker: Asker, job: NewJob) -> str | None:
-    """What jobs of one source have in common; a source's name is its collection's."""
-    if job.source is None:
-        return None
-    return f"{asker.session or ''}/{asker.collection or ''}/{job.source}"
+    """What jobs of one source have in common, or say that they have; a source's name is its collection's."""
+    name = job.lock or job.source
+    return None if name is None else f"{asker.session or ''}/{asker.collection or ''}/{name}"
 
 
 def _stages(stages: Sequence[JobStage]) -> Jsonb:

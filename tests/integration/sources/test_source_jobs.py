@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from recollect import RAGPipeline
+from recollect.errors import UsageError
 from recollect.model import Scope
 from recollect.pipeline.watching import ask_to_watch
 from recollect.pipeline.working import refresh_sources, worker_of
@@ -38,12 +41,33 @@ def test_a_worker_watches_a_folder_until_the_job_is_cancelled(pipeline: RAGPipel
     folder.mkdir()
     (folder / "a.md").write_text("One", encoding="utf-8")
     job = ask_to_watch(pipeline.standpoint, [folder], tags=["watched"])
-    worker = worker_of(pipeline.standpoint.assembly, ends="empty")
+    # One that ends by itself leaves it to one that does not.
+    worker_of(pipeline.standpoint.assembly, ends="empty").run()
+    assert pipeline.jobs.get(job.job_id).status == "pending"
+    worker = worker_of(pipeline.standpoint.assembly)
     thread = threading.Thread(target=worker.run)
     thread.start()
     for event in pipeline.jobs.events(job.job_id):
         if any(stage.done for stage in event.stages):
             pipeline.jobs.cancel(job.job_id)
+    worker.stop()
     thread.join()
     assert pipeline.jobs.get(job.job_id).status == "cancelled"
     assert pipeline.documents.list()[0].tags == ("watched",)
+
+
+def test_a_folder_that_is_a_source_is_watched_as_long_as_it_is_one(pipeline: RAGPipeline, tmp_path):
+    folder, assembly = tmp_path / "docs", pipeline.standpoint.assembly
+    folder.mkdir()
+    name = pipeline.sources.add(str(folder), settings={"watch": True}).name
+    (job,) = pipeline.jobs.list(kind="watch")
+    assert (job.status, job.source) == ("pending", name)
+    assert refresh_sources(assembly, Scope()) == 0, "it is asked for already"
+    pipeline.jobs.cancel(job.job_id)
+    assert refresh_sources(assembly, Scope()) == 1, "the source is still to be watched"
+    pipeline.sources.remove(name)
+    assert [one.status for one in pipeline.jobs.list(kind="watch")] == ["cancelled", "cancelled"]
+    assert refresh_sources(assembly, Scope()) == 0
+    for location, settings in (("https://docs.example/", {"watch": True}), (str(folder), {"watch": "yes"})):
+        with pytest.raises(UsageError, match="watch"):
+            pipeline.sources.add(location, settings=settings)

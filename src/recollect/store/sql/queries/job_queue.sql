@@ -40,6 +40,7 @@ UPDATE recollect_jobs.procrastinate_jobs j SET status = 'doing', worker_id = %(w
 WHERE j.id = (
     SELECT c.id FROM recollect_jobs.procrastinate_jobs c
     WHERE c.status = 'todo' AND (%(queues)s::text[] IS NULL OR c.queue_name = ANY (%(queues)s))
+      AND c.queue_name <> ALL (%(without)s::text[])
       AND (c.scheduled_at IS NULL OR c.scheduled_at <= now())
       AND (c.lock IS NULL OR c.lock <> ALL (ARRAY(
           SELECT d.lock FROM recollect_jobs.procrastinate_jobs d WHERE d.status = 'doing' AND d.lock IS NOT NULL)))
@@ -75,5 +76,6 @@ SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean
 -- left: whether there is something to do in these queues, or something that is due
 SELECT EXISTS (SELECT FROM recollect_jobs.procrastinate_jobs j
                WHERE (%(queues)s::text[] IS NULL OR j.queue_name = ANY (%(queues)s))
+                 AND j.queue_name <> ALL (%(without)s::text[])
                  AND CASE WHEN %(due)s THEN j.status = 'todo' AND coalesce(j.scheduled_at <= now(), true)
                           ELSE j.status IN ('todo', 'doing') END)
