@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -82,17 +83,17 @@ class Manager(JobManager):
         While jobs run here, it waits for one of them to end before it says that there is none: that may let another
         job of the same source begin, which procrastinate would learn at its next look.
         """
-        while True:
+        while not self._stopping() and self.lost is None:
             self._freed.clear()
             job = await self._next(None if queues is None else list(queues), worker_id)
             if job is not None and job.queue != WATCH:
                 self._taken += 1
-            if job is not None or not self._taken or self._stopping() or self.lost is not None:
+            if job is not None or not self._taken:
                 return job
-            try:
+            with suppress(TimeoutError):
                 await asyncio.wait_for(self._freed.wait(), _LOOK_SECONDS)
-            except TimeoutError:
-                continue
+        # What a worker that ends has put back is not for itself.
+        return None
 
     async def _next(self, named: list[str] | None, worker_id: int) -> Job | None:
         without = [] if self._watches else [WATCH]

@@ -95,6 +95,7 @@ class Worker:
         self._options = options or WorkerOptions()
         self._database, self._runner, self._periodic = database, runner, tuple(periodic)
         self._stopping = threading.Event()
+        self._at_once = False
         self._signals = 0
         #: How many jobs it has run, in any way.
         self.finished = 0
@@ -125,6 +126,7 @@ class Worker:
             worker.stop()  # type: ignore[no-untyped-call]
         if at_once:
             with self._lock:
+                self._at_once = True
                 running = list(self._running.values())
             for interruption in running:
                 threading.Thread(target=interruption.end, args=(Ending.STOPPING,), daemon=True).start()
@@ -223,6 +225,8 @@ class Worker:
         number = _number(context)
         with self._lock:
             interruption = self._running[number] = RunInterruption()
+            if self._at_once:
+                interruption.end(Ending.STOPPING)
         try:
             manager.outcomes[number] = self._runner.run(tenant_id, job_id, queue_id=number, interruption=interruption)
         finally:
