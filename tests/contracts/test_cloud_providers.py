@@ -159,6 +159,16 @@ class TestCohere:
         model.embed_documents([f"text {number}" for number in range(100)])
         assert sorted(len(request.body["texts"]) for request in server.requests) == [4, 96]
 
+    def test_reranking_costs_what_its_searches_cost_and_no_tokens(self, serve):
+        for price, cost in ((2.0, 0.006), (None, None)):
+            records = []
+            wire = Scripted(cohere.Reranking(), json.dumps({
+                "id": "1", "results": [{"index": 0, "relevance_score": 0.5}], "meta": cohere.meta(search_units=3),
+            }).encode())  # fmt: skip
+            _, model = serve(wire, recorder=records.append, input_price=1.0, search_price=price)
+            model.scores("How many days?", ["thirty"])
+            assert [one.cost for one in records] == [cost if cost is None else pytest.approx(cost)]
+
     def test_an_error_says_what_cohere_said_and_not_its_headers(self, serve):
         wire = Failing(cohere.Embeddings(), {"message": "too many tokens"}, {"Set-Cookie": "session=1"})
         _, model = serve(wire, fault="422")

@@ -16,6 +16,8 @@ _PINNED = re.compile(r"^([A-Za-z0-9_.-]+)==([^\s;\\]+)(.*)$")
 
 
 def asked(extra: str | None) -> list[Requirement]:
+    if extra == "build":
+        return [Requirement(one) for one in PROJECT["build-system"]["requires"]]
     found = list(PROJECT["project"]["dependencies"])
     if extra is not None:
         found += PROJECT["project"]["optional-dependencies"][extra]
@@ -40,7 +42,7 @@ def locked(name: str) -> dict[str, list[tuple[str, int]]]:
     return found
 
 
-@pytest.mark.parametrize(("name", "extra"), [("runtime", None), ("dev", "dev"), ("docs", "docs")])
+@pytest.mark.parametrize(("name", "extra"), [("runtime", None), ("dev", "dev"), ("docs", "docs"), ("build", "build")])
 def test_locks_hold_what_is_asked_for_with_hashes_and_name_no_index(name, extra):
     versions = locked(name)
     assert all(hashes for several in versions.values() for _, hashes in several)
@@ -51,3 +53,13 @@ def test_locks_hold_what_is_asked_for_with_hashes_and_name_no_index(name, extra)
     ]
     assert missing == [], "run: requirements/lock"
     assert "://" not in (ROOT / f"requirements/{name}.txt").read_text(encoding="utf-8")
+
+
+def test_packages_are_built_with_what_is_locked():
+    """Wherever CI builds one: an environment that pip makes for a build takes the latest of everything, unchecked."""
+    assert locked("build").items() <= locked("dev").items()
+    script = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    builds = [line for line in script.splitlines() if '/pip" wheel ' in line]
+    assert builds and all("--no-build-isolation" in line for line in builds)
+    assert "PIP_NO_BUILD_ISOLATION=0" in script
+    assert "--require-hashes --no-deps -r requirements/build.txt" in script

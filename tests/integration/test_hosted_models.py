@@ -127,7 +127,7 @@ def test_models_of_one_space_index_and_ask(dsn, tmp_path):
 
 def test_settings_that_do_not_fit_are_refused_before_anything_is_asked(configured, server):
     for wrong, said in (
-        ({"dimensions": None}, "set rag.embedding.dimensions"),
+        ({"dimensions": None}, "set rag.embedding.dimensions to their number, or give it with --dimensions"),
         ({"model": "text-embedding-3-small", "dimensions": 3072}, "not 3072"),
         ({"base_url": "localhost:8000"}, "must begin with http"),
     ):

@@ -62,6 +62,12 @@ class RerankingConfig(ProviderSection):
     )
     timeout_seconds: float = Field(8.0, gt=0, description="The longest wait for one answer of the provider.")
     max_retries: int = Field(1, ge=0, le=20, description="How often a request that may succeed later is repeated.")
+    search_price: float | None = Field(
+        None,
+        ge=0,
+        description="Of a thousand searches, where the provider bills by them (Cohere, Bedrock), for the log of "
+        "requests; by default unknown.",
+    )
     candidates: int = Field(50, ge=1, le=1_000, description="Passages that the model sees.")
     top_k: int = Field(5, ge=1, le=1_000, description="Passages returned where a search does not say how many.")
 

@@ -19,7 +19,7 @@ from recollect.providers.catalogue import PROVIDERS
 from recollect.providers.chat import stream_end
 from recollect.providers.embedder import EmbeddingReply
 from recollect.providers.faults import Fault, status_fault
-from recollect.providers.scorer import RerankReply
+from recollect.providers.scorer import RerankReply, estimated_searches
 from recollect.providers.threads import items_of_thread
 from recollect.providers.turns import turns_of
 
@@ -213,7 +213,8 @@ class Reranking(_BedrockClient):
         """See `RerankBackend`."""
         given, tokens = self._invoked({"api_version": 2, "query": query, "documents": list(passages)})
         scores = [(one["index"], one["relevance_score"]) for one in given["results"]]
-        return RerankReply(scores=scores, tokens=tokens)
+        # Its replies do not tell what they are billed as.
+        return RerankReply(scores=scores, tokens=tokens, searches=estimated_searches(query, passages))
 
 
 class Chat(_BedrockClient):

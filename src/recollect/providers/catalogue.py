@@ -85,7 +85,7 @@ class Provider:
             if wanted is None:
                 raise ConfigurationError(
                     f"It is not known how many dimensions the vectors of {model!r} ({self.name}) have: set "
-                    "rag.embedding.dimensions to their number."
+                    "rag.embedding.dimensions to their number, or give it with --dimensions where a command has that."
                 )
             return wanted
         if wanted is None or wanted == known.default:

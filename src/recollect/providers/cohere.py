@@ -10,7 +10,7 @@ from recollect.providers._clients import tls_context
 from recollect.providers.batches import BatchLimits
 from recollect.providers.embedder import EmbeddingReply
 from recollect.providers.faults import Fault, status_fault
-from recollect.providers.scorer import RerankReply
+from recollect.providers.scorer import RerankReply, estimated_searches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -96,13 +96,20 @@ class Reranking:
                 model=self._request.model, query=query, documents=list(passages), request_options=_ONCE
             )
             scores = [(one.index, one.relevance_score) for one in reply.results]
-            return RerankReply(scores=scores, tokens=_billed(reply.meta))
+            told = _searches(reply.meta)
+            searches = estimated_searches(query, passages) if told is None else told
+            return RerankReply(scores=scores, tokens=_billed(reply.meta), searches=searches)
 
 
 def _billed(meta: ApiMeta | None) -> int | None:
     """Tokens, where the reply tells; reranking is billed by searches, which are none."""
     tokens = meta.billed_units.input_tokens if meta is not None and meta.billed_units is not None else None
     return None if tokens is None else int(tokens)
+
+
+def _searches(meta: ApiMeta | None) -> float | None:
+    """What reranking is billed by: a search is a question with up to a hundred passages."""
+    return meta.billed_units.search_units if meta is not None and meta.billed_units is not None else None
 
 
 @contextmanager

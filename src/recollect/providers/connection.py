@@ -65,6 +65,7 @@ class Connection:
         breaker_seconds: How long.
         input_price: Of a million tokens that are sent, in any currency; None: unknown.
         output_price: Of a million tokens that are written.
+        search_price: Of a thousand searches, of providers that bill reranking by them.
 
     Raises:
         ConfigurationError: A value is out of range.
@@ -84,6 +85,7 @@ class Connection:
     breaker_seconds: float = 30.0
     input_price: float | None = None
     output_price: float | None = None
+    search_price: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("timeout_seconds", "backoff_seconds", "max_backoff_seconds", "breaker_seconds"):

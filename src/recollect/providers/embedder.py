@@ -158,8 +158,8 @@ def unit_vectors(reply: EmbeddingReply, *, count: int, dimension: int, matryoshk
     if length != dimension and not (matryoshka and length > dimension):
         raise Fault(
             "malformed",
-            f"its vectors have {length} dimensions, not {dimension}: set rag.embedding.dimensions to what the model "
-            "gives",
+            f"its vectors have {length} dimensions, not {dimension}: set rag.embedding.dimensions (or --dimensions) to "
+            "what the model gives",
         )
     given = given[_order(reply.indexes, count), :dimension]
     if not np.isfinite(given).all():

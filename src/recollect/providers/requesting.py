@@ -40,6 +40,7 @@ class Measured:
     output_tokens: int = 0
     estimated: bool = True
     attempts: int = 0
+    searches: float | None = None
     started: float = field(default_factory=time.perf_counter)
 
     def told(self, input_tokens: int | None, output_tokens: int = 0) -> None:
@@ -193,6 +194,9 @@ class Requester:
         )
 
     def _cost(self, measured: Measured) -> float | None:
+        if measured.searches is not None:  # what it takes in tokens is not what is paid for
+            price = self.connection.search_price
+            return None if price is None else measured.searches * price / 1_000
         prices = self.connection.input_price, self.connection.output_price
         if prices == (None, None):
             return None

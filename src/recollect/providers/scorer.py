@@ -16,6 +16,10 @@ from recollect.providers.requesting import Measured, Requester
 
 _BLANK = "."
 
+# What bills reranking by searches cuts a passage that is longer than this with its question, and counts each piece.
+_PIECE_TOKENS = 512
+_SEARCH_PIECES = 100
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerankReply:
@@ -24,10 +28,19 @@ class RerankReply:
     Attributes:
         scores: Pairs of a passage's place in the batch and its score, in any order.
         tokens: What question and passages took, where the provider tells.
+        searches: How many searches it is billed as, by a provider that bills by them; None: it bills by tokens.
     """
 
     scores: Sequence[tuple[int, float]]
     tokens: int | None = None
+    searches: float | None = None
+
+
+def estimated_searches(query: str, passages: Sequence[str]) -> float:
+    """About how many searches a request is billed as: each is a question with up to a hundred pieces of passages."""
+    asked = estimated_tokens(query)
+    pieces = sum(-(-(asked + estimated_tokens(passage)) // _PIECE_TOKENS) for passage in passages)
+    return float(-(-pieces // _SEARCH_PIECES))
 
 
 class RerankBackend(Protocol):
@@ -90,6 +103,7 @@ class HostedScorer:
                 reply = self._backend.rerank(query, passages)
                 scores = ordered_scores(reply, count=len(passages))
                 measured.told(reply.tokens)
+                measured.searches = reply.searches
                 return scores
 
             return self._requester.send(request, measured, cancelled=cancelled)

@@ -48,6 +48,17 @@ class RankingSettings:
     pseudo_relevance: bool = False
     preferences: Preferences = field(default_factory=Preferences)
 
+    def reranker_name(self, options: RetrievalOptions) -> str | None:
+        """The reranker that a search will ask: the one named, or for hybrid searches the configured one."""
+        name = options.rerank or (self.rerank if options.mode == "hybrid" else NO_RERANKER)
+        return None if name == NO_RERANKER else name
+
+    def wanted(self, options: RetrievalOptions) -> int:
+        """How many candidates a search must find at least, because so many are to be reranked; 0: any number."""
+        if self.reranker_name(options) is None:
+            return 0
+        return options.rerank_candidates or self.rerank_candidates or 0
+
 
 @dataclass(slots=True)
 class Ranking:
@@ -86,14 +97,9 @@ class Ranker:
         self._rerankers = rerankers
         self._feedback = PseudoRelevanceFeedback()
 
-    def reranker_name(self, options: RetrievalOptions) -> str | None:
-        """The reranker that a search will ask: the one named, or for hybrid searches the configured one."""
-        name = options.rerank or (self._settings.rerank if options.mode == "hybrid" else NO_RERANKER)
-        return None if name == NO_RERANKER else name
-
     def needs_vectors(self, options: RetrievalOptions) -> bool:
         """Whether ranking will read the candidates' stored vectors."""
-        name = self.reranker_name(options)
+        name = self._settings.reranker_name(options)
         return self._uses_feedback(options) or (
             name is not None and DEFAULTS.get(name, UNKNOWN_RERANKER).needs_embedding
         )
@@ -132,7 +138,7 @@ class Ranker:
         standard = not alternatives and _standardised(options, self._settings)
         shown = _presented(fused) if standard else fused
         first = Ranking(shown, dict(shown))
-        name = self.reranker_name(options)
+        name = self._settings.reranker_name(options)
         if name is None or not fused:
             return first
         if len(fused) < options.rerank_from:

@@ -59,6 +59,10 @@ class SearchSettings:
     auto_expire: bool = True
     notes: bool = True
 
+    def limit(self, options: RetrievalOptions) -> int:
+        """How many candidates each way of searching contributes: enough to be shown, and to be reranked."""
+        return max(options.candidates or self.candidates, options.top_k, self.ranking.wanted(options))
+
 
 # How often a search is tried while the rights of whoever searches change, or collections come and go.
 _ATTEMPTS = 6
@@ -354,7 +358,7 @@ class Searcher:
             plan=plan,
             mode=options.mode,
             top_k=options.top_k,
-            limit=max(options.candidates or self._settings.candidates, options.top_k),
+            limit=self._settings.limit(options),
             versions=versions,
             needs_vectors=self._ranker.needs_vectors(options),
             past=past,

@@ -154,7 +154,7 @@ class WhyNotInquiry:
         plan: QueryPlan,
     ) -> Evidence:
         settings = self._settings
-        limit = max(options.candidates or settings.candidates, options.top_k)
+        limit = settings.limit(options)
         bare = self._bare(options, limit)
         asked_filter = document_filter_of(options, scope.as_of)
         versions = None
