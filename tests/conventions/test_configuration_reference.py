@@ -70,6 +70,7 @@ UNITS = {
     "embedding.input_price": "price",
     "reranking.max_retries": "repetitions",
     "reranking.input_price": "price",
+    "reranking.search_price": "price",
     "reranking.candidates": "passages",
     "retrieval.rerank_candidates": "passages",
     "reranking.top_k": "passages",
