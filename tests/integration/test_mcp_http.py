@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -26,6 +28,7 @@ from recollect.server.authentication import Authenticator
 from recollect.server.mcp.http import CallerVerifier
 
 ERAS = ["2026-07-28", "legacy"]
+ROOT = Path(__file__).resolve().parents[2]
 ISSUER = "https://login.example.com/realms/acme"
 HEADERS = {"Accept": "application/json, text/event-stream"}
 MODERN = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "search"}
@@ -232,6 +235,44 @@ def test_requests_that_no_client_sends_are_refused(served: Served):
         errors.append(leaf(caught.value))
     assert all(isinstance(one, MCPError) for one in errors)
     assert {(one.code, one.message) for one in errors} == {(-32602, errors[0].message)}
+
+
+def test_without_credentials_this_machines_user_is_served_and_nobody_through_it(served: Served):
+    storage = served.rag.config.storage
+    config = RAGConfig.load(
+        storage={"data_dir": storage.data_dir, "dsn": storage.dsn}, embedding={"provider": "hashing"}
+    )
+    with RAGPipeline(config, embedder=HashingEmbedder()) as rag, serving(rag) as url:
+        own = Served(rag, url, {})
+        assert own.post(key=None).json()["result"]["structuredContent"]["results"]
+        for headers in ({"X_Forwarded_For": "10.0.0.7"}, {"Sec_Fetch_Site": "cross-site"}, {"Via": "1.1 proxy"}):
+            refused = own.post(key=None, **headers)
+            assert refused.status_code == 401 and "resource_metadata" not in refused.headers["www-authenticate"]
+        assert own.post(key=None, Host="evil.example").status_code == 403
+        assert httpx2.get(f"{url}/.well-known/oauth-protected-resource").status_code == 404
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_an_agent_answers_in_two_hops_over_http(served: Served, era: str, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    import agent_loop
+
+    monkeypatch.delitem(sys.modules, "agent_loop")
+    served.rag.view(collections="it").ingest(agent_loop.HANDBOOK)
+
+    async def main(client: Client) -> str:
+        messages = [{"role": "system", "content": ""}, {"role": "user", "content": agent_loop.QUESTION}]
+        while True:
+            reply = agent_loop.scripted(messages, [])
+            messages.append(reply)
+            if "tool_calls" not in reply:
+                return reply["content"]
+            (call,) = reply["tool_calls"]
+            result = await client.call_tool(call["function"]["name"], json.loads(call["function"]["arguments"]))
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": result.content[0].text})
+
+    answer = served.talk("owner", main, era, "?collection=it")
+    assert "The setting is max_sessions [1]. Its default was 3 before [2]." in answer
 
 
 @pytest.fixture

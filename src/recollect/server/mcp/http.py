@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.context import ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -17,13 +16,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from recollect.errors import AuthenticationError, RecollectError, UsageError
+from recollect.errors import AuthenticationError, RecollectError, TenantSuspendedError, UsageError
 from recollect.model.time import read_time
 from recollect.pipeline.threads import Threads
 from recollect.server import problems
 from recollect.server.mcp.access import Access
 from recollect.server.mcp.cancelling import CancellableCalls
 from recollect.server.mcp.service import build_server
+from recollect.server.requests import caller_of
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -55,25 +55,11 @@ class CallerVerifier:
         self._authenticator = authenticator
         self._threads = threads
 
-    async def caller(self, request: Request) -> Caller:
-        """Who sends a request.
-
-        Raises:
-            AuthenticationError: Nobody that is known, or several at once.
-        """
-        given = request.headers.getlist("authorization")
-        key = request.headers.get("x-api-key")
-        if len(given) + (key is not None) > 1:
-            raise AuthenticationError(
-                "The request has several credentials: send one, as Authorization or as X-API-Key."
-            )
-        return await self._threads.run(self._authenticator.authenticate, given[0] if given else None, api_key=key)
-
     async def verify_token(self, token: str) -> AccessToken | None:
         """What a token opens; None: nothing."""
         try:
-            caller = await self._threads.run(self._authenticator.authenticate, f"Bearer {token}", api_key=None)
-        except AuthenticationError:
+            caller = await self._threads.run(self._authenticator.authenticate, f"Bearer {token}", local=False)
+        except (AuthenticationError, TenantSuspendedError):
             return None
         return access_token(caller)
 
@@ -152,7 +138,7 @@ class Door:
         self._rag = rag
         self._settings = rag.config.server
         self._threads = Threads(rag.config.storage.max_connections, name="recollect-mcp")
-        self._verifier = CallerVerifier(authenticator, self._threads)
+        self._authenticator = authenticator
         self._manager = StreamableHTTPSessionManager(
             build_server(_access_of, self._threads),
             stateless=True,
@@ -204,10 +190,9 @@ class Door:
             # There is nothing to listen to beside replies, and no session to end.
             told = problems.problem(405, "http-405", "Method not allowed", f"{PATH} takes POST alone.")
             return problems.respond(told, {"Allow": "POST"})
-        caller = (await self._verifier.caller(request)).require("read")
+        caller = (await caller_of(request, self._authenticator)).require("read")
         request.state.mcp_access = Asked.of(request).access(self._rag, caller)
         request.state.mcp_owner = f"{caller.tenant} {caller.credential}"
-        request.scope["user"] = AuthenticatedUser(access_token(caller))
         return None
 
     @property
