@@ -1,0 +1,253 @@
+r"""The server under load, asked by a generator on the same machine.
+
+Uses the store that ``query_speed.py build`` has made (100,000 chunks). Run from the repository root::
+
+    python benchmarks/query_speed.py build --work ../query-bench
+    python benchmarks/server_load.py search --work ../query-bench     # requests a second, latencies, 16 callers
+    python benchmarks/server_load.py share --work ../query-bench      # what a request costs beside its search
+    python benchmarks/server_load.py streams --work ../query-bench    # 200 answers at once from a scripted model
+
+The server is a process of its own, `recollect.server.running.serve`. Each search embeds its question with the real
+model, reranking is as configured, and no reply comes from the cache. The generator speaks HTTP over kept connections
+itself: a client library would take as much of the two cores as the server does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+from harness import machine, percentile, say, table, versions
+
+from recollect import RAGConfig, RAGPipeline
+from recollect.embedding.base import Vectors
+
+COLLECTION = "large"
+# As long as answers of models are, in pieces as they come.
+SENTENCES, PIECES_A_SECOND = 40, 20
+
+
+class QueryModel:
+    """The real model for questions, under the name of the store's vectors, which were made beforehand."""
+
+    model_name = "known-beforehand"
+    dimension = 384
+
+    def __init__(self) -> None:
+        from recollect.embedding.local import LocalEmbedder
+
+        self._model = LocalEmbedder()
+
+    def embed_query(self, text: str) -> Vectors:
+        return self._model.embed_query(text)
+
+    def embed_documents(self, texts: list[str]) -> Vectors:
+        return self._model.embed_documents(texts)
+
+
+class SlowModel:
+    """Streams sentences about nothing, a piece at a time, as a model does."""
+
+    model_name = "scripted"
+
+    async def stream(self, _messages: object, **_: object) -> AsyncIterator[str]:
+        for number in range(SENTENCES):
+            for word in f"Sentence {number} says what was said before. ".split(" "):
+                await asyncio.sleep(1 / PIECES_A_SECOND)
+                yield f"{word} " if word else ""
+
+
+def open_store(work: Path, *, scripted: bool = False) -> RAGPipeline:
+    config = RAGConfig.model_validate(
+        {
+            "storage": {"data_dir": (work / "data").resolve()},
+            "embedding": {"cache": False},
+            "retrieval": {"cache_entries": 0, "probe_rate": 0},
+            "server": {"port": 0},
+        }
+    )
+    return RAGPipeline(config, embedder=QueryModel(), chat_model=SlowModel() if scripted else None)
+
+
+def serve(work: Path, *, scripted: bool) -> None:
+    from recollect.server.running import serve as run
+
+    with open_store(work, scripted=scripted) as rag:
+        run(rag, worker=False, on_ready=lambda url: print(url, flush=True))
+
+
+@contextmanager
+def served(work: Path, *, scripted: bool = False) -> Iterator[tuple[str, int, psutil.Process]]:
+    command = [sys.executable, __file__, "serve", "--work", str(work), *(["--scripted"] if scripted else [])]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        host, _, port = process.stdout.readline().strip().removeprefix("http://").partition(":")
+        try:
+            yield host, int(port), psutil.Process(process.pid)
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def request(path: str, body: dict, *, accept: str = "application/json") -> bytes:
+    sent = json.dumps(body).encode()
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAccept: {accept}\r\n"
+        f"Content-Length: {len(sent)}\r\n\r\n"
+    )
+    return head.encode() + sent
+
+
+async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sent: bytes) -> bytes:
+    writer.write(sent)
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = next(
+        int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")
+    )
+    body = await reader.readexactly(length)
+    if not head.startswith(b"HTTP/1.1 200"):
+        raise SystemExit(f"{head.decode()}{body[:500].decode()}")
+    return body
+
+
+def search(arguments: argparse.Namespace) -> None:
+    questions = json.loads((arguments.work / "questions.json").read_text(encoding="utf-8"))
+    rows = []
+    with served(arguments.work) as (host, port, process):
+        begun = time.perf_counter()
+        asyncio.run(callers(host, port, questions, count=1, seconds=0))
+        say(f"first request after {time.perf_counter() - begun:.2f} s")
+        asyncio.run(callers(host, port, questions, count=4, seconds=5))
+        for count in (1, 4, 16):
+            times = asyncio.run(callers(host, port, questions, count=count, seconds=arguments.seconds))
+            p50, p95 = (f"{percentile(times, share):.1f}" for share in (50, 95))
+            rows.append([count, f"{len(times) / arguments.seconds:.1f}", p50, p95])
+            say(rows[-1])
+        memory = process.memory_info().rss >> 20
+    print(f"{machine()}\n\n{table(['callers', 'requests/s', 'p50, ms', 'p95, ms'], rows)}\n\nserver: {memory} MiB")
+    print(f"Versions: {', '.join(versions())}")
+
+
+async def callers(host: str, port: int, questions: list[str], *, count: int, seconds: float) -> list[float]:
+    """Milliseconds of every request of so many callers; one request each where no time is given."""
+    numbers, times = itertools.count(), list[float]()
+    end = time.perf_counter() + seconds
+
+    async def call() -> None:
+        reader, writer = await asyncio.open_connection(host, port)
+        while True:
+            question = questions[next(numbers) % len(questions)]
+            sent = request("/v1/search", {"query": question, "collection": COLLECTION})
+            begun = time.perf_counter()
+            await ask(reader, writer, sent)
+            times.append((time.perf_counter() - begun) * 1000)
+            if time.perf_counter() >= end:
+                break
+        writer.close()
+
+    await asyncio.gather(*(call() for _ in range(count)))
+    return times
+
+
+def share(arguments: argparse.Namespace) -> None:
+    """CPU milliseconds of the server's process a request: through HTTP, and of the same search alone."""
+    questions = json.loads((arguments.work / "questions.json").read_text(encoding="utf-8"))
+    with served(arguments.work) as (host, port, process):
+        asyncio.run(callers(host, port, questions, count=1, seconds=3))
+        before = process.cpu_times()
+        count = len(asyncio.run(callers(host, port, questions, count=1, seconds=arguments.seconds)))
+        after = process.cpu_times()
+    through = ((after.user + after.system) - (before.user + before.system)) * 1000 / count
+    with open_store(arguments.work) as rag:
+        view = rag.view(collections=COLLECTION)
+        for question in questions[:50]:
+            view.search(question)
+        begun, begun_wall = time.process_time(), time.perf_counter()
+        for number in range(count):
+            view.search(questions[number % len(questions)])
+        alone, wall = ((time.process_time() - begun) * 1000 / count, (time.perf_counter() - begun_wall) * 1000 / count)
+    print(f"{machine()}\n\n{count:,} searches: {through:.2f} ms CPU of the server's process each through HTTP,")
+    print(
+        f"{alone:.2f} ms in the library ({wall:.1f} ms by the clock): the server's own share is {through - alone:.2f} ms"
+    )
+
+
+def streams(arguments: argparse.Namespace) -> None:
+    """So many answers at once: each whole, and what the server's memory grew by."""
+    with served(arguments.work, scripted=True) as (host, port, process):
+        asyncio.run(together(host, port, 8))
+        before, peak = process.memory_info().rss, 0
+        begun = time.perf_counter()
+        told, peak = asyncio.run(together(host, port, arguments.streams, watch=process))
+        seconds = time.perf_counter() - begun
+        again, _ = asyncio.run(together(host, port, arguments.streams, watch=process))
+        after = process.memory_info().rss
+    whole = f"{SENTENCES} sentences"
+    print(
+        f"{machine()}\n\n{len(told)} streams at once in {seconds:.1f} s: {sum(told)} with {whole}, {sum(again)} again;"
+    )
+    print(
+        f"memory {(peak - before) / len(told) / (1 << 20):.2f} MiB a stream at the peak, "
+        f"{(after - before) / (1 << 20):.1f} MiB in all after two rounds"
+    )
+    if not all(told) or not all(again):
+        raise SystemExit(1)
+
+
+async def together(host: str, port: int, count: int, *, watch: psutil.Process | None = None) -> tuple[list[bool], int]:
+    peak, going = 0, True
+
+    async def one(number: int) -> bool:
+        reader, writer = await asyncio.open_connection(host, port, limit=1 << 24)
+        body = {"question": f"What was said about number {number}?", "collection": COLLECTION, "top_k": 3}
+        writer.write(request("/v1/ask", body, accept="text/event-stream"))
+        text = bytearray()
+        while not text.endswith(b"0\r\n\r\n"):
+            part = await reader.read(1 << 16)
+            if not part:
+                break
+            text += part
+        writer.close()
+        missing = [n for n in range(SENTENCES) if f"Sentence {n} says".encode() not in text]
+        if missing or b"event: done" not in text:
+            say(f"stream {number}: {len(missing)} sentences missing: {bytes(text[-300:])!r}")
+        return not missing and b"event: done" in text
+
+    async def look() -> None:
+        nonlocal peak
+        while going and watch is not None:
+            peak = max(peak, watch.memory_info().rss)
+            await asyncio.sleep(0.25)
+
+    looking = asyncio.create_task(look())
+    told = await asyncio.gather(*(one(number) for number in range(count)))
+    going = False
+    await looking
+    return told, peak
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="The server under load.")
+    parser.add_argument("step", choices=("search", "share", "streams", "serve"))
+    parser.add_argument("--work", type=Path, required=True, help="the folder that query_speed.py build was given")
+    parser.add_argument("--seconds", type=float, default=20.0, help="each number of callers asks so long")
+    parser.add_argument("--streams", type=int, default=200)
+    parser.add_argument("--scripted", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.step == "serve":
+        serve(arguments.work, scripted=arguments.scripted)
+    else:
+        {"search": search, "share": share, "streams": streams}[arguments.step](arguments)
+
+
+if __name__ == "__main__":
+    main()
