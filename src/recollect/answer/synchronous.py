@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# Items that wait to be taken; whoever reads slowly makes the stream wait, not the memory grow.
+_AHEAD = 16
+
 
 @dataclass(frozen=True, slots=True)
 class _Item(Generic[T]):
@@ -31,7 +34,8 @@ def iterate(stream: AsyncIterator[T], *, in_thread: bool = True) -> Iterator[T]:
     """The items of an asynchronous stream, one by one, as they come.
 
     The stream runs in an event loop of its own, in a thread of its own, so that a loop in the calling thread (a
-    notebook's) does not matter. An iterator that is dropped half-way cancels the stream.
+    notebook's) does not matter. It is no further ahead than a few items: where nobody takes them, it waits. An iterator
+    that is dropped half-way cancels the stream.
 
     Args:
         stream: Used by nobody else.
@@ -59,10 +63,12 @@ def _driven(stream: AsyncIterator[T]) -> Iterator[T]:
 def _in_thread(stream: AsyncIterator[T]) -> Iterator[T]:
     items: queue.Queue[_Item[T] | _End] = queue.Queue()
     loop = asyncio.new_event_loop()
+    room = asyncio.Semaphore(_AHEAD)
 
     async def pump() -> None:
         try:
             async for value in stream:
+                await room.acquire()
                 items.put(_Item(value))
         finally:
             close = getattr(stream, "aclose", None)
@@ -91,9 +97,11 @@ def _in_thread(stream: AsyncIterator[T]) -> Iterator[T]:
                 if item.error is not None:
                     raise item.error
                 return
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(room.release)
             yield item.value
     finally:
-        # A loop that has closed by itself refuses the call: then there is nothing left to cancel.
+        # A loop that has closed by itself refuses calls: then there is nothing left to cancel.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(task.cancel)
         thread.join()

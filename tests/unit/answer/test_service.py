@@ -126,6 +126,27 @@ class TestIterate:
         assert closed.wait(5)
         assert all(thread.name != "recollect-stream" for thread in threading.enumerate())
 
+    def test_a_stream_waits_for_whoever_takes_its_items(self):
+        made, idle = 0, threading.Event()
+
+        async def fast():
+            nonlocal made
+            while True:
+                made += 1
+                if made > 1_000:
+                    idle.set()
+                yield made
+
+        items = iterate(fast())
+        for _ in range(3):
+            next(items)
+        # It would have made a thousand long before this is over.
+        assert not idle.wait(0.3)
+        ahead = made
+        assert [next(items) for _ in range(100)] == list(range(4, 104))
+        assert made <= ahead + 100
+        items.close()
+
     def test_pieces_arrive_before_the_stream_ends(self):
         release = threading.Event()
 
