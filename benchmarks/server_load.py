@@ -176,9 +176,7 @@ def share(arguments: argparse.Namespace) -> None:
             view.search(questions[number % len(questions)])
         alone, wall = ((time.process_time() - begun) * 1000 / count, (time.perf_counter() - begun_wall) * 1000 / count)
     print(f"{machine()}\n\n{count:,} searches: {through:.2f} ms CPU of the server's process each through HTTP,")
-    print(
-        f"{alone:.2f} ms in the library ({wall:.1f} ms by the clock): the server's own share is {through - alone:.2f} ms"
-    )
+    print(f"{alone:.2f} ms in the library ({wall:.1f} ms by the clock): its own share is {through - alone:.2f} ms")
 
 
 def streams(arguments: argparse.Namespace) -> None:
