@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
-from harness import machine, percentile, say, table, versions
+from harness import machine, model_cache, percentile, say, table, versions
 
 from recollect import RAGConfig, RAGPipeline
 from recollect.embedding.base import Vectors
@@ -44,8 +44,9 @@ class QueryModel:
 
     def __init__(self) -> None:
         from recollect.embedding.local import LocalEmbedder
+        from recollect.embedding.models import ModelCache
 
-        self._model = LocalEmbedder()
+        self._model = LocalEmbedder(cache=ModelCache(model_cache()))
 
     def embed_query(self, text: str) -> Vectors:
         return self._model.embed_query(text)
