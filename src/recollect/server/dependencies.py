@@ -64,7 +64,12 @@ async def asking(
     return caller
 
 
-Asking = Annotated[Service, Depends(service_of)]
+async def _service(request: Request) -> Service:
+    # A coroutine, which FastAPI calls where it is; what is none it hands to a thread and waits for.
+    return service_of(request)
+
+
+Asking = Annotated[Service, Depends(_service)]
 
 
 async def _reading(caller: Annotated[Caller, Security(asking, scopes=["read"])], service: Asking) -> View:

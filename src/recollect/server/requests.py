@@ -38,6 +38,8 @@ async def caller_of(request: HTTPConnection, authenticator: Authenticator) -> Ca
     if known is not None:
         return known
     local = is_of_this_machine(request)
+    if authorization is None and api_key is None:
+        return authenticator.authenticate(None, local=local)
     return await run_in_threadpool(authenticator.authenticate, authorization, api_key=api_key, local=local)
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter, Request
+from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
@@ -25,12 +26,13 @@ from recollect.server.sse import MEDIA_TYPE, event_stream, wants_events
 router = APIRouter(tags=["retrieval"], responses=documented(404))
 
 
-@router.post("/search", summary="Find the passages that answer a query")
-def search(body: SearchBody, caller: Reader) -> SearchReplyJson:
+@router.post("/search", summary="Find the passages that answer a query", response_model=SearchReplyJson)
+def search(body: SearchBody, caller: Reader) -> Response:
     """As `recollect query --json`: best first, with offsets into the documents' contents."""
     view, options = body.searched(caller)
     reply = view.search(body.query, options)
-    return search_reply_json(reply, warnings=[] if reply.results else hints(view, options))
+    # Written here, where a thread is at it already: FastAPI would hand it to another one to look it through once more.
+    return json_response(search_reply_json(reply, warnings=[] if reply.results else hints(view, options)))
 
 
 @router.post("/context", summary="What a language model should read to answer a query")
@@ -103,6 +105,11 @@ async def _events(
                     yield "done", answer_json(piece, explain=options.explain)
     finally:
         await stream.aclose()
+
+
+def json_response(reply: object) -> Response:
+    """A reply, written as it is."""
+    return Response(to_json(reply, inf_nan_mode="null"), media_type="application/json")
 
 
 def hints(view: View, options: RetrievalOptions) -> list[str]:
