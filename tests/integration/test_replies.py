@@ -49,12 +49,13 @@ from recollect.replies import (
     keys,
     memory,
     requests,
+    search,
     sessions,
     sources,
     status,
     tenants,
 )
-from recollect.replies.passages import passage_notes_json, passage_place_json
+from recollect.replies.passages import PassagePlaceJson, passage_notes_json, passage_place_json
 from recollect.replies.search import search_reply_json
 from recollect.replies.why_not import why_not_json
 
@@ -502,3 +503,12 @@ def test_a_key_that_the_shape_does_not_name_is_noticed():
     )
     with pytest.raises(ValidationError, match="Additional properties"):
         checked(answers.AnswerJson, {**reply, "citations": [{**answers.citation_json(citation), "new": 1}]})
+
+
+def test_keys_are_described_where_they_are_inherited_too():
+    described = {key for key, one in schema_of(search.SearchResultJson)["properties"].items() if "description" in one}
+    assert described >= {"section", "page", "start_offset", "end_offset", "parts", "rank", "content"}
+    place = schema_of(PassagePlaceJson)["properties"]
+    assert schema_of(search.SearchResultJson)["properties"]["section"] == place["section"]
+    assert schema_of(history.MovedEvidenceJson)["properties"]["rank"]["description"] == "From 1."
+    assert schema_of(history.EvidenceDiffJson)["properties"]["from"]["format"] == "date-time"

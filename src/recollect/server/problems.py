@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Match
 from typing_extensions import TypedDict
 
 from recollect import errors
@@ -173,14 +174,24 @@ def install(app: FastAPI) -> None:
         detail = f"{where}: {first['message'] if first else 'not valid'}"
         return respond(problem(422, "not-valid", "The request is not valid", detail, errors=found))
 
-    async def of_http(_: Request, exc: Exception) -> Response:
+    async def of_http(request: Request, exc: Exception) -> Response:
         assert isinstance(exc, HTTPException)
         told = problem(exc.status_code, f"http-{exc.status_code}", title_of(exc.status_code), str(exc.detail))
-        return respond(told, exc.headers)
+        headers = {"Allow": ", ".join(_methods(request))} if exc.status_code == 405 else exc.headers
+        return respond(told, headers)
 
     app.add_exception_handler(errors.RecollectError, raised)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, of_http)
+
+
+def _methods(request: Request) -> list[str]:
+    """What a path is for, by all routes that it has: the one that refused knows its own alone."""
+    return [
+        method
+        for method in ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
+        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in request.app.routes)
+    ]
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -175,6 +175,12 @@ def test_what_the_store_holds_and_what_providers_were_asked(filled, client, conn
     assert client.get("/v1/requests", params={"kind": "none"}).status_code == 422
 
 
+def test_a_path_says_every_method_that_it_is_for(client):
+    for path, methods in (("/v1/tenants/x", "DELETE, GET, PATCH"), ("/v1/feedback", "DELETE, GET, POST")):
+        refused = client.put(path, json={})
+        assert (refused.status_code, refused.headers["allow"]) == (405, methods)
+
+
 def test_each_is_for_whom_it_is_for(filled, connect):
     reader = connect(filled.keys.create("reader", scopes=["read", "write"]).secret)
     admin = connect(filled.keys.create("admin", scopes=["read", "write", "admin"]).secret)
