@@ -6,6 +6,7 @@ import pytest
 
 from recollect.llm.scripted import ScriptedChatModel
 from recollect.pipeline import contexts
+from web_site import Page, web_site
 
 
 def test_an_estimate_comes_first(recollect, monkeypatch: pytest.MonkeyPatch):
@@ -26,3 +27,19 @@ def test_an_estimate_comes_first(recollect, monkeypatch: pytest.MonkeyPatch):
     recollect("ingest", "more.md", "--yes")
     assert len(model.calls) == 2
     assert "plain words" in recollect("query", "thirty days").out
+
+
+def test_an_estimate_comes_after_pages_too(recollect, monkeypatch: pytest.MonkeyPatch):
+    model = ScriptedChatModel("Leave of the office in plain words.")
+    monkeypatch.setattr(contexts, "_model", lambda assembly: model)
+    settings = {
+        "RECOLLECT_INGEST__CONTEXTUALISE": "openai/some-model",
+        "RECOLLECT_SOURCES__ALLOW_PRIVATE_ADDRESSES": "true",
+    }
+    recollect.environment.update(settings)
+    with web_site({"/": Page("<main><p>The office grants thirty days of leave, in plain words.</p></main>")}) as site:
+        told = recollect("ingest", site.url())
+        assert "1 chunks of 1 documents: about" in told.err and "recollect contextualise" in told.err
+        assert model.calls == []
+        assert recollect("ingest", site.url(), "--yes", "--json").json["jobs"][0]["status"] == "succeeded"
+    assert len(model.calls) == 1

@@ -14,8 +14,12 @@ from recollect import Document, RAGConfig, RAGPipeline
 from recollect.documents.reader import read_bytes
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import PersonalDataError, UsageError
+from recollect.fetching.crawl import CrawlPlan
+from recollect.llm.scripted import ScriptedChatModel
 from recollect.model.memory import Turn
 from recollect.pipeline.chat import Conversation
+from recollect.pipeline.web import refresh
+from web_site import Page, web_site
 
 EMAIL, CARD, PHONE, SSN, IBAN = (
     "zoe.planted@example.com",
@@ -213,3 +217,62 @@ def test_without_the_extra_it_is_said_what_to_install(guarded, monkeypatch: pyte
     monkeypatch.setattr(_identifiers, "_PACKAGE", "no_such_package_at_all")
     with pytest.raises(UsageError, match=r"recollect\[pii\]"):
         guarded("redact").ingest("A text.")
+
+
+def page(title: str, *links: str) -> Page:
+    led = "".join(f'<a href="{link}">on</a>' for link in links)
+    return Page(f"<title>{title}</title><main><p>Thirty days of leave a year, says {title}.</p></main>{led}")
+
+
+def allowing(rag: RAGPipeline) -> RAGPipeline:
+    sources = rag.config.sources.model_copy(update={"allow_private_addresses": True})
+    return RAGPipeline(rag.config.model_copy(update={"sources": sources}), embedder=HashingEmbedder())
+
+
+def test_jobs_for_pages_leave_nothing_of_what_is_redacted(guarded, dsn: str):
+    rag = guarded("redact")
+    routes = {"/a": page(f"About {EMAIL}"), "/": page("Home", f"/a?to={EMAIL}", f"/gone?to={EMAIL}")}
+    with web_site(routes) as site, allowing(rag) as rag:
+        waiting = rag.ingest_url(site.url(f"/a?to={EMAIL}"), wait=False, headers={"X-Who": EMAIL})
+        assert EMAIL not in repr(waiting) + repr(rag.documents.list()), "it is shown to nobody while it waits"
+        done = rag.jobs.wait(waiting.job_id)
+        assert (done.status, rag.documents.list()[0].status) == ("succeeded", "embedded")
+        assert site.visits[-1].path == f"/a?to={EMAIL}", "what is fetched is what was asked for"
+        assert done.result is not None and done.result["title"] == "About [redacted email]"
+        plan = CrawlPlan(depth=1, delay_seconds=0, obey_robots=False)
+        for one in (rag.ingest_url(site.url(f"/b/{EMAIL}")), rag.ingest_url(site.url("/"), crawl=plan)):
+            assert EMAIL not in repr(one)
+        asked = len(site.visits)
+        report = refresh(rag.standpoint, "127.0.0.1")
+        assert report.removed == 0, "what cannot be asked for again is not gone"
+        assert EMAIL not in repr(report)
+        assert len(site.visits) > asked
+        with rag.store.database.autocommit() as connection:
+            # What a job that failed may need for another attempt goes with it.
+            connection.execute("DELETE FROM recollect.jobs WHERE status <> 'succeeded'")
+    assert places_of(dsn, EMAIL, "zoe.planted") == []
+
+
+def test_a_job_whose_address_is_refused_is_not_asked_for(guarded, dsn: str):
+    rag = guarded("refuse")
+    with pytest.raises(PersonalDataError, match="url"):
+        rag.ingest_url(f"https://docs.example/?to={EMAIL}", wait=False)
+    assert rag.jobs.list() == []
+    assert rag.documents.list() == []
+    assert places_of(dsn, EMAIL) == []
+
+
+@pytest.mark.parametrize(("policy", "stored"), [("redact", "[redacted email]"), ("refuse", ""), ("tag", EMAIL)])
+def test_what_a_model_writes_of_a_document_passes_the_door(guarded, dsn: str, policy: str, stored: str):
+    rag = guarded(policy)
+    config = rag.config.model_copy(
+        update={"ingest": rag.config.ingest.model_copy(update={"contextualise": "openai/m"})}
+    )
+    model = ScriptedChatModel(f"Leave of the company, asked of {EMAIL} every year.")
+    with RAGPipeline(config, embedder=HashingEmbedder(), chat_model=model) as situating:
+        situating.ingest(Document(content="Leave of the company, asked of every year, is thirty days.", source="leave"))
+        situating.maintenance.write_contexts()
+    with psycopg.connect(dsn) as connection:
+        (context,) = connection.execute("SELECT context FROM recollect.chunks").fetchone() or ("",)
+    assert stored in context and bool(context) == bool(stored)
+    assert bool(places_of(dsn, EMAIL)) == (policy == "tag")

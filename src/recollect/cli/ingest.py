@@ -102,7 +102,10 @@ def _ingest(
         if in_session is None and principal is None:
             prepare_collection(view, without_sizes(chunking) if urls else chunking)
         if urls:
-            return ingest_urls(ctx, view, urls, web, chunking, how=how, background=background)
+            status = ingest_urls(ctx, view, urls, web, chunking, how=how, background=background)
+            if not background:
+                _situate(ctx, view, yes=yes)
+            return status
         how["sync"] = sync
         if background:
             return tell_queued(ctx, view.jobs.ingest(paths, **how, follow_links=follow_links or None))

@@ -11,6 +11,7 @@ from recollect.store.verification.mending import MendedChunk
 
 if TYPE_CHECKING:
     from recollect.ingest.contextualise import Contextualiser
+    from recollect.ingest.door import Door
     from recollect.ingest.prepare import Preparer, TermIndexer
     from recollect.model.collection import Collection
     from recollect.store.verification.mending import Mender
@@ -25,6 +26,7 @@ class ContextWriter:
         indexer: Counts and weighs the words of its chunks.
         preparer: Embeds for it.
         contextualiser: Asks the language model.
+        door: What its sentences pass before they are stored; None: nothing.
     """
 
     def __init__(
@@ -35,12 +37,14 @@ class ContextWriter:
         indexer: TermIndexer,
         preparer: Preparer,
         contextualiser: Contextualiser,
+        door: Door | None = None,
     ) -> None:
         self._mender = mender
         self._collection = collection
         self._indexer = indexer
         self._preparer = preparer
         self._contextualiser = contextualiser
+        self._door = door
 
     def rewrite(self, version_id: int) -> list[str]:
         """Situate the chunks of a version; returns the sentence of each, empty where there is none.
@@ -53,6 +57,8 @@ class ContextWriter:
             return []
         before = [one.chunk for one in version.chunks]
         contexts = self._contextualiser.contexts(version.title, version.content, before)
+        if self._door is not None:
+            contexts = [self._door.sentence(context) for context in contexts]
         made_by = self._contextualiser.made_by
         chunks = [replace(chunk, context=context) for chunk, context in zip(before, contexts, strict=True)]
         if chunks == before:

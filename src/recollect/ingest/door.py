@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from recollect.errors import PersonalDataError
 from recollect.model.principal import read_permissions
 from recollect.privacy.findings import told
-from recollect.privacy.redaction import PLACEHOLDERS, Inspection, Renaming, inspect
+from recollect.privacy.redaction import PLACEHOLDERS, Inspection, Redacted, Renaming, inspect
 
 if TYPE_CHECKING:
     from recollect.model import Document
@@ -50,7 +51,7 @@ class Door:
         """
         found = inspect(document, self._detector, name=self._rename)
         if not found.counts:
-            return document
+            return replace(document, original=None) if self._holds_unseen(document) else document
         if self.policy == "refuse":
             raise _refused(f"The document {found.redacted.source or 'that was given'!r}", found)
         if self.policy == "redact":
@@ -61,6 +62,32 @@ class Door:
             return replace(_counted(found.redacted, found), permissions=permissions)
         tags = (f"{KEY}:{kind}" for kind in found.counts)
         return _counted(replace(document, tags=tuple(dict.fromkeys((*document.tags, *tags)))), found)
+
+    def _holds_unseen(self, document: Document) -> bool:
+        """Whether a page's own bytes say what its text does not, in links for instance."""
+        original = document.original
+        if self.policy == "tag" or original is None or not original.mime_type.endswith(("html", "xml", "html+xml")):
+            return False
+        return bool(self._detector.find(original.read().decode("utf-8", "replace")))
+
+    def sentence(self, text: str) -> str:
+        """What a model has written of a stored document as it may be stored; empty where that would be refused."""
+        found = self._detector.find(text)
+        if not found or self.policy == "tag":
+            return text
+        return "" if self.policy == "refuse" else Redacted(text, found).text
+
+    def renamed(self, values: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
+        """Values beside a document, each text as `name` has it; keys stay."""
+        match values:
+            case str():
+                return self.name(values)
+            case Mapping():
+                return {key: self.renamed(value) for key, value in values.items()}
+            case list() | tuple():
+                return [self.renamed(value) for value in values]
+            case _:
+                return values
 
     def holds(self, values: object) -> bool:
         """Whether values beside a document, such as its chunks' metadata, hold personal data."""

@@ -16,6 +16,7 @@ from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, 
 from recollect.ingest.gone import require_few_gone
 from recollect.ingest.pages import page_document
 from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
+from recollect.privacy.redaction import PLACEHOLDERS
 
 if TYPE_CHECKING:
     from recollect.documents.workers import ParserWorkers
@@ -111,9 +112,9 @@ def described(
 
 
 def can_be_asked_again(page: StoredPage) -> bool:
-    """Whether everything that its request took is known: headers and bodies are not kept."""
+    """Whether everything that its request took is known: headers and bodies are not kept, nor what was taken out."""
     noted = _noted(page)
-    return "method" not in noted and "needs_headers" not in noted
+    return "method" not in noted and "needs_headers" not in noted and not _is_redacted(page.uri)
 
 
 def visited_again(page: StoredPage, *, fingerprint: str, whole: bool = False) -> Visit:
@@ -128,8 +129,12 @@ def visited_again(page: StoredPage, *, fingerprint: str, whole: bool = False) ->
     asked = {} if whole or page.fingerprint != fingerprint else noted
     request = PageRequest(url=page.uri, etag=asked.get("etag"), last_modified=asked.get("last_modified"))
     found_at = noted.get("found_at")
-    moved = found_at if found_at != page.uri else None
+    moved = found_at if found_at != page.uri and not _is_redacted(found_at or "") else None
     return Visit.of(request, named=found_at is None, uri=page.uri, found_at=moved)
+
+
+def _is_redacted(text: str) -> bool:
+    return any(placeholder in text for placeholder in PLACEHOLDERS.values())
 
 
 def _noted(page: StoredPage) -> Mapping[str, Any]:
@@ -230,7 +235,7 @@ class SiteIngest:
         if crawl.excluded:
             self._tally.skip_reasons["excluded"] = self._tally.skip_reasons.get("excluded", 0) + crawl.excluded
         for problem in crawl.problems:
-            self._tally.fail(problem.url, problem.reason)
+            self._tally.fail(self._shown(problem.url), self._shown(problem.reason))
         self._close_gone()
         self._report("statistics")
         self._batch_writer.finish()
@@ -266,7 +271,7 @@ class SiteIngest:
     def _unchanged(self, uri: str, fetched: Fetched) -> bool:
         if fetched.unchanged:
             return True
-        stored = self._known.get(uri)
+        stored = self._known.get(self._name(uri))
         if stored is None or self._force or stored.fingerprint != self._fingerprint:
             return False
         return stored.file_hash == hashlib.sha256(fetched.body).digest()
@@ -279,19 +284,27 @@ class SiteIngest:
                 yield page
 
     def _settle(self, page: _Page) -> None:
-        uri = page.visited.uri
+        uri = self._name(page.visited.uri)
         # A page that its site does not want to be found any more is gone too.
         why = page.left_out or (page.error if page.gone else None)
         with self._counting:
             if why is not None and uri in self._known:
-                self._gone[uri] = why
+                self._gone[uri] = self._shown(why)
             elif page.left_out:
                 self._tally.skip("noindex", uri, page.left_out)
             elif page.error is not None:
-                self._tally.fail(uri, page.error)
+                self._tally.fail(self._shown(page.visited.uri), self._shown(page.error))
             else:
                 self._tally.unchanged += 1
         self._advance(1)
+
+    def _name(self, uri: str) -> str:
+        door = self._preparer.door
+        return uri if door is None else door.name(uri)
+
+    def _shown(self, text: str) -> str:
+        door = self._preparer.door
+        return text if door is None else door.shown(text)
 
     def _close_gone(self) -> None:
         require_few_gone(self._source.name, len(self._gone), len(self._known), most=self._max_removed_share)
@@ -309,7 +322,7 @@ class SiteIngest:
         cuts = [page.document for page in batch]
         written = self._batch_writer.write_each(self._source, cuts, embedded, force=self._force)
         with self._counting:
-            self._tally.count_each([page.visited.uri for page in batch], written)
+            self._tally.count_each([self._shown(page.visited.uri) for page in batch], written)
         self._advance(len(batch))
         if self._batch_writer.statistics_lag_far():
             self._batch_writer.refresh_statistics()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
 from recollect.model.contexts import ContextEstimate, ContextReport
+from recollect.pipeline.door import make_door
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
@@ -72,6 +73,7 @@ def write(at: Standpoint, on_progress: Callable[[int, int], None] | None = None)
         indexer=TermIndexer(place.language, salt=place.collection_id),
         preparer=make_preparer(at.assembly, scope, place),
         contextualiser=work.contextualiser,
+        door=make_door(at.assembly, scope),
     )
     documents = chunks = without = after = 0
     while page := work.repository.pending(scope, place, work.contextualiser.made_by, after=after):

@@ -12,6 +12,7 @@ from recollect.jobs.tasks import task_of
 from recollect.model.arguments import checked
 from recollect.model.audit import LIBRARY
 from recollect.model.job import JOB_STATUSES, Asker, Job, JobStage, JobStatus, NewJob
+from recollect.pipeline.door import admit_job, make_door
 from recollect.pipeline.source_records import source_record
 from recollect.pipeline.standpoint import Group
 
@@ -42,10 +43,13 @@ def enqueue_all(at: Standpoint, jobs: Sequence[NewJob], *, connection: Connectio
 
     Raises:
         UsageError: There is no such kind of job, or the view is of the past.
+        PersonalDataError: A job's arguments hold personal data, which the tenant's policy refuses.
         NotFoundError: A job is about a document, and for the principal there is no such collection.
         PermissionDeniedError: A job is about a document, and the principal may not write there.
     """
     scope = at.present()
+    door = make_door(at.assembly, scope)
+    jobs = [admit_job(door, job) for job in jobs]
     stages = [[JobStage(name=name) for name in task_of(job.kind).stages] for job in jobs]
     most = at.config.jobs.max_attempts
     about_documents = at.session is None and any(job.source and job.document for job in jobs)

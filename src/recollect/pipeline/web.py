@@ -20,6 +20,7 @@ from recollect.ingest.report import IngestReport
 from recollect.ingest.site import PageOptions, SiteIngest, can_be_asked_again, described, visited_again
 from recollect.model.job import NewJob
 from recollect.model.principal import read_permissions
+from recollect.pipeline.door import errors_shown, make_door, shown_error
 from recollect.pipeline.ingesting import Destination, destination
 from recollect.pipeline.preparing import ChunkSizes
 
@@ -140,14 +141,14 @@ def store_page(at: Standpoint, request: UrlRequest, progress: Progress) -> dict[
     """
     url = parse_url(request.page.url)
     progress("fetch")
-    fetched = at.assembly.fetcher.fetch(request.page)
-    progress("fetch", 1, 1)
-    document = page_document(fetched, uri=str(url), workers=at.assembly.parser_workers)
+    with errors_shown(make_door(at.assembly, at.scope)):
+        fetched = at.assembly.fetcher.fetch(request.page)
+        progress("fetch", 1, 1)
+        document = page_document(fetched, uri=str(url), workers=at.assembly.parser_workers)
     document = described(document, fetched, request.options, request.page)
     progress("read", 1, 1)
     with _place(at, request.options, url.host) as (place, source):
-        written = _store(place, source, document, request, progress)
-    return _told(source, document.title, written)
+        return _told(source, *_store(place, source, document, request, progress))
 
 
 def store_pages(
@@ -173,7 +174,9 @@ def store_pages(
             on_progress=tell,
         )
         outcomes = ingest.run([request.page for request in requests])
+        door = place.preparer.door
     progress("store", pages, pages)
+    outcomes = [shown_error(door, one) if isinstance(one, FetchError) else one for one in outcomes]
     return [one if isinstance(one, RecollectError) else _told(source, *one) for one in outcomes]
 
 
@@ -190,7 +193,8 @@ def _told(source: Source, title: str | None, written: IngestResult) -> dict[str,
 
 def _store(
     place: Destination, source: Source, document: Document, request: UrlRequest, progress: Progress
-) -> IngestResult:
+) -> tuple[str | None, IngestResult]:
+    """The title that it is stored under, and what became of it."""
     cut = place.preparer.cut(document, place.preparer.fingerprint(request.options.given))
     chunks = len(cut.chunks)
     progress("cut", chunks, chunks)
@@ -199,7 +203,7 @@ def _store(
     (written,) = place.batch_writer.write(source, [cut], embedded, force=request.force)
     place.batch_writer.refresh_statistics()
     progress("store", 1, 1)
-    return written
+    return cut.document.title, written
 
 
 def store_site(at: Standpoint, request: UrlRequest, *, on_progress: ProgressCallback | None = None) -> IngestReport:
@@ -213,7 +217,10 @@ def store_site(at: Standpoint, request: UrlRequest, *, on_progress: ProgressCall
     with _place(at, request.options, start.url.host) as (place, source):
         known = {page.uri: page for page in at.store.documents.pages(place.scope, source)}
         noted = {"url": str(start.url), "plan": asdict(plan), "options": asdict(request.options)}
-        at.store.documents.note_source(place.scope, source, {_CRAWL: noted})
+        door = place.preparer.door
+        # Where the address holds what may not be kept, the site cannot be crawled again by itself.
+        keeps = door is None or door.policy == "tag" or not door.holds(noted)
+        at.store.documents.note_source(place.scope, source, {_CRAWL: noted if keeps else None})
         ingest = _site_ingest(at, place, source, request.options, known, on_progress, force=request.force)
         # Every page is asked for whole: one that has not changed would not say where it leads.
         report = ingest.run(Crawl(at.assembly.fetcher, [start], plan))
