@@ -25,6 +25,7 @@ from recollect.errors import (
     StoreError,
     UsageError,
 )
+from recollect.llm.scripted import ScriptedChatModel
 from recollect.model.document_session import SessionConfig
 from recollect.model.original import PIECE_BYTES, Original
 from recollect.model.tenant import TenantQuota
@@ -289,3 +290,47 @@ def test_an_export_of_a_tenant_holds_its_originals(pipeline: RAGPipeline, tmp_pa
     assert entry["sha256"] == hashlib.sha256(b"\x00raw\xff").hexdigest()
     assert (tmp_path / "out" / entry["file"]).read_bytes() == b"\x00raw\xff"
     assert not (tmp_path / "out" / "tables" / "original_pieces.jsonl").exists()
+
+
+def test_an_export_and_an_import_give_the_same_store(pipeline: RAGPipeline, tmp_path: Path):
+    page = "# Leave\n\nThirty days a year.\n\n# Pay\n\nOn the twenty-fifth."
+    config = pipeline.config.model_copy(
+        update={"ingest": pipeline.config.ingest.model_copy(update={"contextualise": "openai/m"})}
+    )
+    model = ScriptedChatModel("Leave and pay of the office, thirty days.")
+    with RAGPipeline(config, embedder=HashingEmbedder(), chat_model=model) as rag:
+        rag.ingest(read_bytes(page.encode(), name="leave.md"))
+        rag.ingest(upload("A plain note.", name="note.txt", data=b"A plain note.\r\n"))
+        rag.maintenance.write_contexts()
+        file = tmp_path / "all.jsonl"
+        file.write_text("".join(rag.collections.export_lines(originals=True)), encoding="utf-8")
+        other = rag.view(collections="other")
+        assert (other.collections.import_file(file).added, len(model.calls)) == (2, 2)
+        assert "".join(other.collections.export_lines(originals=True)) == file.read_text(encoding="utf-8")
+        numbers = {one.source: one.document_id for one in other.documents.list()}
+        assert other.contents.original(numbers["leave.md"]).read() == page.encode()
+        assert other.contents.original(numbers["note.txt"]).read() == b"A plain note.\r\n"
+        assert [one.title for one in other.contents.outline(numbers["leave.md"]).headings] == ["Leave", "Pay"]
+        assert other.maintenance.estimate_contexts().chunks == 0, "what is situated is not asked for again"
+        assert other.collections.import_file(file).unchanged == 2
+        assert rag.maintenance.verify().clean
+        assert '"original"' not in "".join(rag.collections.export_lines())
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ({"original": {"name": "a", "mime_type": "t", "sha256": "00", "data": "QQ=="}}, "not the one of its hash"),
+        ({"original": {"name": "a", "mime_type": "t", "sha256": "00", "data": "Q"}}, "base64"),
+        ({"headings": [[1, "A", 0, 99]]}, "outside its content"),
+        ({"pages": [[1, 5, 2]]}, "outside its content"),
+    ],
+)  # fmt: skip
+def test_a_line_that_holds_something_else_than_it_says_is_refused(
+    pipeline: RAGPipeline, tmp_path: Path, broken: dict, said: str
+):
+    file = tmp_path / "bad.jsonl"
+    file.write_text(json.dumps({"content": "A note.", "source": "a", **broken}), encoding="utf-8")
+    report = pipeline.collections.import_file(file)
+    assert (report.added, report.failed) == (0, 1)
+    assert said in report.errors[0].error

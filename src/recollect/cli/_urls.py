@@ -135,9 +135,14 @@ def ingest_urls(
     *,
     how: dict[str, Any],
     background: bool,
+    yes: bool = False,
 ) -> int:
-    """Store pages, one job each, and tell what became of them; returns the exit status."""
+    """Store pages, one job each, and tell what became of them; returns the exit status.
+
+    What situating them would take is said where they were waited for, and done with ``yes``.
+    """
     from recollect.cli._jobs import wait_for
+    from recollect.cli.contextualise import situate
     from recollect.replies.jobs import job_json
 
     asked = {
@@ -158,6 +163,8 @@ def ingest_urls(
             _show(ctx, job)
     if ctx.json:
         ctx.emit({"jobs": [job_json(job) for job in jobs]})
+    if not background:
+        situate(ctx, view, yes=yes)
     return 0 if background or all(job.status == "succeeded" for job in jobs) else 1
 
 

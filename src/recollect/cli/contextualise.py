@@ -83,3 +83,19 @@ def write(ctx: CommandContext, view: View) -> int:
         without = f", {done.without:,} without a usable sentence" if done.without else ""
         ctx.out.print(f"{done.chunks:,} chunks of {done.documents:,} documents situated{without}.")
     return 0
+
+
+def situate(ctx: CommandContext, view: View, *, yes: bool) -> None:
+    """Say what situating the chunks would take, and do it where that is wanted."""
+    from recollect.cli._progress import WorkBar
+
+    at = view.standpoint
+    if at.config.ingest.contextualise is None or at.session is not None or at.principal is not None:
+        return
+    needed = view.maintenance.estimate_contexts()
+    if not needed.chunks:
+        return
+    ctx.note(told(needed) if yes else f"{told(needed)} To do it: recollect contextualise, or ingest --yes.")
+    if yes:
+        with WorkBar(ctx.err, "Situating", unit="documents") as bar:
+            view.maintenance.write_contexts(on_progress=bar.update)

@@ -11,6 +11,7 @@ from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import ChunkingOptions, command
 from recollect.cli._urls import UrlOptions, ingest_urls, is_url, without_sizes
+from recollect.cli.contextualise import situate
 from recollect.errors import ConflictError, UsageError
 from recollect.model.arguments import whole_number
 from recollect.model.principal import read_permissions
@@ -102,16 +103,13 @@ def _ingest(
         if in_session is None and principal is None:
             prepare_collection(view, without_sizes(chunking) if urls else chunking)
         if urls:
-            status = ingest_urls(ctx, view, urls, web, chunking, how=how, background=background)
-            if not background:
-                _situate(ctx, view, yes=yes)
-            return status
+            return ingest_urls(ctx, view, urls, web, chunking, how=how, background=background, yes=yes)
         how["sync"] = sync
         if background:
             return tell_queued(ctx, view.jobs.ingest(paths, **how, follow_links=follow_links or None))
         with WorkBar(ctx.err, "Ingesting", unit="files") as bar:
             report = view.ingest(paths, **how, on_progress=bar.ingest)
-        _situate(ctx, view, yes=yes)
+        situate(ctx, view, yes=yes)
     return tell(ctx, report)
 
 
@@ -135,23 +133,6 @@ def _urls(what: list[str], web: UrlOptions, **of_files: object) -> list[str]:
         web.plan()
         web.request()
     return urls
-
-
-def _situate(ctx: CommandContext, view: View, *, yes: bool) -> None:
-    """Say what situating the chunks would take, and do it where that is wanted."""
-    from recollect.cli._progress import WorkBar
-    from recollect.cli.contextualise import told
-
-    at = view.standpoint
-    if at.config.ingest.contextualise is None or at.session is not None or at.principal is not None:
-        return
-    needed = view.maintenance.estimate_contexts()
-    if not needed.chunks:
-        return
-    ctx.note(told(needed) if yes else f"{told(needed)} To do it: recollect contextualise, or ingest --yes.")
-    if yes:
-        with WorkBar(ctx.err, "Situating", unit="documents") as bar:
-            view.maintenance.write_contexts(on_progress=bar.update)
 
 
 def _refuse_in_background(**given: str | None) -> None:

@@ -58,6 +58,9 @@ def _export(
     actor: ActorOptions,
     *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write; - for standard output.")],
+    originals: Annotated[
+        bool, typer.Option("--originals", help="With the files that documents were read from, up to 64 MiB each.")
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> int:
     """Write a collection as JSON Lines: its current documents with their chunks and vectors."""
@@ -65,7 +68,7 @@ def _export(
         raise UsageError("With --json the report stands on standard output: name a file to export to.")
     documents = 0
     with ctx.view(principal=actor.actor()) as view, writing(file, overwrite=overwrite) as target:
-        for line in view.collections.export_lines():
+        for line in view.collections.export_lines(originals=originals):
             target.write(line)
             documents += 1
     if ctx.json:

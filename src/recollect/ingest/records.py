@@ -3,18 +3,23 @@
 One line is one document. The full form is what `export` writes::
 
     {"source": "hr/leave.md", "content": "…", "title": "…", "metadata": {…}, "tags": […], "department": "hr",
-     "event_time": "2026-01-01T00:00:00+00:00",
-     "chunks": [{"start_offset": 0, "end_offset": 380, "embedding": [0.1, …], "section": ["…"], "page": 1}]}
+     "event_time": "2026-01-01T00:00:00+00:00", "headings": [[1, "Leave", 0, 7]], "pages": [[1, 0, 380]],
+     "original": {"name": "leave.md", "mime_type": "text/markdown", "sha256": "…", "data": "…"},
+     "chunks": [{"start_offset": 0, "end_offset": 380, "embedding": [0.1, …], "section": ["…"], "page": 1,
+                 "context": "…", "context_by": "…"}]}
 
-Only ``content`` is required: without ``chunks`` the document is cut and embedded, and chunks without ``embedding`` are
+``data`` is the file in base64; ``headings`` are level, title, start and end, ``pages`` number, start and end. Only
+``content`` is required: without ``chunks`` the document is cut and embedded, and chunks without ``embedding`` are
 embedded. The flat form, one line a chunk, is what most other stores give: ``{"id", "text", "embedding", "metadata"}``.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,9 +29,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import Chunk, Document
+from recollect.model.original import Original
+from recollect.model.outline import Heading, PageSpan
 from recollect.model.principal import read_permissions
 
 _MAX_LINE_CHARACTERS = 256 * 1024 * 1024
+_MAX_CONTEXT_CHARACTERS = 4_000
 
 
 class _Record(BaseModel):
@@ -44,6 +52,17 @@ class ChunkRecord(_Record):
     token_count: int = 0
     parent: tuple[int, int] | None = None
     metadata: dict[str, Any] = {}
+    context: Annotated[str, Field(max_length=_MAX_CONTEXT_CHARACTERS)] = ""
+    context_by: str | None = None
+
+
+class OriginalRecord(_Record):
+    """The file that a document was read from."""
+
+    name: str
+    mime_type: str
+    sha256: str
+    data: Annotated[bytes, Field(repr=False)]
 
 
 class DocumentRecord(_Record):
@@ -63,6 +82,9 @@ class DocumentRecord(_Record):
     event_end: datetime | None = None
     ttl: str | float | None = None
     permissions: list[str] | str | None = None
+    headings: list[tuple[int, str, int, int]] = []
+    pages: list[tuple[int, int, int]] = []
+    original: OriginalRecord | None = None
     chunks: list[ChunkRecord] | None = None
     embedding: list[float] | None = None
 
@@ -151,7 +173,13 @@ def _imported(record: DocumentRecord, number: int) -> ImportedDocument:
         permissions=_permissions(record.permissions),
         event_end=_aware(record.event_end),
         ttl=record.ttl,
+        headings=tuple(Heading(*one) for one in record.headings),
+        pages=tuple(PageSpan(*one) for one in record.pages),
     )
+    _require_outline(document)
+    if record.original is not None:
+        original = _original(record.original)
+        document = replace(document, original=original, file_hash=original.file_hash)
     given = record.chunks
     if given is None and record.embedding is not None:
         given = [ChunkRecord(start_offset=0, end_offset=len(content), embedding=record.embedding)]
@@ -191,9 +219,29 @@ def _chunks(given: Sequence[ChunkRecord], content: str) -> tuple[Chunk, ...]:
             token_count=chunk.token_count,
             parent=chunk.parent,
             metadata=chunk.metadata,
+            context=chunk.context,
+            context_by=chunk.context_by,
         )
         for position, chunk in enumerate(given)
     )
+
+
+def _require_outline(document: Document) -> None:
+    parts: Sequence[Heading | PageSpan] = (*document.headings, *document.pages)
+    spans = [(one.start_offset, one.end_offset) for one in parts]
+    if any(not 0 <= start <= end <= len(document.content) for start, end in spans):
+        raise ValueError("has a heading or a page outside its content")
+
+
+def _original(record: OriginalRecord) -> Original:
+    try:
+        data = base64.b64decode(record.data, validate=True)
+    except binascii.Error:
+        raise ValueError("has an original that is not base64") from None
+    original = Original.of_bytes(data, name=record.name, mime_type=record.mime_type)
+    if original.file_hash.hex() != record.sha256:
+        raise ValueError("has an original that is not the one of its hash (sha256)")
+    return original
 
 
 def _require_inside(chunk: ChunkRecord, length: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,7 @@ class Importer:
         preparer: Cuts and embeds what comes without chunks or vectors.
         batch_writer: Stores.
         repository: Makes the source that the documents belong to.
+        keep_originals: Whether the files that documents come with are kept.
         on_progress: Told after every batch.
     """
 
@@ -51,6 +52,7 @@ class Importer:
         preparer: Preparer,
         batch_writer: BatchWriter,
         repository: DocumentRepository,
+        keep_originals: bool = True,
         on_progress: ProgressCallback | None = None,
     ) -> None:
         self._scope = scope
@@ -58,6 +60,7 @@ class Importer:
         self._preparer = preparer
         self._batch_writer = batch_writer
         self._repository = repository
+        self._keep_originals = keep_originals
         self._on_progress = on_progress
         self._tally = Tally()
         self._done = 0
@@ -104,6 +107,10 @@ class Importer:
                 self._tally.fail(f"{path}:{record.line}", str(exc))
 
     def _item(self, record: ImportedDocument) -> _Item:
+        if not self._keep_originals:
+            record = replace(record, document=replace(record.document, original=None))
+        original = record.document.original
+        contexts = [chunk.context for chunk in record.chunks or ()]
         fingerprint = self._preparer.fingerprint(
             {
                 "title": record.document.title,
@@ -111,6 +118,9 @@ class Importer:
                 "tags": record.document.tags,
                 "department": record.document.department,
                 "imported_vectors": record.embeddings is not None,
+                # Only where there is something: documents that never had it keep the fingerprint of before.
+                **({} if original is None else {"original": original.file_hash.hex()}),
+                **({} if not any(contexts) else {"contexts": contexts}),
             }
         )
         dimension = self._collection.embedding_dimension
@@ -132,7 +142,7 @@ class Importer:
             return record.document
         require_storable(record.document)
         admitted = door.admit(record.document)
-        beside = [(dict(chunk.metadata), list(chunk.section)) for chunk in record.chunks or ()]
+        beside = [(dict(chunk.metadata), list(chunk.section), chunk.context) for chunk in record.chunks or ()]
         if door.policy != "tag" and (admitted.content != record.document.content or door.holds(beside)):
             return None
         return admitted

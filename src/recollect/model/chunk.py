@@ -23,6 +23,7 @@ class Chunk:
             (small-to-big retrieval); None: the chunk itself.
         metadata: Facts about this chunk alone.
         context: A sentence that situates it in its document, indexed with it and never shown as its text; empty: none.
+        context_by: The model and the prompt that were asked for it, where a chunk is to be stored with it.
     """
 
     text: str
@@ -35,3 +36,4 @@ class Chunk:
     parent: tuple[int, int] | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     context: str = ""
+    context_by: str | None = None

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from recollect.model.tenant import SharedCollection
 
 
+#: Larger originals are no part of an export as JSON Lines: a line is read into memory.
+MAX_ORIGINAL_BYTES = 64 * 1024 * 1024
+
+
 @checked
 class Collections(Group):
     """The collections of a view's tenant; see `recollect.View`.
@@ -89,10 +93,14 @@ class Collections(Group):
 
         return store_lines(self._at, Path(path), force=force, on_progress=on_progress)
 
-    def export_lines(self) -> Iterator[str]:
+    def export_lines(self, *, originals: bool = False) -> Iterator[str]:
         """The view's collection as JSON Lines, one document with its chunks and vectors a line, for `import_file`.
 
         Of a principal, what may be read of it.
+
+        Args:
+            originals: With each document the file that it was read from, where it is kept and has no more than
+                `MAX_ORIGINAL_BYTES`.
 
         Raises:
             NotFoundError: There is no such collection.
@@ -100,7 +108,8 @@ class Collections(Group):
         from recollect.ingest.records import to_line
 
         scope = self._at.present()
-        return map(to_line, self._at.store.exports.documents(scope, self._at.place(scope)))
+        most = MAX_ORIGINAL_BYTES if originals else 0
+        return map(to_line, self._at.store.exports.documents(scope, self._at.place(scope), max_original_bytes=most))
 
     def share(self, name: str, reader: int | str) -> bool:
         """Let another tenant read a collection, as far as its documents are granted to ``*`` or to that tenant.

@@ -131,6 +131,7 @@ def store_lines(at: Standpoint, path: Path, *, force: bool, on_progress: Progres
             preparer=target.preparer,
             batch_writer=target.batch_writer,
             repository=at.store.documents,
+            keep_originals=at.config.ingest.keep_originals != "never",
             on_progress=on_progress,
         )
         return importer.run(path, force=force)

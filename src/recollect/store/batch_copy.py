@@ -33,7 +33,7 @@ _SLICE = 1_024
 
 # fields, then with its length each: tenant, chunk, version, position, start, end
 _CHUNK_HEAD = Struct(">hiiiqiqiiiiii")
-_CHUNK_FIELDS = 14
+_CHUNK_FIELDS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,4 +195,6 @@ def _chunk_row(ids: tuple[int, int, int], chunk: Chunk, key: bytes, section: byt
         section,
         wire_out.text(chunk.text),
         wire_out.jsonb(dict(chunk.metadata)),
+        wire_out.text(chunk.context),
+        wire_out.NULL if chunk.context_by is None else wire_out.text(chunk.context_by),
     )

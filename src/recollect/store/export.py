@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ from psycopg.rows import TupleRow
 from recollect.model import Scope
 from recollect.model.collection import Collection
 from recollect.store.database import Connection, Database, rows
+from recollect.store.originals import stored_pieces
 from recollect.store.rights import access_params, may_read_version
 from recollect.store.sql import queries
 
@@ -26,10 +28,17 @@ class ExportRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def documents(self, scope: Scope, collection: Collection) -> Iterator[dict[str, Any]]:
+    def documents(
+        self, scope: Scope, collection: Collection, *, max_original_bytes: int = 0
+    ) -> Iterator[dict[str, Any]]:
         """Every document of a collection with its chunks and vectors, by id, in bounded memory.
 
         What is written while the export runs may or may not be in it; each document is whole.
+
+        Args:
+            scope: Whose, and as whom.
+            collection: Which.
+            max_original_bytes: With each document the file that it was read from, where it is kept and no larger.
         """
         after = 0
         known = _SQL["known_now"] if scope.as_of is None else _SQL["known_as_of"]
@@ -47,10 +56,19 @@ class ExportRepository:
                 page = rows(connection, query, params)
                 chunks = _chunks(connection, scope, collection, [row[1] for row in page])
             for row in page:
-                yield _document(row, chunks.get(row[1], []))
+                original = self._original(scope, row, max_original_bytes)
+                yield {**_document(row, chunks.get(row[1], [])), **({} if original is None else {"original": original})}
             if len(page) < _PAGE_DOCUMENTS:
                 return
             after = page[-1][0]
+
+    def _original(self, scope: Scope, row: TupleRow, max_bytes: int) -> dict[str, Any] | None:
+        name, mime_type, byte_count, file_hash = row[14:18]
+        if file_hash is None or byte_count > max_bytes:
+            return None
+        pieces = stored_pieces(self._database, scope, bytes(file_hash), byte_count)
+        data = b64encode(b"".join(pieces())).decode("ascii")
+        return {"name": name, "mime_type": mime_type, "sha256": bytes(file_hash).hex(), "data": data}
 
 
 def _chunks(
@@ -59,7 +77,8 @@ def _chunks(
     params = {"tenant_id": scope.tenant_id, "version_ids": version_ids, "space_id": collection.space_id}
     found: dict[int, list[dict[str, Any]]] = {}
     for row in rows(connection, _SQL["chunks"], params):
-        version_id, start, end, embedding, section, page, token_count, parent_start, parent_end, metadata = row
+        version_id, start, end, embedding, section, page, token_count, parent_start, parent_end, *beside = row
+        metadata, context, context_by = beside
         chunk = {
             "start_offset": start,
             "end_offset": end,
@@ -69,14 +88,15 @@ def _chunks(
             "token_count": token_count,
             "parent": None if parent_start is None else [parent_start, parent_end],
             "metadata": metadata,
+            **({} if context_by is None else {"context": context, "context_by": context_by}),
         }
         found.setdefault(version_id, []).append(chunk)
     return found
 
 
 def _document(row: TupleRow, chunks: list[dict[str, Any]]) -> dict[str, Any]:
-    _, _, source, content, title, metadata, tags, department, language, mime_type, *times, permissions = row
-    event_time, event_end = times
+    source, content, title, metadata, tags, department, language, mime_type, event_time, event_end = row[2:12]
+    headings, pages, *_, permissions = row[12:]
     return {
         "source": source,
         "content": content,
@@ -89,5 +109,7 @@ def _document(row: TupleRow, chunks: list[dict[str, Any]]) -> dict[str, Any]:
         "event_time": event_time.isoformat() if event_time else None,
         "event_end": event_end.isoformat() if event_end else None,
         "permissions": permissions,
+        "headings": headings,
+        "pages": pages,
         "chunks": chunks,
     }

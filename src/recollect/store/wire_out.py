@@ -129,6 +129,10 @@ def lexical_rows(
     return b"".join(parts)
 
 
+#: A field without a value.
+NULL = b"\xff\xff\xff\xff"
+
+
 def int4(value: int | None) -> bytes:
     """An int4 field, or NULL."""
     return _NULL if value is None else _INT4.pack(4, value)

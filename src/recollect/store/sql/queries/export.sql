@@ -1,11 +1,13 @@
 -- documents: the current documents of a collection, one page at a time
 SELECT v.document_id, v.version_id, v.uri, t.content, v.title, v.metadata, v.tags, v.department, v.language,
-       v.mime_type, v.event_from, v.event_to,
+       v.mime_type, v.event_from, v.event_to, t.headings, t.pages, r.name, r.mime_type, o.byte_count, o.file_hash,
        (SELECT a.grants || ARRAY(SELECT '!' || unnest(a.denials)) FROM access_lists a
         WHERE a.tenant_id = d.tenant_id AND a.collection_id = d.collection_id AND a.access_id = d.access_id
           AND a.access_id <> 0)
 FROM document_versions v JOIN document_contents t USING (tenant_id, version_id)
 JOIN documents d ON d.tenant_id = v.tenant_id AND d.document_id = v.document_id
+LEFT JOIN version_originals r ON r.tenant_id = v.tenant_id AND r.version_id = v.version_id
+LEFT JOIN originals o ON o.tenant_id = r.tenant_id AND o.file_hash = r.file_hash
 WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s AND v.document_id > %(after)s
 
 -- known_now: the current version
@@ -19,7 +21,7 @@ ORDER BY v.document_id LIMIT %(limit)s
 
 -- chunks: the chunks of given versions, in order
 SELECT c.version_id, c.start_offset, c.end_offset, x.embedding, c.section, c.page, c.token_count, c.parent_start,
-       c.parent_end, c.metadata
+       c.parent_end, c.metadata, c.context, c.context_by
 FROM chunks c JOIN chunk_vectors x USING (tenant_id, chunk_id)
 WHERE c.tenant_id = %(tenant_id)s AND c.version_id = ANY (%(version_ids)s) AND x.space_id = %(space_id)s
   AND require_space(%(tenant_id)s, %(space_id)s)

@@ -115,7 +115,7 @@ COPY document_contents (tenant_id, version_id, content, headings, pages) FROM ST
 
 -- copy_chunks: one row a chunk
 COPY chunks (tenant_id, chunk_id, version_id, position, start_offset, end_offset, parent_start, parent_end, page,
-    token_count, content_hash, section, text, metadata)
+    token_count, content_hash, section, text, metadata, context, context_by)
 FROM STDIN (FORMAT BINARY)
 
 -- copy_vectors: one row a chunk
