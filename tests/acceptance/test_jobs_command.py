@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
+import threading
 import time
 
 import psycopg
 
 from program import Recollect
+from web_site import Page, Visit, web_site
 
 _COUNTS = """
     SELECT (SELECT count(*) FROM recollect.jobs WHERE status = 'succeeded'),
@@ -115,3 +118,37 @@ def test_a_worker_watches_a_source_beside_its_jobs_and_leaves_it_to_the_next(rec
     assert sorted(one["source"] for one in listed) == ["pay.md", "rent.md"]
     jobs = recollect("jobs", "list", "--json").json["jobs"]
     assert [one["status"] for one in jobs if one["kind"] == "watch"] == ["pending"], "it waits for the next worker"
+
+
+def test_a_second_signal_ends_a_worker_at_once_and_its_job_goes_on_elsewhere(recollect: Recollect, dsn: str):
+    asked, answer = threading.Event(), threading.Event()
+
+    def slow(visit: Visit) -> Page:
+        asked.set()
+        answer.wait(60)
+        return Page("<main><p>Thirty days of leave a year.</p></main>")
+
+    settings = {"RECOLLECT_SOURCES__ALLOW_PRIVATE_ADDRESSES": "true", "RECOLLECT_JOBS__HEARTBEAT_SECONDS": "0.2"}
+    recollect.environment.update(settings)
+    with web_site({"/": slow}) as site:
+        recollect("ingest", site.url(), "--background")
+        worker = recollect.start("worker")
+        assert asked.wait(60)
+        worker.terminate()
+        _read_until(worker, "a second signal ends it at once")
+        worker.terminate()
+        said = worker.communicate(timeout=60)[1]
+        assert worker.returncode in {0, 128 + signal.SIGTERM}, said
+        answer.set()
+        recollect("worker", "--until-empty")
+    shown = recollect("jobs", "show", "1", "--json").json
+    assert (shown["status"], shown["attempts"]) == ("succeeded", 1)
+    with psycopg.connect(dsn) as connection:
+        assert connection.execute(_COUNTS).fetchone() == (1, 1, 1, 1, 0)
+
+
+def _read_until(process: subprocess.Popen[str], said: str) -> None:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if said in line:
+            return

@@ -28,8 +28,10 @@ _MANY = 100
 # What never settles, such as a log, is taken up so long after its first change, and then again.
 _PATIENCE_SECONDS = 10.0
 # So many changes at once are looked for in the whole folder: the kernel's queue of them is bounded, and says nothing
-# that reaches us when it has overflowed.
+# that reaches us when it has overflowed. Where that happened, it was full of events, and a file makes few of them.
 _WHOLE_ABOVE = 2_000
+_EVENTS_PER_FILE = 8
+_QUEUE_LENGTH = Path("/proc/sys/fs/inotify/max_queued_events")
 # Whatever may have been missed otherwise is found by then.
 _WHOLE_EVERY_SECONDS = 3_600.0
 
@@ -142,6 +144,7 @@ class FolderWatch:
         self._stop = stop
         self._clock = clock
         self._polling = any(map(on_network, folders)) if polling is None else polling
+        self._queue_length = queue_length()
         settle = _POLLED_SETTLE_SECONDS if self._polling else SETTLE_SECONDS
         self._folders = [_Folder(path, path.resolve(), Settling(settle)) for path in folders]
 
@@ -244,10 +247,18 @@ class FolderWatch:
                 yield FolderChanges(one.path, whole=True)
                 continue
             taken = one.settling.take(now)
-            if len(taken) > _WHOLE_ABOVE:
+            if len(taken) > min(_WHOLE_ABOVE, self._queue_length // _EVENTS_PER_FILE):
                 yield FolderChanges(one.path, whole=True)
             elif taken:
                 yield FolderChanges(one.path, tuple(taken))
+
+
+def queue_length() -> int:
+    """How many events of changes the kernel keeps for whoever watches, where it says so."""
+    try:
+        return int(_QUEUE_LENGTH.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return _WHOLE_ABOVE * _EVENTS_PER_FILE
 
 
 def told_of(below: Path) -> bool:

@@ -133,6 +133,19 @@ def test_too_many_changes_are_a_reason_to_look_through_the_folder(folder: Path, 
     assert next(changes) == FolderChanges(folder, whole=True)
 
 
+def test_where_the_kernels_queue_is_short_fewer_changes_are_a_reason(folder: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(watching, "_QUEUE_LENGTH", tmp_path / "max_queued_events")
+    assert watching.queue_length() == 16_000, "where the system does not say, what it has by default"
+    (tmp_path / "max_queued_events").write_text("16\n", encoding="ascii")
+    stop = threading.Event()
+    told = FolderWatch([folder], stop=stop).changes()
+    assert next(told).whole
+    for number in range(4):
+        (folder / f"{number}.md").write_text("x", encoding="utf-8")
+    assert next(told) == FolderChanges(folder, whole=True)
+    stop.set()
+
+
 def test_a_name_that_is_no_text_ends_nothing(folder: Path, changes):
     (folder.joinpath("plain.md")).write_text("x", encoding="utf-8")
     (folder / os.fsdecode(b"bad\xff.md")).write_text("x", encoding="utf-8")
