@@ -276,3 +276,15 @@ def test_what_a_model_writes_of_a_document_passes_the_door(guarded, dsn: str, po
         (context,) = connection.execute("SELECT context FROM recollect.chunks").fetchone() or ("",)
     assert stored in context and bool(context) == bool(stored)
     assert bool(places_of(dsn, EMAIL)) == (policy == "tag")
+
+
+def test_a_source_keeps_the_name_that_its_owner_gave_it(guarded, tmp_path: Path):
+    from recollect.pipeline.working import refresh_sources
+
+    rag, folder = guarded("redact"), tmp_path / EMAIL
+    folder.mkdir()
+    name = rag.sources.add(str(folder), every="1h", settings={"watch": True}).name
+    assembly, scope = rag.standpoint.assembly, rag.standpoint.scope
+    assert refresh_sources(assembly, scope) == 1
+    assert refresh_sources(assembly, scope) == 0, "what was asked for is known by its source"
+    assert {one.source for one in rag.jobs.list()} == {name}
