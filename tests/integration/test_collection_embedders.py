@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from pgvector import HalfVector
 
 from contracts.wire_formats import openai
 from contracts.wire_formats.server import DIMENSION, ModelServer
@@ -308,6 +309,48 @@ def test_facts_are_drawn_and_recalled_with_the_models_of_their_conversations(con
         for mode in ("hybrid", "dense", "lexical"):
             found = everything.facts.search("badge green blue", RecallOptions(mode=mode, top_k=5))
             assert {one.fact.session for one in found} == {"old", "new"}
+
+
+def test_facts_of_another_models_vectors_are_found_by_words_and_embedded_anew(configured):
+    """As a configured model drew them in conversations of another one, before facts kept to their conversation's."""
+    with RAGPipeline(configured(dimensions=32)) as rag:
+        view = rag.view(session="old", user="ada")
+        view.remember([Turn(content=f"My badge of {color} opens gate {color}.") for color in ("green", "blue", "red")])
+        view.recall("badge gate", RecallOptions(top_k=10))
+        assert view.facts.consolidate(min_retrievals=1).added == 3
+        right = [one.similarity for one in view.facts.search("badge green gate")]
+        wrong = HashingEmbedder(96).embed_documents(["user: My badge of green opens gate green."])[0]
+        with rag.store.database.transaction(Scope()) as connection:
+            connection.execute(
+                "UPDATE fact_index SET embedding = %s WHERE fact_id = (SELECT fact_id FROM facts WHERE statement ~ %s)",
+                (HalfVector(wrong), "green"),
+            )
+        for mode in ("hybrid", "dense", "lexical"):
+            found = view.facts.search("badge green gate", RecallOptions(mode=mode))
+            green = [one for one in found if "green" in one.fact.statement]
+            assert len(found) == (2 if mode == "dense" else 3)
+            assert [one.similarity for one in green] == ([] if mode == "dense" else [None])
+    with RAGPipeline(configured(dimensions=64)) as rag:
+        checked = {one.name: one for one in rag.maintenance.verify().checks}["fact_vectors"]
+        assert (checked.found, checked.repaired) == (1, 0) and "for instance fact" in checked.detail
+        mended = {one.name: one for one in rag.maintenance.verify(repair=True).checks}["fact_vectors"]
+        assert (mended.found, mended.repaired) == (1, 1)
+        assert rag.maintenance.verify().clean
+        view = rag.view(session="old", user="ada")
+        assert [one.similarity for one in view.facts.search("badge green gate")] == pytest.approx(right)
+
+
+def test_facts_whose_model_cannot_be_made_are_left_and_said_why(configured):
+    with RAGPipeline(configured(), embedder=Close(64)) as rag:
+        view = rag.view(session="s")
+        view.remember([Turn(content="My badge is green.")])
+        view.recall("badge")
+        assert view.facts.consolidate(min_retrievals=1).added == 1
+        with rag.store.database.transaction(Scope()) as connection:
+            connection.execute("UPDATE fact_index SET embedding = '[1,0]'")
+    with RAGPipeline(configured()) as rag:
+        left = {one.name: one for one in rag.maintenance.verify(repair=True).checks}["fact_vectors"]
+        assert (left.found, left.repaired) == (1, 0) and "'close'" in left.detail
 
 
 def test_a_conversation_whose_model_cannot_be_made_is_recalled_by_words(configured):

@@ -129,20 +129,23 @@ def _analysis(language: str) -> tuple[Analyzer, TermIndexer]:
 
 
 def _comparable(items: Sequence[HybridPassage], scales: Scales) -> list[float]:
-    """How near each is to the question; where that is not known (a search by words alone), 1 for all."""
-    measured = [
-        (item.passage.embedding_model or "", item.passage.similarity)
-        for item in items
+    """How near each is to the question; where that is known of none (a search by words alone), 1 for all."""
+    known = {
+        place: (item.passage.embedding_model or "", item.passage.similarity)
+        for place, item in enumerate(items)
         if item.passage.similarity is not None
-    ]
-    if len(measured) < len(items):
+    }
+    if not known:
         return [1.0] * len(items)
-    models = dict.fromkeys(model for model, _ in measured)
+    near = [similarity for _, similarity in known.values()]
+    models = dict.fromkeys(model for model, _ in known.values())
     if len(models) > 1:
         from recollect.retrieval.spaces import on_one_scale
 
-        return [max(0.0, one) for one in on_one_scale(measured, {model: scales(model) for model in models})]
-    return [max(0.0, similarity) for _, similarity in measured]
+        near = on_one_scale(list(known.values()), {model: scales(model) for model in models})
+    measured = dict(zip(known, near, strict=True))
+    # Of a fact whose vector is of no use, nothing is known.
+    return [max(0.0, measured.get(place, 0.0)) for place in range(len(items))]
 
 
 def no_scale(_: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from recollect.errors import ModelChangedError, NotFoundError
+from recollect.errors import ModelChangedError, NotFoundError, ProviderError, UsageError
 from recollect.ingest.examine import differs, examine, recovered_length, wrong_rows
 from recollect.ingest.repair import Repairer
 from recollect.model import Scope
@@ -17,8 +17,10 @@ from recollect.store.verification.reading import (
     SAMPLE_ROWS,
     BrokenParts,
     CollectionSnapshot,
+    MisembeddedFact,
     Part,
     index_states,
+    misembedded_facts,
     outside,
     snapshot,
     tenant_ids,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from recollect.store.collections import CollectionRepository
     from recollect.store.database import Database
     from recollect.store.dense_index import DenseIndexer
+    from recollect.store.search import Floats
 
 #: Told how far a verification has come.
 VerifyCallback: TypeAlias = "Callable[[VerifyProgress], None]"
@@ -42,6 +45,7 @@ _OUTSIDE = {
     "orphaned_documents",
     "embedding_cache",
     "originals",
+    "fact_vectors",
     "orphaned_indexes",
 }
 
@@ -80,6 +84,7 @@ class Verifier:
         indexer: Gives what counts and weighs the terms of a collection.
         preparer: Gives what cuts and embeds for a collection; called only where something must be made anew.
         readable: Whether packed token vectors can be read.
+        embed_facts: Gives the vectors of facts of conversations of one model; called only where some are wrong.
         on_progress: Told how far it has come.
     """
 
@@ -92,6 +97,7 @@ class Verifier:
         indexer: Callable[[Collection], TermIndexer],
         preparer: Callable[[Scope, Collection], Preparer],
         readable: Callable[[bytes], bool],
+        embed_facts: Callable[[str, Sequence[MisembeddedFact]], Sequence[Floats]],
         on_progress: VerifyCallback | None = None,
     ) -> None:
         self._database = database
@@ -100,6 +106,7 @@ class Verifier:
         self._indexer = indexer
         self._preparer = preparer
         self._readable = readable
+        self._embed_facts = embed_facts
         self._on_progress = on_progress
         self._done = 0
         self._total = 0
@@ -146,6 +153,7 @@ class Verifier:
             found.merge(before)
             if repair and before.counts:
                 Mender(self._database, scope).mend_outside()
+                self._mend_facts(scope, left)
                 before = outside(self._database, scope)
             left.merge(before)
         lost = [state for state in index_states(self._database) if not state.owned and not state.busy]
@@ -156,6 +164,20 @@ class Verifier:
                 drop_index(self._database, state.space_id)
             else:
                 left.add("orphaned_indexes", 1, instance)
+
+    def _mend_facts(self, scope: Scope, left: Findings) -> None:
+        """Embed anew what another model than its conversation's embedded."""
+        wrong: dict[str, list[MisembeddedFact]] = {}
+        for fact in misembedded_facts(self._database, scope):
+            wrong.setdefault(fact.model, []).append(fact)
+        for model, facts in wrong.items():
+            try:
+                vectors = self._embed_facts(model, facts)
+            except (UsageError, ProviderError) as exc:
+                left.note("fact_vectors", str(exc))
+                continue
+            made = {fact.fact_id: vector for fact, vector in zip(facts, vectors, strict=True)}
+            Mender(self._database, scope).put_fact_vectors(made)
 
     def _collection(
         self, scope: Scope, collection: Collection, found: Findings, left: Findings, *, repair: bool, deep: bool

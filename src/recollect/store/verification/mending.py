@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -74,6 +74,14 @@ class Mender:
             connection.execute("DELETE " + alone, self._tenant)
             connection.execute("DELETE " + _FOUND["wrong_cached_embeddings"], self._tenant)
             connection.execute("DELETE " + _FOUND["unowned_originals"], self._tenant)
+
+    def put_fact_vectors(self, vectors: Mapping[int, Floats]) -> None:
+        """Store the vectors of facts, by their numbers; what was erased meanwhile stays so."""
+        params = [
+            self._tenant | {"fact_id": fact_id, "embedding": HalfVector(vector)} for fact_id, vector in vectors.items()
+        ]
+        with self._database.transaction(self._scope) as connection:
+            connection.cursor().executemany(_SQL["set_fact_vector"], params)
 
     def mend_copies(self, collection: Collection) -> None:
         """Say beside versions, vectors and terms what their document and version say; close versions that overlap."""

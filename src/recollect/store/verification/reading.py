@@ -144,9 +144,29 @@ def outside(database: Database, scope: Scope) -> Findings:
             found.add(name, count, f"{noun} {first}")
         wrong = rows(connection, "SELECT count(*) " + _SQL["wrong_cached_embeddings"], params)[0][0]
         found.add("embedding_cache", wrong)
+        count, first = rows(connection, "SELECT count(*), min(i.fact_id) " + _SQL["wrong_fact_vectors"], params)[0]
+        found.add("fact_vectors", count, f"fact {first}")
         for number in damaged_originals(connection, scope):
             found.add("originals", 1, f"the one with the SHA-256 {number}")
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class MisembeddedFact:
+    """A fact whose vector is to be made anew, by the model of its conversation."""
+
+    fact_id: int
+    model: str
+    role: str
+    statement: str
+
+
+def misembedded_facts(database: Database, scope: Scope) -> list[MisembeddedFact]:
+    """The facts of a tenant whose vectors are not of their conversations' models."""
+    columns: LiteralString = "SELECT i.fact_id, s.embedding_model, f.role, f.statement "
+    with snapshot(database, scope) as connection:
+        found = rows(connection, columns + _SQL["wrong_fact_vectors"], {"tenant_id": scope.tenant_id})
+    return [MisembeddedFact(*row) for row in found]
 
 
 class CollectionSnapshot:

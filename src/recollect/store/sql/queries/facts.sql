@@ -101,10 +101,12 @@ DELETE FROM facts f USING fact_evidence v
 WHERE f.tenant_id = %(tenant_id)s AND v.tenant_id = f.tenant_id AND v.fact_id = f.fact_id AND v.kind = 'source'
   AND v.episode_id = ANY (%(episode_ids)s)
 
--- dense: current facts by their similarity to a vector, with their words
+-- dense: current facts by their similarity to a vector, with their words; a vector of another length is of another model,
+-- and `db verify --repair` makes it anew
 SELECT i.fact_id, i.length, sparsevec_send(i.weights), (-(i.embedding <#> %(embedding)s))::real
 FROM fact_index i JOIN facts f USING (tenant_id, fact_id)
 WHERE i.tenant_id = %(tenant_id)s AND (%(session_ids)s::bigint[] IS NULL OR i.session_id = ANY (%(session_ids)s))
+  AND vector_dims(i.embedding) = vector_dims(%(embedding)s::halfvec)
   AND f.known_from <= coalesce(%(as_of)s::timestamptz, 'infinity')
   AND (%(since)s::timestamptz IS NULL OR f.event_time >= %(since)s)
   AND (%(until)s::timestamptz IS NULL OR f.event_time < %(until)s)
@@ -115,7 +117,9 @@ WHERE i.tenant_id = %(tenant_id)s AND (%(session_ids)s::bigint[] IS NULL OR i.se
 ORDER BY i.embedding <#> %(embedding)s, i.fact_id LIMIT %(limit)s
 
 -- lexical: current facts by their words, with their similarities where a vector is given; scored again by the caller
-SELECT i.fact_id, i.length, sparsevec_send(i.weights), (-(i.embedding <#> %(embedding)s::halfvec))::real
+SELECT i.fact_id, i.length, sparsevec_send(i.weights),
+       CASE WHEN vector_dims(i.embedding) = vector_dims(%(embedding)s::halfvec)
+            THEN (-(i.embedding <#> %(embedding)s::halfvec))::real END
 FROM fact_index i JOIN facts f USING (tenant_id, fact_id)
 WHERE i.tenant_id = %(tenant_id)s AND (%(session_ids)s::bigint[] IS NULL OR i.session_id = ANY (%(session_ids)s))
   AND i.lexemes && %(lexemes)s::int[]

@@ -22,6 +22,15 @@ FROM documents d WHERE d.tenant_id = %(tenant_id)s AND NOT EXISTS (
     SELECT FROM document_versions v WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id)
   AND NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = d.tenant_id AND j.document_id = d.document_id)
 
+-- wrong_fact_vectors: facts whose vector is of another length than their conversation's, or not of unit length
+FROM fact_index i JOIN facts f USING (tenant_id, fact_id)
+JOIN sessions s ON s.tenant_id = i.tenant_id AND s.session_id = i.session_id
+WHERE i.tenant_id = %(tenant_id)s AND (
+    abs(l2_norm(i.embedding) - 1) > 0.01
+    OR vector_dims(i.embedding) <> (SELECT vector_dims(v.embedding) FROM episode_vectors v
+                                    WHERE v.tenant_id = i.tenant_id AND v.session_id = i.session_id
+                                    ORDER BY v.episode_id LIMIT 1))
+
 -- wrong_cached_embeddings: embeddings that are not of unit length, of another dimension than their model's, or of no chunk
 FROM embedding_cache e WHERE e.tenant_id = %(tenant_id)s AND (
     abs(l2_norm(e.embedding) - 1) > 0.01

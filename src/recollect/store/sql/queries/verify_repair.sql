@@ -1,3 +1,6 @@
+-- set_fact_vector: what its conversation's model makes of a fact that is there still
+UPDATE fact_index SET embedding = %(embedding)s WHERE tenant_id = %(tenant_id)s AND fact_id = %(fact_id)s
+
 -- hold_collections: keeps every one of the tenant from being deleted meanwhile
 SELECT 1 FROM collections WHERE tenant_id = %(tenant_id)s ORDER BY collection_id FOR KEY SHARE
 
