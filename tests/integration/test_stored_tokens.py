@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -162,3 +163,74 @@ def test_new_collections_follow_the_configuration(dsn: str, tmp_path, words: Wor
         assert [place.token_vectors for place in rag.collections.list()] == [True]
         assert not rag.collections.create("none", token_vectors=False).token_vectors
         assert packed(rag)
+
+
+# Another model
+
+
+@pytest.fixture
+def encoders(monkeypatch):
+    """Every hashing model gives token vectors of its own length; counts the passages that each is asked about."""
+
+    def token_vectors(self, texts, *, as_query=False):
+        computed[self.model_name] += 0 if as_query else len(texts)
+        vectors = [[self.embed_query(word[::-1]) for word in text.split()] for text in texts]
+        return [np.array(own, np.float32).reshape(-1, self.dimension) for own in vectors]
+
+    computed = Counter()
+    monkeypatch.setattr(HashingEmbedder, "token_vectors", token_vectors, raising=False)
+    return computed
+
+
+def spaces(rag: RAGPipeline) -> dict[int, int]:
+    with rag.store.database.transaction(Scope()) as connection:
+        return dict(connection.execute("SELECT space_id, count(*) FROM chunk_token_vectors GROUP BY 1").fetchall())
+
+
+def rankings(rag: RAGPipeline, collection: str) -> list[list[tuple[str, int, float]]]:
+    return [ranking(rag, question, collection) for question in QUESTIONS]
+
+
+@pytest.mark.parametrize("strategy", ["recursive", "hierarchical"])
+def test_another_model_brings_its_own_and_the_way_back_finds_the_first(pipeline: RAGPipeline, encoders, strategy):
+    for name, asked in (("stored", True), ("plain", False)):
+        pipeline.collections.create(name, token_vectors=asked, chunking={"strategy": strategy})
+        pipeline.view(collections=name).ingest(DOCUMENTS[:9])
+    count, stored = chunk_count(pipeline, "stored"), pipeline.view(collections="stored")
+    first = rankings(pipeline, "stored")
+    stored.spaces.reembed("hashing:96", samples=0, rest=0, switch=False)
+    assert list(spaces(pipeline).values()) == [count, count]
+    assert rankings(pipeline, "stored") == first
+    for name in ("stored", "plain"):
+        pipeline.view(collections=name).spaces.reembed("hashing:96", samples=0, rest=0)
+    encoders.clear()
+    second = rankings(pipeline, "stored")
+    assert encoders["hashing:96"] == 0, "what is stored is of the model in use"
+    assert second == rankings(pipeline, "plain") != first and encoders["hashing:96"]
+    stored.ingest(Document(content="# Rules for dogs\n\nEvery rule for dogs says so.", source="dogs.md"))
+    assert stored.maintenance.verify(deep=True).clean
+    stored.documents.erase(["dogs.md"])
+    stored.spaces.rollback()
+    assert rankings(pipeline, "stored") == first
+    stored.spaces.drop()
+    assert list(spaces(pipeline).values()) == [count] and pipeline.maintenance.verify(deep=True).clean
+
+
+def test_what_was_written_meanwhile_gets_them_before_the_change(pipeline: RAGPipeline, encoders):
+    pipeline.collections.create("stored", token_vectors=True)
+    view = pipeline.view(collections="stored")
+    view.ingest(DOCUMENTS[:3])
+    view.spaces.reembed("hashing:96", samples=0, rest=0, switch=False)
+    view.ingest(DOCUMENTS[3:6])
+    view.documents.delete([DOCUMENTS[0].source])
+    view.spaces.reembed("hashing:96", samples=0, rest=0)
+    assert view.maintenance.verify(deep=True).clean
+    view.documents.restore(DOCUMENTS[0].source, 1)
+    assert view.maintenance.verify(deep=True).clean
+    assert len(set(spaces(pipeline).values())) == 1, "a restored version has those of every space"
+
+
+def test_a_model_that_gives_none_is_refused_with_what_to_do(rag: RAGPipeline):
+    rag.view(collections="stored").ingest(DOCUMENTS[:1])
+    with pytest.raises(UsageError, match="gives none: take a local model, or make a collection without them"):
+        rag.view(collections="stored").spaces.reembed("hashing:96")

@@ -240,7 +240,12 @@ class Preparer:
 
 def _passage_text(document: Document, chunk: Chunk) -> str:
     shown = document.content[slice(*chunk.parent)] if chunk.parent else chunk.text
-    return f"{document.title}\n{shown}"
+    return passage_text(document.title, shown)
+
+
+def passage_text(title: str | None, shown: str) -> str:
+    """What late interaction reads of a passage."""
+    return f"{title}\n{shown}"
 
 
 def completed(document: Document) -> Document:

@@ -13,11 +13,13 @@ import numpy as np
 from recollect import interruption
 from recollect.errors import ConflictError
 from recollect.ingest.context import searchable_text, with_neighbours
+from recollect.ingest.prepare import passage_text
 from recollect.model import Chunk, Document
 from recollect.store.spaces import BEGINNING, EmbeddedText, NewVector
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
+    from recollect.ingest.prepare import TokenPacker
     from recollect.model import Scope
     from recollect.model.space import Space
     from recollect.store.spaces import SpaceRepository
@@ -57,6 +59,7 @@ class SpaceFiller:
         space: That is filled.
         embedder: Its model.
         cached: The same with a cache, where embeddings are kept with the chunks, to be found again by their texts.
+        token_packer: Makes packed token vectors, in a collection that stores them.
         rest: How long to rest after a batch, in multiples of what it took: searches have the machine meanwhile.
         on_progress: Told after every batch.
     """
@@ -69,6 +72,7 @@ class SpaceFiller:
         space: Space,
         embedder: EmbeddingProvider,
         cached: EmbeddingProvider | None = None,
+        token_packer: TokenPacker | None = None,
         rest: float = 0.0,
         on_progress: FillCallback | None = None,
     ) -> None:
@@ -77,6 +81,7 @@ class SpaceFiller:
         self._space = space
         self._embedder = embedder
         self._cached = cached
+        self._token_packer = token_packer
         self._rest = rest
         self._on_progress = on_progress
 
@@ -111,7 +116,13 @@ class SpaceFiller:
             stored += self.fill()
             most = BATCH_CHUNKS if attempt >= _ROUNDS else 0
             if self._repository.switch(
-                self._scope, self._space, complete=self._embedded_alone, most=most, action=action, actor=actor
+                self._scope,
+                self._space,
+                complete=self._embedded_alone,
+                most=most,
+                action=action,
+                actor=actor,
+                passages=self._token_packer is not None,
             ):
                 return stored
         raise ConflictError(
@@ -131,6 +142,7 @@ class SpaceFiller:
         if not texts:
             return []
         alone = embedder.embed_documents([_searchable(one) for one in texts]).astype(np.float16)
+        tokens = self._packed([one for one in texts if one.lacks])
         found: list[NewVector] = []
         start = 0
         for stretch in _stretches(texts):
@@ -138,17 +150,28 @@ class SpaceFiller:
             start += len(stretch)
             mixed = with_neighbours(vectors.astype(np.float32)).astype(np.float16)
             found += [
-                NewVector(chunk, mixed[at], vectors[at] if self._cached else None)
+                NewVector(chunk, mixed[at], vectors[at] if self._cached else None, tokens.get(chunk.chunk_id))
                 for at, chunk in enumerate(stretch)
                 if chunk.lacks
             ]
         return found
 
+    def _packed(self, texts: Sequence[EmbeddedText]) -> dict[int, bytes]:
+        """The token vectors of chunks, by their numbers; those with the same parent are one passage."""
+        if self._token_packer is None:
+            return {}
+        passages = {one.chunk_id: passage_text(one.title, one.passage) for one in texts}
+        different = list(dict.fromkeys(passages.values()))
+        packed = dict(zip(different, self._token_packer(different), strict=True)) if different else {}
+        return {chunk_id: packed[text] for chunk_id, text in passages.items()}
+
     def _batches(self) -> Iterator[list[EmbeddedText]]:
         after = BEGINNING
         while True:
             interruption.check()
-            batch = self._repository.lacking(self._scope, self._space, after=after, limit=BATCH_CHUNKS)
+            batch = self._repository.lacking(
+                self._scope, self._space, after=after, limit=BATCH_CHUNKS, passages=self._token_packer is not None
+            )
             if not batch:
                 return
             yield batch

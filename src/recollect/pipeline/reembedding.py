@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from recollect.errors import NotFoundError, UsageError
 from recollect.ingest.reembedding import FillCallback, SpaceFiller
 from recollect.model.space import Space
-from recollect.pipeline.preparing import cached_embedder, chunker
+from recollect.pipeline.preparing import cached_embedder, chunker, token_packer
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
@@ -213,6 +213,7 @@ class Reembedding:
             space=space,
             embedder=embedder,
             cached=cached_embedder(self.at.assembly, scope, embedder) if keeps else None,
+            token_packer=token_packer(embedder) if place.token_vectors else None,
             rest=self.rest,
             on_progress=self.on_progress,
         )
@@ -242,8 +243,11 @@ def require_other_model(
         raise UsageError(f"The collection {place.name!r} is embedded with {embedder.model_name!r} already.")
     chunker(place.chunking, embedder)
     if place.token_vectors:
-        raise UsageError(
-            f"The collection {place.name!r} stores token vectors, which belong to its model and are not made anew "
-            "by this. Make a collection of the new model, and ingest its documents there."
-        )
+        try:
+            token_packer(embedder)
+        except UsageError as exc:
+            raise UsageError(
+                f"The collection {place.name!r} stores token vectors, and {embedder.model_name!r} gives none: take a "
+                "local model, or make a collection without them (recollect collections create) for its documents."
+            ) from exc
     return embedder, remembered

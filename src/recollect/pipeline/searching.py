@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from recollect.retrieval.ranking import RerankerMaker
     from recollect.retrieval.rerank.base import Reranker
     from recollect.retrieval.rerank.cross_encoder import PairScorer
+    from recollect.retrieval.rerank.late_interaction import StoredVectors
     from recollect.retrieval.why_not import WhyNotInquiry
     from recollect.store.store import Store
 
@@ -135,7 +136,7 @@ def _rerankers(
             precision=config.embedding.precision,
             threads=config.embedding.threads,
             language=config.language,
-            stored=partial(store.token_vectors.get_many, Scope(tenant_id=tenant_id)),
+            stored=None if model is None else _stored_tokens(store, tenant_id, model.model_name),
             scorer=scorer() if name == "hosted" else None,
         )
 
@@ -143,6 +144,11 @@ def _rerankers(
         return made(name, tenant_id, embedders.asking(place) if name in EMBEDDING_RERANKERS else None)
 
     return reranker
+
+
+def _stored_tokens(store: Store, tenant_id: int, model: str) -> StoredVectors:
+    """Token vectors that are stored of chunks: those of the model that the question is compared with, of no other."""
+    return partial(store.token_vectors.get_many, Scope(tenant_id=tenant_id), model=model)
 
 
 def _enhancers_by_collection(

@@ -108,7 +108,7 @@ def _copy_extras(connection: Connection, scope: Scope, collection: Collection, v
     if asked:
         chunk_ids = [chunk_id for new in asked for chunk_id in new.chunk_ids]
         packed = [one for new in asked for one in new.prepared.token_vectors or ()]
-        copy_token_vectors(connection, scope, chunk_ids, packed)
+        copy_token_vectors(connection, scope, chunk_ids, packed, space_id=collection.space_id)
 
 
 def _slices(count: int) -> Iterator[slice]:

@@ -48,6 +48,7 @@ class EmbeddedText:
 
     Attributes:
         key: The hash of what an ingest embedded of it.
+        passage: What late interaction reads of it, where that is wanted; else empty.
         lacks: Whether it lacks a vector; else it stands beside one that does.
     """
 
@@ -61,6 +62,7 @@ class EmbeddedText:
     text: str
     metadata: Mapping[str, Any]
     context: str
+    passage: str
     lacks: bool
 
 
@@ -70,11 +72,13 @@ class NewVector:
 
     Attributes:
         alone: What the model made of the chunk's text alone, for the cache; None: it is not to be cached.
+        tokens: Its packed token vectors, in a collection that stores them.
     """
 
     chunk: EmbeddedText
     vector: Floats
     alone: Floats | None = None
+    tokens: bytes | None = None
 
 
 class SpaceRepository:
@@ -157,7 +161,9 @@ class SpaceRepository:
             total, filled = rows(connection, _SQL["counts"], _in(scope, space))[0]
         return total, filled
 
-    def lacking(self, scope: Scope, space: Space, *, after: tuple[int, int], limit: int) -> list[EmbeddedText]:
+    def lacking(
+        self, scope: Scope, space: Space, *, after: tuple[int, int], limit: int, passages: bool = False
+    ) -> list[EmbeddedText]:
         """The next chunks that have no vector in a space, with the chunks before and after each.
 
         Args:
@@ -165,12 +171,13 @@ class SpaceRepository:
             space: Where.
             after: A version and a position: only chunks behind it.
             limit: How many at most, without those beside them.
+            passages: Whether to read what late interaction reads of each.
 
         Returns:
             By version and position.
         """
         with self._database.transaction(scope) as connection:
-            return self._lacking(connection, scope, space, after, limit)
+            return self._lacking(connection, scope, space, after, limit, passages=passages)
 
     def add(self, scope: Scope, space: Space, vectors: Sequence[NewVector]) -> int:
         """Store vectors, in one transaction, of the chunks that are there still and say the same; returns how many.
@@ -199,6 +206,7 @@ class SpaceRepository:
         most: int,
         action: str,
         actor: str,
+        passages: bool = False,
     ) -> bool:
         """Have a collection use another space from now on, and keep the one before.
 
@@ -211,6 +219,7 @@ class SpaceRepository:
             most: How many these may be.
             action: What the audit calls it.
             actor: Who asks for it.
+            passages: Whether ``complete`` is given what late interaction reads of each chunk.
 
         Returns:
             False where more chunks lack a vector: nothing was changed.
@@ -223,7 +232,7 @@ class SpaceRepository:
         with self._database.transaction(scope) as connection:
             before = _one(rows(connection, _SQL["hold_alone"], params))
             # Statements of their own, after the lock: their snapshots hold what it waited for.
-            lacking = self._lacking(connection, scope, space, BEGINNING, most + 1)
+            lacking = self._lacking(connection, scope, space, BEGINNING, most + 1, passages=passages)
             if sum(one.lacks for one in lacking) > most:
                 return False
             _add(connection, scope, space, complete(lacking))
@@ -256,7 +265,8 @@ class SpaceRepository:
             with self._database.transaction(scope) as connection:
                 found = rows(connection, _SQL["stretch"], params | {"after": after, "rows": _DROPPED_AT_ONCE})
                 until = found[0][0] if found else None
-                connection.execute(_SQL["remove_vectors"], params | {"after": after, "until": until})
+                for remove in ("remove_vectors", "remove_tokens"):
+                    connection.execute(_SQL[remove], params | {"after": after, "until": until})
             after = until
         drop_space_indexes(self._database, space.space_id)
         with self._database.transaction(scope) as connection:
@@ -292,7 +302,13 @@ class SpaceRepository:
 
     @staticmethod
     def _lacking(
-        connection: Connection, scope: Scope, space: Space, after: tuple[int, int], limit: int
+        connection: Connection,
+        scope: Scope,
+        space: Space,
+        after: tuple[int, int],
+        limit: int,
+        *,
+        passages: bool = False,
     ) -> list[EmbeddedText]:
         behind = {"version_id": after[0], "position": after[1], "limit": limit}
         found = rows(connection, _SQL["lacking"], _in(scope, space) | behind)
@@ -300,7 +316,7 @@ class SpaceRepository:
             return []
         stretches = _stretches([(row[0], row[1]) for row in found])
         version_ids, firsts, lasts = (list(column) for column in zip(*stretches, strict=True))
-        params = {"version_ids": version_ids, "firsts": firsts, "lasts": lasts}
+        params = {"version_ids": version_ids, "firsts": firsts, "lasts": lasts, "passages": passages}
         lacking = {(row[0], row[1]) for row in found}
         texts = rows(connection, _SQL["texts"], _in(scope, space) | params)
         return [EmbeddedText(*(*row, (row[0], row[1]) in lacking)) for row in texts]
@@ -315,6 +331,9 @@ def _add(connection: Connection, scope: Scope, space: Space, vectors: Sequence[N
         "embeddings": [HalfVector(np.asarray(new.vector)) for new in vectors],
     }
     added = {row[0] for row in rows(connection, _SQL["add_vectors"], params)}
+    packed = {new.chunk.chunk_id: new.tokens for new in vectors if new.tokens is not None}
+    if own := {chunk_id: tokens for chunk_id, tokens in packed.items() if chunk_id in added}:
+        connection.execute(_SQL["add_tokens"], params | {"added": list(own), "packed": list(own.values())})
     # Of what is there alone: an embedding goes with the last chunk of its text.
     cacheable = {new.chunk.key: new.alone for new in vectors if new.alone is not None and new.chunk.chunk_id in added}
     keep_embeddings(connection, scope, space.model, cacheable)

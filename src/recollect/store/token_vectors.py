@@ -24,11 +24,11 @@ class TokenVectorRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def get_many(self, scope: Scope, chunk_ids: Sequence[int]) -> dict[int, bytes]:
-        """The packed vectors of those chunks that have some."""
+    def get_many(self, scope: Scope, chunk_ids: Sequence[int], *, model: str) -> dict[int, bytes]:
+        """The packed vectors that an embedding model, by its name, made of those chunks that have some."""
         if not chunk_ids:
             return {}
-        params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
+        params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids), "model": model}
         with self._database.transaction(scope) as connection:
             return {chunk_id: bytes(packed) for chunk_id, packed in rows(connection, _SQL["get_many"], params)}
 
@@ -51,7 +51,9 @@ class TokenVectorRepository:
                 raise NotFoundError(f"The collection {collection.name!r} was deleted meanwhile.")
 
 
-def copy_token_vectors(connection: Connection, scope: Scope, chunk_ids: Sequence[int], packed: Sequence[bytes]) -> None:
+def copy_token_vectors(
+    connection: Connection, scope: Scope, chunk_ids: Sequence[int], packed: Sequence[bytes], *, space_id: int
+) -> None:
     """Store the packed vectors of new chunks, in the transaction that stores the chunks.
 
     Args:
@@ -59,8 +61,9 @@ def copy_token_vectors(connection: Connection, scope: Scope, chunk_ids: Sequence
         scope: Whose chunks.
         chunk_ids: Of chunks that are stored already.
         packed: Parallel to ``chunk_ids``; from `recollect.retrieval.rerank.packing.pack`.
+        space_id: Whose model made them.
     """
     with copy_into(connection, _SQL["copy"]) as copy:
-        copy.set_types(["int4", "int8", "bytea"])
+        copy.set_types(["int4", "int8", "int4", "bytea"])
         for chunk_id, own in zip(chunk_ids, packed, strict=True):
-            copy.write_row((scope.tenant_id, chunk_id, own))
+            copy.write_row((scope.tenant_id, chunk_id, space_id, own))

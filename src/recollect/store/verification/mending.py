@@ -157,6 +157,7 @@ class Mender:
                 ("set_context", "context_by"),
                 ("add_chunk" if anew else "set_chunk", "key"),
                 ("drop_vectors_elsewhere", "embedding"),
+                ("drop_tokens_elsewhere", "embedding"),
                 ("set_vector", "embedding"),
                 ("set_lexical", "lexemes"),
                 ("set_tokens", "packed"),

@@ -77,9 +77,11 @@ words AS (
     SELECT l.tenant_id, o.fresh, l.collection_id, %(version_id)s, %(now)s, %(access_id)s, l.length, l.lexemes, l.weights
     FROM old o JOIN chunk_lexical l ON l.tenant_id = %(tenant_id)s AND l.chunk_id = o.chunk_id),
 tokens AS (
-    INSERT INTO chunk_token_vectors (tenant_id, chunk_id, packed)
-    SELECT p.tenant_id, o.fresh, p.packed
-    FROM old o JOIN chunk_token_vectors p ON p.tenant_id = %(tenant_id)s AND p.chunk_id = o.chunk_id)
+    INSERT INTO chunk_token_vectors (tenant_id, chunk_id, space_id, packed)
+    SELECT p.tenant_id, o.fresh, p.space_id, p.packed
+    FROM old o JOIN chunk_token_vectors p ON p.tenant_id = %(tenant_id)s AND p.chunk_id = o.chunk_id
+    WHERE NOT EXISTS (SELECT FROM vector_spaces s
+                      WHERE s.tenant_id = p.tenant_id AND s.space_id = p.space_id AND s.status = 'dropping'))
 INSERT INTO version_acronyms (tenant_id, version_id, collection_id, short, long, occurrences)
 SELECT tenant_id, %(version_id)s, collection_id, short, long, occurrences FROM version_acronyms
 WHERE tenant_id = %(tenant_id)s AND version_id = %(old_id)s

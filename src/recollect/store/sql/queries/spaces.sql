@@ -27,9 +27,12 @@ WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s AND v.
                   WHERE x.tenant_id = c.tenant_id AND x.chunk_id = c.chunk_id AND x.space_id = %(space_id)s)
 ORDER BY c.version_id, c.position LIMIT %(limit)s
 
--- texts: what is embedded of stretches of chunks
+-- texts: what is embedded of stretches of chunks, and the passage that late interaction reads of each, where it is wanted
 SELECT c.version_id, c.position, c.chunk_id, c.content_hash, v.document_id, v.title, c.section, c.text, c.metadata,
-       c.context
+       c.context,
+       CASE WHEN NOT %(passages)s THEN '' WHEN c.parent_start IS NULL THEN c.text
+            ELSE (SELECT substr(t.content, c.parent_start + 1, c.parent_end - c.parent_start) FROM document_contents t
+                  WHERE t.tenant_id = c.tenant_id AND t.version_id = c.version_id) END
 FROM unnest(%(version_ids)s::bigint[], %(firsts)s::int[], %(lasts)s::int[]) AS w (version_id, first, last)
 JOIN chunks c ON c.tenant_id = %(tenant_id)s AND c.version_id = w.version_id AND c.position BETWEEN w.first AND w.last
 JOIN document_versions v ON v.tenant_id = c.tenant_id AND v.version_id = c.version_id
@@ -52,6 +55,12 @@ JOIN chunks c ON c.tenant_id = %(tenant_id)s AND c.chunk_id = u.chunk_id AND c.c
 JOIN document_versions v ON v.tenant_id = c.tenant_id AND v.version_id = c.version_id
 ORDER BY c.chunk_id
 ON CONFLICT (tenant_id, chunk_id, space_id) DO NOTHING RETURNING chunk_id
+
+-- add_tokens: the token vectors of chunks whose vectors were added
+INSERT INTO chunk_token_vectors (tenant_id, chunk_id, space_id, packed)
+SELECT %(tenant_id)s, u.chunk_id, %(space_id)s, u.packed
+FROM unnest(%(added)s::bigint[], %(packed)b::bytea[]) AS u (chunk_id, packed)
+ON CONFLICT (tenant_id, chunk_id, space_id) DO UPDATE SET packed = excluded.packed
 
 -- hold_alone: nobody writes to a collection, or changes its space, until the end of the transaction
 SELECT c.collection_id, c.space_id, 'used', c.embedding_model, c.embedding_dimension, c.embedding_spec, c.created_at
@@ -87,6 +96,11 @@ ORDER BY x.chunk_id OFFSET %(rows)s LIMIT 1
 
 -- remove_vectors: of a space, among so many rows
 DELETE FROM chunk_vectors
+WHERE tenant_id = %(tenant_id)s AND space_id = %(space_id)s AND chunk_id > %(after)s
+  AND (%(until)s::bigint IS NULL OR chunk_id <= %(until)s)
+
+-- remove_tokens: the token vectors of these
+DELETE FROM chunk_token_vectors
 WHERE tenant_id = %(tenant_id)s AND space_id = %(space_id)s AND chunk_id > %(after)s
   AND (%(until)s::bigint IS NULL OR chunk_id <= %(until)s)
 

@@ -115,7 +115,8 @@ l.chunk_id IS NULL
 
 -- missing_token_vectors: the collection stores them, but not of these chunks
 p.token_vectors AND NOT EXISTS (
-    SELECT FROM chunk_token_vectors t WHERE t.tenant_id = c.tenant_id AND t.chunk_id = c.chunk_id)
+    SELECT FROM chunk_token_vectors t
+    WHERE t.tenant_id = c.tenant_id AND t.chunk_id = c.chunk_id AND t.space_id = p.space_id)
 
 -- versions: one page of a collection's versions
 SELECT v.document_id, v.version_id, v.uri, v.title, v.chunk_count, v.content_hash, v.known_to = 'infinity'
@@ -158,13 +159,14 @@ ORDER BY l.chunk_id LIMIT %(limit)s
 
 -- tokens_sample: some token vectors, chosen by hash
 SELECT t.chunk_id, chosen.version_id, t.packed FROM (
-    SELECT s.tenant_id, s.chunk_id, s.version_id FROM chunk_vectors s
+    SELECT s.tenant_id, s.chunk_id, s.space_id, s.version_id FROM chunk_vectors s
     WHERE s.tenant_id = %(tenant_id)s AND s.space_id = %(space_id)s
     ORDER BY hashint8(s.chunk_id), s.chunk_id LIMIT %(limit)s) AS chosen
-JOIN chunk_token_vectors t USING (tenant_id, chunk_id)
+JOIN chunk_token_vectors t USING (tenant_id, chunk_id, space_id)
 
 -- tokens_page: all of them, page by page
-SELECT t.chunk_id, s.version_id, t.packed FROM chunk_token_vectors t JOIN chunk_vectors s USING (tenant_id, chunk_id)
+SELECT t.chunk_id, s.version_id, t.packed
+FROM chunk_token_vectors t JOIN chunk_vectors s USING (tenant_id, chunk_id, space_id)
 WHERE s.tenant_id = %(tenant_id)s AND s.space_id = %(space_id)s AND t.chunk_id > %(after)s
 ORDER BY t.chunk_id LIMIT %(limit)s
 

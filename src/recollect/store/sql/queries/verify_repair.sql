@@ -128,6 +128,11 @@ DELETE FROM chunk_vectors x USING chunks c
 WHERE c.tenant_id = %(tenant_id)s AND c.version_id = %(version_id)s AND c.position = %(position)s
   AND x.tenant_id = c.tenant_id AND x.chunk_id = c.chunk_id AND x.space_id <> %(space_id)s
 
+-- drop_tokens_elsewhere: likewise
+DELETE FROM chunk_token_vectors x USING chunks c
+WHERE c.tenant_id = %(tenant_id)s AND c.version_id = %(version_id)s AND c.position = %(position)s
+  AND x.tenant_id = c.tenant_id AND x.chunk_id = c.chunk_id AND x.space_id <> %(space_id)s
+
 -- set_vector: a chunk's vector, with what its version says
 INSERT INTO chunk_vectors (tenant_id, chunk_id, space_id, version_id, known_from, known_to, access_id, embedding)
 SELECT c.tenant_id, c.chunk_id, %(space_id)s, v.version_id, v.known_from, v.known_to, v.access_id, %(embedding)s
@@ -146,7 +151,7 @@ ON CONFLICT (tenant_id, chunk_id) DO UPDATE SET length = excluded.length, lexeme
     weights = excluded.weights
 
 -- set_tokens: a chunk's token vectors
-INSERT INTO chunk_token_vectors (tenant_id, chunk_id, packed)
-SELECT c.tenant_id, c.chunk_id, %(packed)s FROM chunks c
+INSERT INTO chunk_token_vectors (tenant_id, chunk_id, space_id, packed)
+SELECT c.tenant_id, c.chunk_id, %(space_id)s, %(packed)s FROM chunks c
 WHERE c.tenant_id = %(tenant_id)s AND c.version_id = %(version_id)s AND c.position = %(position)s
-ON CONFLICT (tenant_id, chunk_id) DO UPDATE SET packed = excluded.packed
+ON CONFLICT (tenant_id, chunk_id, space_id) DO UPDATE SET packed = excluded.packed
