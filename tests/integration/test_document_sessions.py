@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hostile import EFFORT
 from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions, SessionRAG
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import (
@@ -663,7 +664,7 @@ STEPS = st.one_of(
 BEGUN = [("create", "a", 2, "oldest", False), ("create", "b", 1, "error", True)]
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12 * EFFORT, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(STEPS, min_size=8, max_size=25))
 def test_a_random_history_is_what_a_model_says(pipeline: RAGPipeline, steps):
     model = Model(pipeline)

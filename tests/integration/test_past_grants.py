@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hostile import EFFORT
 from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, PermissionDeniedError, RecollectError
@@ -212,7 +213,7 @@ class ModelDocument:
 
 @pytest.mark.slow
 @given(steps=st.lists(STEPS, min_size=4, max_size=10))
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8 * EFFORT, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_writes_and_reads_of_now_and_then_against_an_oracle(rag: RAGPipeline, steps: list[Step]):
     rag.collections.delete("default")
     rag.collections.ensure()

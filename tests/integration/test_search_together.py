@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hostile import EFFORT
 from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions, SessionRAG
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, UsageError
@@ -38,7 +39,7 @@ def together(pipeline: RAGPipeline, names, query, options, scope=None):
     return pipeline.standpoint.assembly.searcher.search(scope or Scope(), query, options, Target.of(*names))
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15 * EFFORT, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     collections=COLLECTIONS,
     query=TEXTS,
