@@ -11,7 +11,8 @@
     ├── PermissionDeniedError the caller may see it, but not change it
     ├── ConflictError         what should be created exists already
     │   ├── SessionFullError        a session has no room for another document
-    │   └── ModelChangedError       a collection's embedding model was changed meanwhile
+    │   ├── ModelChangedError       a collection's embedding model was changed meanwhile
+    │   └── VersionChangedError     a document is not at the version any more that was to be changed
     ├── TenantSuspendedError  the tenant can neither be searched nor written to
     ├── QuotaExceededError    a tenant may not store that much (quota, limit, used)
     ├── ParseError            a file that cannot be read (path, reason)
@@ -92,6 +93,10 @@ class SessionFullError(ConflictError):
 
 class ModelChangedError(ConflictError):
     """A collection's embedding model was changed while something was computed with the one before."""
+
+
+class VersionChangedError(ConflictError):
+    """A document was to be changed as of one version, and is at another by now, or is deleted; nothing was changed."""
 
 
 class TenantSuspendedError(RecollectError):

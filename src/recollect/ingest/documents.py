@@ -121,14 +121,30 @@ class BatchWriter:
         self._unsettled = True
         return written
 
-    def rewrite(self, document_id: int, cut: CutDocument, *, force: bool) -> IngestResult:
-        """Store a new version of a document that there is, whatever its source."""
+    def rewrite(
+        self,
+        document_id: int,
+        cut: CutDocument,
+        *,
+        force: bool,
+        if_version: int | None = None,
+        read_alike: bool = False,
+    ) -> IngestResult:
+        """Store a new version of a document that there is, whatever its source; see `DocumentWriter.rewrite`."""
         while True:
             collection, preparer = self._current
             length = self._collections.ensure_reference_length(self._scope, collection, average_length([cut]))
             prepared = preparer.finish([cut], preparer.embed([cut]), reference_length=length)
             try:
-                written = self._writer.rewrite(self._scope, collection, document_id, prepared[0], force=force)
+                written = self._writer.rewrite(
+                    self._scope,
+                    collection,
+                    document_id,
+                    prepared[0],
+                    force=force,
+                    if_version=if_version,
+                    read_alike=read_alike,
+                )
             except ModelChangedError:
                 if not self._follow(collection):
                     raise

@@ -83,6 +83,31 @@ class DocumentPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentChunk:
+    """A chunk that a document was cut into.
+
+    Attributes:
+        position: In the document, from 0.
+        start_offset: Where it begins in the document's text.
+        end_offset: Just behind its last character.
+        section: Titles of the headings that it stands under, outermost first.
+        page: That it begins on, from 1; None where the format has no pages.
+        token_count: How many tokens of the embedding model it has.
+        context: What situates it in its document and is searched with it; empty where none was written.
+    """
+
+    chunk_id: int
+    position: int
+    start_offset: int
+    end_offset: int
+    text: str
+    section: tuple[str, ...]
+    page: int | None
+    token_count: int
+    context: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExactMatch:
     """Where a pattern matches.
 

@@ -66,6 +66,8 @@ class AsyncCollections(_AsyncGroup):
 
     ensure = threaded(Collections.ensure)
     create = threaded(Collections.create)
+    get = threaded(Collections.get)
+    update = threaded(Collections.update)
     delete = threaded(Collections.delete)
     import_file = threaded(Collections.import_file)
     export_lines = streamed(Collections.export_lines)
@@ -80,6 +82,7 @@ class AsyncContents(_AsyncGroup):
 
     outline = threaded(Contents.outline)
     read = threaded(Contents.read)
+    chunks = threaded(Contents.chunks)
     original = threaded(Contents.original)
     grep = threaded(Contents.grep)
     list = threaded(Contents.list)
@@ -108,6 +111,7 @@ class AsyncDocuments(_AsyncGroup):
     duplicates = threaded(Documents.duplicates)
     list_duplicates = threaded(Documents.list_duplicates)
     reread = threaded(Documents.reread)
+    update = threaded(Documents.update)
     set_ttl = threaded(Documents.set_ttl)
     delete = threaded(Documents.delete)
     erase = threaded(Documents.erase)

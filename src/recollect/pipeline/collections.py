@@ -63,6 +63,30 @@ class Collections(Group):
         )
         return self._at.store.collections.create(scope, name, description=description, **settings)
 
+    def get(self, name: str) -> Collection:
+        """A collection; of a principal, one that exists for it, counting what may be read of it.
+
+        Raises:
+            NotFoundError: There is none of that name.
+        """
+        from recollect.store.collections import as_shown
+
+        return as_shown(self._at.store.collections.get(self._at.present(), name))
+
+    def update(self, name: str, *, description: str) -> Collection:
+        """Change what is said of a collection; how it is cut and embedded stays as it was made.
+
+        Args:
+            name: Of the collection.
+            description: For people.
+
+        Raises:
+            NotFoundError: There is none of that name.
+        """
+        scope = self._at.owner()
+        self._at.store.collections.describe(scope, name, description)
+        return self._at.store.collections.get(scope, name)
+
     def delete(self, name: str) -> None:
         """Remove a collection with everything in it, physically.
 

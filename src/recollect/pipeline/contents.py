@@ -9,16 +9,19 @@ from recollect.model.arguments import checked
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from recollect.model import Scope
-    from recollect.model.contents import DocumentEntry, DocumentOutline, DocumentPart, GrepReply
+    from recollect.model.contents import DocumentChunk, DocumentEntry, DocumentOutline, DocumentPart, GrepReply
     from recollect.model.original import Original
     from recollect.model.scope import Target
     from recollect.store.contents import Places
 
-#: Documents of a listing, characters of a part, and matches, at most.
+#: Documents of a listing, characters of a part, matches, and chunks of a listing, at most.
 MAX_ENTRIES = 1_000
 MAX_CHARACTERS = 1_000_000
 MAX_MATCHES = 1_000
+MAX_CHUNKS = 10_000
 
 
 @checked
@@ -58,6 +61,22 @@ class Contents(Group):
                 f"The document {document_id} has {part.characters} characters: start must be less, not {start}."
             )
         return part
+
+    def chunks(self, document_id: int, *, after: int = -1, limit: int = 100) -> Sequence[DocumentChunk]:
+        """What a document was cut into, in order: what is embedded, searched and found.
+
+        Args:
+            document_id: Of the document.
+            after: The last position of the page before; -1: from the beginning.
+            limit: How many at most, 1 to 10,000.
+
+        Raises:
+            UsageError: A limit is out of range.
+            NotFoundError: There is no such document where the view looks.
+        """
+        _require_range("after", after, -1, 2**31 - 1)
+        _require_range("limit", limit, 1, MAX_CHUNKS)
+        return self._at.store.contents.chunks(*self._places(), document_id, after=after, limit=limit)
 
     def original(self, document_id: int) -> Original:
         """The file that a document was read from, as it came; its bytes are read when they are wanted.

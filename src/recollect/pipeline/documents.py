@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from recollect.config import DEFAULT_COLLECTION
 from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
@@ -222,6 +222,43 @@ class Documents(Group):
 
         return reread(self._at, document, force=force)
 
+    def update(
+        self,
+        document: int | str,
+        *,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        tags: Sequence[str] | None = None,
+        department: str | None = None,
+        if_version: int | None = None,
+    ) -> IngestResult:
+        """Say something else of a document: a new version with the same text.
+
+        The next ingest of an unchanged file or text leaves it alone; one that has changed says these anew.
+
+        Args:
+            document: By id or by source.
+            title: None: as it is.
+            metadata: All of it from now on; None: as it is.
+            tags: All of them from now on; None: as they are.
+            department: None: as it is.
+            if_version: Only while this version is current; None: whichever is.
+
+        Returns:
+            What became of the document; ``unchanged`` where it said so before.
+
+        Raises:
+            NotFoundError: There is no such document, or it is deleted.
+            VersionChangedError: Another version than ``if_version`` is current.
+            PermissionDeniedError: It is not the principal's to change.
+            UsageError: Something of it cannot be stored.
+        """
+        from recollect.pipeline.describing import update
+
+        said = {"title": title, "metadata": metadata, "tags": None if tags is None else tuple(tags)}
+        given = {name: value for name, value in {**said, "department": department}.items() if value is not None}
+        return update(self._at, document, given, if_version=if_version)
+
     def set_ttl(self, document: int | str, ttl: Duration | None) -> None:
         """Decide how long a document is found from now on; None: it never expires.
 
@@ -235,18 +272,24 @@ class Documents(Group):
         if not self._at.store.expiry.set_lifetime(scope, self._at.resolve(scope, document), lifetime):
             raise NotFoundError(f"The document {document!r} is deleted: it has no time left to live.")
 
-    def delete(self, documents: Sequence[int | str]) -> int:
+    def delete(self, documents: Sequence[int | str], *, if_version: int | None = None) -> int:
         """Close documents: searches of the present no longer find them, their history stays.
+
+        Args:
+            documents: By id or by source.
+            if_version: Only while this version of each is current; None: whichever is.
 
         Returns:
             How many were current.
 
         Raises:
             NotFoundError: One of them does not exist; then none is closed.
+            VersionChangedError: Of one of them another version than ``if_version`` is current; then none is closed.
             PermissionDeniedError: One of them is not the principal's to change; then none is closed.
         """
         scope = self._at.present()
-        return self._at.store.writer.close(scope, [self._at.resolve(scope, document) for document in documents])
+        ids = [self._at.resolve(scope, document) for document in documents]
+        return self._at.store.writer.close(scope, ids, if_version=if_version)
 
     def erase(
         self,
@@ -313,6 +356,9 @@ class Documents(Group):
         *,
         department: str | None = None,
         status: DocumentStatus | None = None,
+        source: str | None = None,
+        tags: Sequence[str] = (),
+        newest_first: bool = False,
         after: int = 0,
         limit: int = 100,
     ) -> list[DocumentRecord]:
@@ -324,7 +370,10 @@ class Documents(Group):
         Args:
             department: Only of this one; what is not stored yet has none.
             status: Only ``pending``, ``embedded`` or ``error``.
-            after: The last id of the page before.
+            source: Only those whose own source, or whose origin (a folder, a web domain, ``upload``), is this.
+            tags: Only those with all of these; what is not stored yet has none.
+            newest_first: The largest ids first.
+            after: The last id of the page before; 0: the first page.
             limit: How many at most.
 
         Raises:
@@ -332,22 +381,22 @@ class Documents(Group):
             SessionExpiredError: The session's time is over.
         """
         scope, store = self._at.present(), self._at.store
+        page: dict[str, Any] = {"source": source, "newest_first": newest_first, "after": after, "limit": limit}
+        wanted: dict[str, Any] = {"department": department, "tags": tags, **page}
         if self._at.session is not None:
             from recollect.pipeline.session_place import label, session_place
 
             with session_place(self._at, scope) as (own, place):
-                found = store.documents.list_page(own, place, department=department, after=after, limit=limit)
-            return [replace(record, collection=label(self._at.session)) for record in found]
+                stored = store.documents.list_page(own, place, **wanted)
+            return [replace(record, collection=label(self._at.session)) for record in stored]
         name = self._at.collection
         if name == DEFAULT_COLLECTION and store.collections.find(scope, name) is None:
             return []
         place = self._at.place(scope)
-        stored = store.documents.list_page(scope, place, department=department, after=after, limit=limit)
-        if status == "embedded" or department is not None:
-            return [] if status in {"pending", "error"} else stored
-        unstored = store.jobs.unstored_documents(scope, place, status=status, after=after, limit=limit)
-        found = [*(stored if status is None else ()), *unstored]
-        return sorted(found, key=lambda record: record.document_id)[:limit]
+        found = store.documents.list_page(scope, place, **wanted) if status in {None, "embedded"} else []
+        if status != "embedded" and department is None and not tags:
+            found = [*found, *store.jobs.unstored_documents(scope, place, status=status, **page)]
+        return sorted(found, key=lambda record: record.document_id, reverse=newest_first)[:limit]
 
 
 def _of_documents_alone(receipt: ErasureReceipt) -> ErasureReceipt:

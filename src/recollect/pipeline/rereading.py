@@ -32,7 +32,7 @@ def reread(at: Standpoint, document: int | str, *, force: bool) -> IngestResult:
     present = at.present()
     document_id = at.resolve(present, document)
     at.store.documents.require_changeable(present, [document_id])
-    with _place_of(at, present, document_id) as (scope, place, record):
+    with place_of(at, present, document_id) as (scope, place, record):
         original = at.store.contents.original(scope, Places(collection_ids=(place.collection_id,)), document_id)
         _require_size(original, at.config.ingest.max_file_bytes)
         version = at.store.history.versions(scope, document_id).versions[-1]
@@ -52,7 +52,8 @@ def reread(at: Standpoint, document: int | str, *, force: bool) -> IngestResult:
 
 
 @contextmanager
-def _place_of(at: Standpoint, scope: Scope, document_id: int) -> Iterator[tuple[Scope, Collection, DocumentRecord]]:
+def place_of(at: Standpoint, scope: Scope, document_id: int) -> Iterator[tuple[Scope, Collection, DocumentRecord]]:
+    """Where a document is, and as it is."""
     if at.session is not None:
         with session_place(at, scope) as (own, place):
             yield own, place, at.store.documents.get(own, document_id)
@@ -71,9 +72,6 @@ def _require_size(original: Original, max_bytes: int) -> None:
 
 def _merged(read: Document, record: DocumentRecord, version: VersionRecord) -> Document:
     """What was read, under what is said of the document: nobody's title, tags or grants are taken back by reading."""
-    left = None
-    if version.expires_at is not None:
-        left = max((version.expires_at - datetime.now(UTC)).total_seconds(), 1.0)
     dated = record.event_time is not None
     return replace(
         read,
@@ -86,5 +84,12 @@ def _merged(read: Document, record: DocumentRecord, version: VersionRecord) -> D
         event_time=version.event_time if dated else read.event_time,
         event_end=version.event_end if dated else read.event_end,
         permissions=None,
-        ttl=left,
+        ttl=time_left(version),
     )
+
+
+def time_left(version: VersionRecord) -> float | None:
+    """How many seconds a version is found yet; None: it does not expire."""
+    if version.expires_at is None:
+        return None
+    return max((version.expires_at - datetime.now(UTC)).total_seconds(), 1.0)

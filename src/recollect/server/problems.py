@@ -78,6 +78,7 @@ _ROWS = (
     _Row(errors.PermissionDeniedError, 403, "forbidden", "Not allowed"),
     _Row(errors.SessionFullError, 409, "session-full", "The session is full"),
     _Row(errors.ModelChangedError, 409, "model-changed", "The embedding model was changed meanwhile"),
+    _Row(errors.VersionChangedError, 412, "version-changed", "It was changed meanwhile"),
     _Row(errors.ConflictError, 409, "conflict", "It exists already, or was changed meanwhile"),
     _Row(errors.TenantSuspendedError, 403, "tenant-suspended", "The tenant is suspended"),
     _Row(errors.QuotaExceededError, 403, "quota-exceeded", "The quota is used up", more=_quota),

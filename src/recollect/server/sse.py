@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, suppress
 from typing import Any
 
@@ -25,25 +25,32 @@ def wants_events(request: Request) -> bool:
     return MEDIA_TYPE in request.headers.get("accept", "")
 
 
-def event(name: str, data: Mapping[str, Any], number: int) -> bytes:
+def event(name: str, data: Mapping[str, Any], number: int | str) -> bytes:
     """One event; its data is one line of JSON."""
     told = json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace").decode()
     return format_sse_event(event=name, data_str=told, id=str(number))
 
 
-def event_stream(events: AsyncGenerator[tuple[str, Mapping[str, Any]]]) -> StreamingResponse:
+def event_stream(
+    events: AsyncGenerator[tuple[str, Mapping[str, Any]]],
+    *,
+    identify: Callable[[Mapping[str, Any]], str] | None = None,
+) -> StreamingResponse:
     """A response of events, as slow as whoever reads it; an error is its last event.
 
     Whoever goes away ends ``events``, and with it the model that writes them.
 
     Args:
         events: Names and data, in their order.
+        identify: Makes the id of an event from its data, where a stream can be gone on with; None: they are numbered.
     """
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_written(events), media_type=MEDIA_TYPE, headers=headers)
+    return StreamingResponse(_written(events, identify), media_type=MEDIA_TYPE, headers=headers)
 
 
-async def _written(events: AsyncGenerator[tuple[str, Mapping[str, Any]]]) -> AsyncIterator[bytes]:
+async def _written(
+    events: AsyncGenerator[tuple[str, Mapping[str, Any]]], identify: Callable[[Mapping[str, Any]], str] | None
+) -> AsyncIterator[bytes]:
     number = 0
     async with aclosing(events):
         waiting: asyncio.Task[tuple[str, Mapping[str, Any]]] | None = None
@@ -57,7 +64,7 @@ async def _written(events: AsyncGenerator[tuple[str, Mapping[str, Any]]]) -> Asy
                 name, data = waiting.result()
                 waiting = None
                 number += 1
-                yield event(name, data, number)
+                yield event(name, data, number if identify is None else identify(data))
         except StopAsyncIteration:
             return
         except Exception as exc:  # noqa: BLE001 - the status was sent long ago: an event tells it

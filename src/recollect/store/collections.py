@@ -65,21 +65,7 @@ class CollectionRepository:
 
     def list_all(self, scope: Scope, *, hidden: bool = False) -> list[Collection]:
         """Every collection of the tenant that exists for the scope's principal, by name; ``hidden``: sessions' too."""
-        # Statistics count what the principal may not read as well, and revisions its changes.
-        return [
-            collection
-            if collection.access_ids is None
-            else replace(
-                collection,
-                revision=0,
-                stats_chunks=0,
-                stats_terms=0,
-                stats_pending=0,
-                reference_length=None,
-                indexed=False,
-            )
-            for collection in self._listed(scope, hidden=hidden)
-        ]
+        return [as_shown(collection) for collection in self._listed(scope, hidden=hidden)]
 
     def searchable(self, scope: Scope) -> list[Collection]:
         """Every collection of the tenant that exists for the scope's principal, by name, as `get` gives each.
@@ -211,6 +197,18 @@ class CollectionRepository:
             raise NotFoundError(f"The collection {collection.name!r} was deleted meanwhile.")
         return float(found[0][0])
 
+    def describe(self, scope: Scope, name: str, description: str) -> None:
+        """Say something else of a collection.
+
+        Raises:
+            NotFoundError: The tenant has no collection of that name.
+        """
+        params = {"tenant_id": scope.tenant_id, "name": name, "description": description}
+        with self._database.transaction(scope) as connection:
+            changed = rows(connection, _SQL["describe"], params)
+        if not changed:
+            raise NotFoundError(f"There is no collection {name!r}. `recollect collections list` shows them.")
+
     def set_refusal(self, scope: Scope, name: str, refusal: Mapping[str, Any] | None) -> None:
         """Keep when answers from a collection are refused.
 
@@ -248,6 +246,21 @@ class CollectionRepository:
             with self._database.autocommit() as connection:
                 connection.execute(_SQL["analyze"])
         return refreshed
+
+
+def as_shown(collection: Collection) -> Collection:
+    """A collection without what counts things that its reader may not read as well, and their changes."""
+    if collection.access_ids is None:
+        return collection
+    return replace(
+        collection,
+        revision=0,
+        stats_chunks=0,
+        stats_terms=0,
+        stats_pending=0,
+        reference_length=None,
+        indexed=False,
+    )
 
 
 def _require_name(name: str) -> None:

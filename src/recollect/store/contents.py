@@ -8,7 +8,7 @@ from typing import Any, LiteralString
 
 from recollect.errors import NotFoundError
 from recollect.model import Heading, PageSpan, Scope
-from recollect.model.contents import DocumentEntry, DocumentOutline, DocumentPart
+from recollect.model.contents import DocumentChunk, DocumentEntry, DocumentOutline, DocumentPart
 from recollect.model.original import Original
 from recollect.model.outline import page_at, section_path
 from recollect.store.database import Database, rows
@@ -149,6 +149,37 @@ class ContentRepository:
                 cut = rows(connection, _SQL["sections"], params)
             own = tuple(Heading(len(path), path[-1], start, start) for path, start in cut)
         return DocumentOutline(**_named(names), characters=characters, headings=own, pages=_pages(pages))
+
+    def structure(
+        self, scope: Scope, places: Places, document_id: int
+    ) -> tuple[tuple[Heading, ...], tuple[PageSpan, ...]]:
+        """The headings and pages that a document came with.
+
+        Raises:
+            NotFoundError: There is no such document.
+        """
+        *_, headings, pages, _ = self._one(scope, places, document_id, start=0, length=0)
+        return _headings(headings), _pages(pages)
+
+    def chunks(self, scope: Scope, places: Places, document_id: int, *, after: int, limit: int) -> list[DocumentChunk]:
+        """What a document was cut into, in order.
+
+        Args:
+            scope: Whose, who and when.
+            places: Where.
+            document_id: Which.
+            after: The last position of the page before; -1: from the beginning.
+            limit: How many at most.
+
+        Raises:
+            NotFoundError: There is no such document.
+        """
+        version_id = self._one(scope, places, document_id, start=0, length=0)[4]
+        params = {"tenant_id": scope.tenant_id, "version_id": version_id, "after": after, "limit": limit}
+        with self._database.single_reads(scope) as connection:
+            found = rows(connection, _SQL["chunks"], params)
+        fields = DocumentChunk.__dataclass_fields__
+        return [DocumentChunk(**{**dict(zip(fields, row, strict=True)), "section": tuple(row[5])}) for row in found]
 
     def original(self, scope: Scope, places: Places, document_id: int) -> Original:
         """The file that a document was read from; its bytes are read when they are wanted.

@@ -351,22 +351,37 @@ class DocumentRepository:
         collection: Collection,
         *,
         department: str | None = None,
+        source: str | None = None,
+        tags: Sequence[str] = (),
+        newest_first: bool = False,
         after: int = 0,
         limit: int = 100,
     ) -> list[DocumentRecord]:
-        """Documents by id, without their contents; ``after`` is the last id of the page before."""
+        """Documents by id, without their contents.
+
+        Args:
+            scope: Whose, who and when.
+            collection: Where.
+            department: Only of this one.
+            source: Only those whose URI, or whose source's name, is this.
+            tags: Only those with all of these.
+            newest_first: By id from the largest on.
+            after: The last id of the page before; 0: the first page.
+            limit: How many at most.
+        """
         params = {
             "tenant_id": scope.tenant_id,
             "collection_id": collection.collection_id,
             "department": department,
+            "source": source,
+            "tags": list(tags),
             "after": after,
             "limit": limit,
             "as_of": scope.as_of,
             **access_params(scope),
         }
-        query: LiteralString = (
-            f"{_SQL['list_page']} AND {_known(scope)} AND {may_read_version(scope)} {_SQL['list_order']}"
-        )
+        order = _SQL["list_newest" if newest_first else "list_order"]
+        query: LiteralString = f"{_SQL['list_page']} AND {_known(scope)} AND {may_read_version(scope)} {order}"
         with self._database.transaction(scope) as connection:
             return [record_of(row) for row in rows(connection, query, params)]
 

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 _SQL = queries("jobs")
 
+# No id is as large.
+_BEHIND_ALL = 2**63 - 1
+
 
 class JobRepository:
     """Reads and writes the jobs of tenants. A principal's jobs are those that the principal asked for.
@@ -139,7 +142,9 @@ class JobRepository:
         collection: Collection | None = None,
         *,
         document_id: int | None = None,
+        source: str | None = None,
         status: DocumentStatus | None = None,
+        newest_first: bool = False,
         after: int = 0,
         limit: int = 100,
     ) -> list[DocumentRecord]:
@@ -149,8 +154,10 @@ class JobRepository:
             scope: Whose.
             collection: Where; None: anywhere.
             document_id: Only this one.
+            source: Only those whose URI, or whose source's name, is this.
             status: Only ``pending``, or ``error``.
-            after: The last id of the page before.
+            newest_first: By id from the largest on.
+            after: The last id of the page before; 0: the first page.
             limit: How many at most.
         """
         params = {
@@ -158,7 +165,10 @@ class JobRepository:
             **_of(scope),
             "document_id": document_id,
             "status": status,
-            "after": after,
+            "uri_or_origin": source,
+            "newest_first": newest_first,
+            "after": 0 if newest_first else after,
+            "before": after if newest_first and after else _BEHIND_ALL,
             "limit": limit,
         }
         params["collection_id"] = None if collection is None else collection.collection_id

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, LiteralString
 
-from recollect.errors import NotFoundError, PermissionDeniedError, QuotaExceededError
+from recollect.errors import NotFoundError, PermissionDeniedError, QuotaExceededError, VersionChangedError
 from recollect.model import IngestResult, Scope
 from recollect.model.collection import Collection
 from recollect.model.original import Original
@@ -148,12 +148,30 @@ class DocumentWriter:
         return written
 
     def rewrite(
-        self, scope: Scope, collection: Collection, document_id: int, item: PreparedDocument, *, force: bool = False
+        self,
+        scope: Scope,
+        collection: Collection,
+        document_id: int,
+        item: PreparedDocument,
+        *,
+        force: bool = False,
+        if_version: int | None = None,
+        read_alike: bool = False,
     ) -> IngestResult:
         """Store a new version of a document that there is, whoever stored it and under whatever source.
 
+        Args:
+            scope: Whose.
+            collection: Where it is.
+            document_id: Which.
+            item: What it says from now on.
+            force: Even if nothing is different.
+            if_version: Only while this version is current; None: whichever is.
+            read_alike: It is of the same file or text as the version before, whose next ingest finds it unchanged.
+
         Raises:
             NotFoundError: The document, or its collection, is gone.
+            VersionChangedError: Another version than ``if_version`` is current, or none.
             ModelChangedError: The collection has another embedding model than the one that it was embedded with.
             PermissionDeniedError: The scope's principal may not change it.
             QuotaExceededError: The tenant would have more than it may.
@@ -166,20 +184,37 @@ class DocumentWriter:
             old = self._latest(connection, scope, [document_id]).get(document_id)
             if old is None:
                 raise NotFoundError(f"The document {document_id} was erased meanwhile.")
+            _require_version(document_id, old, if_version)
             if not force and _same(old, item):
                 return IngestResult(document_id, old.version, "unchanged", old.chunk_count)
+            if read_alike:
+                document = replace(item.document, file_hash=old.file_hash)
+                item = replace(item, document=document, fingerprint=old.fingerprint)
             fresh = [(item, document_id, old.version + 1)]
             closing = [old.version_id] if old.current else []
             self._replace(connection, scope, collection, fresh, closing, room=None, originals=[])
         return IngestResult(document_id, old.version + 1, "updated" if old.current else "added", len(item.chunks))
 
-    def close(self, scope: Scope, document_ids: Sequence[int]) -> int:
+    def close(self, scope: Scope, document_ids: Sequence[int], *, if_version: int | None = None) -> int:
         """Close the current versions of documents: they leave every search of the present, but stay for history.
+
+        Args:
+            scope: Whose.
+            document_ids: Which.
+            if_version: Only while this version of each is current; None: whichever is.
 
         Returns:
             How many documents were current and are not any more.
+
+        Raises:
+            VersionChangedError: Of one of them another version is current, or none; then none is closed.
         """
         with self._database.transaction(scope) as connection:
+            if if_version is not None:
+                lock_documents(connection, scope, document_ids)
+                latest = self._latest(connection, scope, list(document_ids))
+                for document_id in document_ids:
+                    _require_version(document_id, latest.get(document_id), if_version)
             closed = close_documents(connection, scope, document_ids)
             count_closed(connection, scope, closed)
         return len(closed)
@@ -332,6 +367,13 @@ def _uri(item: PreparedDocument) -> str:
     if item.document.source is None:
         raise ValueError("A prepared document has a source.")
     return item.document.source
+
+
+def _require_version(document_id: int, latest: _Latest | None, wanted: int | None) -> None:
+    if wanted is None or (latest is not None and latest.current and latest.version == wanted):
+        return
+    now = f"at version {latest.version}" if latest is not None and latest.current else "deleted"
+    raise VersionChangedError(f"The document {document_id} is {now} by now, not at version {wanted}: read it again.")
 
 
 def _same(old: _Latest, item: PreparedDocument) -> bool:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from recollect.errors import NotFoundError
-from recollect.model.collection import Collection
-from recollect.pipeline import View
 from recollect.replies.collections import CollectionJson, CollectionListJson, collection_json, collection_list_json
 from recollect.server.dependencies import Administrator, Reader
 from recollect.server.problems import documented
 from recollect.server.schemas.base import Name
-from recollect.server.schemas.collections import CollectionBody
+from recollect.server.schemas.collections import CollectionBody, CollectionChanges
 
 router = APIRouter(prefix="/collections", tags=["collections"])
 
@@ -38,22 +35,16 @@ def create(body: CollectionBody, caller: Administrator) -> CollectionJson:
 @router.get("/{name}", summary="Show a collection", responses=documented(404))
 def show(name: Name, caller: Reader) -> CollectionJson:
     """One of those that may be read."""
-    return collection_json(found(caller, name))
+    return collection_json(caller.collections.get(name))
+
+
+@router.patch("/{name}", summary="Describe a collection", responses=documented(404))
+def change(name: Name, body: CollectionChanges, caller: Administrator) -> CollectionJson:
+    """What is said of it; how it is cut and embedded stays as it was made."""
+    return collection_json(caller.collections.update(name, description=body.description))
 
 
 @router.delete("/{name}", status_code=204, summary="Remove a collection", responses=documented(404))
 def delete(name: Name, caller: Administrator) -> None:
     """With everything in it, physically: it cannot be taken back."""
     caller.collections.delete(name)
-
-
-def found(view: View, name: str) -> Collection:
-    """A collection that may be read.
-
-    Raises:
-        NotFoundError: There is none of that name.
-    """
-    for one in view.collections.list():
-        if one.name == name:
-            return one
-    raise NotFoundError(f"There is no collection {name!r}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from fastapi import Path
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from recollect.errors import PermissionDeniedError, UsageError
@@ -25,6 +26,10 @@ Name = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_stora
 
 #: A time: ISO 8601 (without a zone: UTC), or how long ago, as 7d.
 Moment = Annotated[str, Field(max_length=100), AfterValidator(_storable)]
+
+
+#: The number of a document, of a job and so on.
+Number = Annotated[int, Path(ge=1, le=2**63 - 1)]
 
 
 class Body(BaseModel):

@@ -9,6 +9,12 @@ from pydantic import Field
 from recollect.server.schemas.base import Body, Name, Text
 
 
+class CollectionChanges(Body):
+    """What is said of a collection; how it is cut and embedded stays as it was made."""
+
+    description: Text = Field(max_length=10_000)
+
+
 class CollectionBody(Body):
     """A new collection."""
 

@@ -47,6 +47,10 @@ WHERE c.tenant_id = %(tenant_id)s AND (NOT c.hidden OR %(hidden)s)
   AND (NOT %(active)s OR (SELECT require_active(%(tenant_id)s)))
 ORDER BY c.name
 
+-- describe: say something else of a collection
+UPDATE collections SET description = %(description)s
+WHERE tenant_id = %(tenant_id)s AND name = %(name)s AND NOT hidden RETURNING 1
+
 -- delete: a collection and everything in it
 DELETE FROM collections WHERE tenant_id = %(tenant_id)s AND name = %(name)s AND NOT hidden RETURNING collection_id
 

@@ -52,6 +52,11 @@ SELECT section, min(start_offset) FROM chunks
 WHERE tenant_id = %(tenant_id)s AND version_id = %(version_id)s AND section <> '{}'
 GROUP BY section ORDER BY 2
 
+-- chunks: what a version was cut into, in order
+SELECT chunk_id, position, start_offset, end_offset, text, section, page, token_count, context FROM chunks
+WHERE tenant_id = %(tenant_id)s AND version_id = %(version_id)s AND position > %(after)s
+ORDER BY position LIMIT %(limit)s
+
 -- unexpired: what has not expired, where what has could not be closed
 v.expires_at > now()
 

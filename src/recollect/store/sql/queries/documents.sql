@@ -80,11 +80,16 @@ FROM documents d
 JOIN document_versions v USING (tenant_id, document_id)
 JOIN collections c ON c.tenant_id = d.tenant_id AND c.collection_id = d.collection_id
 JOIN sources s ON s.tenant_id = d.tenant_id AND s.source_id = d.source_id
-WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = %(collection_id)s AND d.document_id > %(after)s
+WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = %(collection_id)s
   AND (%(department)s::text IS NULL OR v.department = %(department)s)
+  AND (%(source)s::text IS NULL OR d.uri = %(source)s OR s.name = %(source)s)
+  AND v.tags @> %(tags)s::text[]
 
 -- list_order: the end of list_page
-ORDER BY d.document_id LIMIT %(limit)s
+AND d.document_id > %(after)s ORDER BY d.document_id LIMIT %(limit)s
+
+-- list_newest: the end of list_page where the newest id is first
+AND (%(after)s = 0 OR d.document_id < %(after)s) ORDER BY d.document_id DESC LIMIT %(limit)s
 
 -- ids_by_uri: documents of a given URI, in every source
 SELECT d.document_id FROM documents d JOIN document_versions v USING (tenant_id, document_id)

@@ -53,7 +53,7 @@ ORDER BY job_id DESC LIMIT %(limit)s
 SELECT d.document_id, d.uri, d.uri, c.name, 0, NULL, '', NULL, '{}'::jsonb, '{}'::text[], 0, '', j.created_at, NULL, s.name,
        NULL, CASE WHEN j.status IN ('pending', 'running') THEN 'pending' ELSE 'error' END, j.error, s.type
 FROM (SELECT DISTINCT ON (document_id) document_id, status, error, created_at FROM jobs
-      WHERE tenant_id = %(tenant_id)s AND document_id > %(after)s
+      WHERE tenant_id = %(tenant_id)s AND document_id > %(after)s AND document_id < %(before)s
         AND (%(document_id)s::bigint IS NULL OR document_id = %(document_id)s)
         AND (NOT %(own)s OR asked_by = %(user)s::text OR %(user)s::text IS NULL AND principal = %(principal)s::jsonb)
       ORDER BY document_id, job_id DESC) j
@@ -64,7 +64,8 @@ WHERE (%(collection_id)s::int IS NULL OR d.collection_id = %(collection_id)s) AN
   AND (%(status)s::text IS NULL OR %(status)s = CASE WHEN j.status IN ('pending', 'running') THEN 'pending' ELSE 'error' END)
   AND NOT EXISTS (SELECT FROM document_versions v
                   WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id AND v.known_to = 'infinity')
-ORDER BY d.document_id LIMIT %(limit)s
+  AND (%(uri_or_origin)s::text IS NULL OR d.uri = %(uri_or_origin)s OR s.name = %(uri_or_origin)s)
+ORDER BY CASE WHEN %(newest_first)s THEN -d.document_id ELSE d.document_id END LIMIT %(limit)s
 
 -- hold: a job's row, until the end of the transaction
 SELECT status, queue_id FROM jobs

@@ -1,0 +1,159 @@
+"""``/v1/collections/{name}/documents`` and ``/v1/documents/{id}``: documents as records, put in and taken out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from recollect.pipeline import View
+from recollect.replies.documents import DocumentJson, document_json
+from recollect.replies.erasure import ErasureReceiptJson, erasure_receipt_json
+from recollect.replies.ingest import IngestResultJson, ingest_result_json
+from recollect.replies.jobs import JobJson, job_json
+from recollect.server.dependencies import Actor, Reader, Writer
+from recollect.server.etags import IfMatch, IfNoneMatch, required_version, unchanged, version_tag
+from recollect.server.pages import Paging, cursor_at, shown
+from recollect.server.problems import documented
+from recollect.server.schemas.base import Name, Number
+from recollect.server.schemas.documents import (
+    DescriptionBody,
+    DocumentBody,
+    DocumentPage,
+    ErasureBody,
+    RereadBody,
+    UrlBody,
+)
+
+router = APIRouter(tags=["documents"], responses=documented(404))
+
+_NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "It has not changed since."}}
+
+
+@router.get("/collections/{name}/documents", summary="List the documents of a collection")
+def documents(
+    name: Name,
+    caller: Reader,
+    page: Paging,
+    status: Annotated[
+        Literal["pending", "embedded", "error"] | None,
+        Query(description="Only those that are stored, that a job is to store, or that it could not."),
+    ] = None,
+    source: Annotated[
+        Name | None, Query(description="Only this one, or those of this folder, domain or other origin.")
+    ] = None,
+    department: Annotated[Name | None, Query()] = None,
+    tag: Annotated[tuple[Name, ...], Query(description="Only those with all of these.")] = (),
+    sort: Annotated[Literal["oldest", "newest"], Query(description="By their ids.")] = "oldest",
+) -> DocumentPage:
+    """As `recollect documents list --json`, page by page."""
+    looked_up = caller.view(collections=name).documents.list(
+        status=status,
+        source=source,
+        department=department,
+        tags=tag,
+        newest_first=sort == "newest",
+        after=page.number() or 0,
+        limit=page.asked,
+    )
+    found, more = shown(looked_up, page)
+    return {
+        "collection": name,
+        "documents": [document_json(one) for one in found],
+        "next_cursor": cursor_at(found[-1].document_id) if more else None,
+    }
+
+
+@router.post("/collections/{name}/documents", status_code=201, summary="Store a text", responses=documented(409, 502))
+def add(name: Name, body: DocumentBody, caller: Writer, response: Response) -> IngestResultJson:
+    """A document of the same source becomes a new version; an equal one is left alone. It is findable at once."""
+    written = there(caller, name).ingest(body.document(), force=body.force)
+    response.headers["Location"] = f"/v1/documents/{written.document_id}"
+    return ingest_result_json(written)
+
+
+@router.post("/collections/{name}/urls", status_code=202, summary="Store a page of the web", responses=documented(502))
+def add_url(name: Name, body: UrlBody, caller: Writer, response: Response) -> JobJson:
+    """As `recollect ingest URL --background`: a worker fetches it; the job says what became of it."""
+    job = there(caller, name).ingest_url(
+        body.url,
+        method=body.method or ("GET" if body.data is None else "POST"),
+        headers=body.headers,
+        body=body.data,
+        chunk_size=body.chunk_size,
+        chunk_overlap=body.chunk_overlap,
+        tags=body.tag,
+        permissions=body.grant,
+        force=body.force,
+        crawl=body.plan(),
+        wait=False,
+    )
+    response.headers["Location"] = f"/v1/jobs/{job.job_id}"
+    return job_json(job)
+
+
+@router.get("/documents/{document_id}", summary="Show a document", response_model=DocumentJson, responses=_NOT_MODIFIED)
+def show(
+    document_id: Number, caller: Reader, response: Response, if_none_match: IfNoneMatch = None
+) -> DocumentJson | Response:
+    """Without its text, which is its content. Its `ETag` is its version."""
+    record = caller.documents.get(document_id)
+    tag = version_tag(record)
+    if unchanged(tag, if_none_match):
+        return Response(status_code=304, headers={"ETag": tag})
+    response.headers["ETag"] = tag
+    return document_json(record)
+
+
+@router.put("/documents/{document_id}", summary="Describe a document", responses=documented(409, 412))
+def describe(
+    document_id: Number, body: DescriptionBody, caller: Writer, response: Response, if_match: IfMatch = None
+) -> IngestResultJson:
+    """Title, metadata, tags and department: a new version with the same text."""
+    written = caller.documents.update(
+        document_id,
+        title=body.title,
+        metadata=body.metadata,
+        tags=body.tags,
+        department=body.department,
+        if_version=_required(caller, document_id, if_match),
+    )
+    response.headers["ETag"] = f'"{written.version}"'
+    return ingest_result_json(written)
+
+
+@router.delete("/documents/{document_id}", status_code=204, summary="Close a document", responses=documented(412))
+def close(document_id: Number, caller: Writer, if_match: IfMatch = None) -> None:
+    """Searches of the present find it no longer; its history stays. To remove it for good, erase it."""
+    caller.documents.delete([document_id], if_version=_required(caller, document_id, if_match))
+
+
+@router.post("/documents/{document_id}/erase", summary="Erase a document")
+def erase(document_id: Number, body: ErasureBody, caller: Writer, actor: Actor) -> ErasureReceiptJson:
+    """With every version, physically: it cannot be taken back. The receipt proves it and holds none of the content."""
+    receipt = caller.documents.erase([document_id], actor=actor, reason=body.reason, scrub=body.scrub)
+    return erasure_receipt_json(receipt)
+
+
+@router.post("/documents/{document_id}/reingest", summary="Read an original anew", responses=documented(502))
+def reingest(document_id: Number, body: RereadBody, caller: Writer) -> IngestResultJson:
+    """The kept original, as files are read, cut and embedded now: a new version where anything is different."""
+    return ingest_result_json(caller.documents.reread(document_id, force=body.force))
+
+
+def _required(caller: View, document_id: int, if_match: str | None) -> int | None:
+    return None if if_match is None else required_version(caller.documents.get(document_id), if_match)
+
+
+def there(caller: View, name: str) -> View:
+    """The view of a collection that documents are stored in: one that there is, or the configured one.
+
+    A name that is misspelt makes no collection: that is for whoever administers the tenant.
+
+    Raises:
+        NotFoundError: There is none of that name.
+    """
+    if name != caller.config.collection:
+        caller.collections.get(name)
+    return caller.view(collections=name)
