@@ -27,9 +27,7 @@ IfMatch = Annotated[
 
 IfNoneMatch = Annotated[
     str | None,
-    Header(
-        alias="If-None-Match", max_length=2_000, description="`ETag`s: what has not changed is not sent again: 304."
-    ),
+    Header(alias="If-None-Match", max_length=2_000, description="`ETag`: what has not changed is not sent again: 304."),
 ]
 
 
