@@ -197,6 +197,18 @@ def test_whoever_is_not_known_is_told_where_to_become_so(served: Served):
     assert both.status_code == 401 and served.post(key=None, X_API_Key=served.keys["owner"]).status_code == 200
 
 
+def test_behind_a_proxy_addresses_are_those_that_clients_use(served: Served, monkeypatch):
+    monkeypatch.setenv("MCP_TEST_SECRET", "0123456789abcdef" * 4)
+    own = served.rag.config.server.model_copy(update={"public_url": "https://knowledge.example.com/kb/"})
+    config = served.rag.config.model_copy(update={"server": own})
+    with RAGPipeline(config, embedder=HashingEmbedder()) as rag, serving(rag) as url:
+        told = httpx2.get(f"{url}/.well-known/oauth-protected-resource/mcp").json()
+        refused = Served(rag, url, {}).post(key=None)
+    assert told["resource"] == "https://knowledge.example.com/kb/mcp"
+    metadata = "https://knowledge.example.com/kb/.well-known/oauth-protected-resource/mcp"
+    assert f'resource_metadata="{metadata}"' in refused.headers["www-authenticate"]
+
+
 def test_a_token_verifier_of_the_sdk_knows_what_a_key_opens(served: Served):
     verifier: TokenVerifier = CallerVerifier(Authenticator(served.rag), Threads(1))
     bob, forged = (asyncio.run(verifier.verify_token(served.keys[name])) for name in ("bob", "forged"))

@@ -102,6 +102,12 @@ class ServerConfig(Section):
         (),
         description="Names that requests come under, beside this machine's own; none: any, as each needs a credential.",
     )
+    public_url: str | None = Field(
+        None,
+        pattern=r"^https?://[^\s/?#]+(/[^\s?#]*)?$",
+        description="How clients reach the server, where a proxy stands before it, for instance "
+        "https://knowledge.example.com; by default as each request came.",
+    )
     max_body_bytes: int = Field(8 << 20, ge=1_024, description="The longest body of a request that uploads no file.")
     max_upload_bytes: int = Field(2 << 30, ge=1_024, description="The longest upload.")
     max_streams: int = Field(256, ge=1, le=10_000, description="Answers that are streamed at the same time.")

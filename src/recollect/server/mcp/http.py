@@ -174,7 +174,7 @@ class Door:
         except RecollectError as exc:
             refusal = problems.respond(problems.problem_of(exc))
             if refusal.status_code == 401 and self._issuer is not None:
-                metadata = f"{_base(request)}{_METADATA}{PATH}"
+                metadata = f"{self._base(request)}{_METADATA}{PATH}"
                 refusal.headers["WWW-Authenticate"] = f'Bearer realm="recollect", resource_metadata="{metadata}"'
         if refusal is not None:
             await refusal(scope, receive, send)
@@ -201,13 +201,16 @@ class Door:
         issuer = self._settings.jwt.issuer if self._settings.jwt.configured else None
         return issuer if issuer and issuer.startswith(("https://", "http://")) else None
 
+    def _base(self, request: Request) -> str:
+        return (self._settings.public_url or str(request.base_url)).rstrip("/")
+
     async def _metadata(self, request: Request) -> Response:
         if self._issuer is None:
             detail = "Credentials of this server are API keys: no other server issues them."
             return problems.respond(problems.problem(404, "not-found", "There is no such thing", detail))
         return JSONResponse(
             {
-                "resource": f"{_base(request)}{PATH}",
+                "resource": f"{self._base(request)}{PATH}",
                 "authorization_servers": [self._issuer],
                 "scopes_supported": ["read", "write"],
                 "bearer_methods_supported": ["header"],
@@ -215,10 +218,6 @@ class Door:
             },
             headers={"Access-Control-Allow-Origin": "*"},
         )
-
-
-def _base(request: Request) -> str:
-    return str(request.base_url).rstrip("/")
 
 
 def _access_of(ctx: ServerRequestContext[Any]) -> Access:
