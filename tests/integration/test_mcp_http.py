@@ -25,7 +25,7 @@ from recollect.interruption import Interrupted, check
 from recollect.pipeline.threads import Threads
 from recollect.server.app import create_app
 from recollect.server.authentication import Authenticator
-from recollect.server.mcp.http import CallerVerifier
+from recollect.server.mcp.http import CallerVerifier, Door
 
 ERAS = ["2026-07-28", "legacy"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -333,6 +333,29 @@ def test_a_client_that_vanishes_stops_the_work(served: Served, version: str, slo
         raw.sendall(f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + body)
         assert begun.wait(30)
     assert stopped.wait(30)
+
+
+@pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25"])
+def test_a_client_that_vanishes_within_its_message_is_no_defect(served: Served, version: str, caplog):
+    door = Door(served.rag, Authenticator(served.rag))
+    headers = {**HEADERS, "Content-Type": "application/json", "MCP-Protocol-Version": version, "Host": "127.0.0.1",
+               "Authorization": f"Bearer {served.keys['owner']}"}  # fmt: skip
+    sent = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": sent, "scheme": "http"}
+    messages = [{"type": "http.request", "body": b'{"jsonrpc": ', "more_body": True}, {"type": "http.disconnect"}]
+
+    async def receive() -> dict[str, Any]:
+        return messages.pop(0) if len(messages) > 1 else messages[0]
+
+    async def send(_: Any) -> None:
+        pass
+
+    async def main() -> None:
+        async with door.open():
+            await door(scope, receive, send)
+
+    asyncio.run(main())
+    assert [one for one in caplog.records if one.levelname in {"WARNING", "ERROR"}] == []
 
 
 def test_nobody_cancels_what_another_asked_for(served: Served, slow):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
@@ -182,7 +182,8 @@ class Door:
         if request.headers.get(MCP_PROTOCOL_VERSION_HEADER, LATEST_HANDSHAKE_VERSION) in HANDSHAKE_PROTOCOL_VERSIONS:
             await self._cancellable.serve(scope, receive, send, owner=request.state.mcp_owner)
         else:
-            await self._manager.handle_request(scope, receive, send)
+            with suppress(ClientDisconnect):  # within its message: there is nobody to tell
+                await self._manager.handle_request(scope, receive, send)
 
     async def _refusal(self, request: Request) -> Response | None:
         """Why a request is not served; otherwise what it may see is noted in it."""
