@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 from typing import Annotated
 
 import typer
@@ -10,6 +11,8 @@ import typer
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.errors import UsageError
+
+logger = logging.getLogger("recollect.server")
 
 
 def register(app: typer.Typer) -> None:
@@ -36,13 +39,16 @@ def _serve(
     own = {name: value for name, value in given.items() if value is not None}
     config = ctx.config.model_copy(update={"server": ctx.config.server.model_copy(update=own)})
     with ctx.pipeline(config) as rag:
+        from recollect.server.logs import logging_as
         from recollect.server.running import serve
 
         def ready(url: str) -> None:
             if ctx.json:
                 ctx.emit({"url": url})
-            else:
+            elif config.server.log_format == "text":
                 ctx.note(f"Serving at {url}; Ctrl-C ends it.")
+            logger.info("Serving at %s", url)
 
-        serve(rag, worker=not no_worker, on_ready=ready)
+        with logging_as(config.server.log_format):
+            serve(rag, worker=not no_worker, on_ready=ready)
     return 0

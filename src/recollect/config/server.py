@@ -113,3 +113,6 @@ class ServerConfig(Section):
     max_streams: int = Field(256, ge=1, le=10_000, description="Answers that are streamed at the same time.")
     keep_alive_seconds: int = Field(30, ge=1, le=3_600, description="How long an idle connection is kept.")
     worker_concurrency: int = Field(1, ge=1, le=64, description="Jobs that run beside requests at the same time.")
+    log_format: Literal["text", "json"] = Field(
+        "text", description="How `recollect serve` writes its log: lines for people, or a JSON object a line."
+    )

@@ -84,6 +84,11 @@ def register(task: Task) -> None:
     _TASKS[task.kind] = task
 
 
+def task_kinds() -> frozenset[str]:
+    """Every kind of job that this process knows."""
+    return frozenset(_TASKS)
+
+
 def task_of(kind: str) -> Task:
     """The task of a kind of job.
 

@@ -128,7 +128,10 @@ def answer_stream(at: Standpoint, question: str, options: RetrievalOptions) -> I
         if isinstance(piece, Answer):
             search_ms = {f"search_{stage}": ms for stage, ms in reply.timings_ms.items()}
             usage = TokenUsage.total((reply.usage, piece.usage))
-            yield replace(piece, timings_ms={**search_ms, **piece.timings_ms}, usage=usage)
+            answer = replace(piece, timings_ms={**search_ms, **piece.timings_ms}, usage=usage)
+            for observer in assembly.observers:
+                observer.answered(answer)
+            yield answer
         else:
             yield piece
 

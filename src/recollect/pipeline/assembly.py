@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
     from recollect.fetching.client import Fetcher
     from recollect.llm.base import ChatModel
     from recollect.memory import QueryPatternTracker
+    from recollect.model import RetrievalOptions, Scope, SearchReply
     from recollect.model.collection import Collection
+    from recollect.model.scope import Target
+    from recollect.pipeline.observation import Observer
     from recollect.pipeline.remembering import TenantMemory
     from recollect.pipeline.request_log import RequestLog
     from recollect.pipeline.upkeep import Upkeep
@@ -70,6 +74,8 @@ class Assembly:
         self._given_embedder = embedder
         self._given_chat_model = chat_model
         self._on_download = on_download
+        #: Told what happens; replaced as a whole, so that it may change while others are told.
+        self.observers: tuple[Observer, ...] = ()
         self._begin()
         renew_in_children(self)
 
@@ -211,6 +217,8 @@ class Assembly:
 
     def _record(self, record: RequestRecord) -> None:  # the log is made when a provider is asked, if ever
         self.request_log(record)
+        for observer in self.observers:
+            observer.requested(record)
 
     @property
     def given_chat_model(self) -> ChatModel | None:
@@ -226,14 +234,14 @@ class Assembly:
             return None
         from recollect.pipeline.models import language_model
 
-        return language_model(self.config, recorder=self.request_log)
+        return language_model(self.config, recorder=self._record)
 
     @cached_property
     def reranking_model(self) -> PairScorer | None:
         """The provider's model that orders what was found; None: there is none."""
         from recollect.pipeline.models import reranking_model
 
-        return reranking_model(self.config, recorder=self.request_log)
+        return reranking_model(self.config, recorder=self._record)
 
     @cached_property
     def request_log(self) -> RequestLog:
@@ -291,6 +299,18 @@ class Assembly:
                     scorer=lambda: self.reranking_model,
                 )
             return self._searcher
+
+    def search(self, scope: Scope, query: str, options: RetrievalOptions, target: Target) -> SearchReply:
+        """Run a search, of which the observers are told."""
+        if not self.observers:
+            return self.searcher.search(scope, query, options, target)
+        with ExitStack() as watched:
+            for observer in self.observers:
+                watched.enter_context(observer.searching())
+            reply = self.searcher.search(scope, query, options, target)
+            for observer in self.observers:
+                observer.searched(reply)
+            return reply
 
     @property
     def query_patterns(self) -> QueryPatternTracker:

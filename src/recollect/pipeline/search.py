@@ -26,7 +26,7 @@ def search(at: Standpoint, query: str, options: RetrievalOptions) -> SearchReply
         SessionExpiredError: The session's time is over.
     """
     if at.session is None:
-        return at.assembly.searcher.search(at.scope, query, options, at.target())
+        return at.assembly.search(at.scope, query, options, at.target())
     return _in_session(at, query, options)[0]
 
 
@@ -54,7 +54,7 @@ def _in_session(at: Standpoint, query: str, options: RetrievalOptions) -> tuple[
     try:
         with session_place(at, at.scope) as (scope, place):
             own = Guest(scope=scope, collection=place.name, label=label(at.session))
-            return at.assembly.searcher.search(scope, query, options, at.target(session=own)), place
+            return at.assembly.search(scope, query, options, at.target(session=own)), place
     except SessionExpiredError:
         raise
     except NotFoundError:

@@ -113,7 +113,7 @@ class View(Groups):
         """
         at, given = self._at, options or self._at.default_options()
         if at.session is None:
-            return at.assembly.searcher.search(at.scope, query, given, at.target())
+            return at.assembly.search(at.scope, query, given, at.target())
         from recollect.pipeline.search import search
 
         return search(at, query, given)

@@ -17,9 +17,11 @@ from recollect.server.authentication import Authenticator
 from recollect.server.body_limit import BodyLimit
 from recollect.server.dependencies import Service
 from recollect.server.mcp.http import Door
+from recollect.server.metrics import Metrics
 from recollect.server.origin import LOOPBACK_NAMES, OriginCheck, is_loopback
 from recollect.server.request_context import RequestContext
 from recollect.server.routes import RESOURCES, health
+from recollect.server.routes import metrics as metrics_route
 
 if TYPE_CHECKING:
     from recollect.config import ServerConfig
@@ -53,6 +55,9 @@ def create_app(rag: RAGPipeline) -> FastAPI:
     authenticator = Authenticator(rag)
     streams = Threads(settings.max_streams, name="recollect-stream")
     mcp = Door(rag, authenticator)
+    metrics = Metrics(rag)
+    assembly = rag.standpoint.assembly
+    assembly.observers = (*assembly.observers, metrics)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -61,6 +66,7 @@ def create_app(rag: RAGPipeline) -> FastAPI:
                 yield
         finally:
             await streams.close()
+            assembly.observers = tuple(one for one in assembly.observers if one is not metrics)
 
     app = FastAPI(
         title="recollect",
@@ -71,19 +77,20 @@ def create_app(rag: RAGPipeline) -> FastAPI:
         docs_url=None,  # its page loads scripts from elsewhere
         redoc_url=None,
     )
-    app.state.service = Service(rag=rag, authenticator=authenticator, streams=streams)
+    app.state.service = Service(rag=rag, authenticator=authenticator, streams=streams, metrics=metrics)
     problems.install(app)
     api = APIRouter(prefix="/v1", responses=problems.documented(400, 401, 403, 422, 429, 500, 503))
     for router in RESOURCES:
         api.include_router(router)
     app.include_router(api)
     app.include_router(health.router)
+    app.include_router(metrics_route.router)
     app.router.routes.extend(mcp.routes)
-    _surround(app, settings)
+    _surround(app, settings, metrics)
     return app
 
 
-def _surround(app: FastAPI, settings: ServerConfig) -> None:
+def _surround(app: FastAPI, settings: ServerConfig, metrics: Metrics) -> None:
     """What every request passes before it comes to a route, the outermost last."""
 
     def limit_of(path: str) -> int:
@@ -95,7 +102,12 @@ def _surround(app: FastAPI, settings: ServerConfig) -> None:
     app.add_middleware(BodyLimit, limit_of=limit_of, refuse=lambda why: refused(413, "too-large", why))
     app.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED_BYTES, compresslevel=_COMPRESSION)
     app.add_middleware(OriginCheck, hosts=_names(settings), refuse=lambda why: refused(403, "foreign-origin", why))
-    app.add_middleware(RequestContext, on_error=lambda exc: problems.respond(problems.problem_of(exc)))
+    app.add_middleware(metrics.counting_streams)
+    app.add_middleware(
+        RequestContext,
+        on_error=lambda exc: problems.respond(problems.problem_of(exc)),
+        observe=metrics.request,
+    )
 
 
 def _names(settings: ServerConfig) -> frozenset[str] | None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from recollect.model.key import AccessScope
     from recollect.pipeline.threads import Threads
     from recollect.server.authentication import Authenticator
+    from recollect.server.metrics import Metrics
 
 _bearer = HTTPBearer(
     auto_error=False, scheme_name="bearer", description="An API key, or a token of the configured issuer."
@@ -32,11 +33,13 @@ class Service:
         rag: The open store.
         authenticator: Tells who asks.
         streams: The threads that streamed answers are made in.
+        metrics: What was done.
     """
 
     rag: RAGPipeline
     authenticator: Authenticator
     streams: Threads
+    metrics: Metrics
 
 
 def service_of(request: Request) -> Service:
@@ -58,6 +61,7 @@ async def asking(
         TenantSuspendedError: It is of a tenant that is suspended.
     """
     caller = await caller_of(request, service_of(request).authenticator)
+    request.state.caller = caller  # the line of the log names the credential, also of what is refused now
     for scope in scopes.scopes:
         caller.require(cast("AccessScope", scope))
     request.state.actor = caller.actor

@@ -12,7 +12,12 @@ from contextvars import ContextVar
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-logger = logging.getLogger("recollect.requests")
+#: Who tells of requests; of those that are made every few seconds by whoever supervises the server, quietly.
+REQUESTS = "recollect.requests"
+QUIET = logging.DEBUG
+_SUPERVISION = frozenset({"/healthz", "/readyz", "/metrics"})
+
+logger = logging.getLogger(REQUESTS)
 
 _HEADER = "x-request-id"
 
@@ -64,6 +69,8 @@ class RequestContext:
         given = Headers(scope=scope).get(_HEADER, "")
         request_id = given if _ID.fullmatch(given) else secrets.token_hex(12)
         token = _request_id.set(request_id)
+        # Who asks is found out further in, and written down here.
+        scope.setdefault("state", {})
         begun, status = time.perf_counter(), 0
 
         async def tell(message: Message) -> None:
@@ -86,14 +93,39 @@ class RequestContext:
             await self._on_error(exc)(scope, receive, tell)
         finally:
             seconds = time.perf_counter() - begun
-            route = getattr(scope.get("route"), "path", None) or "(none)"
+            route = _template(scope)
             self._observe(scope["method"], route, status, seconds)
-            logger.info(
-                "%s %s %d %.1f ms",
-                scope["method"],
-                route,
-                status,
-                seconds * 1000,
-                extra={"request_id": request_id, "route": route, "status": status, "duration_ms": seconds * 1000},
-            )
+            _write(scope, route, status, seconds, request_id)
             _request_id.reset(token)
+
+
+def _template(scope: Scope) -> str:
+    """The path of the route that answered, with its prefix: its own object knows only what stands below that."""
+    included = scope.get("fastapi", {}).get("effective_route_context")
+    return getattr(included, "path", None) or getattr(scope.get("route"), "path", None) or "(none)"
+
+
+def _write(scope: Scope, route: str, status: int, seconds: float, request_id: str) -> None:
+    """The line of a request: by its route's template, and by whom; nothing that was asked, and no address."""
+    caller = scope["state"].get("caller")
+    credential, tenant = ("-", "-") if caller is None else (str(caller.credential), caller.tenant)
+    supervised = status < 400 and route in _SUPERVISION
+    logger.log(
+        QUIET if supervised else logging.INFO,
+        "%s %s %d %.1f ms by %s of tenant %s",
+        scope["method"],
+        route,
+        status,
+        seconds * 1000,
+        credential,
+        tenant,
+        extra={
+            "request_id": request_id,
+            "method": scope["method"],
+            "route": route,
+            "status": status,
+            "duration_ms": round(seconds * 1000, 3),
+            "credential": credential,
+            "tenant": tenant,
+        },
+    )

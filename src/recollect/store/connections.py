@@ -5,14 +5,35 @@ from __future__ import annotations
 import os
 import select
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 
 if TYPE_CHECKING:
+    from psycopg_pool import ConnectionPool
+
     from recollect.store.session_state import Connection
 
 _CANCEL_TIMEOUT_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolUsage:
+    """Connections that are used, those that lie ready, and callers who wait for one."""
+
+    used: int
+    idle: int
+    waiting: int
+
+
+def usage(*pools: ConnectionPool[Any]) -> PoolUsage:
+    """What pools do at this moment, together."""
+    stats = [pool.get_stats() for pool in pools]
+    size, idle, waiting = (
+        sum(one.get(name, 0) for one in stats) for name in ("pool_size", "pool_available", "requests_waiting")
+    )
+    return PoolUsage(used=max(0, size - idle), idle=idle, waiting=waiting)
 
 
 def cancel(connection: Connection) -> None:

@@ -30,7 +30,7 @@ from recollect.errors import (
 from recollect.forking import leave_to_parent, renew_in_children
 from recollect.interruption import stoppable
 from recollect.model import Scope, asked_for
-from recollect.store.connections import cancel, cut_off, hung_up
+from recollect.store.connections import PoolUsage, cancel, cut_off, hung_up, usage
 from recollect.store.dsn import require_dsn
 from recollect.store.session_state import SESSION_MARK, begin_session, begin_transaction, give_up_session, is_pooled
 from recollect.store.session_state import Connection as Connection
@@ -319,6 +319,10 @@ class Database:
         """Ask the database for nothing; raises `StoreUnavailableError` where that fails."""
         with self.untenanted() as connection:
             connection.execute("SELECT 1")
+
+    def usage(self) -> PoolUsage:
+        """What the pools do at this moment. Asks nobody."""
+        return usage(self._pool, self._ahead_pool, self._owners_pool)
 
     def has_sessions(self) -> bool:
         """Whether `session` gives one."""

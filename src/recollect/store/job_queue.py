@@ -69,6 +69,16 @@ class Heartbeats:
     stalled_seconds: float = 30.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """How many jobs of a kind have a status, and how long the first of those that are due has waited."""
+
+    kind: str
+    status: str
+    jobs: int
+    waited_seconds: float
+
+
 class JobQueue:
     """What is to be run next.
 
@@ -127,6 +137,11 @@ class JobQueue:
     def is_served(self) -> bool:
         """Whether a worker is alive that takes jobs as they come; a process that runs its own jobs is none."""
         return bool(self._run(_SQL["serving"], {"stalled": self.heartbeats.stalled_seconds})[0][0])
+
+    def workload(self) -> list[Workload]:
+        """The jobs of all tenants, counted."""
+        found = self._run(_SQL["workload"], {})
+        return [Workload(kind=row[0], status=row[1], jobs=row[2], waited_seconds=row[3]) for row in found]
 
     def require_writable(self) -> None:
         """Refuse to run jobs where nothing can be written.

@@ -79,3 +79,9 @@ SELECT EXISTS (SELECT FROM recollect_jobs.procrastinate_jobs j
                  AND j.queue_name <> ALL (%(without)s::text[])
                  AND CASE WHEN %(due)s THEN j.status = 'todo' AND coalesce(j.scheduled_at <= now(), true)
                           ELSE j.status IN ('todo', 'doing') END)
+
+-- workload: the jobs of all tenants by kind and status, and how long the first of those that are due has waited
+SELECT kind, status, count(*),
+       coalesce(extract(epoch FROM now() - min(coalesce(due_at, created_at))
+                        FILTER (WHERE status = 'pending' AND coalesce(due_at <= now(), true))), 0)::float8
+FROM recollect.jobs GROUP BY kind, status
