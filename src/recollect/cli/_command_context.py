@@ -118,6 +118,11 @@ class CommandContext:
         """
         from recollect.config import RAGConfig
 
+        return RAGConfig.load(self.options.config, **self.overrides)
+
+    @property
+    def overrides(self) -> dict[str, Mapping[str, Any] | str]:
+        """The settings that the command line gives, which win over file and environment."""
         storage: dict[str, Any] = {}
         if self.options.data_dir is not None:
             # A data directory on the command line means the embedded server, whatever the environment says.
@@ -129,7 +134,7 @@ class CommandContext:
             overrides["tenant"] = argument_text(self.options.tenant)
         if self._collection is not None:
             overrides["collection"] = self._collection
-        return RAGConfig.load(self.options.config, **overrides)
+        return overrides
 
     @property
     def collection(self) -> str:

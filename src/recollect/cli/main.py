@@ -45,7 +45,19 @@ PANELS = {
     "Conversations": ("remember", "recall", "consolidate", "facts", "feedback"),
     "People": ("grants", "keys", "sessions", "tenants"),
     "Quality": ("why-not", "rag-test", "quality-test", "eval", "calibrate"),
-    "Operation": ("serve", "mcp", "worker", "jobs", "db", "reembed", "audit", "models", "providers", "requests"),
+    "Operation": (
+        "serve",
+        "mcp",
+        "worker",
+        "jobs",
+        "db",
+        "config",
+        "reembed",
+        "audit",
+        "models",
+        "providers",
+        "requests",
+    ),
 }
 
 

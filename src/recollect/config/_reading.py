@@ -12,11 +12,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 
 from recollect.errors import ConfigurationError
 
 PREFIX = "RECOLLECT_"
+# Behind the name of a secret's variable: of a file that holds it.
+_FILE = "_FILE"
 #: Names with the prefix that are not settings.
 CONFIG_FILE_VARIABLE = "RECOLLECT_CONFIG"
 # Kubernetes and container links set these where a service is called recollect; nobody wrote them.
@@ -47,7 +49,8 @@ def read_environment(
 
     ``RECOLLECT_<SECTION>__<KEY>`` is ``<key>`` in ``[rag.<section>]``, with another ``__`` for each table within. A
     table is a JSON object; a list is a JSON array, or its items with commas between; whatever a mapping is keyed by
-    stands as it is, in upper and lower case.
+    stands as it is, in upper and lower case. A secret may also stand in a file, which the variable with ``_FILE``
+    behind its name names.
 
     Args:
         model: The tree of settings.
@@ -63,6 +66,8 @@ def read_environment(
             continue
         segments = name[len(PREFIX) :].split("__")
         place = _place(model, segments)
+        if place is None and _take_file(found, model, name, environment[name], short_names):
+            continue
         if place is None:
             found.problems.append(_no_such_variable(model, name, segments, short_names))
         else:
@@ -71,6 +76,28 @@ def read_environment(
         if text := environment.get(name):
             _take(found, place, name, text, _annotation(model, place))
     return found
+
+
+def _take_file(
+    found: FromEnvironment, model: type[BaseModel], name: str, path: str, short_names: Mapping[str, Place]
+) -> bool:
+    """Read a secret from the file that ``<its variable>_FILE`` names; False: that is no secret's variable.
+
+    Containers and systemd hand secrets over as files, so that they stand in no list of processes.
+    """
+    own = name.upper().removesuffix(_FILE)
+    if own == name.upper():
+        return False
+    place = short_names.get(own) or _place(model, name[len(PREFIX) : -len(_FILE)].split("__"))
+    if place is None or SecretStr not in _kinds(_annotation(model, place)):
+        return False
+    try:
+        text = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as exc:
+        found.problems.append(_line(place, f"the file {path!r} cannot be read: {exc}", name))
+        return True
+    _take(found, place, name, text, SecretStr)
+    return True
 
 
 def _take(found: FromEnvironment, place: Place, name: str, text: str, annotation: Any) -> None:  # noqa: ANN401
@@ -225,7 +252,8 @@ def read_file(path: Path, model: type[BaseModel]) -> dict[str, Any]:
         raise ConfigurationError(f"Cannot read the configuration file {str(path)!r}: {exc}") from exc
     strangers = sorted(set(content) - {"rag"})
     if strangers:
-        raise ConfigurationError(f"{path}: unknown table {strangers[0]!r}. {_table_meant(strangers[0], model)}")
+        lines = (f"{path}: unknown table {name!r}. {_table_meant(name, model)}" for name in strangers)
+        raise ConfigurationError("\n".join(lines))
     table = content.get("rag", {})
     if not isinstance(table, dict):
         raise ConfigurationError(f"{path}: rag must be a table.")
@@ -260,15 +288,21 @@ def explained(
         names: The variables of the environment, by the setting.
         given: The layer above the environment: what it holds did not come from there.
     """
-    lines = []
+    return [
+        _line(place, message, None if holds(given, place) else variable_of(place, names))
+        for place, message in problems_of(exc, model)
+    ]
+
+
+def problems_of(exc: ValidationError, model: type[BaseModel]) -> Iterator[tuple[Place, str]]:
+    """What validation found, and where, without the values."""
     for error in exc.errors(include_url=False, include_input=False, include_context=False):
         place = tuple(str(part) for part in error["loc"])
         message = error["msg"]
         if error["type"] == "extra_forbidden":
             meant = nearest(model, place)
             message = "there is no such setting" + (f". Did you mean rag.{'.'.join(meant)}?" if meant else "")
-        lines.append(_line(place, message, None if _holds(given, place) else _variable_of(place, names)))
-    return lines
+        yield place, message
 
 
 def _line(place: Place, message: str, name: str | None) -> str:
@@ -276,11 +310,13 @@ def _line(place: Place, message: str, name: str | None) -> str:
     return line if name is None else f"{name} in the environment: {line}"
 
 
-def _variable_of(place: Place, names: Mapping[Place, str]) -> str | None:
+def variable_of(place: Place, names: Mapping[Place, str]) -> str | None:
+    """The variable that a setting was read from, or the table that it stands in; None: neither."""
     return next((names[place[:length]] for length in range(len(place), 0, -1) if place[:length] in names), None)
 
 
-def _holds(given: Any, place: Place) -> bool:  # noqa: ANN401 - a table or a setting
+def holds(given: Any, place: Place) -> bool:  # noqa: ANN401 - a table or a setting
+    """Whether a layer of settings says something of one."""
     for key in place:
         if not isinstance(given, Mapping):
             return True

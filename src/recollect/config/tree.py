@@ -105,10 +105,11 @@ class RAGConfig(BaseModel):
         Raises:
             ConfigurationError: The file cannot be read, a key does not exist, or a value is not allowed.
         """
-        return cls(_file=path or _default_file(), **overrides)
+        return cls(_file=path or default_file(), **overrides)
 
 
-def _default_file() -> Path | None:
+def default_file() -> Path | None:
+    """The file of settings that is read where none is named; None: there is none."""
     named = os.environ.get(CONFIG_FILE_VARIABLE)
     if named:
         return Path(named)

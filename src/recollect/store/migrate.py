@@ -219,6 +219,21 @@ def applied_schema(connection: Connection) -> tuple[int, str]:
     return max(done, default=0), _checksum("\n".join(checksum for _, checksum in done.values()))
 
 
+def stored_schema_version(dsn: str) -> int | None:
+    """The version of a store's schema, which is left as it is; None: there is no store in that database.
+
+    Raises:
+        StoreUnavailableError: The server cannot be reached.
+        SchemaVersionError: The store was written by a newer recollect, or by one from before the first release.
+    """
+    with connect(dsn) as connection:
+        _require_server(connection)
+        try:
+            return applied_schema(connection)[0]
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+            return None
+
+
 def schema_digest(version: int) -> str:
     """What `applied_schema` gives of a store that this code has brought to a version."""
     return _checksum("\n".join(_checksum(text) for number, _, text in sql.migrations() if number <= version))
