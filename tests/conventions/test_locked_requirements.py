@@ -42,7 +42,9 @@ def locked(name: str) -> dict[str, list[tuple[str, int]]]:
     return found
 
 
-@pytest.mark.parametrize(("name", "extra"), [("runtime", None), ("dev", "dev"), ("docs", "docs"), ("build", "build")])
+@pytest.mark.parametrize(
+    ("name", "extra"), [("runtime", None), ("dev", "dev"), ("docs", "docs"), ("build", "build"), ("server", "server")]
+)
 def test_locks_hold_what_is_asked_for_with_hashes_and_name_no_index(name, extra):
     versions = locked(name)
     assert all(hashes for several in versions.values() for _, hashes in several)
