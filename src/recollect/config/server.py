@@ -116,3 +116,7 @@ class ServerConfig(Section):
     log_format: Literal["text", "json"] = Field(
         "text", description="How `recollect serve` writes its log: lines for people, or a JSON object a line."
     )
+    traces: bool = Field(
+        False,
+        description="Whether requests, searches and calls of models are traced, by OpenTelemetry (recollect[otel]).",
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -11,6 +12,7 @@ from fastapi import APIRouter, FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp
 
+from recollect.errors import ConfigurationError
 from recollect.pipeline.threads import Threads
 from recollect.server import problems
 from recollect.server.authentication import Authenticator
@@ -19,13 +21,14 @@ from recollect.server.dependencies import Service
 from recollect.server.mcp.http import Door
 from recollect.server.metrics import Metrics
 from recollect.server.origin import LOOPBACK_NAMES, OriginCheck, is_loopback
-from recollect.server.request_context import RequestContext
+from recollect.server.request_context import RequestContext, template_of
 from recollect.server.routes import RESOURCES, health
 from recollect.server.routes import metrics as metrics_route
 
 if TYPE_CHECKING:
     from recollect.config import ServerConfig
     from recollect.pipeline import RAGPipeline
+    from recollect.server.tracing import Tracing
 
 DESCRIPTION = """\
 Documents in, cited answers out. Whose knowledge is searched, and as whom, comes from the credential of each request.
@@ -56,8 +59,10 @@ def create_app(rag: RAGPipeline) -> FastAPI:
     streams = Threads(settings.max_streams, name="recollect-stream")
     mcp = Door(rag, authenticator)
     metrics = Metrics(rag)
+    tracing = _tracing(settings)
+    watching = (metrics,) if tracing is None else (metrics, tracing)
     assembly = rag.standpoint.assembly
-    assembly.observers = (*assembly.observers, metrics)
+    assembly.observers = (*assembly.observers, *watching)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -66,7 +71,7 @@ def create_app(rag: RAGPipeline) -> FastAPI:
                 yield
         finally:
             await streams.close()
-            assembly.observers = tuple(one for one in assembly.observers if one is not metrics)
+            assembly.observers = tuple(one for one in assembly.observers if one not in watching)
 
     app = FastAPI(
         title="recollect",
@@ -87,7 +92,20 @@ def create_app(rag: RAGPipeline) -> FastAPI:
     app.include_router(metrics_route.router)
     app.router.routes.extend(mcp.routes)
     _surround(app, settings, metrics)
+    if tracing is not None:
+        app.add_middleware(tracing.around)
     return app
+
+
+def _tracing(settings: ServerConfig) -> Tracing | None:
+    """What makes traces, where they are wanted; nothing of it is imported otherwise."""
+    if not settings.traces:
+        return None
+    if importlib.util.find_spec("opentelemetry") is None:
+        raise ConfigurationError("rag.server.traces needs one more package: pip install 'recollect[otel]'")
+    from recollect.server.tracing import Tracing
+
+    return Tracing(template_of)
 
 
 def _surround(app: FastAPI, settings: ServerConfig, metrics: Metrics) -> None:

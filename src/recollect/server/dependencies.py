@@ -61,7 +61,6 @@ async def asking(
         TenantSuspendedError: It is of a tenant that is suspended.
     """
     caller = await caller_of(request, service_of(request).authenticator)
-    request.state.caller = caller  # the line of the log names the credential, also of what is refused now
     for scope in scopes.scopes:
         caller.require(cast("AccessScope", scope))
     request.state.actor = caller.actor

@@ -93,13 +93,13 @@ class RequestContext:
             await self._on_error(exc)(scope, receive, tell)
         finally:
             seconds = time.perf_counter() - begun
-            route = _template(scope)
+            route = template_of(scope)
             self._observe(scope["method"], route, status, seconds)
             _write(scope, route, status, seconds, request_id)
             _request_id.reset(token)
 
 
-def _template(scope: Scope) -> str:
+def template_of(scope: Scope) -> str:
     """The path of the route that answered, with its prefix: its own object knows only what stands below that."""
     included = scope.get("fastapi", {}).get("effective_route_context")
     return getattr(included, "path", None) or getattr(scope.get("route"), "path", None) or "(none)"

@@ -30,6 +30,13 @@ async def caller_of(request: HTTPConnection, authenticator: Authenticator) -> Ca
         TenantSuspendedError: It is a key of a tenant that is suspended.
         FetchError: The keys of the tokens' issuer cannot be fetched now.
     """
+    caller = await _known_caller(request, authenticator)
+    # For the line of the log, also of what is refused from here on.
+    request.state.caller = caller
+    return caller
+
+
+async def _known_caller(request: HTTPConnection, authenticator: Authenticator) -> Caller:
     from starlette.concurrency import run_in_threadpool
 
     require_no_credential_in_url(request)
