@@ -342,6 +342,7 @@ def test_a_client_that_vanishes_within_its_message_is_no_defect(served: Served, 
                "Authorization": f"Bearer {served.keys['owner']}"}  # fmt: skip
     sent = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": sent, "scheme": "http"}
+    scope["app"] = create_app(served.rag)
     messages = [{"type": "http.request", "body": b'{"jsonrpc": ', "more_body": True}, {"type": "http.disconnect"}]
 
     async def receive() -> dict[str, Any]:
