@@ -346,6 +346,7 @@ def of_conversations(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], An
     for parts in ((talk, None), (None, (desk, [document])), (talk, (desk, [document]))):
         yield sessions.session_content_json, sessions.session_content_json(*parts)
     yield sessions.deleted_session_json, sessions.deleted_session_json("talk", turns=1)
+    yield sessions.deleted_session_json, sessions.deleted_session_json("talk", turns=1, documents=2)
     yield sessions.forgotten_turns_json, sessions.forgotten_turns_json("talk", removed=1)
     yield sessions.ended_session_json, sessions.ended_session_json("desk", documents=1)
     yield feedback.forgotten_feedback_json, feedback.forgotten_feedback_json(2)

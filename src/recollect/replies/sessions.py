@@ -93,12 +93,14 @@ class SessionContentJson(Shape):
 
 
 class DeletedSessionJson(Shape):
-    """A conversation that was removed."""
+    """A conversation that was removed, or what else there was of its id."""
 
     deleted: str
-    """Its id."""
+    """The id."""
     turns: int
-    """How many it had."""
+    """How many the conversation had."""
+    documents: NotRequired[int]
+    """How many the session with documents held; absent where there was none, or where it stays."""
 
 
 class ForgottenTurnsJson(Shape):
@@ -194,9 +196,16 @@ def session_content_json(
     return shown
 
 
-def deleted_session_json(session: str, *, turns: int) -> DeletedSessionJson:
-    """A conversation that was removed, with so many turns."""
-    return {"deleted": session, "turns": turns}
+def deleted_session_json(session: str, *, turns: int, documents: int | None = None) -> DeletedSessionJson:
+    """A conversation that was removed, or what else there was of its id.
+
+    Args:
+        session: The id.
+        turns: How many the conversation had.
+        documents: How many the session with documents held; None: there was none, or it stays.
+    """
+    shown: DeletedSessionJson = {"deleted": session, "turns": turns}
+    return shown if documents is None else {**shown, "documents": documents}
 
 
 def forgotten_turns_json(session: str, *, removed: int) -> ForgottenTurnsJson:

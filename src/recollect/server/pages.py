@@ -72,7 +72,7 @@ class Page:
         return position
 
 
-def page(
+async def page(
     limit: Annotated[int, Query(ge=1, le=_MOST, description="Entries at most.")] = 100,
     cursor: Annotated[
         Text | None, Query(max_length=2_000, description="`next_cursor` of the page before; left out: the first page.")

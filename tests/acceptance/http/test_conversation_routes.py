@@ -41,6 +41,9 @@ def test_a_conversation_is_remembered_read_and_forgotten(client):
     assert shown["turns"][1]["metadata"] == {"channel": "web"}
     assert "document_session" not in shown
 
+    never = f"/v1/sessions/{'s' * 300}"  # no id that there could be
+    assert (client.get(never).status_code, client.delete(never).status_code) == (404, 404)
+
     removed = client.post("/v1/sessions/talk/forget", json={"turns": [1]})
     assert removed.json() == {"session": "talk", "removed": 1}
     assert client.post("/v1/sessions/talk/forget", json={"turns": [1]}).status_code == 404
@@ -108,6 +111,7 @@ def test_facts_are_drawn_followed_and_removed(client):
     assert client.delete(f"/v1/facts/{current['fact']}").status_code == 204
     assert client.get(f"/v1/facts/{current['fact']}").status_code == 404
     assert client.get("/v1/facts/0").status_code == 422
+    assert client.delete("/v1/facts/search").status_code == 405
     assert client.get(f"/v1/facts/{10**30}").status_code == 422
 
 
@@ -126,6 +130,13 @@ def test_a_session_with_documents_begins_is_renewed_and_ends(rag, client):
     assert [one["session"] for one in listed["document_sessions"]] == ["desk"]
     assert client.post("/v1/sessions/desk/end").json() == {"ended": "desk", "documents": 1}
     assert client.post("/v1/sessions/desk/end").status_code == 404
+    # What is removed is there no more, whatever there was under its id.
+    for conversation, expected in ((True, {"turns": 3, "documents": 0}), (False, {"turns": 0, "documents": 0})):
+        client.post("/v1/sessions", json=given)
+        if conversation:
+            remember(client, "desk")
+        assert client.delete("/v1/sessions/desk").json() == {"deleted": "desk", **expected}
+        assert client.get("/v1/sessions/desk").status_code == 404
     lasting = client.post("/v1/sessions", json={"session": "lasting", "ttl": "never"}).json()
     assert (lasting["ttl_seconds"], lasting["expires_at"]) == (None, None)
     assert client.post("/v1/sessions", json={"session": "x", "ttl": "soon"}).status_code == 400

@@ -20,13 +20,13 @@ from recollect.replies.memory import RecallJson, recall_json
 from recollect.server.dependencies import Reader, Writer
 from recollect.server.pages import Paging, cursor_at, shown
 from recollect.server.problems import documented
-from recollect.server.schemas.base import Name, Text
+from recollect.server.schemas.base import Moment, Name
 from recollect.server.schemas.conversations import ConsolidationBody, FactPage, FactSearchBody, RecallBody
 
 router = APIRouter(tags=["conversations"])
 
 _Number = Annotated[int, Path(ge=1, le=2**63 - 1, description="Its number.")]
-_AsOf = Annotated[Text | None, Query(max_length=100, description="As it was known at this time (without a zone: UTC).")]
+_AsOf = Annotated[Moment | None, Query(description="As it was known at this time (without a zone: UTC).")]
 
 
 @router.post("/recall", summary="Find what was said", responses=documented(404))
@@ -70,19 +70,19 @@ def consolidate(body: ConsolidationBody, caller: Writer) -> ConsolidationReportJ
     return consolidation_report_json(view.facts.consolidate(min_retrievals=body.min_retrievals, limit=body.limit))
 
 
-@router.get("/facts/{fact}", summary="Show a fact", responses=documented(404))
+@router.get("/facts/{fact:int}", summary="Show a fact", responses=documented(404))
 def show(fact: _Number, caller: Reader, as_of: _AsOf = None) -> FactJson:
     """With the words that it rests on."""
     return fact_json(caller.view(as_of=as_of).facts.get(fact))
 
 
-@router.get("/facts/{fact}/history", summary="Follow a fact through time", responses=documented(404))
+@router.get("/facts/{fact:int}/history", summary="Follow a fact through time", responses=documented(404))
 def history(fact: _Number, caller: Reader, as_of: _AsOf = None) -> FactHistoryJson:
     """What was said of the same before and after, the earliest first."""
     return fact_history_json(fact, caller.view(as_of=as_of).facts.history(fact))
 
 
-@router.delete("/facts/{fact}", status_code=204, summary="Remove a fact", responses=documented(404))
+@router.delete("/facts/{fact:int}", status_code=204, summary="Remove a fact", responses=documented(404))
 def delete(fact: _Number, caller: Writer) -> None:
     """The turns that it rests on stay, and what it superseded is current again."""
     caller.facts.delete(fact)

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from recollect.errors import NotFoundError
+from recollect.errors import NotFoundError, UsageError
 from recollect.model.document_session import DocumentSession
 from recollect.pipeline import View
 from recollect.replies.memory import RememberedJson, remembered_json, turn_json
@@ -75,10 +75,17 @@ def show(session: Name, caller: Reader, user: _User = None) -> SessionContentJso
     return session_content_json((record, view.memory.turns(session, limit=_SHOWN)), documents)
 
 
-@router.delete("/{session}", summary="Remove a conversation", responses=documented(404))
+@router.delete("/{session}", summary="Remove a conversation, and a session with documents", responses=documented(404))
 def delete(session: Name, caller: Writer, actor: Actor, user: _User = None) -> DeletedSessionJson:
-    """With everything that was made of it, for good. A session with documents is ended instead."""
-    return deleted_session_json(session, turns=caller.view(user=user).memory.delete(session, actor=actor))
+    """With everything that was made of it, for good. Of the session's documents alone: `end`."""
+    view = caller.view(user=user)
+    try:
+        turns = view.memory.delete(session, actor=actor)
+    except NotFoundError:
+        if _documents(view, session) is None:
+            raise
+        turns = 0
+    return deleted_session_json(session, turns=turns, documents=_ended(view, session))
 
 
 @router.get("/{session}/turns", summary="Read what was said", responses=documented(404))
@@ -122,6 +129,13 @@ def end(session: Name, caller: Writer) -> EndedSessionJson:
 def _documents(view: View, session: str) -> tuple[DocumentSession, list[DocumentRecord]] | None:
     try:
         found = view.sessions.get(session)
-    except NotFoundError:
+    except (NotFoundError, UsageError):  # what is an id of a conversation may be none of these
         return None
     return found, [] if found.expired else view.view(session=session).documents.list(limit=_SHOWN)
+
+
+def _ended(view: View, session: str) -> int | None:
+    try:
+        return view.sessions.end(session)
+    except (NotFoundError, UsageError):
+        return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Path
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
 
 from recollect.errors import PermissionDeniedError, UsageError
 from recollect.model import Principal
@@ -18,15 +18,31 @@ def _storable(text: str) -> str:
     return text
 
 
+# Said of texts in the document, where a program reads it that makes requests from it.
+_WITHOUT_NUL: dict[str, JsonValue] = {"pattern": r"^[^\u0000]*$"}
+
 #: Text as it can be stored and searched.
-Text = Annotated[str, AfterValidator(_storable)]
+Text = Annotated[str, Field(json_schema_extra=_WITHOUT_NUL), AfterValidator(_storable)]
 
 #: A name, for instance of a collection.
-Name = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_storable)]
+Name = Annotated[str, Field(min_length=1, max_length=500, json_schema_extra=_WITHOUT_NUL), AfterValidator(_storable)]
 
-#: A time: ISO 8601 (without a zone: UTC), or how long ago, as 7d.
-Moment = Annotated[str, Field(max_length=100), AfterValidator(_storable)]
-
+#: A time: ISO 8601 (without a zone: UTC), now, or how long ago, as 7d.
+Moment = Annotated[
+    str,
+    Field(max_length=100),
+    AfterValidator(_storable),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "format": "date-time"},
+                {"type": "string", "format": "date"},
+                {"type": "string", "pattern": "^[1-9][0-9]{0,3}[smhdw]$"},
+                {"const": "now"},
+            ]
+        }
+    ),
+]
 
 #: The number of a document, of a job and so on.
 Number = Annotated[int, Path(ge=1, le=2**63 - 1)]
@@ -54,8 +70,8 @@ class Viewpoint(Body):
     everywhere: bool = Field(False, description="Every collection that may be read, together.")
     session: Name | None = Field(None, description="The documents of this session, in place of a collection.")
     with_: tuple[Name, ...] = Field((), alias="with", description="With a session: these collections too; * is all.")
-    as_of: Text | None = Field(
-        None, max_length=100, description="What was known at this time: ISO 8601 (without a zone: UTC), or 7d."
+    as_of: Moment | None = Field(
+        None, description="What was known at this time: ISO 8601 (without a zone: UTC), or 7d."
     )
     as_: Asker | None = Field(None, alias="as", description="For whom the owner of the store asks.")
 

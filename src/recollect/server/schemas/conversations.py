@@ -13,12 +13,10 @@ from recollect.pipeline import View
 from recollect.replies.facts import FactJson
 from recollect.replies.memory import TurnJson
 from recollect.replies.sessions import DocumentSessionJson, SessionJson
-from recollect.server.schemas.base import Body, Name, Text
+from recollect.server.schemas.base import Body, Moment, Name, Text
 
 _MAX_CHARACTERS = 100_000
 _MAX_TURNS = 1_000
-
-_Moment = Annotated[Text, Field(max_length=100)]
 
 
 class SessionBody(Body):
@@ -45,7 +43,7 @@ class TurnBody(Body):
 
     content: Text = Field(min_length=1, max_length=_MAX_CHARACTERS)
     role: Name = Field("user", description="Who said it: user, assistant, or a name.")
-    at: _Moment | None = Field(None, description="When: ISO 8601 (without a zone: UTC); left out: not known.")
+    at: Moment | None = Field(None, description="When: ISO 8601 (without a zone: UTC); left out: not known.")
     id: Name | None = Field(None, description="Your id of the turn: the same one is stored once.")
     metadata: dict[str, Any] = Field(default_factory=dict, description="Given back as it is.")
 
@@ -83,7 +81,7 @@ class MemorySearch(Body):
     user: Name | None = Field(None, description="All of this user's conversations, beside the one named.")
     top_k: int = Field(10, ge=1, le=1_000)
     mode: Literal["hybrid", "dense", "lexical"] = Field("hybrid", description="Words and meaning, or one of them.")
-    as_of: _Moment | None = Field(None, description="What was known at this time (without a zone: UTC).")
+    as_of: Moment | None = Field(None, description="What was known at this time (without a zone: UTC).")
 
     def of(self, view: View) -> View:
         """The view that is searched.
@@ -102,8 +100,8 @@ class RecallBody(MemorySearch):
     """A search of what was said."""
 
     neighbours: int = Field(1, ge=0, le=50, description="Turns to show before and after each.")
-    since: _Moment | None = Field(None, description="Only what was said then or later.")
-    until: _Moment | None = Field(None, description="Only what was said before this time.")
+    since: Moment | None = Field(None, description="Only what was said then or later.")
+    until: Moment | None = Field(None, description="Only what was said before this time.")
 
     def options(self) -> RecallOptions:
         """How it is searched, as the library takes it.

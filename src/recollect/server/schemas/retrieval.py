@@ -11,7 +11,7 @@ from recollect.config import RAGConfig
 from recollect.model import RetrievalOptions
 from recollect.model.time_limits import time_limits
 from recollect.pipeline import View
-from recollect.server.schemas.base import Name, Text, Viewpoint
+from recollect.server.schemas.base import Moment, Name, Text, Viewpoint
 
 # As long as a question may be that anybody types or pastes; what is longer is a document.
 _MAX_CHARACTERS = 100_000
@@ -42,10 +42,10 @@ class SearchOptions(Viewpoint):
     where: dict[str, Any] = Field(default_factory=dict, description="Only documents whose metadata has these values.")
     filter: dict[str, Any] | None = Field(None, description="A filter in the full language.")
     event_window: Text | None = Field(None, max_length=100)
-    event_from: Text | None = Field(None, max_length=100)
-    event_to: Text | None = Field(None, max_length=100)
-    ingested_from: Text | None = Field(None, max_length=100)
-    ingested_to: Text | None = Field(None, max_length=100)
+    event_from: Moment | None = None
+    event_to: Moment | None = None
+    ingested_from: Moment | None = None
+    ingested_to: Moment | None = None
     explain: bool = False
 
     def options(self, config: RAGConfig, *, top_k: int) -> RetrievalOptions:
