@@ -112,6 +112,14 @@ class ServerConfig(Section):
     max_upload_bytes: int = Field(2 << 30, ge=1_024, description="The longest upload.")
     max_streams: int = Field(256, ge=1, le=10_000, description="Answers that are streamed at the same time.")
     keep_alive_seconds: int = Field(30, ge=1, le=3_600, description="How long an idle connection is kept.")
+    answer_models: tuple[str, ...] = Field(
+        (),
+        description="Language models that requests may name beside the configured one, as provider/model; * stands for "
+        "any characters.",
+    )
+    footnotes: bool = Field(
+        True, description="Whether answers to OpenAI's clients list what they cite in their text, beside annotations."
+    )
     worker_concurrency: int = Field(1, ge=1, le=64, description="Jobs that run beside requests at the same time.")
     log_format: Literal["text", "json"] = Field(
         "text", description="How `recollect serve` writes its log: lines for people, or a JSON object a line."

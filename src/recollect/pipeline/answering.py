@@ -113,8 +113,18 @@ def _tell_once(warning: str) -> None:
     _log.warning(warning)
 
 
-def answer_stream(at: Standpoint, question: str, options: RetrievalOptions) -> Iterator[AskEvent]:
-    """What a search finds, the pieces of the answer made of it with their events, and the whole `Answer` at the end."""
+def answer_stream(
+    at: Standpoint, question: str, options: RetrievalOptions, *, model: str | None = None
+) -> Iterator[AskEvent]:
+    """What a search finds, the pieces of the answer made of it with their events, and the whole `Answer` at the end.
+
+    Args:
+        at: Who asks, and where.
+        question: In plain words.
+        options: How to search.
+        model: What writes the answer, as ``provider/model``, or ``extractive``; None: as configured.
+    """
+    chat_model = at.assembly.chat_model_of(model)
     reply, place = search_with_place(at, question, replace(options, outline=True))
     yield reply
     assembly = at.assembly
@@ -122,7 +132,7 @@ def answer_stream(at: Standpoint, question: str, options: RetrievalOptions) -> I
         question,
         reply.results,
         embedder=answering_embedder(assembly, place),
-        chat_model=assembly.chat_model,
+        chat_model=chat_model,
         options=answer_options(assembly, place, options),
     ):
         if isinstance(piece, Answer):

@@ -49,6 +49,9 @@ DownloadProgress: TypeAlias = "Callable[[int, int | None], None]"
 # Tenants whose memory (its lexicon and the latest questions) is kept at hand.
 _TENANTS = 256
 
+# Language models that are kept at hand beside the configured one.
+_MODELS = 16
+
 
 @computes_properties
 class Assembly:
@@ -91,6 +94,7 @@ class Assembly:
         self._patterns: QueryPatternTracker | None = None
         self._upkeep: Upkeep | None = None
         self._prompts: dict[Path, PromptTemplate] = {}
+        self._named_chat_models: LRUCache[str, ChatModel | None] = LRUCache(_MODELS)
 
     def renew_in_child(self) -> None:
         """In the child of a fork: everything is made anew when it is needed; what there was is the parent's."""
@@ -235,6 +239,25 @@ class Assembly:
         from recollect.pipeline.models import language_model
 
         return language_model(self.config, recorder=self._record)
+
+    def chat_model_of(self, name: str | None) -> ChatModel | None:
+        """The language model that writes an answer; None: it is extracted.
+
+        Args:
+            name: ``provider/model``, or ``extractive``; None: the configured one.
+
+        Raises:
+            UsageError: There is no such model, or its package or key is missing.
+        """
+        if name is None:
+            return self.chat_model
+        from recollect.pipeline.models import make_language_model, named_answer_settings
+
+        with self._lock:
+            if name not in self._named_chat_models:
+                settings = named_answer_settings(self.config.answer, name)
+                self._named_chat_models[name] = make_language_model(settings, recorder=self.request_log)
+            return self._named_chat_models[name]
 
     @cached_property
     def reranking_model(self) -> PairScorer | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -12,6 +12,7 @@ from recollect.answer.follow_up import Exchange, standing_question
 from recollect.errors import NotFoundError, ProviderError
 from recollect.model import Answer, RetrievalOptions, TokenUsage
 from recollect.model.memory import Turn
+from recollect.pipeline.answering import answer_stream
 from recollect.pipeline.door import make_door
 
 if TYPE_CHECKING:
@@ -32,19 +33,30 @@ class Conversation:
         session: The conversation that questions and answers are added to, and that goes on where it is known; None:
             nothing is remembered.
         options: How to search; None: the configured defaults.
+        history: What was said before, where the caller keeps the conversation; None: what is remembered of the session.
+        model: What writes answers, as ``provider/model``, or ``extractive``; None: as configured.
 
     Attributes:
         answers: All answers so far, oldest first.
         usage: What the language model has cost, rewriting included.
     """
 
-    def __init__(self, view: View, *, session: str | None = None, options: RetrievalOptions | None = None) -> None:
+    def __init__(
+        self,
+        view: View,
+        *,
+        session: str | None = None,
+        options: RetrievalOptions | None = None,
+        history: Sequence[Exchange] | None = None,
+        model: str | None = None,
+    ) -> None:
         self._view = view
         self._options = options
         self._session = session
+        self._model = model
         self.answers: list[Answer] = []
         self.usage = _NOTHING
-        self._history = self._resumed()
+        self._history = self._resumed() if history is None else list(history)
 
     def as_of(self, moment: Moment | None) -> None:
         """From now on, ask what was known at a time; None: the present.
@@ -67,7 +79,9 @@ class Conversation:
         """
         self._require_admitted(question)
         standing, usage = self._standing(question)
-        for event in self._view.ask_events(standing, self._options):
+        at = self._view.standpoint
+        options = self._options or at.default_options(passages=at.config.answer.passages)
+        for event in answer_stream(at, standing, options, model=self._model):
             if not isinstance(event, Answer):
                 yield event
                 continue
@@ -88,14 +102,14 @@ class Conversation:
             door.admit_turn(Turn(content=question))
 
     def _standing(self, question: str) -> tuple[str, TokenUsage | None]:
-        assembly = self._view.standpoint.assembly
-        if not self._history or assembly.chat_model is None:
+        chat_model = self._view.standpoint.assembly.chat_model_of(self._model)
+        if not self._history or chat_model is None:
             return question, None
         try:
             found = standing_question(
                 question,
                 self._history,
-                model=assembly.chat_model,
+                model=chat_model,
                 timeout_seconds=self._view.config.answer.timeout_seconds,
             )
         except ProviderError:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from recollect.config.models import ANSWER_PROVIDERS
 from recollect.embedding.making import is_of_this_machine, make_machine_embedder
+from recollect.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from recollect.config import AnswerConfig, EmbeddingConfig, RAGConfig, RerankingConfig
     from recollect.embedding._download import Progress
     from recollect.embedding.base import EmbeddingProvider
@@ -82,7 +86,32 @@ def language_model(config: RAGConfig, *, recorder: Recorder | None = None) -> Ch
     Raises:
         ConfigurationError: As of `embedding_model`.
     """
-    settings = config.answer
+    return make_language_model(config.answer, recorder=recorder)
+
+
+def named_answer_settings(settings: AnswerConfig, name: str) -> AnswerConfig:
+    """``[rag.answer]`` with another model; a key goes nowhere but where it is configured for.
+
+    Args:
+        settings: As configured.
+        name: ``provider/model``, or the provider alone for its default model; ``extractive``: no model.
+
+    Raises:
+        UsageError: There is no such provider.
+    """
+    provider, _, model = name.partition("/")
+    if provider not in ANSWER_PROVIDERS:
+        raise UsageError(f"{name!r} is no language model: name it provider/model, with {_listed(ANSWER_PROVIDERS)}.")
+    own: dict[str, object] = {"provider": provider, "model": model or None}
+    if provider == settings.provider:
+        own["model"] = model or settings.model
+    else:
+        own |= dict.fromkeys(("api", "api_key", "base_url", "region", "input_price", "output_price"))
+    return settings.model_copy(update=own)
+
+
+def make_language_model(settings: AnswerConfig, *, recorder: Recorder | None = None) -> ChatModel | None:
+    """The model of settings like those of ``[rag.answer]``; the rest is as of `language_model`."""
     if settings.provider == "extractive":
         return None
     from recollect.providers.registry import make_chat_model
@@ -102,6 +131,10 @@ def embedding_connection(settings: EmbeddingConfig) -> Connection:
     return _connection(
         settings, parallel=settings.parallel, batch_size=settings.batch_size, batch_tokens=settings.batch_tokens
     )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def _connection(

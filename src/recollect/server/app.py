@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 
 from recollect.errors import ConfigurationError
 from recollect.pipeline.threads import Threads
-from recollect.server import problems
+from recollect.server import openai, problems
 from recollect.server.authentication import Authenticator
 from recollect.server.body_limit import BodyLimit
 from recollect.server.dependencies import Service
@@ -88,6 +88,7 @@ def create_app(rag: RAGPipeline) -> FastAPI:
     for router in RESOURCES:
         api.include_router(router)
     app.include_router(api)
+    app.include_router(openai.router, prefix="/v1")
     app.include_router(health.router)
     app.include_router(metrics_route.router)
     app.router.routes.extend(mcp.routes)

@@ -149,13 +149,19 @@ def problem_of(exc: Exception) -> Problem:
 
 def respond(told: Problem, headers: Mapping[str, str] | None = None) -> Response:
     """The response that tells a problem."""
-    sent = dict(headers or {})
+    sent = {**(headers or {}), **headers_of(told)}
+    return JSONResponse(told, status_code=told["status"], media_type=MEDIA_TYPE, headers=sent)
+
+
+def headers_of(told: Problem) -> dict[str, str]:
+    """The headers that a problem's response has."""
+    sent = {}
     if told["status"] == 401:
         sent["WWW-Authenticate"] = 'Bearer realm="recollect"'
     wait = told.get("retry_after_seconds")
     if wait is not None:
         sent["Retry-After"] = str(max(1, round(wait)))
-    return JSONResponse(told, status_code=told["status"], media_type=MEDIA_TYPE, headers=sent)
+    return sent
 
 
 def install(app: FastAPI) -> None:

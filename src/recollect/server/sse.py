@@ -44,31 +44,43 @@ def event_stream(
         events: Names and data, in their order.
         identify: Makes the id of an event from its data, where a stream can be gone on with; None: they are numbered.
     """
+    return frame_stream(_identified(events, identify))
+
+
+def frame_stream(frames: AsyncGenerator[bytes]) -> StreamingResponse:
+    """As `event_stream`, of events that are written already; none of them may fail."""
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_written(events, identify), media_type=MEDIA_TYPE, headers=headers)
+    return StreamingResponse(_kept_alive(frames), media_type=MEDIA_TYPE, headers=headers)
 
 
-async def _written(
+async def _identified(
     events: AsyncGenerator[tuple[str, Mapping[str, Any]]], identify: Callable[[Mapping[str, Any]], str] | None
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes]:
     number = 0
     async with aclosing(events):
-        waiting: asyncio.Task[tuple[str, Mapping[str, Any]]] | None = None
+        try:
+            async for name, data in events:
+                number += 1
+                yield event(name, data, number if identify is None else identify(data))
+        except Exception as exc:  # noqa: BLE001 - the status was sent long ago: an event tells it
+            yield event("error", problem_of(exc), number + 1)
+
+
+async def _kept_alive(frames: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
+    async with aclosing(frames):
+        waiting: asyncio.Task[bytes] | None = None
         try:
             while True:
-                waiting = waiting or asyncio.ensure_future(anext(events))
+                waiting = waiting or asyncio.ensure_future(anext(frames))
                 done, _ = await asyncio.wait([waiting], timeout=_HEARTBEAT_SECONDS)
                 if not done:
                     yield KEEPALIVE_COMMENT
                     continue
-                name, data = waiting.result()
+                frame = waiting.result()
                 waiting = None
-                number += 1
-                yield event(name, data, number if identify is None else identify(data))
+                yield frame
         except StopAsyncIteration:
             return
-        except Exception as exc:  # noqa: BLE001 - the status was sent long ago: an event tells it
-            yield event("error", problem_of(exc), number + 1)
         finally:
             if waiting is not None and not waiting.done():
                 waiting.cancel()

@@ -1,0 +1,236 @@
+"""Questions of OpenAI's clients: which model is meant, what the conversation was, and the answer as it comes."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from fastapi import Security
+from pydantic import ConfigDict, Field, model_validator
+from starlette.concurrency import run_in_threadpool
+
+from recollect.answer.follow_up import Exchange
+from recollect.model import Answer, RetrievalOptions, SearchReply
+from recollect.pipeline import View
+from recollect.pipeline.chat import Conversation
+from recollect.server.caller import Caller
+from recollect.server.dependencies import Service, asking
+from recollect.server.openai.citations import without_footnotes
+from recollect.server.openai.errors import RefusedRequestError
+from recollect.server.openai.model_names import chosen
+from recollect.server.schemas.base import Body, Name
+from recollect.server.schemas.retrieval import SearchOptions
+
+if TYPE_CHECKING:
+    from recollect.pipeline.answering import AskEvent
+
+#: Whoever asks; a conversation is remembered for those only who may write.
+Asker = Annotated[Caller, Security(asking, scopes=["read"])]
+
+_MOST_CHARACTERS = 100_000
+_MOST_MESSAGES = 2_000
+
+
+class Extension(SearchOptions):
+    """What OpenAI's API has no words for; the SDK sends it as ``extra_body={"recollect": {…}}``."""
+
+    footnotes: bool | None = Field(None, description="Whether the text lists what it cites; left out: as configured.")
+    conversation: Name | None = Field(
+        None, description="The conversation that question and answer are remembered in; left out: in none."
+    )
+
+    @model_validator(mode="after")
+    def _placed_by_the_model(self) -> Extension:
+        if self.collection or self.everywhere or self.session or self.with_:
+            raise ValueError("where is searched is what the model's name says: COLLECTION, or * for everywhere")
+        return self
+
+
+class Part(Body):
+    """A part of a message."""
+
+    # Parts have members that say nothing here: annotations of an earlier answer, cache hints.
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    type: str
+    text: str | None = Field(None, max_length=_MOST_CHARACTERS)
+    refusal: str | None = Field(None, max_length=_MOST_CHARACTERS)
+
+
+class Message(Body):
+    """Something that was said, or an instruction."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: Annotated[str, Field(max_length=_MOST_CHARACTERS)] | tuple[Part, ...] | None = None
+
+    def said(self, param: str) -> str:
+        """The message's text.
+
+        Raises:
+            RefusedRequestError: It is not text alone.
+        """
+        if self.content is None or isinstance(self.content, str):
+            return self.content or ""
+        for part in self.content:
+            if part.type not in {"text", "input_text", "output_text", "refusal"}:
+                raise RefusedRequestError(
+                    f"Messages are text; {part.type!r} is not read here. Documents are ingested into a collection.",
+                    param=param,
+                    code="unsupported_content",
+                )
+        return "\n".join(part.text or part.refusal or "" for part in self.content)
+
+
+#: A conversation, oldest first.
+Messages = Annotated[tuple[Message, ...], Field(max_length=_MOST_MESSAGES)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Something that a client asks.
+
+    Attributes:
+        text: The latest of the user's messages.
+        history: What was said before.
+        view: What is asked, and who asks.
+        options: How passages are searched.
+        model: What writes the answer; None: what is configured.
+        conversation: What remembers it; None: nothing does.
+        footnotes: Whether the text lists what it cites.
+    """
+
+    text: str
+    history: tuple[Exchange, ...]
+    view: View
+    options: RetrievalOptions
+    model: str | None
+    conversation: str | None
+    footnotes: bool
+
+    def answered(self) -> Iterator[AskEvent]:
+        """What `Conversation.ask` gives; looks at the database."""
+        conversation = Conversation(
+            self.view,
+            session=self.conversation,
+            options=self.options,
+            history=self.history or (None if self.conversation else ()),
+            model=self.model,
+        )
+        return conversation.ask(self.text)
+
+    def searching(self, *collections: str, top_k: int | None = None) -> Question:
+        """The same of other collections, for so many passages."""
+        options = self.options if top_k is None else replace(self.options, top_k=top_k)
+        return replace(
+            self, view=self.view.view(collections=collections) if collections else self.view, options=options
+        )
+
+
+async def question_of(
+    caller: Caller,
+    service: Service,
+    model: str,
+    messages: Sequence[Message],
+    extension: Extension | None,
+    *,
+    param: str,
+) -> Question:
+    """What a client asks.
+
+    Args:
+        caller: Who asks.
+        service: What is asked.
+        model: As the request names it.
+        messages: The conversation so far. Instructions in it (``system``, ``developer``) change nothing: how answers
+            are written is for whoever runs the server.
+        extension: What OpenAI's API has no words for.
+        param: What the request calls the messages.
+
+    Raises:
+        RefusedRequestError: There is no such model, or no question.
+        PermissionDeniedError: The credential may not remember it.
+    """
+    text, history = _conversation(messages, param)
+    given = extension or Extension()
+    if given.conversation is not None:
+        caller.require("write")
+
+    def seen() -> Question:
+        choice = chosen(caller.view(service.rag), model)
+        placed = given.model_copy(update={"everywhere": choice.collection is None, "collection": choice.collection})
+        view = placed.of(caller.view(service.rag))
+        return Question(
+            text=text,
+            history=history,
+            view=view,
+            options=placed.options(view.config, top_k=view.config.answer.passages),
+            model=choice.model,
+            conversation=given.conversation,
+            footnotes=view.config.server.footnotes if given.footnotes is None else given.footnotes,
+        )
+
+    return await run_in_threadpool(seen)
+
+
+def _conversation(messages: Sequence[Message], param: str) -> tuple[str, tuple[Exchange, ...]]:
+    """The question, and the exchanges before it."""
+    turns: list[tuple[str, str]] = []
+    for number, message in enumerate(messages):
+        if message.role not in {"user", "assistant"}:
+            continue
+        said = message.said(f"{param}.{number}.content")
+        if turns and turns[-1][0] == message.role:
+            turns[-1] = (message.role, f"{turns[-1][1]}\n{said}")
+        else:
+            turns.append((message.role, said))
+    if not turns or turns[-1][0] != "user" or not turns[-1][1].strip():
+        raise RefusedRequestError(
+            "The latest message must be the user's, and ask something.", param=param, code="invalid_value"
+        )
+    if re.search("[\0\ud800-\udfff]", turns[-1][1]):
+        raise RefusedRequestError(
+            "The question holds a character that no text has (NUL or a lone surrogate).",
+            param=param,
+            code="invalid_value",
+        )
+    exchanges = [
+        Exchange(asked, without_footnotes(answered))
+        for (role, asked), (_, answered) in itertools.pairwise(turns)
+        if role == "user"
+    ]
+    return turns[-1][1], tuple(exchanges)
+
+
+async def primed_events(question: Question, service: Service) -> AsyncGenerator[AskEvent]:
+    """What `Conversation.ask` gives, as it comes; whoever closes it ends the model.
+
+    The search is done when this returns, so that what is wrong with it is told with a status of its own.
+    """
+    events = service.streams.stream(question.answered)
+    first = await anext(events)
+
+    async def all_of_them() -> AsyncGenerator[AskEvent]:
+        async with aclosing(events):
+            yield first
+            async for event in events:
+                yield event
+
+    return all_of_them()
+
+
+async def answer_of(question: Question, service: Service) -> tuple[Answer, SearchReply]:
+    """The whole answer, and what the search found for it."""
+
+    def whole() -> tuple[Answer, SearchReply]:
+        found, *_, answer = question.answered()
+        assert isinstance(found, SearchReply)
+        assert isinstance(answer, Answer)
+        return answer, found
+
+    return await service.streams.run(whole)

@@ -1,0 +1,59 @@
+"""``/v1/models``: collections, and the language models that answer from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal
+
+from typing_extensions import TypedDict
+
+from recollect.server.dependencies import Reader
+from recollect.server.openai.errors import resource
+from recollect.server.openai.model_names import EVERYWHERE, chosen, named_models
+
+if TYPE_CHECKING:
+    from recollect.pipeline import View
+
+router = resource()
+
+
+class ModelJson(TypedDict):
+    """Something that can be asked."""
+
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+
+
+class ModelListJson(TypedDict):
+    """All that can be asked."""
+
+    object: Literal["list"]
+    data: list[ModelJson]
+
+
+@router.get("/models", summary="List what OpenAI's clients can ask")
+def models(caller: Reader) -> ModelListJson:
+    """The collections that may be read, `*` for all of them, and each with the language models that may be named."""
+    return {"object": "list", "data": list(_models(caller))}
+
+
+@router.get("/models/{model:path}", summary="Show one of them")
+def model(model: str, caller: Reader) -> ModelJson:
+    """Also one that is not listed, because a pattern of `answer_models` stands for it."""
+    choice = chosen(caller, model)
+    created = {one.name: int(one.created_at.timestamp()) for one in caller.collections.list()}
+    return _model(model, created.get(choice.collection or "", 0))
+
+
+def _models(view: View) -> Iterator[ModelJson]:
+    found = view.collections.list()
+    for name, created in [(EVERYWHERE, 0), *((c.name, int(c.created_at.timestamp())) for c in found)]:
+        yield _model(name, created)
+        for written_by in named_models(view):
+            yield _model(f"{name}@{written_by}", created)
+
+
+def _model(name: str, created: int) -> ModelJson:
+    return {"id": name, "object": "model", "created": created, "owned_by": "recollect"}

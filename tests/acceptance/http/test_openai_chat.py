@@ -1,0 +1,275 @@
+"""``/v1/chat/completions`` and ``/v1/models``, as the ``openai`` package asks them, unchanged."""
+
+from __future__ import annotations
+
+import asyncio
+import typing
+
+import openai
+import pytest
+from openai.types.chat import completion_create_params as parameters
+
+from recollect import Document, Principal, RAGConfig, RAGPipeline
+from recollect.embedding.hashing import HashingEmbedder
+from recollect.llm.base import ChatUsage
+from recollect.llm.scripted import ScriptedChatModel
+from recollect.server.openai.chat_completions import ChatBody
+
+LEAVE = "Every employee has thirty days of annual leave. Leave is asked for two weeks ahead."
+PAY = "Salaries are paid on the twenty-fifth of each month."
+ASKED = "How many days of annual leave does an employee have?"
+
+
+@pytest.fixture
+def filled(rag):
+    rag.ingest(
+        [
+            Document(content=LEAVE, source="leave.md", title="Leave"),
+            Document(content=PAY, source="https://intra.example/pay", title="Pay", permissions=("role:hr",)),
+        ]
+    )
+    return rag
+
+
+@pytest.fixture
+def client(filled, serve):
+    with openai.OpenAI(base_url=f"{serve(filled)}/v1", api_key="none", max_retries=0, default_headers=NOBODY) as made:
+        yield made
+
+
+#: The SDK insists on a key, and a local server asks for none.
+NOBODY = {"Authorization": openai.Omit()}
+
+
+def said(text: str, *before: tuple[str, str]) -> list[dict[str, str]]:
+    return [*({"role": role, "content": words} for role, words in before), {"role": "user", "content": text}]
+
+
+@pytest.fixture
+def scripted(dsn, tmp_path, serve):
+    """Serves a store whose language model says what it is told to, and gives a client and the model."""
+    opened = []
+
+    def made(reply, **settings):
+        model = ScriptedChatModel(reply, usage=ChatUsage(input_tokens=100, output_tokens=20), **settings)
+        config = RAGConfig.load(
+            storage={"data_dir": tmp_path / "unused", "dsn": dsn}, embedding={"provider": "hashing"}
+        )
+        rag = RAGPipeline(config, embedder=HashingEmbedder(), chat_model=model)
+        opened.append(rag)
+        rag.ingest(Document(content=LEAVE, source="leave.md", title="Leave"))
+        url = f"{serve(rag)}/v1"
+        return openai.OpenAI(base_url=url, api_key="none", max_retries=0, default_headers=NOBODY), model
+
+    yield made
+    for rag in opened:
+        rag.close()
+
+
+def test_an_answer_is_cited_in_annotations_and_in_footnotes(client):
+    reply = client.chat.completions.create(model="default", messages=said(ASKED))
+    message = reply.choices[0].message
+    text, _, notes = message.content.partition("\n\nSources:\n\n")
+    assert "thirty days" in text
+    assert notes == "- [1] leave.md"
+    (noted,) = message.annotations
+    cited = noted.url_citation
+    assert text[cited.start_index : cited.end_index] == "[1]"
+    assert cited.title == "leave.md"
+    assert cited.url.endswith(f"/v1/documents/{reply.recollect['citations'][0]['document_id']}")
+    assert reply.choices[0].finish_reason == "stop"
+    assert (reply.model, reply.generated_by) == ("default", None)
+    assert reply.usage.total_tokens == 0
+    without = client.chat.completions.create(
+        model="default", messages=said(ASKED), extra_body={"recollect": {"footnotes": False}}
+    )
+    assert without.choices[0].message.content == text
+    assert without.choices[0].message.annotations
+
+
+def test_it_streams_what_it_answers_whole(client):
+    whole = client.chat.completions.create(model="default", messages=said(ASKED))
+    chunks = list(
+        client.chat.completions.create(
+            model="default", messages=said(ASKED), stream=True, stream_options={"include_usage": True}
+        )
+    )
+    deltas = [chunk.choices[0].delta for chunk in chunks[:-1]]
+    assert deltas[0].role == "assistant"
+    assert "".join(delta.content or "" for delta in deltas) == whole.choices[0].message.content
+    (annotations,) = (delta.annotations for delta in deltas if getattr(delta, "annotations", None))
+    assert annotations[0]["url_citation"]["title"] == "leave.md"
+    assert [chunk.choices[0].finish_reason for chunk in chunks[:-1]] == [None] * (len(deltas) - 1) + ["stop"]
+    assert chunks[-2].recollect["citations"] == whole.recollect["citations"]
+    assert chunks[-1].choices == []
+    assert chunks[-1].usage.total_tokens == 0
+    assert {chunk.usage for chunk in chunks[:-1]} == {None}
+    assert len({(chunk.id, chunk.created, chunk.model) for chunk in chunks}) == 1
+
+
+def test_a_language_model_writes_and_is_named(scripted):
+    client, _ = scripted("Thirty days of annual leave [1].")
+    with client:
+        reply = client.chat.completions.create(model="default", messages=said(ASKED))
+        assert reply.generated_by == "scripted"
+        assert reply.choices[0].message.content.startswith("Thirty days of annual leave [1].\n\nSources:")
+        assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (100, 20)
+        with client.chat.completions.stream(model="default", messages=said(ASKED)) as stream:
+            for _ in stream:
+                pass
+            final = stream.get_final_completion()
+        assert final.choices[0].message.content == reply.choices[0].message.content
+        extracted = client.chat.completions.create(model="default@extractive", messages=said(ASKED))
+        assert extracted.generated_by is None
+
+
+def test_a_follow_up_question_is_understood_with_what_was_said(scripted):
+    def answer(messages):
+        if "turns" in messages[-1].content:
+            return "How far ahead is annual leave asked for?"
+        return "Leave is asked for two weeks ahead [1]."
+
+    client, model = scripted(answer)
+    with client:
+        earlier = client.chat.completions.create(model="default", messages=said(ASKED)).choices[0].message.content
+        assert "Sources:" in earlier
+        reply = client.chat.completions.create(
+            model="default",
+            messages=said(
+                "How far ahead?", ("system", "Answer as a pirate."), ("user", ASKED), ("assistant", earlier)
+            ),
+        )
+        assert reply.recollect["rewritten_question"] == "How far ahead is annual leave asked for?"
+        rewriting = model.calls[1][-1].content
+        assert "Leave is asked for two weeks ahead [1]." in rewriting
+        assert "Sources:" not in rewriting
+        assert not any("pirate" in message.content for call in model.calls for message in call)
+
+
+def test_nothing_is_remembered_unless_asked(filled, client, serve):
+    client.chat.completions.create(model="default", messages=said(ASKED), store=True)
+    assert filled.memory.list() == []
+    client.chat.completions.create(
+        model="default", messages=said(ASKED), extra_body={"recollect": {"conversation": "chat-1"}}
+    )
+    assert [turn.role for turn in filled.memory.turns("chat-1")] == ["user", "assistant"]
+    key = filled.keys.create("reader", scopes=["read"]).secret
+    with openai.OpenAI(base_url=client.base_url, api_key=key, max_retries=0) as reader:
+        reader.chat.completions.create(model="default", messages=said(ASKED))
+        with pytest.raises(openai.PermissionDeniedError):
+            reader.chat.completions.create(
+                model="default", messages=said(ASKED), extra_body={"recollect": {"conversation": "chat-1"}}
+            )
+
+
+def test_models_are_what_may_be_read(filled, client):
+    filled.collections.create("team@home")
+    listed = [model.id for model in client.models.list()]
+    assert listed == ["*", "*@extractive", "default", "default@extractive", "team@home", "team@home@extractive"]
+    for name in listed:
+        assert client.models.retrieve(name).id == name
+    assert client.chat.completions.create(model="*", messages=said(ASKED)).recollect["citations"]
+    refused = client.chat.completions.create(model="team@home@extractive", messages=said(ASKED))
+    assert refused.recollect["refused"]
+
+
+@pytest.mark.parametrize("name", ["none", "default@", "default@openai/gpt-5", "default@nobody/x", "@extractive", "**"])
+def test_models_that_there_are_not(client, name):
+    with pytest.raises(openai.NotFoundError) as told:
+        client.chat.completions.create(model=name, messages=said(ASKED))
+    assert (told.value.code, told.value.type, told.value.param) == ("model_not_found", "invalid_request_error", "model")
+    with pytest.raises(openai.NotFoundError):
+        list(client.chat.completions.create(model=name, messages=said(ASKED), stream=True))
+
+
+def test_what_a_key_may_not_read_does_not_exist_for_it(filled, client):
+    filled.tenants.create("other")
+    other = filled.view(tenant="other")
+    other.collections.create("secret")
+    foreign = other.keys.create("theirs", scopes=["read"]).secret
+    ada = filled.keys.create("ada", scopes=["read"], principal=Principal(user_id="ada", roles=("staff",))).secret
+    asked = said("When are salaries paid?")
+    owner = client.chat.completions.create(model="default", messages=asked)
+    assert owner.choices[0].message.annotations[0].url_citation.url == "https://intra.example/pay"
+    with openai.OpenAI(base_url=client.base_url, api_key=ada, max_retries=0) as theirs:
+        assert theirs.chat.completions.create(model="*", messages=asked).recollect["citations"] == []
+        with pytest.raises(openai.NotFoundError):
+            theirs.chat.completions.create(model="secret", messages=asked)
+    with openai.OpenAI(base_url=client.base_url, api_key=foreign, max_retries=0) as theirs:
+        assert "secret" in [model.id for model in theirs.models.list()]
+        assert theirs.chat.completions.create(model="default", messages=asked).recollect["citations"] == []
+    with openai.OpenAI(base_url=client.base_url, api_key=ada[:-1] + "A", max_retries=0) as forged:
+        with pytest.raises(openai.AuthenticationError) as told:
+            forged.models.list()
+        assert told.value.code == "invalid_api_key"
+
+
+@pytest.mark.parametrize(
+    ("given", "param", "code"),
+    [
+        ({"n": 2}, "n", "unsupported_value"),
+        ({"logprobs": True}, "logprobs", "unsupported_value"),
+        ({"modalities": ["text", "audio"]}, "modalities", "unsupported_value"),
+        ({"response_format": {"type": "json_object"}}, "response_format", "unsupported_value"),
+        ({"tool_choice": "required"}, "tool_choice", "unsupported_value"),
+        ({"web_search_options": {}}, "web_search_options", "unsupported_value"),
+        ({"extra_body": {"no_such": 1}}, "no_such", "unknown_parameter"),
+        ({"extra_body": {"recollect": {"collection": "x"}}}, "recollect", "invalid_value"),
+        ({"extra_body": {"recollect": {"topk": 3}}}, "recollect.topk", "unknown_parameter"),
+        ({"extra_body": {"recollect": {"as_of": "someday"}}}, None, "bad_request"),
+        ({"messages": []}, "messages", "invalid_value"),
+        ({"messages": [{"role": "assistant", "content": "Hello"}]}, "messages", "invalid_value"),
+        ({"messages": [{"role": "nobody", "content": "Hello"}]}, "messages.0.role", "invalid_value"),
+        ({"messages": [{"role": "user", "content": "a\0b"}]}, "messages", "invalid_value"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
+            "messages.0.content",
+            "unsupported_content",
+        ),
+    ],
+)
+def test_what_is_refused(client, given, param, code):
+    asked = {"model": "default", "messages": said(ASKED), **given}
+    with pytest.raises(openai.BadRequestError) as told:
+        client.chat.completions.create(**asked)
+    assert (told.value.param, told.value.code, told.value.type) == (param, code, "invalid_request_error")
+
+
+def test_every_parameter_of_the_client_is_known():
+    sent = set(typing.get_type_hints(parameters.CompletionCreateParamsStreaming))
+    assert sent == set(ChatBody.model_fields) - {"recollect"}
+
+
+def test_what_says_nothing_here_is_not_looked_at(client):
+    reply = client.chat.completions.create(
+        model="default",
+        messages=[
+            {"role": "developer", "content": "Be brief."},
+            {"role": "user", "content": [{"type": "text", "text": ASKED}], "name": "ada"},
+        ],
+        temperature=1.5,
+        max_tokens=1,
+        seed=7,
+        stop=["thirty"],
+        tools=[{"type": "function", "function": {"name": "f", "parameters": {}}}],
+        response_format={"type": "text"},
+    )
+    assert "thirty days" in reply.choices[0].message.content
+
+
+def test_many_streams_at_the_same_time(scripted):
+    client, _ = scripted("Thirty days of annual leave [1]. Leave is asked for two weeks ahead [1].", piece_size=3)
+
+    async def one(asking: openai.AsyncOpenAI) -> str:
+        stream = await asking.chat.completions.create(model="default", messages=said(ASKED), stream=True)
+        return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
+
+    async def all_of_them() -> set[str]:
+        async with openai.AsyncOpenAI(
+            base_url=client.base_url, api_key="none", max_retries=0, default_headers=NOBODY
+        ) as asking:
+            return set(await asyncio.gather(*(one(asking) for _ in range(12))))
+
+    with client:
+        (text,) = asyncio.run(all_of_them())
+        assert text.startswith("Thirty days of annual leave [1]. Leave is asked for two weeks ahead [1].\n\nSources:")
