@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 
 import pytest
-import uvicorn
 from fastapi.testclient import TestClient
 
 from recollect import RAGConfig, RAGPipeline
@@ -47,24 +43,3 @@ def connect(rag: RAGPipeline) -> Iterator[Callable[..., TestClient]]:
 def client(connect: Callable[..., TestClient]) -> TestClient:
     """The one user of a server that nobody else reaches."""
     return connect()
-
-
-@pytest.fixture
-def serve() -> Iterator[Callable[[RAGPipeline], str]]:
-    """Serves a store at a port of this machine, for clients that bring their own transport: gives the address."""
-    with ExitStack() as served:
-        yield lambda rag: served.enter_context(_served(rag))
-
-
-@contextmanager
-def _served(rag: RAGPipeline) -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        config = uvicorn.Config(create_app(rag), log_config=None, lifespan="on", timeout_graceful_shutdown=5)
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{bound.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Coroutine, Mapping
+from itertools import takewhile
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -48,6 +50,7 @@ class RefusedRequestError(UsageError):
         self.status = status
 
 
+_PLACE = re.compile(r"(?!str$|int$|float$)\w+")
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
 
@@ -80,7 +83,8 @@ def _code(problem: Problem) -> str:
 def _invalid(exc: RequestValidationError) -> ErrorReplyJson:
     first = exc.errors()[0]
     where = [str(part) for part in first["loc"] if part not in {"body", "query", "path"}]
-    param = ".".join(where) or None
+    # Behind the parameter's own place stands which of several forms it was compared with.
+    param = ".".join(takewhile(_PLACE.fullmatch, where)) or None
     if first["type"] == "extra_forbidden":
         return _reply(f"Unknown parameter: {param!r}.", 400, param=param, code="unknown_parameter")
     if first["type"] == "missing":

@@ -3,71 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import typing
 
 import openai
 import pytest
 from openai.types.chat import completion_create_params as parameters
 
-from recollect import Document, Principal, RAGConfig, RAGPipeline
-from recollect.embedding.hashing import HashingEmbedder
-from recollect.llm.base import ChatUsage
-from recollect.llm.scripted import ScriptedChatModel
+from recollect import Principal
+from recollect.errors import ProviderError
 from recollect.server.openai.chat_completions import ChatBody
 
-LEAVE = "Every employee has thirty days of annual leave. Leave is asked for two weeks ahead."
-PAY = "Salaries are paid on the twenty-fifth of each month."
 ASKED = "How many days of annual leave does an employee have?"
-
-
-@pytest.fixture
-def filled(rag):
-    rag.ingest(
-        [
-            Document(content=LEAVE, source="leave.md", title="Leave"),
-            Document(content=PAY, source="https://intra.example/pay", title="Pay", permissions=("role:hr",)),
-        ]
-    )
-    return rag
-
-
-@pytest.fixture
-def client(filled, serve):
-    with openai.OpenAI(base_url=f"{serve(filled)}/v1", api_key="none", max_retries=0, default_headers=NOBODY) as made:
-        yield made
-
-
-#: The SDK insists on a key, and a local server asks for none.
-NOBODY = {"Authorization": openai.Omit()}
 
 
 def said(text: str, *before: tuple[str, str]) -> list[dict[str, str]]:
     return [*({"role": role, "content": words} for role, words in before), {"role": "user", "content": text}]
 
 
-@pytest.fixture
-def scripted(dsn, tmp_path, serve):
-    """Serves a store whose language model says what it is told to, and gives a client and the model."""
-    opened = []
-
-    def made(reply, **settings):
-        model = ScriptedChatModel(reply, usage=ChatUsage(input_tokens=100, output_tokens=20), **settings)
-        config = RAGConfig.load(
-            storage={"data_dir": tmp_path / "unused", "dsn": dsn}, embedding={"provider": "hashing"}
-        )
-        rag = RAGPipeline(config, embedder=HashingEmbedder(), chat_model=model)
-        opened.append(rag)
-        rag.ingest(Document(content=LEAVE, source="leave.md", title="Leave"))
-        url = f"{serve(rag)}/v1"
-        return openai.OpenAI(base_url=url, api_key="none", max_retries=0, default_headers=NOBODY), model
-
-    yield made
-    for rag in opened:
-        rag.close()
-
-
 def test_an_answer_is_cited_in_annotations_and_in_footnotes(client):
-    reply = client.chat.completions.create(model="default", messages=said(ASKED))
+    reply = client.chat.completions.create(model="default@extractive", messages=said(ASKED))
     message = reply.choices[0].message
     text, _, notes = message.content.partition("\n\nSources:\n\n")
     assert "thirty days" in text
@@ -78,20 +33,20 @@ def test_an_answer_is_cited_in_annotations_and_in_footnotes(client):
     assert cited.title == "leave.md"
     assert cited.url.endswith(f"/v1/documents/{reply.recollect['citations'][0]['document_id']}")
     assert reply.choices[0].finish_reason == "stop"
-    assert (reply.model, reply.generated_by) == ("default", None)
+    assert (reply.model, reply.generated_by) == ("default@extractive", None)
     assert reply.usage.total_tokens == 0
     without = client.chat.completions.create(
-        model="default", messages=said(ASKED), extra_body={"recollect": {"footnotes": False}}
+        model="default@extractive", messages=said(ASKED), extra_body={"recollect": {"footnotes": False}}
     )
     assert without.choices[0].message.content == text
     assert without.choices[0].message.annotations
 
 
 def test_it_streams_what_it_answers_whole(client):
-    whole = client.chat.completions.create(model="default", messages=said(ASKED))
+    whole = client.chat.completions.create(model="default@extractive", messages=said(ASKED))
     chunks = list(
         client.chat.completions.create(
-            model="default", messages=said(ASKED), stream=True, stream_options={"include_usage": True}
+            model="default@extractive", messages=said(ASKED), stream=True, stream_options={"include_usage": True}
         )
     )
     deltas = [chunk.choices[0].delta for chunk in chunks[:-1]]
@@ -107,70 +62,61 @@ def test_it_streams_what_it_answers_whole(client):
     assert len({(chunk.id, chunk.created, chunk.model) for chunk in chunks}) == 1
 
 
-def test_a_language_model_writes_and_is_named(scripted):
-    client, _ = scripted("Thirty days of annual leave [1].")
-    with client:
-        reply = client.chat.completions.create(model="default", messages=said(ASKED))
-        assert reply.generated_by == "scripted"
-        assert reply.choices[0].message.content.startswith("Thirty days of annual leave [1].\n\nSources:")
-        assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (100, 20)
-        with client.chat.completions.stream(model="default", messages=said(ASKED)) as stream:
-            for _ in stream:
-                pass
-            final = stream.get_final_completion()
-        assert final.choices[0].message.content == reply.choices[0].message.content
-        extracted = client.chat.completions.create(model="default@extractive", messages=said(ASKED))
-        assert extracted.generated_by is None
+def test_a_language_model_writes_and_is_named(client):
+    reply = client.chat.completions.create(model="default", messages=said(ASKED))
+    assert reply.generated_by == "scripted"
+    assert reply.choices[0].message.content.startswith("Thirty days of annual leave [1].\n\nSources:")
+    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (100, 20)
+    with client.chat.completions.stream(model="default", messages=said(ASKED)) as stream:
+        for _ in stream:
+            pass
+        final = stream.get_final_completion()
+    assert final.choices[0].message.content == reply.choices[0].message.content
 
 
-def test_a_follow_up_question_is_understood_with_what_was_said(scripted):
+def test_a_follow_up_question_is_understood_with_what_was_said(shelf, client):
     def answer(messages):
         if "turns" in messages[-1].content:
             return "How far ahead is annual leave asked for?"
         return "Leave is asked for two weeks ahead [1]."
 
-    client, model = scripted(answer)
-    with client:
-        earlier = client.chat.completions.create(model="default", messages=said(ASKED)).choices[0].message.content
-        assert "Sources:" in earlier
-        reply = client.chat.completions.create(
-            model="default",
-            messages=said(
-                "How far ahead?", ("system", "Answer as a pirate."), ("user", ASKED), ("assistant", earlier)
-            ),
-        )
-        assert reply.recollect["rewritten_question"] == "How far ahead is annual leave asked for?"
-        rewriting = model.calls[1][-1].content
-        assert "Leave is asked for two weeks ahead [1]." in rewriting
-        assert "Sources:" not in rewriting
-        assert not any("pirate" in message.content for call in model.calls for message in call)
-
-
-def test_nothing_is_remembered_unless_asked(filled, client, serve):
-    client.chat.completions.create(model="default", messages=said(ASKED), store=True)
-    assert filled.memory.list() == []
-    client.chat.completions.create(
-        model="default", messages=said(ASKED), extra_body={"recollect": {"conversation": "chat-1"}}
+    shelf.reply = answer
+    earlier = client.chat.completions.create(model="default", messages=said(ASKED)).choices[0].message.content
+    assert "Sources:" in earlier
+    reply = client.chat.completions.create(
+        model="default",
+        messages=said("How far ahead?", ("system", "Answer as a pirate."), ("user", ASKED), ("assistant", earlier)),
     )
-    assert [turn.role for turn in filled.memory.turns("chat-1")] == ["user", "assistant"]
-    key = filled.keys.create("reader", scopes=["read"]).secret
-    with openai.OpenAI(base_url=client.base_url, api_key=key, max_retries=0) as reader:
-        reader.chat.completions.create(model="default", messages=said(ASKED))
+    assert reply.recollect["rewritten_question"] == "How far ahead is annual leave asked for?"
+    rewriting = shelf.model.calls[1][-1].content
+    assert "Leave is asked for two weeks ahead [1]." in rewriting
+    assert "Sources:" not in rewriting
+    assert not any("pirate" in message.content for call in shelf.model.calls for message in call)
+
+
+def test_nothing_is_remembered_unless_asked(shelf, client):
+    client.chat.completions.create(model="default@extractive", messages=said(ASKED), store=True)
+    assert shelf.rag.memory.list() == []
+    remembered = {"recollect": {"conversation": "chat-1"}}
+    client.chat.completions.create(model="default@extractive", messages=said(ASKED), extra_body=remembered)
+    assert [turn.role for turn in shelf.rag.memory.turns("chat-1")] == ["user", "assistant"]
+    with shelf.client(shelf.rag.keys.create("reader", scopes=["read"]).secret) as reader:
+        reader.chat.completions.create(model="default@extractive", messages=said(ASKED))
         with pytest.raises(openai.PermissionDeniedError):
-            reader.chat.completions.create(
-                model="default", messages=said(ASKED), extra_body={"recollect": {"conversation": "chat-1"}}
-            )
+            reader.chat.completions.create(model="default@extractive", messages=said(ASKED), extra_body=remembered)
+    shelf.rag.memory.delete("chat-1")
 
 
-def test_models_are_what_may_be_read(filled, client):
-    filled.collections.create("team@home")
+def test_models_are_what_may_be_read(shelf, client):
+    shelf.rag.collections.create("team@home")
     listed = [model.id for model in client.models.list()]
     assert listed == ["*", "*@extractive", "default", "default@extractive", "team@home", "team@home@extractive"]
     for name in listed:
         assert client.models.retrieve(name).id == name
-    assert client.chat.completions.create(model="*", messages=said(ASKED)).recollect["citations"]
+    assert client.chat.completions.create(model="*@extractive", messages=said(ASKED)).recollect["citations"]
     refused = client.chat.completions.create(model="team@home@extractive", messages=said(ASKED))
     assert refused.recollect["refused"]
+    shelf.rag.collections.delete("team@home")
 
 
 @pytest.mark.parametrize("name", ["none", "default@", "default@openai/gpt-5", "default@nobody/x", "@extractive", "**"])
@@ -182,26 +128,26 @@ def test_models_that_there_are_not(client, name):
         list(client.chat.completions.create(model=name, messages=said(ASKED), stream=True))
 
 
-def test_what_a_key_may_not_read_does_not_exist_for_it(filled, client):
-    filled.tenants.create("other")
-    other = filled.view(tenant="other")
+def test_what_a_key_may_not_read_does_not_exist_for_it(shelf, client):
+    shelf.rag.tenants.create("other")
+    other = shelf.rag.view(tenant="other")
     other.collections.create("secret")
-    foreign = other.keys.create("theirs", scopes=["read"]).secret
-    ada = filled.keys.create("ada", scopes=["read"], principal=Principal(user_id="ada", roles=("staff",))).secret
+    ada = shelf.rag.keys.create("ada", scopes=["read"], principal=Principal(user_id="ada", roles=("staff",))).secret
     asked = said("When are salaries paid?")
-    owner = client.chat.completions.create(model="default", messages=asked)
+    owner = client.chat.completions.create(model="default@extractive", messages=asked)
     assert owner.choices[0].message.annotations[0].url_citation.url == "https://intra.example/pay"
-    with openai.OpenAI(base_url=client.base_url, api_key=ada, max_retries=0) as theirs:
-        assert theirs.chat.completions.create(model="*", messages=asked).recollect["citations"] == []
+    with shelf.client(ada) as theirs:
+        assert theirs.chat.completions.create(model="*@extractive", messages=asked).recollect["citations"] == []
         with pytest.raises(openai.NotFoundError):
             theirs.chat.completions.create(model="secret", messages=asked)
-    with openai.OpenAI(base_url=client.base_url, api_key=foreign, max_retries=0) as theirs:
+    with shelf.client(other.keys.create("theirs", scopes=["read"]).secret) as theirs:
         assert "secret" in [model.id for model in theirs.models.list()]
         assert theirs.chat.completions.create(model="default", messages=asked).recollect["citations"] == []
-    with openai.OpenAI(base_url=client.base_url, api_key=ada[:-1] + "A", max_retries=0) as forged:
+    with shelf.client(ada[:-1] + "A") as forged:
         with pytest.raises(openai.AuthenticationError) as told:
             forged.models.list()
         assert told.value.code == "invalid_api_key"
+    shelf.rag.tenants.erase("other")
 
 
 @pytest.mark.parametrize(
@@ -257,19 +203,70 @@ def test_what_says_nothing_here_is_not_looked_at(client):
     assert "thirty days" in reply.choices[0].message.content
 
 
-def test_many_streams_at_the_same_time(scripted):
-    client, _ = scripted("Thirty days of annual leave [1]. Leave is asked for two weeks ahead [1].", piece_size=3)
+def test_many_streams_at_the_same_time(shelf):
+    shelf.reply = lambda _: "Thirty days of annual leave [1]. Leave is asked for two weeks ahead [1]."
 
     async def one(asking: openai.AsyncOpenAI) -> str:
         stream = await asking.chat.completions.create(model="default", messages=said(ASKED), stream=True)
         return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
 
     async def all_of_them() -> set[str]:
-        async with openai.AsyncOpenAI(
-            base_url=client.base_url, api_key="none", max_retries=0, default_headers=NOBODY
-        ) as asking:
+        async with shelf.asynchronous() as asking:
             return set(await asyncio.gather(*(one(asking) for _ in range(12))))
 
-    with client:
-        (text,) = asyncio.run(all_of_them())
-        assert text.startswith("Thirty days of annual leave [1]. Leave is asked for two weeks ahead [1].\n\nSources:")
+    (text,) = asyncio.run(all_of_them())
+    assert text.startswith("Thirty days of annual leave [1]. Leave is asked for two weeks ahead [1].\n\nSources:")
+
+
+def test_a_failure_within_a_stream_is_told_in_it(shelf, client):
+    def fails(_):
+        raise ProviderError("the key sk-secret is refused", provider="scripted")
+
+    shelf.reply = fails
+    with pytest.raises(openai.APIError) as told:
+        list(client.chat.completions.create(model="default", messages=said(ASKED), stream=True))
+    assert told.value.code == "model_failed"
+    assert "sk-secret" not in str(told.value)
+    with pytest.raises(openai.InternalServerError):
+        client.chat.completions.create(model="default", messages=said(ASKED))
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_client_that_goes_away_stops_the_model(shelf, stream):
+    stopped = threading.Event()
+    begun = threading.Event()
+
+    class Endless:
+        model_name = "endless"
+
+        async def stream(self, messages, *, max_tokens=None):
+            try:
+                while True:
+                    begun.set()
+                    yield "Thirty days of annual leave [1]. "
+                    await asyncio.sleep(0.001)
+            finally:
+                stopped.set()
+
+    async def leave() -> None:
+        async with shelf.asynchronous() as asking:
+            asked = asking.chat.completions.create(model="default", messages=said(ASKED), stream=stream)
+            if stream:
+                answer = await asked
+                async for chunk in answer:
+                    if chunk.choices[0].delta.content:
+                        break
+                await answer.close()
+            else:
+                waiting = asyncio.ensure_future(asked)
+                await asyncio.to_thread(begun.wait)
+                waiting.cancel()
+                await asyncio.wait([waiting])
+
+    assembly = shelf.rag.standpoint.assembly
+    before, assembly.chat_model = assembly.chat_model, Endless()
+    try:
+        asyncio.run(leave())
+        assert stopped.wait(30)
+    finally:
+        assembly.chat_model = before
