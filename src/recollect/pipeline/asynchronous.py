@@ -205,6 +205,7 @@ class AsyncSources(_AsyncGroup):
     add = threaded(Sources.add)
     get = threaded(Sources.get)
     refresh = threaded(Sources.refresh)
+    refresh_all = threaded(Sources.refresh_all)
     remove = threaded(Sources.remove)
     watch = streamed(Sources.watch)
     list = threaded(Sources.list)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from recollect.answer.follow_up import Exchange, standing_question
 from recollect.errors import NotFoundError, ProviderError
@@ -123,19 +123,32 @@ class Conversation:
         self.usage += answer.usage or _NOTHING
         if self._session is None:
             return
-        cited = [
+        now = datetime.now(UTC)
+        said = Turn(content=answer.question, role="user", at=now)
+        replied = Turn(content=answer.text, role="assistant", at=now, metadata={"rag_sources": self._sources(answer)})
+        self._view.view(as_of=None, session=self._session).remember([said, replied])
+
+    def _sources(self, answer: Answer) -> list[dict[str, Any]]:
+        """What an answer cites, so that it can be opened later: offsets are of the version that it was read in."""
+        at = self._view.standpoint
+        versions: dict[int, int | None] = {}
+        for citation in answer.citations:
+            if citation.document_id not in versions:
+                try:
+                    versions[citation.document_id] = at.store.documents.get(at.scope, citation.document_id).version
+                except NotFoundError:  # it went while the answer was written
+                    versions[citation.document_id] = None
+        return [
             {
+                "marker": citation.marker,
                 "source": citation.source,
                 "document_id": citation.document_id,
+                "version": versions[citation.document_id],
                 "start_offset": citation.start_offset,
                 "end_offset": citation.end_offset,
             }
             for citation in answer.citations
         ]
-        now = datetime.now(UTC)
-        said = Turn(content=answer.question, role="user", at=now)
-        replied = Turn(content=answer.text, role="assistant", at=now, metadata={"sources": cited})
-        self._view.view(as_of=None, session=self._session).remember([said, replied])
 
     def _resumed(self) -> list[Exchange]:
         """The last exchanges of a conversation that is known already."""

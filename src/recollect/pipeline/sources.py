@@ -122,6 +122,19 @@ class Sources(Group):
         record = self.get(source)
         return refresh(self._at, record, confirm_removals=confirm_removals, anew=anew, on_progress=on_progress)
 
+    def refresh_all(self) -> list[IngestReport]:
+        """Bring the store to what every source holds now, and every folder that a worker is asked to watch.
+
+        Of the view's collection, or of all of them. Each is read, also where another could not be.
+
+        Raises:
+            SourceError: Some could not be read; the message names them.
+            PermissionDeniedError: The view has a principal.
+        """
+        from recollect.pipeline.reloading import reload
+
+        return reload(self._at, self.list())
+
     def remove(self, source: str, *, documents: Literal["close", "keep", "erase"] = "close") -> int:
         """Have a source read no longer.
 

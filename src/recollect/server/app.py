@@ -22,7 +22,7 @@ from recollect.server.mcp.http import Door
 from recollect.server.metrics import Metrics
 from recollect.server.origin import LOOPBACK_NAMES, OriginCheck, is_loopback
 from recollect.server.request_context import RequestContext, template_of
-from recollect.server.routes import RESOURCES, health
+from recollect.server.routes import RESOURCES, assistant, health
 from recollect.server.routes import metrics as metrics_route
 
 if TYPE_CHECKING:
@@ -88,7 +88,9 @@ def create_app(rag: RAGPipeline) -> FastAPI:
     for router in RESOURCES:
         api.include_router(router)
     app.include_router(api)
-    app.include_router(openai.router, prefix="/v1")
+    for router in openai.RESOURCES:
+        app.include_router(router, prefix="/v1")
+    app.include_router(assistant.router)
     app.include_router(health.router)
     app.include_router(metrics_route.router)
     app.router.routes.extend(mcp.routes)

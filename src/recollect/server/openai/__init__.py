@@ -1,10 +1,13 @@
 """The door for clients of OpenAI's API: collections answer as models, and are searched as vector stores."""
 
-from fastapi import APIRouter
-
-from recollect.server.openai import chat_completions, embeddings, models
+from recollect.server.openai import chat_completions, embeddings, files, models, responses, vector_stores
 
 #: Everything of this door, under ``/v1``.
-router = APIRouter(tags=["openai"])
-for resource in (chat_completions, models, embeddings):
-    router.include_router(resource.router)
+RESOURCES = (
+    chat_completions.router,
+    responses.router,
+    models.router,
+    embeddings.router,
+    vector_stores.router,
+    files.router,
+)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import Security
 from pydantic import ConfigDict, Field, model_validator
@@ -124,12 +124,19 @@ class Question:
         )
         return conversation.ask(self.text)
 
-    def searching(self, *collections: str, top_k: int | None = None) -> Question:
-        """The same of other collections, for so many passages."""
-        options = self.options if top_k is None else replace(self.options, top_k=top_k)
-        return replace(
-            self, view=self.view.view(collections=collections) if collections else self.view, options=options
-        )
+    def searching(
+        self,
+        collections: Sequence[str],
+        *,
+        top_k: int | None,
+        filters: Mapping[str, Any] | None,
+        min_relevance: float | None,
+    ) -> Question:
+        """The same question, of other collections, with what is given of the options."""
+        given = {"top_k": top_k, "filters": filters, "min_relevance": min_relevance}
+        changes = {name: value for name, value in given.items() if value is not None}
+        options = replace(self.options, **changes)  # type: ignore[arg-type]
+        return replace(self, view=self.view.view(collections=collections), options=options)
 
 
 async def question_of(

@@ -119,5 +119,7 @@ def resource() -> APIRouter:
     """Routes of one resource of this door."""
     # ``default`` is every status that is not told otherwise, also FastAPI's own 422, which never comes from here.
     return APIRouter(
-        route_class=OpenAIRoute, responses={"default": {"model": ErrorReplyJson, "description": "An error."}}
+        tags=["openai"],
+        route_class=OpenAIRoute,
+        responses={"default": {"model": ErrorReplyJson, "description": "An error."}},
     )

@@ -2,6 +2,7 @@
 
 from recollect.server.routes import (
     audit,
+    chat,
     collections,
     contents,
     documents,
@@ -22,6 +23,7 @@ RESOURCES = (
     documents.router,
     contents.router,
     sessions.router,
+    chat.router,
     memory.router,
     feedback.router,
     jobs.router,

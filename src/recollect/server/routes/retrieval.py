@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from dataclasses import asdict
-from typing import Any
-
 from fastapi import APIRouter, Request
 from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from recollect.model import Answer, Citation, RetrievalOptions, SearchReply, UnsupportedSentence
+from recollect.model import RetrievalOptions
 from recollect.pipeline import View
-from recollect.pipeline.asynchronous import AsyncView
-from recollect.replies.answers import AnswerJson, answer_json, citation_json
+from recollect.replies.answers import AnswerJson, answer_json
 from recollect.replies.contexts import AssembledContextJson, assembled_context_json
 from recollect.replies.search import SearchReplyJson, search_reply_json
 from recollect.replies.why_not import WhyNotJson, why_not_json
+from recollect.server.answer_events import answer_events
 from recollect.server.dependencies import Asking, Reader, streaming
 from recollect.server.problems import documented
 from recollect.server.schemas.retrieval import AskBody, ContextBody, SearchBody, WhyNotBody
@@ -71,40 +67,15 @@ async def ask(body: AskBody, caller: Reader, service: Asking, request: Request) 
     """
     view, options = body.searched(caller)
     if wants_events(request):
-        return event_stream(_events(streaming(view, service), body.question, options))
+        return event_stream(
+            answer_events(streaming(view, service).ask_events(body.question, options), explain=options.explain)
+        )
     return await run_in_threadpool(lambda: _answered(view, body.question, options))
 
 
 def _answered(view: View, question: str, options: RetrievalOptions) -> AnswerJson:
     answer = view.ask(question, options)
     return answer_json(answer, explain=options.explain, warnings=hints(view, options) if answer.refused else [])
-
-
-async def _events(
-    view: AsyncView, question: str, options: RetrievalOptions
-) -> AsyncGenerator[tuple[str, Mapping[str, Any]]]:
-    stream = view.ask_events(question, options)
-    cited: set[int] = set()
-    try:
-        async for piece in stream:
-            match piece:
-                case SearchReply():
-                    yield "sources", search_reply_json(piece)
-                case str():
-                    yield "token", {"text": piece}
-                case Citation():
-                    cited.add(piece.marker)
-                    yield "citation", citation_json(piece)
-                case UnsupportedSentence():
-                    yield "unsupported", asdict(piece)
-                case Answer():
-                    # Quotes come with their answer, not one by one.
-                    for citation in piece.citations:
-                        if citation.marker not in cited:
-                            yield "citation", citation_json(citation)
-                    yield "done", answer_json(piece, explain=options.explain)
-    finally:
-        await stream.aclose()
 
 
 def json_response(reply: object) -> Response:

@@ -109,6 +109,22 @@ class AskBody(SearchOptions):
         return self.of(view), self.options(view.config, top_k=view.config.answer.passages)
 
 
+class ChatBody(SearchOptions):
+    """A question in a conversation."""
+
+    session: Name = Field(description="The conversation's id, yours to choose: it begins with its first question.")
+    user: Name | None = Field(None, description="Whose conversation, where several users have one of that id.")
+    question: Text = Field(max_length=_MAX_CHARACTERS, description="In plain words.")
+
+    def searched(self, view: View) -> tuple[View, RetrievalOptions]:
+        """The view that is asked, and how passages are searched for it."""
+        seen = self.model_copy(update={"session": None}).of(view)
+        return (
+            seen if self.user is None else seen.view(user=self.user),
+            self.options(view.config, top_k=view.config.answer.passages),
+        )
+
+
 class ContextBody(SearchBody):
     """What a language model should read to answer a query."""
 

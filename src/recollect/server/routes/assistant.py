@@ -1,0 +1,115 @@
+"""``/api``: what clients of earlier assistants expect: one question, streamed, totals, and documents read anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal
+
+from fastapi import APIRouter, Request
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+from typing_extensions import TypedDict
+
+from recollect.errors import NotFoundError
+from recollect.pipeline import View
+from recollect.pipeline.chat import Conversation
+from recollect.server.answer_events import answer_events
+from recollect.server.dependencies import Administrator, Asking, Reader
+from recollect.server.leaving import while_connected
+from recollect.server.openai.errors import RefusedRequestError
+from recollect.server.openai.model_names import Choice, chosen, may_be_named
+from recollect.server.problems import documented
+from recollect.server.schemas.base import Body, Name, Text
+from recollect.server.sse import MEDIA_TYPE, event_stream
+
+if TYPE_CHECKING:
+    from recollect.pipeline.answering import AskEvent
+
+router = APIRouter(prefix="/api", tags=["assistant"], responses=documented(400, 401, 403, 422, 429, 500, 503))
+
+
+class ChatBody(Body):
+    """A question."""
+
+    query: Text = Field(max_length=100_000, description="In plain words.")
+    model: Name | None = Field(
+        None,
+        description="A collection, COLLECTION@PROVIDER/MODEL, or PROVIDER/MODEL; left out: what is configured.",
+    )
+
+
+class RagStatsJson(TypedDict):
+    """What may be read."""
+
+    total_chunks: int
+    total_documents: int
+    departments: dict[str, int]
+    """Chunks by department; documents of none count under the empty name."""
+    embedding_dimension: int
+
+
+class ReloadedJson(TypedDict):
+    """That everything was read anew."""
+
+    status: Literal["reloaded"]
+    stats: RagStatsJson
+
+
+@router.post(
+    "/chat",
+    summary="Answer a question, as Server-Sent Events",
+    response_class=Response,
+    responses={
+        200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}, "description": "The answer as it comes."},
+        **documented(404, 502),
+    },
+)
+async def chat(body: ChatBody, caller: Reader, service: Asking) -> Response:
+    """The events are those of `/v1/ask`. Department and role are those of the credential."""
+    choice = await run_in_threadpool(_chosen, caller, body.model)
+    view = caller if choice is None else caller.view(collections=choice.collection or "*")
+
+    def ask() -> Iterator[AskEvent]:
+        return Conversation(view, history=(), model=None if choice is None else choice.model).ask(body.query)
+
+    return event_stream(answer_events(service.streams.stream(ask)))
+
+
+@router.get("/rag/stats", summary="Totals of what may be read")
+def stats(caller: Reader) -> RagStatsJson:
+    """Of all collections."""
+    return _stats(caller)
+
+
+@router.post("/rag/reload", summary="Read watched folders and sources anew", responses=documented(502))
+async def reload(caller: Administrator, service: Asking, request: Request) -> ReloadedJson:
+    """Replies when all of them have been read; what is unchanged costs no embedding."""
+
+    def anew() -> RagStatsJson:
+        caller.view(collections="*").sources.refresh_all()
+        return _stats(caller)
+
+    return {"status": "reloaded", "stats": await while_connected(request, service.streams.run(anew))}
+
+
+def _stats(view: View) -> RagStatsJson:
+    found = view.maintenance.status()
+    return {
+        "total_chunks": found.total_chunks,
+        "total_documents": found.total_documents,
+        "departments": dict(found.departments),
+        "embedding_dimension": found.embedding_dimension,
+    }
+
+
+def _chosen(view: View, name: str | None) -> Choice | None:
+    """What a request means by a model; a language model alone answers from the configured collection."""
+    if name is None:
+        return None
+    try:
+        return chosen(view, name)
+    except RefusedRequestError as exc:
+        if may_be_named(view, name):
+            return Choice(view.config.collection, name)
+        raise NotFoundError(str(exc)) from exc

@@ -1,0 +1,52 @@
+"""``/v1/chat``: a question in a conversation that is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from recollect.model import Answer
+from recollect.pipeline.chat import Conversation
+from recollect.replies.answers import AnswerJson, answer_json
+from recollect.server.answer_events import answer_events
+from recollect.server.dependencies import Asking, Writer
+from recollect.server.leaving import while_connected
+from recollect.server.problems import documented
+from recollect.server.schemas.retrieval import ChatBody
+from recollect.server.sse import MEDIA_TYPE, event_stream, wants_events
+
+if TYPE_CHECKING:
+    from recollect.pipeline.answering import AskEvent
+
+router = APIRouter(tags=["conversations"], responses=documented(404))
+
+
+@router.post(
+    "/chat",
+    summary="Ask a question in a conversation",
+    response_model=AnswerJson,
+    responses={200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}, **documented(422, 502)},
+)
+async def chat(body: ChatBody, caller: Writer, service: Asking, request: Request) -> Response | AnswerJson:
+    """As `recollect chat`: it may lean on what was said before, and question and answer are remembered.
+
+    The answer's turn keeps its `rag_sources`: which documents it cites, in which versions, and where. With
+    `Accept: text/event-stream` it comes as it is written, with the events of `/v1/ask`.
+    """
+    view, options = body.searched(caller)
+
+    def ask() -> Iterator[AskEvent]:
+        return Conversation(view, session=body.session, options=options).ask(body.question)
+
+    if wants_events(request):
+        return event_stream(answer_events(service.streams.stream(ask), explain=body.explain))
+
+    def whole() -> AnswerJson:
+        *_, answer = ask()
+        assert isinstance(answer, Answer)
+        return answer_json(answer, explain=body.explain)
+
+    return await while_connected(request, service.streams.run(whole))
