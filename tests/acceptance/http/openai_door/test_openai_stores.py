@@ -49,7 +49,7 @@ def test_documents_are_files(shelf, client):
         client.vector_stores.files.retrieve(first.id, vector_store_id="default")
     assert client.vector_stores.files.delete(first.id, vector_store_id=store.id).deleted
     assert client.files.delete(oldest[1].id).deleted
-    assert [one.filename for one in client.vector_stores.files.list(store.id)] == ["4.md", "3.md", "2.md"]
+    assert [one.filename for one in client.vector_stores.files.list(store.id)] == ["2.md", "3.md", "4.md"]
     shelf.rag.collections.delete("papers")
 
 
