@@ -4,6 +4,7 @@
 
     RecollectError
     ├── UsageError            the caller must change something
+    │   ├── IdempotencyKeyReusedError   something else was asked with it
     │   └── ConfigurationError
     ├── NotFoundError         a collection, document or file that does not exist
     │   └── SessionExpiredError     a session whose time is over
@@ -15,6 +16,7 @@
     │   └── VersionChangedError     a document is not at the version any more that was to be changed
     ├── TenantSuspendedError  the tenant can neither be searched nor written to
     ├── QuotaExceededError    a tenant may not store that much (quota, limit, used)
+    ├── RateLimitedError      too much was asked for in too short a time (retry_after_seconds)
     ├── ParseError            a file that cannot be read (path, reason)
     ├── FetchError            a page that cannot be fetched (url, reason, status, retryable)
     │   └── AddressRefusedError     its address is not one that may be contacted
@@ -57,6 +59,10 @@ class PersonalDataError(UsageError):
 
 class ConfigurationError(UsageError):
     """A setting is unknown or invalid."""
+
+
+class IdempotencyKeyReusedError(UsageError):
+    """An idempotency key was used for another request before."""
 
 
 class NotFoundError(RecollectError):
@@ -122,6 +128,18 @@ class QuotaExceededError(RecollectError):
         self.limit = limit
         self.used = used
         self.name = name
+
+
+class RateLimitedError(RecollectError):
+    """Too much was asked for in too short a time; nothing of it was done.
+
+    Attributes:
+        retry_after_seconds: After how long the same request may be taken.
+    """
+
+    def __init__(self, message: str, *, retry_after_seconds: float) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class ParseError(RecollectError):

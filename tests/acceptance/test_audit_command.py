@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from datetime import UTC, datetime
 
 import psycopg
 import pytest
@@ -86,3 +87,21 @@ def test_the_audit_of_an_erased_tenant_is_found_by_its_number(told, tmp_path):
     assert entry["action"] == "erase_tenant"
     assert len(told("audit", "verify", "--json").json["chains"]) == 2
     assert len(told("audit", "verify", "--tenant", number, "--json").json["chains"]) == 1
+
+
+def test_what_was_shown_is_listed(recollect, dsn):
+    from recollect import RAGConfig, RAGPipeline
+    from recollect.model.shown import Access
+
+    assert "Nothing is recorded" in recollect("audit", "accesses").out
+    with RAGPipeline(RAGConfig.load(storage={"dsn": dsn})) as rag:
+        shown = {"actor": "user:ann", "action": "search", "request_id": None, "question_hash": None}
+        for question, document in (("Why?", 1), ("When?", 2)):
+            access = Access(
+                access_id=0, at=datetime.now(UTC), question=question, documents=(document,), versions=(0,), **shown
+            )
+            rag.standpoint.assembly.access_log.add(1, access)
+    assert "user:ann search Why? documents 1" in recollect("audit", "accesses", "--document", "1").out
+    told = recollect("audit", "accesses", "--json", "--limit", "1").json
+    assert told["accesses"][0]["question"] == "When?" and told["next_before"]
+    assert recollect("audit", "accesses", "--actor", "user:bob", "--json").json["accesses"] == []

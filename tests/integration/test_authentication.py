@@ -49,7 +49,7 @@ def request(*headers: tuple[str, str], query: str = "", client: str | None = "12
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost", "127.1.2.3"])
 def test_on_this_machine_one_user_needs_nothing(pipeline, host):
-    local = door(pipeline, host=host).authenticate(None)
+    local = door(pipeline, host=host).authenticate(None, local=True)
     assert local == Caller.local()
     assert local.scopes == set(ACCESS_SCOPES)
 
@@ -63,7 +63,7 @@ def test_on_this_machine_one_user_needs_nothing(pipeline, host):
 )  # fmt: skip
 def test_everywhere_else_everybody_needs_a_credential(pipeline, server):
     with pytest.raises(AuthenticationError) as caught:
-        door(pipeline, **server).authenticate(None)
+        door(pipeline, **server).authenticate(None, local=True)
     assert caught.value.missing
 
 
@@ -71,7 +71,7 @@ def test_a_credential_is_checked_where_none_is_needed(pipeline):
     local = door(pipeline)
     for authorization in ("Bearer none", "Bearer", "Bearer ", "Basic YTpi", "", "rk_", bearer(draw_key(1).text)):
         with pytest.raises(AuthenticationError) as caught:
-            local.authenticate(authorization)
+            local.authenticate(authorization, local=True)
         assert not caught.value.missing
 
 
@@ -88,7 +88,7 @@ def test_a_server_that_nobody_could_use_does_not_start(pipeline):
 def test_the_local_user_is_of_the_configured_tenant(pipeline, dsn):
     pipeline.tenants.create("acme")
     with RAGPipeline(RAGConfig.load(tenant="acme", storage={"dsn": dsn}, embedding={"provider": "hashing"})) as rag:
-        assert door(rag).authenticate(None).tenant == 2
+        assert door(rag).authenticate(None, local=True).tenant == 2
 
 
 # Keys

@@ -31,9 +31,11 @@ from recollect.model.job import JOB_STATUSES, JobStage
 from recollect.model.original import Original
 from recollect.model.requests import LoggedRequest, RequestTotals
 from recollect.model.scrub import ScrubReport
+from recollect.model.shown import Access
 from recollect.model.tenant import SharedCollection, TenantQuota
 from recollect.model.usage import TokenUsage
 from recollect.replies import (
+    accesses,
     answers,
     audit,
     collections,
@@ -153,6 +155,7 @@ def replies_of(view: RAGPipeline, folder: Path) -> Iterator[tuple[Callable[..., 
     yield from of_documents(view)
     yield from of_jobs(view, folder)
     yield from of_keys(view)
+    yield from of_accesses()
     yield from of_reports(view)
     yield from of_conversations(view)
     yield from of_facts(view)
@@ -283,6 +286,15 @@ def of_jobs(view: View, folder: Path) -> Iterator[tuple[Callable[..., Any], Any]
     yield from ((jobs.job_json, jobs.job_json(one)) for one in (pending, cancelled, done, failed, running))
     yield jobs.job_list_json, jobs.job_list_json([cancelled], more=True)
     yield jobs.job_list_json, jobs.job_list_json([], more=False)
+
+
+def of_accesses() -> Iterator[tuple[Callable[..., Any], Any]]:
+    facts: dict[str, Any] = {"at": datetime.now(UTC), "actor": "user:ann", "action": "search", "request_id": "r"}
+    asked = Access(access_id=2, **facts, question="Why?", question_hash="ab", documents=(1, 2), versions=(3, 0))
+    changed = Access(access_id=1, **facts, question=None, question_hash=None, documents=(), versions=())
+    yield from ((accesses.access_json, accesses.access_json(one)) for one in (asked, changed))
+    yield accesses.access_list_json, accesses.access_list_json([asked], more=True)
+    yield accesses.access_list_json, accesses.access_list_json([], more=False)
 
 
 def of_keys(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:

@@ -12,6 +12,7 @@ from recollect.cli._options import command
 from recollect.cli._terminal import one_line, plain
 from recollect.cli.transfer import STANDARD_OUTPUT, writing
 from recollect.errors import UsageError
+from recollect.replies.accesses import access_list_json
 from recollect.replies.audit import audit_list_json, audit_verification_json
 
 if TYPE_CHECKING:
@@ -104,6 +105,40 @@ def _text(action: str | None) -> str | None:
     return None if action is None else argument_text(action)
 
 
+def _accesses(
+    ctx: CommandContext,
+    *,
+    document: Annotated[
+        int | None, typer.Option(metavar="ID", min=1, help="Only where this document was shown.")
+    ] = None,
+    actor: Annotated[str | None, typer.Option(metavar="NAME", help="Only of this one, for instance user:ann.")] = None,
+    since: _Since = None,
+    until: _Until = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Accesses at most.")] = 100,
+    before: Annotated[int | None, typer.Option(min=1, help="Only accesses before this id: the next page.")] = None,
+) -> int:
+    """List what the server was asked, and which documents it showed to whom, newest first."""
+    with ctx.view(tenant=_tenant(ctx)) as view:
+        found = view.audit.accesses(
+            document=document, actor=_text(actor), since=since, until=until, before=before, limit=limit + 1
+        )
+    page, more = found[:limit], len(found) > limit
+    if ctx.json:
+        ctx.emit(access_list_json(page, more=more))
+        return 0
+    for one in page:
+        shown = ", ".join(map(str, one.documents))
+        told = " ".join(part for part in (one.question, f"documents {shown}" if shown else None) if part)
+        line = f"{one.access_id}  {one.at:%Y-%m-%d %H:%M:%S}  {one.actor}  {one.action}  {told}"
+        ctx.out.print(one_line(line), soft_wrap=True)
+    if not page:
+        ctx.out.print("Nothing is recorded.")
+    if more:
+        ctx.note(f"There are more: recollect audit accesses --before {page[-1].access_id}")
+    return 0
+
+
 command(app, "list")(_list)
+command(app, "accesses")(_accesses)
 command(app, "verify")(_verify)
 command(app, "export")(_export)

@@ -87,6 +87,34 @@ class JwtConfig(Section):
         return self
 
 
+class LimitsConfig(Section):
+    """``[rag.server.limits]``: how much a caller may ask for; the one user of this machine is not limited.
+
+    Requests a minute are refilled as the minute passes. None: any number.
+    """
+
+    search: int | None = Field(12_000, ge=1, description="Searches and other reads of a credential.")
+    answer: int | None = Field(120, ge=1, description="Answers of a language model to a credential.")
+    ingest: int | None = Field(600, ge=1, description="Writes of a credential.")
+    tenant_search: int | None = Field(None, ge=1, description="Searches and other reads of all of a tenant's callers.")
+    tenant_answer: int | None = Field(None, ge=1, description="Answers to all of a tenant's callers.")
+    tenant_ingest: int | None = Field(None, ge=1, description="Writes of all of a tenant's callers.")
+    concurrent_answers: int = Field(256, ge=1, description="Answers that a process writes at the same time.")
+    concurrent_answers_per_credential: int = Field(256, ge=1, description="Of these, for one credential.")
+    upload_bytes_per_day: int | None = Field(
+        None, ge=1, description="What all of a tenant's callers may send to be stored in a day (UTC); by default any."
+    )
+
+
+class AuditConfig(Section):
+    """``[rag.server.audit]``: what is kept of requests. ``[rag.temporal.indexing]`` says for how long."""
+
+    questions: Literal["keep", "hash", "off"] = Field(
+        "keep",
+        description="Of questions: keep: their words; hash: a keyed hash, which tells which are the same; off: none.",
+    )
+
+
 class ServerConfig(Section):
     """``[rag.server]``: how ``recollect serve`` is reached, and whom it lets in."""
 
@@ -98,6 +126,8 @@ class ServerConfig(Section):
         "that takes no tokens.",
     )
     jwt: JwtConfig = Field(default_factory=JwtConfig)
+    limits: LimitsConfig = LimitsConfig()
+    audit: AuditConfig = AuditConfig()
     allowed_hosts: tuple[str, ...] = Field(
         (),
         description="Names that requests come under, beside this machine's own; none: any, as each needs a credential.",

@@ -88,12 +88,18 @@ class TemporalIndexingConfig(Section):
     """``[rag.temporal.indexing]``: what grows without end is kept in partitions by time."""
 
     time_partitions: Literal["hourly", "daily", "weekly", "monthly"] = Field(
-        "monthly", description="How long a partition of the audit, and of the log of requests, is."
+        "monthly", description="How long a partition of the audit, and of the logs of requests and accesses, is."
     )
     partition_retention_days: int | None = Field(
         None, ge=1, description="Days after whose end a partition is dropped whole; by default none is."
     )
     request_retention_days: int | None = Field(90, ge=1, description="The same for the log of requests to providers.")
+    access_retention_days: int | None = Field(
+        365, ge=1, description="The same for the log of what the server showed to whom."
+    )
+    question_retention_days: int | None = Field(
+        90, ge=1, description="Days after which questions are removed from that log; their hashes stay."
+    )
 
 
 class TemporalConfig(Section):

@@ -13,6 +13,7 @@ from recollect.answer.service import AnswerOptions, stream_answer_sync
 from recollect.context.budget import Budget
 from recollect.errors import UsageError
 from recollect.model import Answer, RetrievalOptions, SearchReply, TokenUsage
+from recollect.model.shown import show
 from recollect.pipeline.search import search_with_place
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ def answer_stream(
     """
     chat_model = at.assembly.chat_model_of(model)
     reply, place = search_with_place(at, question, replace(options, outline=True))
+    show("ask", question=question, passages=reply.results)
     yield reply
     assembly = at.assembly
     for piece in stream_answer_sync(
@@ -165,10 +167,12 @@ def assembled_context(
         limits.max_context_length if max_context_length is None else max_context_length,
     )
     reply, place = search_with_place(at, query, replace(options, outline=True))
-    return assemble(
+    context = assemble(
         reply.results,
         token_budget=budget.tokens,
         max_context_length=budget.characters,
         count_tokens=count_tokens or at.assembly.count_tokens,
         language=place.language if place else at.config.language,
     )
+    show("context", question=query, passages=[block.passage for block in context.blocks])
+    return context

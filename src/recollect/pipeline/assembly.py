@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from recollect.model import RetrievalOptions, Scope, SearchReply
     from recollect.model.collection import Collection
     from recollect.model.scope import Target
+    from recollect.pipeline.access_log import AccessLog
     from recollect.pipeline.observation import Observer
     from recollect.pipeline.remembering import TenantMemory
     from recollect.pipeline.request_log import RequestLog
@@ -99,14 +100,14 @@ class Assembly:
     def renew_in_child(self) -> None:
         """In the child of a fork: everything is made anew when it is needed; what there was is the parent's."""
         leave_to_parent(dict(self.__dict__))
-        for name in ("models", "reranking_model", "chat_model", "request_log", "fetcher"):
+        for name in ("models", "reranking_model", "chat_model", "request_log", "access_log", "fetcher"):
             self.__dict__.pop(name, None)
         self._begin()
 
     def close(self) -> None:
         """Close the store and let go of its server; the next use opens it again."""
         with self._lock:
-            made = [self.__dict__.get(name) for name in ("reranking_model", "request_log")]
+            made = [self.__dict__.get(name) for name in ("reranking_model", "request_log", "access_log")]
             for part in (self.embedders, *made, self._upkeep, self._searcher, self._patterns, self._store):
                 # A model of this machine holds nothing open.
                 close = getattr(part, "close", None)
@@ -272,6 +273,13 @@ class Assembly:
         from recollect.pipeline.request_log import RequestLog
 
         return RequestLog(lambda: self.store.requests)
+
+    @cached_property
+    def access_log(self) -> AccessLog:
+        """Where what the server shows is recorded."""
+        from recollect.pipeline.access_log import AccessLog
+
+        return AccessLog(lambda: self.store, questions=self.config.server.audit.questions)
 
     def prompt(self, collection: str | None) -> PromptTemplate | None:
         """The prompt of answers from a collection; None: the packaged one.

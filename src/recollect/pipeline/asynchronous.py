@@ -58,6 +58,8 @@ class AsyncAudit(_AsyncGroup):
     export = streamed(Audit.export)
     requests = threaded(Audit.requests)
     request_totals = threaded(Audit.request_totals)
+    accesses = threaded(Audit.accesses)
+    verify_accesses = threaded(Audit.verify_accesses)
     list = threaded(Audit.list)
 
 

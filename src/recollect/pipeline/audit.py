@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
     from recollect.model.audit import AuditChain, AuditRecord
     from recollect.model.requests import LoggedRequest, RequestTotals
+    from recollect.model.shown import Access
     from recollect.model.time import Moment
+    from recollect.store.access_log import AccessBatch
     from recollect.store.request_log import RequestLogRepository
 
 
@@ -94,6 +96,47 @@ class Audit(Group):
             UsageError: One of the times is none.
         """
         return self._log().totals(self._at.owner(), since=_time("since", since), until=_time("until", until))
+
+    def accesses(
+        self,
+        *,
+        document: int | None = None,
+        actor: str | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> Sequence[Access]:
+        """What the server was asked, and which documents it showed to whom, newest first.
+
+        Args:
+            document: Only where the document of this id was shown; it may be erased since.
+            actor: Only of this one, for instance ``user:ann``.
+            since: Only of this time or later.
+            until: Only before this time.
+            before: Only those older than the one of this id: the next page.
+            limit: Accesses at most.
+
+        Raises:
+            UsageError: One of the times is none.
+        """
+        scope = self._at.owner()
+        self._at.assembly.access_log.flush()
+        return self._at.store.access_log.page(
+            scope,
+            document=document,
+            actor=actor,
+            since=_time("since", since),
+            until=_time("until", until),
+            before=before,
+            limit=limit,
+        )
+
+    def verify_accesses(self) -> Sequence[AccessBatch]:
+        """Compare the log of accesses with the hashes that the audit's chain holds of it, batch by batch."""
+        scope = self._at.owner()
+        self._at.assembly.access_log.flush()
+        return self._at.store.access_log.verify(scope)
 
     def _log(self) -> RequestLogRepository:
         self._at.assembly.request_log.flush()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import NotFoundError, SessionExpiredError, UsageError
 from recollect.model.arguments import checked
+from recollect.model.shown import show
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
@@ -39,7 +40,9 @@ class Contents(Group):
         Raises:
             NotFoundError: There is no such document where the view looks.
         """
-        return self._at.store.contents.outline(*self._places(), document_id)
+        found = self._at.store.contents.outline(*self._places(), document_id)
+        show("outline", documents=[(document_id, 0)])
+        return found
 
     def read(self, document_id: int, *, start: int = 0, length: int = 10_000) -> DocumentPart:
         """A range of a document's text.
@@ -60,6 +63,7 @@ class Contents(Group):
             raise UsageError(
                 f"The document {document_id} has {part.characters} characters: start must be less, not {start}."
             )
+        show("read", documents=[(part.document_id, part.version_id)])
         return part
 
     def chunks(self, document_id: int, *, after: int = -1, limit: int = 100) -> Sequence[DocumentChunk]:
@@ -84,7 +88,9 @@ class Contents(Group):
         Raises:
             NotFoundError: There is no such document where the view looks, or its original was not kept.
         """
-        return self._at.store.contents.original(*self._places(), document_id)
+        found = self._at.store.contents.original(*self._places(), document_id)
+        show("original", documents=[(document_id, 0)])
+        return found
 
     def grep(
         self,
@@ -150,12 +156,14 @@ class Contents(Group):
             scope, places, from_document=from_document, document_id=document_id, department=department
         )
         grep = Grep(exact, limit=limit, limit_per_document=limit_per_document, seconds=seconds, max_bytes=max_bytes)
-        return grep.run(
+        found = grep.run(
             sizes,
             texts=lambda versions: contents.texts(scope, places, versions),
             outline=lambda found: contents.outline(scope, places, found),
             begin=(from_document, from_offset),
         )
+        show("grep", question=pattern, documents=[(one.document_id, 0) for one in found.documents])
+        return found
 
     # Last of the public ones: its name is a type's in what stands before it.
     def list(

@@ -12,6 +12,7 @@ from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
 from recollect.model.arguments import checked
 from recollect.model.audit import LIBRARY
 from recollect.model.history import ErasureProbe, VersionDiff
+from recollect.model.shown import show
 from recollect.model.time import read_duration
 from recollect.pipeline.standpoint import EVERY_COLLECTION, Group
 
@@ -46,12 +47,14 @@ class Documents(Group):
         scope, store = self._at.present(), self._at.store
         document_id = self._at.resolve(scope, document)
         try:
-            return store.documents.get(scope, document_id)
+            found = store.documents.get(scope, document_id)
         except NotFoundError:
-            found = store.jobs.unstored_documents(scope, document_id=document_id)
-            if not found or store.collections.find(scope, found[0].collection) is None:
+            unstored = store.jobs.unstored_documents(scope, document_id=document_id)
+            if not unstored or store.collections.find(scope, unstored[0].collection) is None:
                 raise
-            return found[0]
+            return unstored[0]
+        show("read", documents=[(document_id, 0)])
+        return found
 
     def resolve(self, documents: Sequence[int | str]) -> list[int]:
         """The ids of documents, deleted ones included.
@@ -87,7 +90,9 @@ class Documents(Group):
             UsageError: Several have that source.
         """
         scope = self._at.present()
-        return self._at.store.history.versions(scope, self._at.resolve(scope, document))
+        found = self._at.store.history.versions(scope, self._at.resolve(scope, document))
+        show("history", documents=[(found.document_id, 0)])
+        return found
 
     def diff(
         self,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import NotFoundError, SessionExpiredError
 from recollect.model.scope import Guest
+from recollect.model.shown import show
 from recollect.pipeline.session_place import label, session_place
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def search_with_place(at: Standpoint, query: str, options: RetrievalOptions) -> 
 
 def recall(at: Standpoint, query: str, options: RecallOptions | None) -> list[Recollection]:
     """The turns that answer a question, of a standpoint's conversation or of its user's."""
+    show("recall", question=query)
     turns = at.assembly.memory(at.scope.tenant_id).turns
     return turns.recall(at.scope, query, options, session=at.session, user=at.user)
 

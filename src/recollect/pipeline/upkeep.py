@@ -57,8 +57,16 @@ def clean_up(
         partitions=settings.indexing.time_partitions,
         retention_days=settings.indexing.request_retention_days,
     )
+    store.access_log.maintain(
+        scope,
+        partitions=settings.indexing.time_partitions,
+        retention_days=settings.indexing.access_retention_days,
+    )
+    store.access_log.forget_questions(scope, retention_days=settings.indexing.question_retention_days)
     if keep_previous_days is not None:
         store.spaces.drop_previous(scope, days=keep_previous_days)
+    store.limits.forget(scope)
+    store.idempotency.forget(scope)
     if settings.scrub_after_erased and store.scrubber.due() >= settings.scrub_after_erased:
         store.scrubber.scrub(scope, actor="cleanup")
     from recollect.model.history import CleanupReport

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 from recollect.errors import UsageError
 from recollect.model import Answer, Document, Principal, RetrievalOptions, RetrievedContext, Scope, SearchReply
 from recollect.model.arguments import checked
+from recollect.model.shown import shown
 from recollect.model.time import Moment, read_time
 from recollect.pipeline.groups import Groups
 
@@ -113,10 +114,10 @@ class View(Groups):
         """
         at, given = self._at, options or self._at.default_options()
         if at.session is None:
-            return at.assembly.search(at.scope, query, given, at.target())
+            return shown(at.assembly.search(at.scope, query, given, at.target()))
         from recollect.pipeline.search import search
 
-        return search(at, query, given)
+        return shown(search(at, query, given))
 
     def retrieve(self, query: str, options: RetrievalOptions | None = None) -> list[RetrievedContext]:
         """The passages that answer a query, best first: `search` without what stands around them."""

@@ -15,15 +15,18 @@ from starlette.types import ASGIApp
 from recollect.errors import ConfigurationError
 from recollect.pipeline.threads import Threads
 from recollect.server import openai, problems
+from recollect.server.admission import AdmissionControl
 from recollect.server.authentication import Authenticator
 from recollect.server.body_limit import BodyLimit
-from recollect.server.dependencies import Service
+from recollect.server.idempotency import Idempotency
+from recollect.server.limits import Limits
 from recollect.server.mcp.http import Door
 from recollect.server.metrics import Metrics
 from recollect.server.origin import LOOPBACK_NAMES, OriginCheck, is_loopback
 from recollect.server.request_context import RequestContext, template_of
 from recollect.server.routes import RESOURCES, assistant, health
 from recollect.server.routes import metrics as metrics_route
+from recollect.server.service import Service
 
 if TYPE_CHECKING:
     from recollect.config import ServerConfig
@@ -82,7 +85,14 @@ def create_app(rag: RAGPipeline) -> FastAPI:
         docs_url=None,  # its page loads scripts from elsewhere
         redoc_url=None,
     )
-    app.state.service = Service(rag=rag, authenticator=authenticator, streams=streams, metrics=metrics)
+    app.state.service = Service(
+        rag=rag,
+        authenticator=authenticator,
+        limits=Limits(rag, settings.limits),
+        idempotency=Idempotency(rag),
+        streams=streams,
+        metrics=metrics,
+    )
     problems.install(app)
     api = APIRouter(prefix="/v1", responses=problems.documented(400, 401, 403, 422, 429, 500, 503))
     for router in RESOURCES:
@@ -120,6 +130,7 @@ def _surround(app: FastAPI, settings: ServerConfig, metrics: Metrics) -> None:
     def refused(status: int, name: str, detail: str) -> ASGIApp:
         return problems.respond(problems.problem(status, name, problems.title_of(status), detail))
 
+    app.add_middleware(AdmissionControl, service=app.state.service)
     app.add_middleware(BodyLimit, limit_of=limit_of, refuse=lambda why: refused(413, "too-large", why))
     app.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED_BYTES, compresslevel=_COMPRESSION)
     app.add_middleware(OriginCheck, hosts=_names(settings), refuse=lambda why: refused(403, "foreign-origin", why))

@@ -70,13 +70,13 @@ class Authenticator:
                 "keys create NAME; or take tokens: [rag.server.jwt]. Without, serve on 127.0.0.1."
             )
 
-    def authenticate(self, authorization: str | None, *, api_key: str | None = None, local: bool = True) -> Caller:
+    def authenticate(self, authorization: str | None, *, api_key: str | None = None, local: bool = False) -> Caller:
         """Who presents a credential.
 
         Args:
             authorization: The header of that name: ``Bearer`` and an API key or a token.
             api_key: The header ``X-API-Key``.
-            local: Whether the request comes from this machine's user (`recollect.server.requests`).
+            local: Whether the request can be nobody's but this machine's user's (`recollect.server.requests`).
 
         Raises:
             AuthenticationError: There is none where one is needed, or it is not taken.

@@ -2,44 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, cast
 
 from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer, SecurityScopes
 
-from recollect.pipeline import RAGPipeline, View
+from recollect.pipeline import View
 from recollect.pipeline.asynchronous import AsyncView
+from recollect.server.admission import admit
 from recollect.server.caller import Caller
 from recollect.server.requests import caller_of
+from recollect.server.service import Service
 
 if TYPE_CHECKING:
     from recollect.model.key import AccessScope
-    from recollect.pipeline.threads import Threads
-    from recollect.server.authentication import Authenticator
-    from recollect.server.metrics import Metrics
 
 _bearer = HTTPBearer(
     auto_error=False, scheme_name="bearer", description="An API key, or a token of the configured issuer."
 )
 _api_key = APIKeyHeader(name="X-API-Key", auto_error=False, scheme_name="apiKey", description="An API key.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
-    """What every request of one application shares.
-
-    Attributes:
-        rag: The open store.
-        authenticator: Tells who asks.
-        streams: The threads that streamed answers are made in.
-        metrics: What was done.
-    """
-
-    rag: RAGPipeline
-    authenticator: Authenticator
-    streams: Threads
-    metrics: Metrics
 
 
 def service_of(request: Request) -> Service:
@@ -59,11 +40,14 @@ async def asking(
         AuthenticationError: Nobody that is known, or several at once.
         PermissionDeniedError: The credential is not for this.
         TenantSuspendedError: It is of a tenant that is suspended.
+        RateLimitedError: They have asked too much.
     """
-    caller = await caller_of(request, service_of(request).authenticator)
+    service = service_of(request)
+    caller = await caller_of(request, service.authenticator)
     for scope in scopes.scopes:
         caller.require(cast("AccessScope", scope))
     request.state.actor = caller.actor
+    await admit(request, caller, service)
     return caller
 
 
@@ -95,6 +79,10 @@ async def _actor(request: Request) -> str:
     return cast("str", request.state.actor)
 
 
+#: Whoever has a credential, whatever it opens.
+Somebody = Annotated[Caller, Security(asking)]
+#: Whoever administers the tenant.
+AdministratorCaller = Annotated[Caller, Security(asking, scopes=["admin"])]
 #: The caller's view, for what changes nothing.
 Reader = Annotated[View, Depends(_reading)]
 #: The caller's view, for what changes documents and conversations.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NotRequired
@@ -58,7 +59,7 @@ class _Row:
     more: Callable[[Any], Mapping[str, Any]] = lambda _: {}
 
 
-def _retry(exc: errors.ProviderError | errors.FetchError) -> Mapping[str, Any]:
+def _retry(exc: errors.ProviderError | errors.FetchError | errors.RateLimitedError) -> Mapping[str, Any]:
     wait = exc.retry_after_seconds
     return {} if wait is None else {"retry_after_seconds": wait}
 
@@ -72,6 +73,7 @@ _ROWS = (
     _Row(errors.AuthenticationError, 401, "unauthenticated", "Who asks is not known"),
     _Row(errors.PersonalDataError, 422, "personal-data", "Personal data is refused", more=lambda e: {"kinds": e.kinds}),
     _Row(errors.ConfigurationError, 500, "configuration", "The server is not configured for this", withheld=True),
+    _Row(errors.IdempotencyKeyReusedError, 422, "idempotency-key-reused", "The key was used for something else"),
     _Row(errors.UsageError, 400, "bad-request", "The request cannot be done as it is"),
     _Row(errors.SessionExpiredError, 410, "session-expired", "The session's time is over"),
     _Row(errors.NotFoundError, 404, "not-found", "There is no such thing"),
@@ -82,6 +84,7 @@ _ROWS = (
     _Row(errors.ConflictError, 409, "conflict", "It exists already, or was changed meanwhile"),
     _Row(errors.TenantSuspendedError, 403, "tenant-suspended", "The tenant is suspended"),
     _Row(errors.QuotaExceededError, 403, "quota-exceeded", "The quota is used up", more=_quota),
+    _Row(errors.RateLimitedError, 429, "rate-limited", "Too much in too short a time", more=_retry),
     _Row(errors.ParseError, 422, "unreadable", "The file cannot be read"),
     _Row(errors.AddressRefusedError, 422, "address-refused", "That address is not contacted"),
     _Row(errors.FetchError, 502, "fetch-failed", "The page cannot be fetched", more=_retry),
@@ -160,7 +163,7 @@ def headers_of(told: Problem) -> dict[str, str]:
         sent["WWW-Authenticate"] = 'Bearer realm="recollect"'
     wait = told.get("retry_after_seconds")
     if wait is not None:
-        sent["Retry-After"] = str(max(1, round(wait)))
+        sent["Retry-After"] = str(max(1, math.ceil(wait)))
     return sent
 
 

@@ -19,6 +19,7 @@ from recollect.model.scrub import ScrubReport
 from recollect.store.audit import AuditRepository, record
 from recollect.store.closing import close_documents, count_closed
 from recollect.store.database import Connection, Database, rows
+from recollect.store.idempotency import forget_replies
 from recollect.store.memory import reader
 from recollect.store.quotes import QUOTE_WORDS, is_quote
 from recollect.store.scrub import Scrubber
@@ -119,6 +120,7 @@ class ErasureRepository:
                 "counts": counts,
                 "copies": list(traces.copies),
             }
+            forget_replies(connection, scope)
             receipt_id, at = record(connection, scope, action="erase", actor=actor, details=details)
         if finish is not None:
             finish()

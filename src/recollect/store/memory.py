@@ -19,6 +19,7 @@ from recollect.model.memory import Episode, SessionRecord, Turn
 from recollect.store.audit import record
 from recollect.store.copying import copy_into
 from recollect.store.database import Connection, Database, rows
+from recollect.store.idempotency import forget_replies
 from recollect.store.search import Floats, Ints, to_sparse
 from recollect.store.sql import queries
 
@@ -348,6 +349,7 @@ def note_forgotten(
     The session stands in it as SHA-256 of a salt's bytes followed by the SHA-256 of its id, so that it proves which one
     it was to those who know the id, and to nobody else.
     """
+    forget_replies(connection, scope)
     salt = secrets.token_bytes(16)
     told = hashlib.sha256(salt + hashlib.sha256(name.encode()).digest()).hexdigest()
     details = {"session": told, "salt": salt.hex(), "turns": turns, "facts": facts}

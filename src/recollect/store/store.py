@@ -20,6 +20,7 @@ from recollect.store.tuning import this_machine
 
 if TYPE_CHECKING:
     from recollect.store.access import AccessRepository
+    from recollect.store.access_log import AccessLogRepository
     from recollect.store.acronyms import AcronymRepository
     from recollect.store.audit import AuditRepository
     from recollect.store.collections import CollectionRepository
@@ -36,8 +37,10 @@ if TYPE_CHECKING:
     from recollect.store.forgetting import ForgettingRepository
     from recollect.store.history import HistoryRepository
     from recollect.store.history_index import HistoryIndexer
+    from recollect.store.idempotency import IdempotencyRepository
     from recollect.store.jobs import JobRepository
     from recollect.store.keys import KeyRepository
+    from recollect.store.limits import LimitRepository
     from recollect.store.memory import MemoryRepository
     from recollect.store.past import PastRepository
     from recollect.store.quotes import QuoteRepository
@@ -100,6 +103,7 @@ class Store:
     upkeep: UpkeepRepository = _made_on_use("upkeep", "UpkeepRepository")
     quotes: QuoteRepository = _made_on_use("quotes", "QuoteRepository")
     access: AccessRepository = _made_on_use("access", "AccessRepository")
+    access_log: AccessLogRepository = _made_on_use("access_log", "AccessLogRepository")
     acronyms: AcronymRepository = _made_on_use("acronyms", "AcronymRepository")
     token_vectors: TokenVectorRepository = _made_on_use("token_vectors", "TokenVectorRepository")
     spaces: SpaceRepository = _made_on_use("spaces", "SpaceRepository")
@@ -109,7 +113,9 @@ class Store:
     standings: StandingRepository = _made_on_use("why_not", "StandingRepository")
     exports: ExportRepository = _made_on_use("export", "ExportRepository")
     jobs: JobRepository = _made_on_use("jobs", "JobRepository")
+    idempotency: IdempotencyRepository = _made_on_use("idempotency", "IdempotencyRepository")
     keys: KeyRepository = _made_on_use("keys", "KeyRepository")
+    limits: LimitRepository = _made_on_use("limits", "LimitRepository")
     memory: MemoryRepository = _made_on_use("memory", "MemoryRepository")
     recalls: RecallRepository = _made_on_use("recall", "RecallRepository")
     facts: FactRepository = _made_on_use("facts", "FactRepository")

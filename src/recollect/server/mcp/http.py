@@ -20,6 +20,7 @@ from recollect.errors import AuthenticationError, RecollectError, TenantSuspende
 from recollect.model.time import read_time
 from recollect.pipeline.threads import Threads
 from recollect.server import problems
+from recollect.server.admission import admit
 from recollect.server.mcp.access import Access
 from recollect.server.mcp.cancelling import CancellableCalls
 from recollect.server.mcp.service import build_server
@@ -192,6 +193,7 @@ class Door:
             told = problems.problem(405, "http-405", "Method not allowed", f"{PATH} takes POST alone.")
             return problems.respond(told, {"Allow": "POST"})
         caller = (await caller_of(request, self._authenticator)).require("read")
+        await admit(request, caller, request.app.state.service)
         request.state.mcp_access = Asked.of(request).access(self._rag, caller)
         request.state.mcp_owner = f"{caller.tenant} {caller.credential}"
         return None

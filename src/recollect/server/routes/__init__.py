@@ -9,6 +9,7 @@ from recollect.server.routes import (
     feedback,
     grants,
     jobs,
+    keys,
     memory,
     retrieval,
     sessions,
@@ -29,6 +30,7 @@ RESOURCES = (
     jobs.router,
     tenants.router,
     grants.router,
+    keys.router,
     audit.router,
     status.router,
 )

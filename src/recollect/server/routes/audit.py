@@ -9,10 +9,11 @@ from typing import IO, Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
+from recollect.replies.accesses import access_json
 from recollect.replies.audit import AuditVerificationJson, audit_record_json, audit_verification_json
 from recollect.server.dependencies import Administrator
 from recollect.server.pages import Paging, cursor_at, shown
-from recollect.server.schemas.administration import AuditPage
+from recollect.server.schemas.administration import AccessPage, AuditPage
 from recollect.server.schemas.base import Moment, Name
 
 router = APIRouter(prefix="/audit", tags=["people and rights"])
@@ -35,6 +36,30 @@ def audit(
     return {
         "entries": [audit_record_json(one) for one in found],
         "next_cursor": cursor_at(found[-1].audit_id) if more else None,
+    }
+
+
+@router.get("/accesses", summary="List what was asked, and which documents were shown to whom")
+def accesses(
+    caller: Administrator,
+    page: Paging,
+    document: Annotated[
+        int | None, Query(ge=1, lt=2**63, description="Only where the document of this id was shown.")
+    ] = None,
+    actor: Annotated[Name | None, Query(description="Only of this one, for instance user:ann.")] = None,
+    since: _Since = None,
+    until: _Until = None,
+) -> AccessPage:
+    """Newest first, requests that changed something among them."""
+    found, more = shown(
+        caller.audit.accesses(
+            document=document, actor=actor, since=since, until=until, before=page.number(), limit=page.asked
+        ),
+        page,
+    )
+    return {
+        "accesses": [access_json(one) for one in found],
+        "next_cursor": cursor_at(found[-1].access_id) if more else None,
     }
 
 

@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 from recollect.errors import UsageError
 from recollect.model.tenant import PersonalDataPolicy, TenantQuota
 from recollect.pipeline import View
+from recollect.replies.accesses import AccessJson
 from recollect.replies.audit import AuditRecordJson
 from recollect.replies.requests import LoggedRequestJson
 from recollect.replies.tenants import TenantJson
@@ -119,6 +120,13 @@ class AuditPage(TypedDict):
     """What was done, newest first."""
 
     entries: list[AuditRecordJson]
+    next_cursor: str | None
+
+
+class AccessPage(TypedDict):
+    """What was asked, and what was shown for it, newest first."""
+
+    accesses: list[AccessJson]
     next_cursor: str | None
 
 

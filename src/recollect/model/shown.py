@@ -1,0 +1,97 @@
+"""What is shown to whoever asks: told, where it happens, to whoever records it; elsewhere nobody is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from recollect.model.passage import RetrievedContext, SearchReply
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """Something that was asked, and what was shown for it.
+
+    Attributes:
+        action: ``search``, ``ask``, ``context``, ``read``, …, or a request that changed something.
+        question: As it was asked; None: nothing was.
+        documents: The ids of those shown, and of their versions; 0: of the present one, or of all.
+    """
+
+    action: str
+    question: str | None = None
+    documents: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What the log of accesses holds of it.
+
+    Attributes:
+        access_id: Grows with time.
+        at: When it was shown.
+        actor: To whom.
+        action: As of `Shown`.
+        request_id: Of the request, as its reply and the log of requests name it.
+        question: As it was asked; None: it was not kept, or is past its retention.
+        question_hash: Of the question, keyed with the tenant's salt, in hexadecimal digits; None: there is none.
+        documents: The ids of the documents shown.
+        versions: Of each of them the id of its version; 0: the present one, or all.
+    """
+
+    access_id: int
+    at: datetime
+    actor: str
+    action: str
+    request_id: str | None
+    question: str | None
+    question_hash: str | None
+    documents: tuple[int, ...]
+    versions: tuple[int, ...]
+
+
+_RECORDER: ContextVar[Callable[[Shown], None] | None] = ContextVar("recollect_shown", default=None)
+
+
+@contextmanager
+def showing_to(recorder: Callable[[Shown], None]) -> Iterator[None]:
+    """Have a recorder told of what is shown in this task, and in threads that are started from it."""
+    token = _RECORDER.set(recorder)
+    try:
+        yield
+    finally:
+        _RECORDER.reset(token)
+
+
+def show(
+    action: str,
+    *,
+    question: str | None = None,
+    passages: Iterable[RetrievedContext] = (),
+    documents: Iterable[tuple[int, int]] = (),
+) -> None:
+    """Tell what is about to be shown; without a recorder it costs a look at a context variable.
+
+    Args:
+        action: What is done.
+        question: As it was asked.
+        passages: Whose documents are shown.
+        documents: Further ones, with their versions.
+    """
+    recorder = _RECORDER.get()
+    if recorder is None:
+        return
+    shown = dict.fromkeys((one.document_id, one.version_id or 0) for one in passages)
+    shown |= dict.fromkeys(documents)
+    recorder(Shown(action=action, question=question, documents=tuple(shown)))
+
+
+def shown(reply: SearchReply) -> SearchReply:
+    """A search's reply, told as `show` does."""
+    show("search", question=reply.query, passages=reply.results)
+    return reply

@@ -1,0 +1,239 @@
+"""What surrounds requests that cost something: replies tell the limits, and a write with a key takes effect once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from recollect.errors import AuthenticationError
+from recollect.model.shown import Access, Shown, showing_to
+from recollect.server.idempotency import HEADER, MOST_KEPT_BYTES, Begun, Reply, fingerprint
+from recollect.server.limits import LimitKind
+from recollect.server.request_context import current_request_id
+from recollect.server.requests import caller_of
+
+if TYPE_CHECKING:
+    from recollect.server.caller import Caller
+    from recollect.server.limits import LimitState
+    from recollect.server.service import Service
+
+_WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+
+#: What a language model is asked for; everything else that is read is a search.
+ANSWERS = frozenset({"/v1/ask", "/v1/chat", "/v1/chat/completions", "/v1/responses", "/api/chat"})
+#: What only reads, though it is asked for with POST.
+READS = frozenset({*ANSWERS, "/v1/context", "/v1/why-not", "/v1/recall", "/v1/embeddings", "/mcp"})
+
+_STATE = "recollect_admission"
+
+
+@dataclass(slots=True)
+class Admission:
+    """What was counted for a request, and is to be counted back when it has ended.
+
+    Attributes:
+        caller: Who makes it; None: nobody that is known.
+        limits: What they may still ask for.
+        closing: Called when the reply has been sent, with its status.
+    """
+
+    caller: Caller | None = None
+    limits: LimitState | None = None
+    closing: list[Callable[[int], None]] = field(default_factory=list)
+
+
+async def admit(request: HTTPConnection, caller: Caller, service: Service) -> None:
+    """Count a request, and what it sends.
+
+    Raises:
+        RateLimitedError: There were too many, or the tenant has sent too much today.
+    """
+    admission: Admission = request.scope.setdefault(_STATE, Admission())
+    admission.caller = caller
+    path, limits = request.url.path, service.limits
+    kind = kind_of(request.scope["method"], path)
+    known = limits.look(caller, kind)
+    admission.limits = known if known is not None else await run_in_threadpool(limits.count, caller, kind)
+    if admission.limits.retry_after_seconds is not None:
+        raise admission.limits.refusal(kind)
+    if kind == "answer":
+        admission.closing.append(limits.begin_answer(caller))
+    length = request.headers.get("content-length", "0")
+    if kind == "ingest" and limits.limits_uploads and length.isdecimal() and int(length):
+        count = int(length)
+        await run_in_threadpool(limits.upload, caller, count)
+        admission.closing.append(lambda status: limits.give_back_upload(caller, count) if status >= 400 else None)
+
+
+def kind_of(method: str, path: str) -> LimitKind:
+    """Which limit a request is counted against."""
+    if path in ANSWERS:
+        return "answer"
+    return "ingest" if is_write(method, path) else "search"
+
+
+def is_write(method: str, path: str) -> bool:
+    """Whether a request changes something; whatever is searched is searched with POST."""
+    return method in _WRITES and path not in READS and not path.endswith("/search")
+
+
+class AdmissionControl:
+    """Tells limits in the headers of replies, ends what was begun with a request, and lets a write take effect once.
+
+    Args:
+        app: What answers.
+        service: What all requests share.
+    """
+
+    def __init__(self, app: ASGIApp, *, service: Service) -> None:
+        self._app = app
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        admission = scope[_STATE] = Admission()
+        status = 500
+
+        async def tell(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                if admission.limits is not None:
+                    MutableHeaders(scope=message).update(admission.limits.headers())
+            await send(message)
+
+        writes = is_write(scope["method"], scope["path"])
+        try:
+            with showing_to(lambda shown: self._record(admission, shown)):
+                if writes and _key(scope) is not None:
+                    await self._once(scope, receive, tell)
+                else:
+                    await self._app(scope, receive, tell)
+        finally:
+            if writes and status < 400:
+                self._record(admission, _change(scope))
+            for close in admission.closing:
+                close(status)
+
+    def _record(self, admission: Admission, shown: Shown) -> None:
+        """Note what was shown to a request's caller, or changed by them."""
+        caller = admission.caller
+        if caller is not None:
+            access = Access(
+                access_id=0,
+                at=datetime.now(UTC),
+                actor=caller.actor,
+                action=shown.action,
+                request_id=current_request_id(),
+                question=shown.question,
+                question_hash=None,
+                documents=tuple(document for document, _ in shown.documents),
+                versions=tuple(version for _, version in shown.documents),
+            )
+            self._service.rag.standpoint.assembly.access_log.add(caller.tenant, access)
+
+    async def _once(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a write with a key: with what was replied to it before, or by making it."""
+        idempotency = self._service.idempotency
+        request = Request(scope, receive)
+        key = _key(scope)
+        assert key is not None
+        try:
+            caller = await caller_of(request, self._service.authenticator)
+        except AuthenticationError:
+            await self._app(scope, receive, send)  # which tells it as it tells it of any request
+            return
+        body, again = await _asked(request, receive)
+        asked = fingerprint(scope["method"], scope["path"], scope["query_string"].decode("latin-1"), body)
+        begun = await run_in_threadpool(idempotency.begin, caller, key, asked)
+        if isinstance(begun, Reply):
+            await _sent(begun)(scope, receive, send)
+            return
+        await self._made(begun, scope, again, send)
+
+    async def _made(self, begun: Begun, scope: Scope, receive: Receive, send: Send) -> None:
+        idempotency = self._service.idempotency
+        captured = _Captured()
+
+        async def capture(message: Message) -> None:
+            captured.take(message)
+            if captured.complete:
+                # Before the last of it is sent: whoever has the reply finds it again.
+                await run_in_threadpool(idempotency.end, begun, captured.reply())
+            await send(message)
+
+        try:
+            await self._app(scope, receive, capture)
+        except BaseException:
+            if not captured.complete:
+                await run_in_threadpool(idempotency.give_up, begun)
+            raise
+
+
+class _Captured:
+    """A reply as it goes by."""
+
+    def __init__(self) -> None:
+        self.complete = False
+        self._status = 500
+        self._headers: dict[str, str] = {}
+        self._body = bytearray()
+        self._whole = True
+
+    def take(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            self._headers = dict(Headers(raw=message["headers"]).items())
+        elif message["type"] == "http.response.body":
+            self._whole = self._whole and len(self._body) + len(message.get("body", b"")) <= MOST_KEPT_BYTES
+            if self._whole:
+                self._body += message.get("body", b"")
+            self.complete = not message.get("more_body", False)
+
+    def reply(self) -> Reply:
+        return Reply(status=self._status, headers=self._headers, body=bytes(self._body) if self._whole else None)
+
+
+async def _asked(request: Request, receive: Receive) -> tuple[bytes, Receive]:
+    """What a request says, and what gives it to the route again. Of an upload, which may be large, only its length."""
+    if request.headers.get("content-type", "").startswith("multipart/"):
+        return b"upload " + request.headers.get("content-length", "").encode("latin-1"), receive
+    body, given = await request.body(), False
+
+    async def again() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return body, again
+
+
+def _change(scope: Scope) -> Shown:
+    """What a write was, by its path with the names of what stands in it, and the document that it names."""
+    path, named = scope["path"], scope.get("path_params", {})
+    for name, value in named.items():
+        path = path.replace(f"/{value}", f"/{{{name}}}", 1)
+    document = str(named.get("document_id", ""))
+    documents = ((int(document), 0),) if document.isdecimal() and len(document) < 19 else ()
+    return Shown(action=f"{scope['method']} {path}", documents=documents)
+
+
+def _sent(reply: Reply) -> Response:
+    return Response(reply.body, status_code=reply.status, headers=dict(reply.headers))
+
+
+def _key(scope: Scope) -> str | None:
+    return Headers(scope=scope).get(HEADER)

@@ -1,0 +1,261 @@
+"""How much a caller may ask for: requests a minute, answers at once, bytes a day.
+
+What is left is counted in the database, for all processes. A process takes a few tokens at a time, so that most
+requests ask nobody: as many as a quarter of a second allows. What it takes and does not use is
+lost to the caller, never gained.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from time import monotonic
+from typing import TYPE_CHECKING, Literal
+
+from cachetools import LRUCache
+
+from recollect.errors import RateLimitedError
+from recollect.model import Scope
+from recollect.store.limits import Bucket
+
+if TYPE_CHECKING:
+    from recollect.config.server import LimitsConfig
+    from recollect.pipeline import RAGPipeline
+    from recollect.server.caller import Caller
+    from recollect.store.limits import LimitRepository, Taken
+
+LimitKind = Literal["ingest", "search", "answer"]
+
+WINDOW_SECONDS = 60
+
+# Of the tokens that a process takes at once: those of so long a time, which it keeps as long.
+_LEASE_SECONDS = 0.25
+_MOST_LEASES = 16_384
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitPolicy:
+    """One limit, as a reply tells it.
+
+    Attributes:
+        name: ``search``, or ``search-tenant``: what all of the tenant's callers have together.
+        quota: Requests in `WINDOW_SECONDS`.
+        remaining: How many are left.
+        reset_seconds: After how long they are all there again.
+    """
+
+    name: str
+    quota: int
+    remaining: int
+    reset_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitState:
+    """What a caller may still ask for, after the request that was just counted.
+
+    Attributes:
+        policies: The limits; none where nothing is limited.
+        retry_after_seconds: None: the request is allowed.
+    """
+
+    policies: tuple[LimitPolicy, ...] = ()
+    retry_after_seconds: float | None = None
+
+    def headers(self) -> dict[str, str]:
+        """As the fields of HTTP: ``RateLimit-Policy`` and ``RateLimit`` (draft-ietf-httpapi-ratelimit-headers-10)."""
+        if not self.policies:
+            return {}
+        told = {
+            "RateLimit-Policy": ", ".join(f'"{one.name}";q={one.quota};w={WINDOW_SECONDS}' for one in self.policies),
+            "RateLimit": ", ".join(
+                f'"{one.name}";r={max(one.remaining, 0)};t={math.ceil(one.reset_seconds)}' for one in self.policies
+            ),
+        }
+        if self.retry_after_seconds is not None:
+            told["Retry-After"] = str(max(1, math.ceil(self.retry_after_seconds)))
+        return told
+
+    def refusal(self, kind: LimitKind) -> RateLimitedError:
+        """What whoever asks too much is told."""
+        seconds = self.retry_after_seconds or 0.0
+        return RateLimitedError(
+            f"Too many requests of the kind {kind!r}: the next one is taken in {max(1, math.ceil(seconds))} seconds.",
+            retry_after_seconds=seconds,
+        )
+
+
+_UNLIMITED = LimitState()
+
+
+@dataclass(slots=True)
+class _Lease:
+    """Tokens that this process has taken for a caller."""
+
+    tokens: int = 0
+    until: float = 0.0
+    refused_until: float = 0.0
+    policies: tuple[LimitPolicy, ...] = field(default=())
+
+
+class Limits:
+    """Counts what callers ask for. Safe to share between threads; the one user of this machine is not limited.
+
+    Args:
+        rag: The pipeline in whose store it is counted.
+        config: How much is allowed.
+        clock: Seconds that never run backwards.
+    """
+
+    def __init__(self, rag: RAGPipeline, config: LimitsConfig, *, clock: Callable[[], float] = monotonic) -> None:
+        self._rag = rag
+        self._config = config
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._leases: LRUCache[tuple[int, str], _Lease] = LRUCache(_MOST_LEASES)
+        self._answering: Counter[tuple[int, str]] = Counter()
+
+    def check(self, caller: Caller, kind: LimitKind) -> LimitState:
+        """Count a request that is to be made.
+
+        Raises:
+            RateLimitedError: There were too many; this one is not counted.
+        """
+        found = self.count(caller, kind)
+        if found.retry_after_seconds is not None:
+            raise found.refusal(kind)
+        return found
+
+    def count(self, caller: Caller, kind: LimitKind) -> LimitState:
+        """Count a request; where there were too many, it is not, and the state says so."""
+        known = self.look(caller, kind)
+        if known is not None:
+            return known
+        buckets = self._buckets(caller, kind)
+        lease_size = max(1, min(int(_LEASE_SECONDS / bucket.seconds) for bucket in buckets))
+        taken = self._repository.take(Scope(tenant_id=caller.tenant), buckets, wanted=lease_size)
+        with self._lock:
+            return self._noted(caller, kind, buckets, taken)
+
+    def look(self, caller: Caller, kind: LimitKind) -> LimitState | None:
+        """As `count`, where nobody has to be asked; None: the database must be."""
+        buckets = self._buckets(caller, kind)
+        if not buckets:
+            return _UNLIMITED
+        with self._lock:
+            lease, now = self._leases.get(_place(caller, kind)), self._clock()
+            if lease is None:
+                return None
+            if now < lease.refused_until:
+                return LimitState(policies=lease.policies, retry_after_seconds=lease.refused_until - now)
+            if lease.tokens < 1 or now > lease.until:
+                return None
+            lease.tokens -= 1
+            return LimitState(policies=_with(lease.policies, lease.tokens))
+
+    def begin_answer(self, caller: Caller) -> Callable[[int], None]:
+        """Count an answer that is being written, which keeps a language model, a thread and a connection busy.
+
+        Returns:
+            What counts it as written; to be called once, with the status of the reply.
+
+        Raises:
+            RateLimitedError: So many are being written by this process, for all callers or for this one, as may be.
+        """
+        place, config = _place(caller, "answer"), self._config
+        with self._lock:
+            if self._answering.total() >= config.concurrent_answers:
+                raise _busy("This server writes as many answers at once as it may")
+            if self._answering[place] >= config.concurrent_answers_per_credential:
+                raise _busy("As many answers as your credential may have at once are being written")
+            self._answering[place] += 1
+
+        def ended(_: int) -> None:
+            with self._lock:
+                self._answering[place] -= 1
+                if not self._answering[place]:
+                    del self._answering[place]
+
+        return ended
+
+    def upload(self, caller: Caller, byte_count: int) -> None:
+        """Count bytes that a caller uploads, before they are read or as they come.
+
+        Raises:
+            RateLimitedError: The tenant has uploaded as much today (UTC) as it may; these are not counted.
+        """
+        limit, scope = self._config.upload_bytes_per_day, Scope(tenant_id=caller.tenant)
+        if limit is None or self._repository.upload(scope, byte_count, limit=limit) is not None:
+            return
+        now = datetime.now(UTC)
+        tomorrow = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+        seconds = (tomorrow - now).total_seconds()
+        raise RateLimitedError(
+            f"The tenant may upload {limit:,} bytes a day and has uploaded {self._repository.uploaded(scope):,} today: "
+            f"{byte_count:,} more are too many before midnight (UTC).",
+            retry_after_seconds=seconds,
+        )
+
+    def give_back_upload(self, caller: Caller, byte_count: int) -> None:
+        """Count bytes as not uploaded, of a request that ended before they came."""
+        if self._config.upload_bytes_per_day is not None and byte_count > 0:
+            self._repository.give_back(Scope(tenant_id=caller.tenant), byte_count)
+
+    @property
+    def limits_uploads(self) -> bool:
+        """Whether a tenant may send only so much in a day."""
+        return self._config.upload_bytes_per_day is not None
+
+    @property
+    def _repository(self) -> LimitRepository:
+        return self._rag.standpoint.store.limits
+
+    def _buckets(self, caller: Caller, kind: LimitKind) -> list[Bucket]:
+        if caller.credential.kind == "local":
+            return []
+        own: int | None = getattr(self._config, kind)
+        tenants: int | None = getattr(self._config, f"tenant_{kind}")
+        named = ((f"{kind} {caller.credential}", own), (kind, tenants))
+        return [Bucket(name=name, size=size, seconds=WINDOW_SECONDS / size) for name, size in named if size is not None]
+
+    def _noted(self, caller: Caller, kind: LimitKind, buckets: list[Bucket], taken: Taken) -> LimitState:
+        """Keep what was granted beyond the one that is used now."""
+        now = self._clock()
+        lease = self._leases.setdefault(_place(caller, kind), _Lease())
+        lease.policies = tuple(
+            LimitPolicy(
+                name=kind if " " in bucket.name else f"{kind}-tenant",
+                quota=bucket.size,
+                remaining=remaining,
+                reset_seconds=(bucket.size - remaining) * bucket.seconds,
+            )
+            for bucket, remaining in zip(buckets, taken.remaining, strict=True)
+        )
+        if taken.granted < 1:
+            # As long as the emptiest of them.
+            empty = [wait for wait, left in zip(taken.waits, taken.remaining, strict=True) if left < 1]
+            lease.tokens, lease.refused_until = 0, now + max(empty)
+            return LimitState(policies=lease.policies, retry_after_seconds=max(empty))
+        # Another thread may have taken some at the same time.
+        lease.tokens = (lease.tokens if now <= lease.until else 0) + taken.granted - 1
+        lease.until, lease.refused_until = now + _LEASE_SECONDS, 0.0
+        return LimitState(policies=_with(lease.policies, lease.tokens))
+
+
+def _place(caller: Caller, kind: LimitKind) -> tuple[int, str]:
+    return caller.tenant, f"{kind} {caller.credential}"
+
+
+def _with(policies: tuple[LimitPolicy, ...], tokens: int) -> tuple[LimitPolicy, ...]:
+    return tuple(
+        LimitPolicy(name=one.name, quota=one.quota, remaining=one.remaining + tokens, reset_seconds=one.reset_seconds)
+        for one in policies
+    )
+
+
+def _busy(what: str) -> RateLimitedError:
+    return RateLimitedError(f"{what}: try again in a moment.", retry_after_seconds=1.0)

@@ -1,0 +1,93 @@
+"""``/v1/keys``, and ``/v1/me``: who asks."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from recollect.model import Principal
+from recollect.model.key import ACCESS_SCOPES
+from recollect.replies._shape import iso
+from recollect.replies.keys import (
+    KeyReply,
+    NewKeyReply,
+    key_json,
+    key_reply,
+    new_key_reply,
+    principal_json,
+)
+from recollect.server.dependencies import Administrator, AdministratorCaller, Asking, Somebody
+from recollect.server.pages import Paging, cursor_at, shown
+from recollect.server.problems import documented
+from recollect.server.schemas.base import Name
+from recollect.server.schemas.keys import KeyBody, KeyPage, KeyRotationBody, MeJson
+
+router = APIRouter(tags=["people and rights"])
+
+# A secret is in one reply, and in nobody's cache: neither a proxy's nor that of replies to requests with a key.
+_SHOWN_ONCE = {"Cache-Control": "no-store"}
+
+
+@router.get("/me", summary="Who asks, and what they may")
+def me(caller: Somebody, service: Asking) -> MeJson:
+    """For any credential."""
+    tenant = service.rag.standpoint.store.tenants.identity(caller.tenant)
+    credential = caller.credential
+    return {
+        "tenant": {"tenant_id": tenant.tenant_id, "name": tenant.name},
+        "principal": principal_json(caller.principal),
+        "scopes": [scope for scope in ACCESS_SCOPES if scope in caller.scopes],
+        "credential": {"kind": credential.kind, "id": credential.id, "expires_at": iso(credential.expires_at)},
+    }
+
+
+@router.get("/keys", summary="List the keys of the tenant")
+def keys(caller: Administrator, page: Paging) -> KeyPage:
+    """Newest first, those that are not taken any more among them."""
+    found, more = shown(caller.keys.list(before=page.name(), limit=page.asked), page)
+    return {"keys": [key_json(one) for one in found], "next_cursor": cursor_at(found[-1].key_id) if more else None}
+
+
+@router.post("/keys", status_code=201, summary="Make a key")
+def create(body: KeyBody, caller: AdministratorCaller, service: Asking, response: Response) -> NewKeyReply:
+    """Its secret is in this reply and nowhere else. It opens nothing that the caller's own credential does not."""
+    response.headers.update(_SHOWN_ONCE)
+    who = body.as_
+    principal = (
+        None
+        if who is None
+        else Principal(user_id=who.user, roles=who.roles, department=who.department, groups=who.groups)
+    )
+    made = caller.view(service.rag).keys.create(
+        body.name, scopes=body.scopes, principal=principal, expires=body.expires, maker=caller.maker
+    )
+    return new_key_reply(made)
+
+
+@router.get("/keys/{key_id}", summary="Show a key", responses=documented(404))
+def show(key_id: Name, caller: Administrator) -> KeyReply:
+    """What is kept of it: nothing of its secret."""
+    return key_reply(caller.keys.get(key_id))
+
+
+@router.post("/keys/{key_id}/rotate", summary="Give a key another secret", responses=documented(404, 409))
+def rotate(
+    key_id: Name, body: KeyRotationBody, caller: AdministratorCaller, service: Asking, response: Response
+) -> NewKeyReply:
+    """The present one is taken beside it for the grace time."""
+    response.headers.update(_SHOWN_ONCE)
+    rotated = caller.view(service.rag).keys.rotate(
+        key_id,
+        grace=0 if body.grace.strip() == "0" else body.grace,
+        expires=body.expires,
+        maker=caller.maker,
+    )
+    service.authenticator.forget()
+    return new_key_reply(rotated)
+
+
+@router.delete("/keys/{key_id}", summary="Revoke a key", responses=documented(404))
+def revoke(key_id: Name, caller: AdministratorCaller, service: Asking) -> KeyReply:
+    """It is refused from now on; by other processes within five seconds."""
+    revoked = caller.administration(service.rag).keys.revoke(key_id, actor=caller.actor)
+    service.authenticator.forget()
+    return key_reply(revoked)

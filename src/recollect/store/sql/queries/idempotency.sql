@@ -1,0 +1,28 @@
+-- begin: a request, unless one of the same key was made before; one that was given up may be made again
+INSERT INTO idempotent_requests AS r (tenant_id, credential, idempotency_key, request_hash, expires_at)
+VALUES (%(tenant_id)s, %(credential)s, %(key)s, %(request_hash)s, now() + make_interval(secs => %(seconds)s))
+ON CONFLICT (tenant_id, credential, idempotency_key) DO UPDATE
+    SET request_hash = excluded.request_hash, run = excluded.run, status = NULL, headers = NULL, body = NULL,
+        began_at = now(), expires_at = excluded.expires_at
+    WHERE r.expires_at <= now()
+       OR (r.status IS NULL AND r.began_at < now() - make_interval(secs => %(abandoned)s)
+           AND r.request_hash = excluded.request_hash)
+RETURNING run
+
+-- made: the request of a key
+SELECT request_hash, status, headers, body FROM idempotent_requests
+WHERE tenant_id = %(tenant_id)s AND credential = %(credential)s AND idempotency_key = %(key)s
+
+-- end: it has a reply
+UPDATE idempotent_requests SET status = %(status)s, headers = %(headers)s, body = %(body)s
+WHERE tenant_id = %(tenant_id)s AND credential = %(credential)s AND idempotency_key = %(key)s AND run = %(run)s
+
+-- give_up: it came to nothing, and may be made again
+DELETE FROM idempotent_requests
+WHERE tenant_id = %(tenant_id)s AND credential = %(credential)s AND idempotency_key = %(key)s AND run = %(run)s
+
+-- forget: what may be made again
+DELETE FROM idempotent_requests WHERE tenant_id = %(tenant_id)s AND expires_at <= now()
+
+-- forget_replies: what replies said, for something of it was erased
+UPDATE idempotent_requests SET body = NULL, headers = NULL WHERE tenant_id = %(tenant_id)s AND body IS NOT NULL

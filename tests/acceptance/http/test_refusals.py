@@ -1,0 +1,295 @@
+"""Every route of the document, asked by everybody who may not: a route without a rule fails."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import jwt
+import psycopg
+import pytest
+from fastapi.testclient import TestClient
+
+from recollect import Document, RAGConfig, RAGPipeline
+from recollect.embedding.hashing import HashingEmbedder
+from recollect.model.key import ACCESS_SCOPES
+from recollect.model.key_text import draw_key
+from recollect.server.app import create_app
+
+#: What a route needs, by its methods and path: the first that fits counts. None: any credential; "public": none at all.
+RULES = [
+    ("GET", r"/healthz|/readyz", "public"),
+    ("GET", r"/metrics", "operator"),
+    ("GET", r"/v1/me", None),
+    (".*", r"/v1/tenants.*", "operator"),
+    (".*", r"/v1/(grants|keys|audit|requests).*", "admin"),
+    ("GET", r"/v1/collections.*", "read"),
+    ("POST", r"/v1/collections/\{[^}]+\}/(documents|files|urls)", "write"),
+    ("POST|PATCH|PUT|DELETE", r"/v1/collections(/\{[^}]+\})?", "admin"),
+    ("POST", r"/v1/(search|ask|context|why-not|recall|facts/search|embeddings|vector_stores/\{[^}]+\}/search)", "read"),
+    ("POST", r"/v1/(chat|chat/completions|responses)|/api/chat", ("read", "write")),
+    ("POST|DELETE", r"/v1/vector_stores(/\{[^}]+\})?", "admin"),
+    ("GET", r"/v1/.*|/api/.*", "read"),
+    ("POST|PATCH|PUT|DELETE", r"/v1/(documents|sessions|facts|jobs|feedback|files|vector_stores|turns).*", "write"),
+    ("DELETE", r"/v1/responses/\{[^}]+\}", "write"),
+    ("POST", r"/api/rag/reload", ("write", "admin")),
+]
+
+SECRET = "a secret of thirty-two bytes or more"
+WORD = "zebrafinch"
+
+
+@dataclass(frozen=True)
+class Operation:
+    method: str
+    path: str
+    scopes: frozenset[str]
+    has_body: bool
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+    @property
+    def rule(self) -> tuple[str | None, ...] | str:
+        for methods, path, needed in RULES:
+            if re.fullmatch(methods, self.method) and re.fullmatch(path, self.path):
+                return needed if isinstance(needed, tuple) or needed == "public" else (needed,)
+        raise AssertionError(f"{self}: say in RULES what it needs, and what it refuses")
+
+
+@dataclass
+class Served:
+    rag: RAGPipeline
+    client: TestClient
+    operations: list[Operation]
+    places: dict[str, str]
+
+    def ask(self, operation: Operation, credential: str | None, **places: str):
+        path = re.sub(r"\{([^}:]+)[^}]*\}", lambda found: (self.places | places).get(found[1], "4711"), operation.path)
+        headers = {} if credential is None else {"Authorization": f"Bearer {credential}"}
+        given = {"json": {}} if operation.has_body else {}
+        return self.client.request(operation.method, path, headers=headers, **given)
+
+    def wrong(self, credential: str | None, status: int) -> list[str]:
+        """Every route that is not public and does not refuse somebody like this."""
+        found = []
+        for operation in self.operations:
+            reply = self.ask(operation, credential)
+            if operation.rule == "public":
+                if reply.status_code == 401:
+                    found.append(f"{operation}: {reply.status_code}")
+                continue
+            problem = reply.headers.get("content-type") == "application/problem+json"
+            if reply.status_code != status or not problem or WORD in reply.text:
+                found.append(f"{operation}: {reply.status_code} {reply.text[:200]}")
+            if status == 401 and not reply.headers.get("www-authenticate", "").startswith("Bearer"):
+                found.append(f"{operation}: no WWW-Authenticate")
+        return found
+
+    def key(self, *scopes: str, tenant: str | None = None) -> str:
+        return self.rag.view(tenant=tenant).keys.create("test", scopes=scopes).secret
+
+
+@pytest.fixture(scope="module")
+def served(clone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server for others, of a tenant with something to find and one that is nobody's business of that."""
+    with clone() as dsn, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TOKENS", SECRET)
+        config = RAGConfig.load(
+            storage={"data_dir": tmp_path_factory.mktemp("data") / "unused", "dsn": dsn},
+            embedding={"provider": "hashing"},
+            server={"host": "0.0.0.0", "jwt": {"secret": "env:TOKENS"}, "limits": {"answer": None}},
+        )
+        with RAGPipeline(config, embedder=HashingEmbedder()) as rag:
+            stored = rag.view(collections="private").ingest(
+                Document(content=f"The {WORD} sings.", source="bird.md", title=WORD)
+            )
+            rag.view(session="talk").remember([f"I saw a {WORD}.", "Noted."])
+            rag.tenants.create("acme")
+            job = rag.view(collections="private").jobs.ingest([tmp_path_factory.mktemp(WORD)])
+            client = TestClient(create_app(rag), base_url="http://knowledge.example", raise_server_exceptions=False)
+            key = rag.keys.create(WORD, scopes="read").key.key_id
+            document = client.get("/v1/openapi.json").json()
+            places = {
+                **dict.fromkeys(("name", "collection"), "private"),
+                **dict.fromkeys(("id", "document_id"), str(stored.document_id)),
+                **dict.fromkeys(("job_id",), str(job.job_id)),
+                **dict.fromkeys(("session", "session_id"), "talk"),
+                "key_id": key,
+                "tenant": "default",
+            }
+            yield Served(rag, client, list(operations_of(document)), places)
+            client.close()
+
+
+def operations_of(document: dict) -> Iterator[Operation]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            scopes = {scope for needed in operation.get("security", []) for named in needed.values() for scope in named}
+            yield Operation(method.upper(), path, frozenset(scopes), "requestBody" in operation)
+
+
+def test_every_route_has_a_rule_and_its_document_says_the_same(served):
+    assert len(served.operations) >= 12
+    wrong = []
+    for operation in served.operations:
+        rule = operation.rule
+        told = tuple(scope for scope in ACCESS_SCOPES if scope in operation.scopes)
+        needed = () if rule in {"public", (None,)} else rule
+        if not (told == needed or (len(needed) > 1 and told and set(told) <= set(needed))):
+            wrong.append(f"{operation} needs {told}, and should {needed}")
+    assert wrong == []
+
+
+def test_a_route_without_a_rule_fails():
+    with pytest.raises(AssertionError, match="say in RULES"):
+        _ = Operation("POST", "/v1/unheard-of", frozenset(), has_body=False).rule
+
+
+def test_nobody_in_particular_is_let_in(served):
+    assert served.wrong(None, 401) == []
+
+
+def test_a_forged_key_opens_nothing(served):
+    real = served.rag.keys.create("real", scopes=ACCESS_SCOPES)
+    for forged in (draw_key(1).text, draw_key(1, real.key.key_id).text, draw_key(2, real.key.key_id).text):
+        assert served.wrong(forged, 401) == []
+
+
+def test_an_expired_and_a_revoked_key_open_nothing(served):
+    expired = served.rag.keys.create("expired", scopes=ACCESS_SCOPES, expires="1h")
+    with psycopg.connect(served.rag.config.storage.dsn.get_secret_value(), autocommit=True) as connection:
+        connection.execute("UPDATE recollect.api_keys SET expires_at = now() WHERE key_id = %s", [expired.key.key_id])
+    revoked = served.rag.keys.create("revoked", scopes=ACCESS_SCOPES)
+    served.rag.keys.revoke(revoked.key.key_id)
+    assert served.wrong(expired.secret, 401) == []
+    assert served.wrong(revoked.secret, 401) == []
+
+
+def token(key=SECRET, algorithm="HS256", **claims) -> str:
+    said = {"sub": "eve", "tenant": 1, "scope": " ".join(ACCESS_SCOPES), "exp": int(time.time()) + 6000, **claims}
+    return jwt.encode(said, key, algorithm)
+
+
+def test_a_forged_token_opens_nothing(served):
+    head, body, signature = token().split(".")
+    none = base64.urlsafe_b64encode(json.dumps({"alg": "none"}).encode()).rstrip(b"=").decode()
+    for forged in (
+        token("another secret of thirty-two bytes"),
+        token(exp=int(time.time()) - 6000),
+        token(nbf=int(time.time()) + 6000),
+        f"{none}.{body}.",
+        f"{head}.{body}.{signature[::-1]}",
+    ):
+        assert served.wrong(forged, 401) == []
+
+
+def test_keys_of_a_suspended_tenant_open_nothing(served):
+    served.rag.tenants.create("gone")
+    key = served.key(*ACCESS_SCOPES, tenant="gone")
+    served.rag.tenants.suspend("gone")
+    assert served.wrong(key, 403) == []
+
+
+def test_a_credential_opens_nothing_that_its_scopes_do_not_name(served):
+    keys = {scopes: served.key(*scopes) for scopes in map(tuple, _all_but_one())}
+    wrong = []
+    for operation in served.operations:
+        if operation.scopes:
+            others = tuple(scope for scope in ACCESS_SCOPES if scope not in operation.scopes)
+            key = keys.get(others) or served.key(*others)
+            reply = served.ask(operation, key)
+            if reply.status_code != 403 or WORD in reply.text:
+                wrong.append(f"{operation} with {others}: {reply.status_code}")
+    assert wrong == []
+
+
+def _all_but_one() -> Iterator[list[str]]:
+    for scope in ACCESS_SCOPES:
+        yield [other for other in ACCESS_SCOPES if other != scope]
+
+
+def test_a_reader_reads_and_does_nothing_else(served):
+    reader = served.key("read")
+    wrong = [
+        f"{operation}: {reply.status_code}"
+        for operation in served.operations
+        if not operation.scopes <= {"read"} and (reply := served.ask(operation, reader)).status_code != 403
+    ]
+    assert wrong == []
+
+
+def test_a_token_opens_no_more_than_tokens_may(served):
+    wrong = [
+        f"{operation}: {reply.status_code}"
+        for operation in served.operations
+        if "operator" in operation.scopes and (reply := served.ask(operation, token())).status_code != 403
+    ]
+    assert wrong == []
+
+
+def test_another_tenant_finds_nothing_of_this_one(served):
+    """With every scope but those of whoever runs the store, and the very ids: as though there were no such thing."""
+    other = served.key("read", "write", "admin", tenant="acme")
+    wrong = []
+    for operation in served.operations:
+        if "operator" in operation.scopes:
+            continue
+        reply = served.ask(operation, other)
+        named = "{" in operation.path
+        if WORD in reply.text or (named and reply.status_code not in {400, 404, 405, 409, 415, 422}):
+            wrong.append(f"{operation}: {reply.status_code} {reply.text[:200]}")
+    assert wrong == []
+
+
+def test_whoever_has_the_scope_is_not_refused(served):
+    """And nothing breaks for want of a body, or of what the path names."""
+    wrong = []
+    for operation in served.operations:
+        if operation.rule == "public":
+            continue
+        needed = tuple(operation.scopes) or ("write",)
+        reply = served.ask(operation, served.key(*needed), **dict.fromkeys(served.places, "4711"))
+        if reply.status_code in {401, 403} or reply.status_code >= 500:
+            wrong.append(f"{operation}: {reply.status_code} {reply.text[:200]}")
+    assert wrong == []
+
+
+def test_a_key_made_over_http_opens_nothing_more(served):
+    """Whoever has keys to give gives none that goes beyond their own."""
+    admin = {"Authorization": f"Bearer {served.key('read', 'admin')}"}
+    for scopes in (["write"], ["operator"], ["read", "admin", "write"]):
+        refused = served.client.post("/v1/keys", json={"name": "x", "scopes": scopes}, headers=admin)
+        assert refused.status_code == 403, scopes
+    made = served.client.post("/v1/keys", json={"name": "x", "scopes": ["read"], "expires": "1d"}, headers=admin)
+    assert made.status_code == 201 and made.headers["cache-control"] == "no-store"
+    key_id, secret = made.json()["key"]["key_id"], made.json()["secret"]
+    me = served.client.get("/v1/me", headers={"X-API-Key": secret}).json()
+    assert (me["tenant"]["tenant_id"], me["principal"], me["scopes"]) == (1, None, ["read"])
+    assert me["credential"]["id"] == key_id
+    rotated = served.client.post(f"/v1/keys/{key_id}/rotate", json={"grace": "0"}, headers=admin).json()
+    assert served.client.get("/v1/me", headers={"X-API-Key": secret}).status_code == 401
+    assert served.client.get("/v1/me", headers={"X-API-Key": rotated["secret"]}).status_code == 200
+    listed = served.client.get("/v1/keys?limit=1", headers=admin)
+    assert secret not in listed.text and len(listed.json()["keys"]) == 1
+    cursor = listed.json()["next_cursor"]
+    assert served.client.get(f"/v1/keys?limit=1&cursor={cursor}", headers=admin).json()["keys"] != listed.json()["keys"]
+    revoked = served.client.delete(f"/v1/keys/{key_id}", headers=admin).json()
+    assert revoked["key"]["status"] == "revoked"
+    assert served.client.get("/v1/me", headers={"X-API-Key": rotated["secret"]}).status_code == 401
+    strong = served.rag.keys.create("operations", scopes="operator").key.key_id
+    assert served.client.post(f"/v1/keys/{strong}/rotate", json={}, headers=admin).status_code == 403
+
+
+def test_somebody_in_particular_makes_keys_as_themselves(served):
+    ann = {"Authorization": f"Bearer {token(sub='ann', roles=['clerk'], scope='read admin')}"}
+    own = served.client.post("/v1/keys", json={"name": "mine"}, headers=ann)
+    assert own.json()["key"]["principal"]["user_id"] == "ann" and own.json()["key"]["expires_at"] is None
+    refused = served.client.post("/v1/keys", json={"name": "his", "as": {"user": "bob"}}, headers=ann)
+    assert refused.status_code == 403
+    me = served.client.get("/v1/me", headers=ann).json()
+    assert (me["principal"]["roles"], me["credential"]["kind"]) == (["clerk"], "jwt")
