@@ -18,12 +18,13 @@ from recollect.model import Answer, RetrievalOptions, SearchReply
 from recollect.pipeline import View
 from recollect.pipeline.chat import Conversation
 from recollect.server.caller import Caller
-from recollect.server.dependencies import Service, asking
+from recollect.server.dependencies import asking
 from recollect.server.openai.citations import without_footnotes
 from recollect.server.openai.errors import RefusedRequestError
 from recollect.server.openai.model_names import chosen
 from recollect.server.schemas.base import Body, Name
 from recollect.server.schemas.retrieval import SearchOptions
+from recollect.server.service import Service
 
 if TYPE_CHECKING:
     from recollect.pipeline.answering import AskEvent

@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 from recollect.model import Answer, SearchReply, TokenUsage
 from recollect.replies.answers import AnswerJson, answer_json
 from recollect.server.caller import Caller
-from recollect.server.dependencies import Asking, Service
+from recollect.server.dependencies import Asking
 from recollect.server.leaving import while_connected
 from recollect.server.openai.asking import (
     Asker,
@@ -36,6 +36,7 @@ from recollect.server.openai.errors import RefusedRequestError, error_json, reso
 from recollect.server.openai.file_searches import FileSearchTool, read_filters, result_json, vector_store
 from recollect.server.openai.parameters import Ignored, require_text, require_unforced
 from recollect.server.schemas.base import Body, Name
+from recollect.server.service import Service
 from recollect.server.sse import MEDIA_TYPE, frame_stream
 
 router = resource()
