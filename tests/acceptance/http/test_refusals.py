@@ -83,10 +83,12 @@ class Served:
                 if reply.status_code == 401:
                     found.append(f"{operation}: {reply.status_code}")
                 continue
-            problem = reply.headers.get("content-type") == "application/problem+json"
+            told = reply.headers.get("content-type") == "application/problem+json"
+            # The door for OpenAI's clients tells errors as these expect them.
+            problem = told or (reply.status_code >= 400 and set(reply.json()) == {"error"})
             if reply.status_code != status or not problem or WORD in reply.text:
                 found.append(f"{operation}: {reply.status_code} {reply.text[:200]}")
-            if status == 401 and not reply.headers.get("www-authenticate", "").startswith("Bearer"):
+            if told and status == 401 and not reply.headers.get("www-authenticate", "").startswith("Bearer"):
                 found.append(f"{operation}: no WWW-Authenticate")
         return found
 
