@@ -64,6 +64,11 @@ _TASKS = {
     for task in (
         Task(kind="ingest", function="recollect.pipeline.job_tasks:ingest_paths", stages=("files",)),
         Task(
+            kind="ingest_upload",
+            function="recollect.pipeline.job_tasks:ingest_upload",
+            stages=("read", "cut", "embed", "store"),
+        ),
+        Task(
             kind="ingest_url",
             function="recollect.pipeline.job_tasks:ingest_url",
             stages=("fetch", "read", "cut", "embed", "store"),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from recollect.errors import ConflictError, NotFoundError, UsageError
 
@@ -61,17 +62,32 @@ class Original:
                 while piece := file.read(PIECE_BYTES):
                     yield piece
 
+        return cls._of_pieces(pieces, name=path.name if name is None else name, mime_type=mime_type)
+
+    @classmethod
+    def of_open_file(cls, file: BinaryIO, *, name: str, mime_type: str) -> Original:
+        """The original that is an open file; it is read once for its hash, and again when it is stored.
+
+        Args:
+            file: Open for reading, from its beginning wherever it is; it must stay open until it is stored.
+            name: Its sender's name for it.
+            mime_type: Of the file.
+        """
+
+        def pieces() -> Iterator[bytes]:
+            file.seek(0)
+            while piece := file.read(PIECE_BYTES):
+                yield piece
+
+        return cls._of_pieces(pieces, name=name, mime_type=mime_type)
+
+    @classmethod
+    def _of_pieces(cls, pieces: Callable[[], Iterator[bytes]], *, name: str, mime_type: str) -> Original:
         digest, size = hashlib.sha256(), 0
         for piece in pieces():
             digest.update(piece)
             size += len(piece)
-        return cls(
-            name=path.name if name is None else name,
-            mime_type=mime_type,
-            byte_count=size,
-            file_hash=digest.digest(),
-            opened=pieces,
-        )
+        return cls(name=name, mime_type=mime_type, byte_count=size, file_hash=digest.digest(), opened=pieces)
 
     def pieces(self) -> Iterator[bytes]:
         """The bytes in order, at most `PIECE_BYTES` at a time.

@@ -156,6 +156,7 @@ class AsyncJobs(_AsyncGroup):
     contextualise = threaded(Jobs.contextualise)
     reembed = threaded(Jobs.reembed)
     ingest = threaded(Jobs.ingest)
+    upload = threaded(Jobs.upload)
     refresh = threaded(Jobs.refresh)
     get = threaded(Jobs.get)
     wait = threaded(Jobs.wait)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from recollect.errors import UsageError
 from recollect.model import Document
@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from recollect.ingest.folder import FolderIngest
     from recollect.ingest.prepare import Preparer
     from recollect.ingest.report import IngestReport, ProgressCallback
+    from recollect.jobs.progress import Progress
     from recollect.model import IngestResult, Scope
     from recollect.model.collection import Collection
     from recollect.pipeline.preparing import ChunkSizes
     from recollect.pipeline.standpoint import Standpoint
+    from recollect.store.documents import Source
 
 
 logger = logging.getLogger(__name__)
@@ -155,6 +157,51 @@ def destination(
         )
         yield Destination(scope, place, preparer, batch_writer)
         _index_if_due(at, replace(scope, principal=None), place, on_progress=on_progress)
+
+
+def store_in_stages(
+    place: Destination,
+    source: Source,
+    document: Document,
+    *,
+    given: Mapping[str, object],
+    force: bool,
+    progress: Progress,
+) -> tuple[str | None, IngestResult]:
+    """Store one document that a job is about, telling the stages ``cut``, ``embed`` and ``store``.
+
+    Returns:
+        The title that it is stored under, and what became of it.
+
+    Args:
+        place: Where.
+        source: What it belongs to.
+        document: What is stored.
+        given: What its version depends on besides the document and how it is cut.
+        force: Whether to store it anew, changed or not.
+        progress: Told.
+    """
+    cut = place.preparer.cut(document, place.preparer.fingerprint(given))
+    chunks = len(cut.chunks)
+    progress("cut", chunks, chunks)
+    embedded = place.preparer.embed([cut])
+    progress("embed", chunks, chunks)
+    (written,) = place.batch_writer.write(source, [cut], embedded, force=force)
+    place.batch_writer.refresh_statistics()
+    progress("store", 1, 1)
+    return cut.document.title, written
+
+
+def told(source: Source, title: str | None, written: IngestResult) -> dict[str, Any]:
+    """What became of one document, as the result of a job."""
+    return {
+        "status": written.status,
+        "document_id": written.document_id,
+        "version": written.version,
+        "chunks": written.chunk_count,
+        "source": source.name,
+        "title": title,
+    }
 
 
 @contextmanager

@@ -79,6 +79,13 @@ def reembed(view: View, arguments: Mapping[str, Any], progress: Progress) -> Map
     return report.as_json()
 
 
+def ingest_upload(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
+    """A file that was sent, as `Jobs.upload` takes it."""
+    from recollect.pipeline.uploading import store_upload
+
+    return store_upload(view.standpoint, arguments, progress)
+
+
 def ingest_url(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
     """A page, as `View.ingest_url` takes it."""
     from recollect.pipeline.web import UrlRequest, store_page

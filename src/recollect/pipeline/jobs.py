@@ -12,6 +12,7 @@ from recollect.jobs.tasks import task_of
 from recollect.model.arguments import checked
 from recollect.model.audit import LIBRARY
 from recollect.model.job import JOB_STATUSES, Asker, Job, JobStage, JobStatus, NewJob
+from recollect.model.original import Original
 from recollect.pipeline.door import admit_job, make_door
 from recollect.pipeline.source_records import source_record
 from recollect.pipeline.standpoint import Group
@@ -208,6 +209,52 @@ class Jobs(Group):
         }
         source = absolute[0] if len(given) == 1 else None
         return enqueue(self._at, NewJob(kind="ingest", arguments=arguments, source=source, priority=priority))
+
+    def upload(
+        self,
+        files: Original | Sequence[Original],
+        *,
+        tags: Sequence[str] = (),
+        permissions: Sequence[str] | None = None,
+        department: str | None = None,
+        force: bool = False,
+        priority: int = 0,
+    ) -> Sequence[Job]:
+        """Ask for files to be stored whose bytes are here: kept in the store at once, so that any worker can read them.
+
+        A file is the document of its name in the source ``upload``; sent again, it becomes a new version where it has
+        changed. When this returns nothing of it can be lost; the bytes stay as the document's original, where
+        ``[rag.ingest] keep_originals`` does not say otherwise.
+
+        Args:
+            files: `Original.of_file`, `Original.of_bytes` or `Original.of_open_file`.
+            tags: Given to every document.
+            permissions: Who may read them; None: what a file says of itself, or the collection's default.
+            department: Of files that name none themselves.
+            force: Store them anew even if they are unchanged.
+            priority: Jobs of a higher one run first.
+
+        Returns:
+            The jobs, one a file, in their order.
+
+        Raises:
+            UsageError: There is no file, one has no name, two have the same, or an option is not allowed.
+            ParseError: A file is empty, or larger than files may be.
+            NotFoundError: For the principal there is no such collection.
+            PermissionDeniedError: The principal may not write there.
+            QuotaExceededError: The tenant would have more than it may.
+        """
+        from recollect.pipeline.uploading import ask_for
+
+        return ask_for(
+            self._at,
+            [files] if isinstance(files, Original) else files,
+            tags=tags,
+            permissions=permissions,
+            department=department,
+            force=force,
+            priority=priority,
+        )
 
     def refresh(self, source: str, *, confirm_removals: bool = False, anew: bool = False) -> Job:
         """Ask for a source to be refreshed; the arguments are those of `Sources.refresh`.

@@ -21,13 +21,12 @@ from recollect.ingest.site import PageOptions, SiteIngest, can_be_asked_again, d
 from recollect.model.job import NewJob
 from recollect.model.principal import read_permissions
 from recollect.pipeline.door import errors_shown, make_door, shown_error
-from recollect.pipeline.ingesting import Destination, destination
+from recollect.pipeline.ingesting import Destination, destination, store_in_stages, told
 from recollect.pipeline.preparing import ChunkSizes
 
 if TYPE_CHECKING:
     from recollect.ingest.report import ProgressCallback
     from recollect.jobs.progress import Progress
-    from recollect.model import Document, IngestResult
     from recollect.model.job import Job
     from recollect.model.source import SourceType
     from recollect.pipeline.jobs import JobCallback
@@ -148,7 +147,8 @@ def store_page(at: Standpoint, request: UrlRequest, progress: Progress) -> dict[
     document = described(document, fetched, request.options, request.page)
     progress("read", 1, 1)
     with _place(at, request.options, url.host) as (place, source):
-        return _told(source, *_store(place, source, document, request, progress))
+        given, force = request.options.given, request.force
+        return told(source, *store_in_stages(place, source, document, given=given, force=force, progress=progress))
 
 
 def store_pages(
@@ -177,33 +177,7 @@ def store_pages(
         door = place.preparer.door
     progress("store", pages, pages)
     outcomes = [shown_error(door, one) if isinstance(one, FetchError) else one for one in outcomes]
-    return [one if isinstance(one, RecollectError) else _told(source, *one) for one in outcomes]
-
-
-def _told(source: Source, title: str | None, written: IngestResult) -> dict[str, Any]:
-    return {
-        "status": written.status,
-        "document_id": written.document_id,
-        "version": written.version,
-        "chunks": written.chunk_count,
-        "source": source.name,
-        "title": title,
-    }
-
-
-def _store(
-    place: Destination, source: Source, document: Document, request: UrlRequest, progress: Progress
-) -> tuple[str | None, IngestResult]:
-    """The title that it is stored under, and what became of it."""
-    cut = place.preparer.cut(document, place.preparer.fingerprint(request.options.given))
-    chunks = len(cut.chunks)
-    progress("cut", chunks, chunks)
-    embedded = place.preparer.embed([cut])
-    progress("embed", chunks, chunks)
-    (written,) = place.batch_writer.write(source, [cut], embedded, force=request.force)
-    place.batch_writer.refresh_statistics()
-    progress("store", 1, 1)
-    return cut.document.title, written
+    return [one if isinstance(one, RecollectError) else told(source, *one) for one in outcomes]
 
 
 def store_site(at: Standpoint, request: UrlRequest, *, on_progress: ProgressCallback | None = None) -> IngestReport:

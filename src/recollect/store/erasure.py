@@ -151,6 +151,11 @@ class ErasureRepository:
     def _probe(self, scope: Scope, traces: _Traces) -> ErasureProbe:
         """Look for what stood in the erased documents alone, in every column that could hold it."""
         hashes = [*traces.chunk_hashes, *traces.version_hashes]
+        with self._database.transaction(scope) as connection:
+            # The same bytes, which somebody has sent and a job is to read yet, are another document's.
+            given = {"tenant_id": scope.tenant_id, "hashes": hashes}
+            awaited = {bytes(row[0]) for row in rows(connection, _ORIGINALS["awaited"], given)}
+        hashes = [one for one in hashes if one not in awaited]
         params = {"tenant_id": scope.tenant_id, "phrases": traces.phrases, "hashes": hashes, "names": traces.names}
         found: dict[str, int] = {}
         mentions: dict[str, int] = {}

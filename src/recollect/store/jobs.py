@@ -308,7 +308,10 @@ class JobRepository:
         outcome = {"status": status, "stages": _stages(stages), "error": error}
         params = {**_run(scope, run), **outcome, "result": None if result is None else Jsonb(dict(result))}
         with self._database.transaction(scope) as connection:
-            return bool(rows(connection, _SQL["end"], params))
+            counted = bool(rows(connection, _SQL["end"], params))
+            if counted and status == "succeeded":
+                connection.execute(_SQL["drop_upload"], params)
+        return counted
 
     def put_off(
         self,

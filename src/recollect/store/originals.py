@@ -31,12 +31,25 @@ def keep_originals(connection: Connection, scope: Scope, originals: Sequence[tup
         UsageError: A file is not what it was when its hash was taken.
     """
     for version_id, original in sorted(originals, key=lambda pair: pair[1].file_hash):
-        key = {"tenant_id": scope.tenant_id, "file_hash": original.file_hash}
-        connection.execute(_SQL["hold"], key | {"byte_count": original.byte_count})
-        if not rows(connection, _SQL["is_kept"], key)[0][0]:
-            _write(connection, key, original)
+        key = keep_bytes(connection, scope, original)
         attached = {"version_id": version_id, "name": _name(original.name), "mime_type": original.mime_type}
         connection.execute(_SQL["attach"], key | attached)
+
+
+def keep_bytes(connection: Connection, scope: Scope, original: Original) -> dict[str, Any]:
+    """Keep the bytes of an original until the end of the transaction, which has to say what they are kept for.
+
+    Returns:
+        The key of its row.
+
+    Raises:
+        UsageError: The file is not what it was when its hash was taken.
+    """
+    key = {"tenant_id": scope.tenant_id, "file_hash": original.file_hash}
+    connection.execute(_SQL["hold"], key | {"byte_count": original.byte_count})
+    if not rows(connection, _SQL["is_kept"], key)[0][0]:
+        _write(connection, key, original)
+    return key
 
 
 def _write(connection: Connection, key: dict[str, Any], original: Original) -> None:

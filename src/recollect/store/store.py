@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from recollect.store.tenants import ShareRepository, TenantDirectory
     from recollect.store.token_vectors import TokenVectorRepository
     from recollect.store.upkeep import UpkeepRepository
+    from recollect.store.uploads import UploadRepository
     from recollect.store.why_not import StandingRepository
     from recollect.store.writer import DocumentWriter
 
@@ -100,6 +101,7 @@ class Store:
     document_sessions: DocumentSessionRepository = _made_on_use("document_sessions", "DocumentSessionRepository")
     expiry: ExpiryRepository = _made_on_use("expiry", "ExpiryRepository")
     audit: AuditRepository = _made_on_use("audit", "AuditRepository")
+    uploads: UploadRepository = _made_on_use("uploads", "UploadRepository")
     upkeep: UpkeepRepository = _made_on_use("upkeep", "UpkeepRepository")
     quotes: QuoteRepository = _made_on_use("quotes", "QuoteRepository")
     access: AccessRepository = _made_on_use("access", "AccessRepository")

@@ -15,6 +15,7 @@ from recollect.server.routes import (
     sessions,
     status,
     tenants,
+    uploads,
 )
 
 #: Everything under ``/v1``.
@@ -22,6 +23,7 @@ RESOURCES = (
     retrieval.router,
     collections.router,
     documents.router,
+    uploads.router,
     contents.router,
     sessions.router,
     chat.router,

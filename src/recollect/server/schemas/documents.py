@@ -121,6 +121,21 @@ class UrlBody(Body):
         return CrawlPlan(**{"depth": 2, **chosen}).checked()
 
 
+class UploadFields(Body):
+    """What is said of files beside them; the names are those of the options of `recollect ingest`."""
+
+    tag: tuple[Name, ...] = Field((), max_length=_MAX_TAGS, description="Given to every document.")
+    grant: tuple[Name, ...] | None = Field(None, max_length=_MAX_TAGS, description="Who may read them.")
+    department: Name | None = Field(None, description="Of files that name none themselves.")
+    force: bool = Field(False, description="Store them anew even if they are unchanged.")
+
+
+class UploadedJobs(TypedDict):
+    """The jobs of files that were sent, one a file, in their order."""
+
+    jobs: list[JobJson]
+
+
 class ErasureBody(Body):
     """Why a document is erased."""
 

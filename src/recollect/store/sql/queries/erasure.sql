@@ -54,9 +54,12 @@ WHERE c.tenant_id = %(tenant_id)s AND c.content_hash IN (
     WHERE o.tenant_id = %(tenant_id)s AND o.version_id = ANY (%(version_ids)s))
 GROUP BY c.content_hash HAVING bool_and(c.version_id = ANY (%(version_ids)s))
 
--- own_version_hashes: hashes of contents and files that no other document has
+-- own_version_hashes: hashes of contents and files that no other document has, or is to have
 SELECT h.hash FROM document_versions v CROSS JOIN LATERAL (VALUES (v.content_hash), (v.file_hash)) AS h (hash)
 WHERE v.tenant_id = %(tenant_id)s AND h.hash = ANY (%(hashes)b)
+  AND NOT EXISTS (SELECT FROM job_uploads u JOIN jobs j USING (tenant_id, job_id)
+                  WHERE u.tenant_id = v.tenant_id AND u.file_hash = h.hash
+                    AND (j.document_id IS NULL OR j.document_id <> ALL (%(document_ids)s)))
 GROUP BY h.hash HAVING bool_and(v.document_id = ANY (%(document_ids)s))
 
 -- shared_phrases: those phrases that stand in other documents too

@@ -105,6 +105,9 @@ UPDATE jobs SET status = %(status)s, stages = %(stages)s, result = %(result)s, e
 WHERE tenant_id = %(tenant_id)s AND job_id = %(job_id)s AND run = %(run)s AND status = 'running'
 RETURNING 1
 
+-- drop_upload: what a job that has succeeded was to read
+DELETE FROM job_uploads WHERE tenant_id = %(tenant_id)s AND job_id = %(job_id)s
+
 -- put_off: a run that ended before its job had, to another time
 UPDATE jobs SET status = 'pending', stages = %(stages)s, error = coalesce(%(error)s, error), due_at = %(due_at)s,
        attempts = attempts - CASE WHEN %(counts)s THEN 0 ELSE 1 END

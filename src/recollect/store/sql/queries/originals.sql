@@ -28,6 +28,9 @@ SELECT count(*) FROM (
     WHERE r.tenant_id = %(tenant_id)s AND r.file_hash IN (
         SELECT o.file_hash FROM version_originals o
         WHERE o.tenant_id = %(tenant_id)s AND o.version_id = ANY (%(version_ids)s))
+      AND NOT EXISTS (SELECT FROM job_uploads u JOIN jobs j USING (tenant_id, job_id)
+                      WHERE u.tenant_id = r.tenant_id AND u.file_hash = r.file_hash
+                        AND (j.document_id IS NULL OR j.document_id <> ALL (%(document_ids)s)))
     GROUP BY r.file_hash HAVING bool_and(v.document_id = ANY (%(document_ids)s))) alone
 
 -- of_document: the original of a document's version; the conditions follow
@@ -53,5 +56,19 @@ SELECT o.file_hash, o.byte_count, r.name, r.mime_type FROM originals o CROSS JOI
     WHERE v.tenant_id = o.tenant_id AND v.file_hash = o.file_hash ORDER BY v.version_id LIMIT 1) r
 WHERE o.tenant_id = %(tenant_id)s AND o.file_hash > %(after)b ORDER BY o.file_hash LIMIT %(limit)s
 
--- unowned: whether no version has one
+-- unowned: whether no version has one, and no job is to read it
 SELECT NOT EXISTS (SELECT FROM version_originals WHERE tenant_id = %(tenant_id)s AND file_hash = %(file_hash)b)
+   AND NOT EXISTS (SELECT FROM job_uploads WHERE tenant_id = %(tenant_id)s AND file_hash = %(file_hash)b)
+
+-- add_upload: say that a job is to read one
+INSERT INTO job_uploads (tenant_id, job_id, file_hash) VALUES (%(tenant_id)s, %(job_id)s, %(file_hash)b)
+
+-- uploaded: how long an original is that some job is to read
+SELECT byte_count FROM originals o WHERE o.tenant_id = %(tenant_id)s AND o.file_hash = %(file_hash)b
+  AND EXISTS (SELECT FROM job_uploads u WHERE u.tenant_id = o.tenant_id AND u.file_hash = o.file_hash)
+
+-- awaited: those of some hashes that are of files that jobs are to read
+SELECT file_hash FROM job_uploads WHERE tenant_id = %(tenant_id)s AND file_hash = ANY (%(hashes)b::bytea[])
+
+-- drop_uploads: no job is to read one any more
+DELETE FROM job_uploads WHERE tenant_id = %(tenant_id)s AND file_hash = %(file_hash)b

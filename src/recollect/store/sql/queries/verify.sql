@@ -38,9 +38,10 @@ FROM embedding_cache e WHERE e.tenant_id = %(tenant_id)s AND (
                AND p.embedding_dimension <> vector_dims(e.embedding))
     OR NOT EXISTS (SELECT FROM chunks c WHERE c.tenant_id = e.tenant_id AND c.content_hash = e.content_hash))
 
--- unowned_originals: originals that no version has
+-- unowned_originals: originals that no version has, and no job is to read
 FROM originals o WHERE o.tenant_id = %(tenant_id)s AND NOT EXISTS (
     SELECT FROM version_originals v WHERE v.tenant_id = o.tenant_id AND v.file_hash = o.file_hash)
+  AND NOT EXISTS (SELECT FROM job_uploads u WHERE u.tenant_id = o.tenant_id AND u.file_hash = o.file_hash)
 
 -- indexes: the vector indexes of spaces, whether each is usable, and whether somebody is at work on it
 SELECT substring(c.relname FROM '[0-9]+$')::int, i.indisvalid,

@@ -1,5 +1,5 @@
--- An original goes with the last version that has it: whatever removes versions (an erasure, a collection or a session
--- that is deleted, a session that is full) removes what only they had.
+-- An original goes with the last version that has it, and the last job that is to read it: whatever removes versions (an
+-- erasure, a collection or a session that is deleted, a session that is full) or jobs removes what only they had.
 
 CREATE OR REPLACE FUNCTION drop_lone_originals() RETURNS trigger
 LANGUAGE plpgsql AS $$
@@ -15,7 +15,9 @@ BEGIN
     DELETE FROM recollect.originals o
         WHERE (o.tenant_id, o.file_hash) IN (SELECT g.tenant_id, g.file_hash FROM gone g)
           AND NOT EXISTS (SELECT FROM recollect.version_originals v
-                          WHERE v.tenant_id = o.tenant_id AND v.file_hash = o.file_hash);
+                          WHERE v.tenant_id = o.tenant_id AND v.file_hash = o.file_hash)
+          AND NOT EXISTS (SELECT FROM recollect.job_uploads u
+                          WHERE u.tenant_id = o.tenant_id AND u.file_hash = o.file_hash);
     RETURN NULL;
 END
 $$;
@@ -27,6 +29,10 @@ BEGIN
         CREATE OR REPLACE TRIGGER version_originals_deleted AFTER DELETE ON version_originals
             REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION drop_lone_originals();
         CREATE OR REPLACE TRIGGER version_originals_replaced AFTER UPDATE ON version_originals
+            REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION drop_lone_originals();
+    END IF;
+    IF to_regclass('recollect.job_uploads') IS NOT NULL THEN
+        CREATE OR REPLACE TRIGGER job_uploads_deleted AFTER DELETE ON job_uploads
             REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION drop_lone_originals();
     END IF;
 END

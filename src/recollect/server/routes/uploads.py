@@ -1,0 +1,89 @@
+"""``/v1/collections/{name}/files``: files that are sent, and stored by jobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from recollect.model.original import Original
+from recollect.pipeline import View
+from recollect.replies.jobs import job_json
+from recollect.server.dependencies import Writer
+from recollect.server.forms import Form, received_form
+from recollect.server.problems import documented
+from recollect.server.routes.documents import there
+from recollect.server.schemas.base import Name
+from recollect.server.schemas.documents import UploadedJobs, UploadFields
+
+router = APIRouter(tags=["documents"])
+
+_FORM: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file"],
+                    "properties": {
+                        "file": {
+                            "type": "array",
+                            "items": {"type": "string", "contentMediaType": "application/octet-stream"},
+                            "minItems": 1,
+                            "maxItems": 100,
+                        },
+                        "tag": {"type": "array", "items": {"type": "string"}},
+                        "grant": {"type": "array", "items": {"type": "string"}},
+                        "department": {"type": "string"},
+                        "force": {"type": "boolean"},
+                    },
+                }
+            }
+        },
+    }
+}
+
+
+@router.post(
+    "/collections/{name}/files",
+    status_code=202,
+    summary="Store files",
+    responses=documented(404, 413, 415),
+    openapi_extra=_FORM,
+)
+async def upload(name: Name, request: Request, caller: Writer) -> UploadedJobs:
+    """Any number of parts `file`, each a job; what this has answered is not lost. The jobs say what became of them.
+
+    Beside the files: `tag` and `grant` (repeat them), `department`, `force`.
+    """
+    view = await run_in_threadpool(there, caller, name)
+    async with received_form(request) as form:
+        fields = _fields(form)
+        return await run_in_threadpool(_ask, view, form, fields)
+
+
+def _ask(view: View, form: Form, fields: UploadFields) -> UploadedJobs:
+    files = [
+        Original.of_open_file(
+            one.file, name=one.filename or "", mime_type=one.content_type or "application/octet-stream"
+        )
+        for one in form.files
+    ]
+    jobs = view.jobs.upload(
+        files, tags=fields.tag, permissions=fields.grant, department=fields.department, force=fields.force
+    )
+    return {"jobs": [job_json(job) for job in jobs]}
+
+
+def _fields(form: Form) -> UploadFields:
+    lists = {"tag", "grant"}
+    said = {name: values if name in lists else values[-1] for name, values in form.fields.items()}
+    try:
+        return UploadFields.model_validate(said)
+    except ValidationError as exc:
+        told = [{**one, "loc": ("body", *one["loc"])} for one in exc.errors()]
+        raise RequestValidationError(told) from exc
