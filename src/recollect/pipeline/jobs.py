@@ -249,6 +249,7 @@ class Jobs(Group):
         return ask_for(
             self._at,
             [files] if isinstance(files, Original) else files,
+            enqueue=lambda jobs, connection: enqueue_all(self._at, jobs, connection=connection),
             tags=tags,
             permissions=permissions,
             department=department,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -14,13 +14,13 @@ from recollect.errors import ParseError, PermissionDeniedError, PersonalDataErro
 from recollect.model.job import NewJob
 from recollect.model.principal import read_permissions
 from recollect.pipeline.ingesting import destination, store_in_stages, told
-from recollect.pipeline.jobs import enqueue_all
 
 if TYPE_CHECKING:
     from recollect.jobs.progress import Progress
     from recollect.model.job import Job
     from recollect.model.original import Original
     from recollect.pipeline.standpoint import Standpoint
+    from recollect.store.database import Connection
 
 #: The source that documents belong to whose files were sent.
 UPLOAD_SOURCE = "upload"
@@ -34,6 +34,7 @@ def ask_for(
     at: Standpoint,
     files: Sequence[Original],
     *,
+    enqueue: Callable[[Sequence[NewJob], Connection], Sequence[Job]],
     tags: Sequence[str],
     permissions: Sequence[str] | None,
     department: str | None,
@@ -57,7 +58,7 @@ def ask_for(
     jobs = [_job(file, wanted, priority=priority) for file in named]
     scope = at.present()
     try:
-        return at.store.uploads.add(scope, named, lambda connection: enqueue_all(at, jobs, connection=connection))
+        return at.store.uploads.add(scope, named, lambda connection: enqueue(jobs, connection))
     except QuotaExceededError as exc:
         if scope.principal is None:
             raise
