@@ -250,9 +250,16 @@ def test_errors_never_show_a_value(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             assert "hunter2" not in repr(shown) + str(shown)
 
 
+# What some settings are refused without.
+_AUDIENCE = ("RECOLLECT_SERVER__JWT__AUDIENCE", "recollect")
+_BESIDE = {("server", "jwt", "public_key"): _AUDIENCE, ("server", "jwt", "jwks_url"): _AUDIENCE}
+
+
 @pytest.mark.parametrize("place", list(places(RAGConfig)), ids=".".join)
 def test_every_table_and_key_means_the_same_in_the_file_and_in_the_environment(place, tmp_path: Path, monkeypatch):
     """Whatever value of a setting the file takes, the variable of that name takes as well."""
+    if place in _BESIDE:
+        monkeypatch.setenv(*_BESIDE[place])
     default = RAGConfig()
     taken = 0
     for value in _candidates(place):
@@ -277,8 +284,9 @@ def _candidates(place: tuple[str, ...]) -> list[object]:
     tables = [{"top_k": 7}, {"strategy": "paragraph", "size": 9}, {"max_documents": 7}, {"threads": 7}, {"readers": 7}]
     tables += [{"token_budget": 7}, {"passages": 7}, {"facts": False}, {"auto_expire": False}, {"hyde": True}]
     tables += [{"time_partitions": "daily"}, {"max_connections": 7}, {"mode": "off"}, {"collection_prefix": "x"}]
-    tables += [{"max_attempts": 7}, {"pii": "tag"}, {"max_bytes": 7}]
-    tables += [{"k": "v"}, {"k": ["a"]}, {"k": {"departments": ["a"]}}]
+    tables += [{"max_attempts": 7}, {"pii": "tag"}, {"max_bytes": 7}, {"port": 7}, {"issuer": "x"}, {"tenant": "x"}]
+    tables += [{"searches": 7}, {"questions": "hash"}]
+    tables += [{"k": "v"}, {"k": ["a"]}, {"k": ["read"]}, {"k": {"departments": ["a"]}}]
     if "Config" in annotation or "Defaults" in annotation or "dict" in annotation:
         return tables
     return [
@@ -290,8 +298,11 @@ def _candidates(place: tuple[str, ...]) -> list[object]:
         "never",
         "hunter",
         "openai/small",
+        "env:HUNTER",
+        "https://hunter.example",
         ["a", "b"],
         ["US", "FR"],
+        ["read", "write"],
     ]
 
 
