@@ -67,7 +67,7 @@ class Knowledge:
     def __init__(self, documents=(), turns=(), facts=(), *, missing: bool = False) -> None:
         self.passages, self.said, self.known, self.missing = list(documents), list(turns), list(facts), missing
         self.asked: dict[str, object] = {}
-        self.searcher = SimpleNamespace(search=self._search)
+        self.search = self._search
         self.standpoint = Standpoint(assembly=self)
 
     def memory(self, tenant_id):
