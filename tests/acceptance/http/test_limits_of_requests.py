@@ -57,7 +57,7 @@ def test_whoever_is_not_known_or_may_not_is_not_counted(limited):
     client = limited(scopes=("read",), ingest=1, search=1)
     for _ in range(3):
         assert client.post("/v1/collections", json={"name": "x"}).status_code == 403
-        assert client.get("/v1/collections", headers={"Authorization": "Bearer x"}).status_code == 401
+        assert client.get("/v1/collections", headers={"Authorization": "Bearer rk_x"}).status_code == 401
     assert client.get("/v1/collections").status_code == 200
 
 
