@@ -69,10 +69,19 @@ def test_everywhere_else_everybody_needs_a_credential(pipeline, server):
 
 def test_a_credential_is_checked_where_none_is_needed(pipeline):
     local = door(pipeline)
-    for authorization in ("Bearer none", "Bearer", "Bearer ", "Basic YTpi", "", "rk_", bearer(draw_key(1).text)):
+    for authorization in ("Bearer", "Bearer ", "Basic YTpi", "", "rk_", bearer(draw_key(1).text)):
         with pytest.raises(AuthenticationError) as caught:
             local.authenticate(authorization, local=True)
         assert not caught.value.missing
+
+
+def test_what_programs_send_because_they_must_opens_what_is_open_anyway(pipeline):
+    assert door(pipeline).authenticate("Bearer none", local=True) == Caller.local()
+    for elsewhere in ({"authentication": "required"}, {"host": "0.0.0.0"}, {"jwt": TOKENS}):
+        with pytest.raises(AuthenticationError):
+            door(pipeline, **elsewhere).authenticate("Bearer none", local=True)
+    with pytest.raises(AuthenticationError):
+        door(pipeline).authenticate("Bearer none", local=False)
 
 
 def test_a_server_that_nobody_could_use_does_not_start(pipeline):
