@@ -17,7 +17,7 @@ from recollect.cli.main import app
 
 # What would start a server, fetch a model, print tracebacks as it should, take all of a core for a while, or never end.
 LEFT_OUT = {"--data-dir", "--dsn", "--verbose", "--help", "--version"}
-ELSEWHERE = {"demo", "models pull", "db restore", "db backup", "watch", "worker"}
+ELSEWHERE = {"demo", "models pull", "db restore", "db backup", "watch", "worker", "serve"}
 
 
 def commands(command, path=()):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, FastAPI
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from recollect.errors import ConfigurationError
@@ -76,7 +78,7 @@ def create_app(rag: RAGPipeline) -> FastAPI:
             await streams.close()
             assembly.observers = tuple(one for one in assembly.observers if one not in watching)
 
-    app = FastAPI(
+    app = _Application(
         title="recollect",
         version=version("recollect"),
         description=DESCRIPTION,
@@ -94,20 +96,36 @@ def create_app(rag: RAGPipeline) -> FastAPI:
         metrics=metrics,
     )
     problems.install(app)
-    api = APIRouter(prefix="/v1", responses=problems.documented(400, 401, 403, 422, 429, 500, 503))
-    for router in RESOURCES:
-        api.include_router(router)
-    app.include_router(api)
-    for router in openai.RESOURCES:
-        app.include_router(router, prefix="/v1")
-    app.include_router(assistant.router)
-    app.include_router(health.router)
-    app.include_router(metrics_route.router)
-    app.router.routes.extend(mcp.routes)
+    app.router.routes.extend([*_routes(), *mcp.routes])
     _surround(app, settings, metrics)
     if tracing is not None:
         app.add_middleware(tracing.around)
     return app
+
+
+class _Application(FastAPI):
+    """Describes the shape of errors too, which routes name by a reference."""
+
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            schemas = super().openapi()["components"]["schemas"]
+            schemas |= problems.schemas()
+        assert self.openapi_schema is not None, "FastAPI keeps what it has made"
+        return self.openapi_schema
+
+
+@cache
+def _routes() -> tuple[BaseRoute, ...]:
+    """Every route; what is made of their types takes a second, so it is made once a process."""
+    router, api = APIRouter(), APIRouter(prefix="/v1", responses=problems.documented(400, 401, 403, 422, 429, 500, 503))
+    for resource in RESOURCES:
+        api.include_router(resource)
+    router.include_router(api)
+    for resource in openai.RESOURCES:
+        router.include_router(resource, prefix="/v1")
+    for resource in (assistant.router, health.router, metrics_route.router):
+        router.include_router(resource)
+    return tuple(router.routes)
 
 
 def _tracing(settings: ServerConfig) -> Tracing | None:

@@ -10,6 +10,7 @@ from typing import Any, NotRequired
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Match
@@ -204,6 +205,14 @@ def _methods(request: Request) -> list[str]:
     ]
 
 
+def schemas() -> dict[str, Any]:
+    """The schemas of a problem and its parts, by their names."""
+    whole = TypeAdapter(Problem).json_schema(ref_template="#/components/schemas/{model}")
+    return {**whole.pop("$defs"), Problem.__name__: whole}
+
+
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """What a route's ``responses`` say of these statuses."""
-    return {status: {"model": Problem, "content": {MEDIA_TYPE: {}}, "description": "A problem."} for status in statuses}
+    # A reference, and no model: FastAPI would make a validator of it for each status of each route.
+    content = {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{Problem.__name__}"}}}
+    return {status: {"content": content, "description": "A problem."} for status in statuses}
