@@ -39,6 +39,7 @@ from recollect.replies import (
     answers,
     audit,
     collections,
+    contents,
     contexts,
     documents,
     erasure,
@@ -250,6 +251,9 @@ def of_documents(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
     yield documents.duplicate_groups_json, documents.duplicate_groups_json(view.documents.list_duplicates())
     original = Original.of_bytes(b"leave", name="leave.md", mime_type="text/markdown")
     yield documents.original_json, documents.original_json(original)
+    yield contents.document_part_json, contents.document_part_json(view.contents.read(leave))
+    yield contents.document_outline_json, contents.document_outline_json(view.contents.outline(leave))
+    yield contents.chunks_json, contents.chunks_json(view.contents.chunks(leave))
     told = view.documents.history(leave)
     yield history.document_history_json, history.document_history_json(told)
     yield from ((history.version_json, history.version_json(one)) for one in told.versions)
