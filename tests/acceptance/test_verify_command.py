@@ -18,9 +18,9 @@ def damage(dsn: str):
 
 
 def test_a_sound_store(recollect, office):
-    assert recollect("db", "verify").out == "The store is sound: 27 checks of 0 chunks in 0 collections.\n"
+    assert recollect("db", "verify").out == "The store is sound: 28 checks of 0 chunks in 0 collections.\n"
     recollect("ingest", office)
-    assert recollect("db", "verify", "--deep").out.startswith("The store is sound: 27 checks of ")
+    assert recollect("db", "verify", "--deep").out.startswith("The store is sound: 28 checks of ")
     report = recollect("db", "verify", "--json").json
     assert report["clean"] is True
     assert {tuple(check) for check in report["checks"]} == {("name", "found", "repaired", "detail")}
