@@ -19,6 +19,7 @@ from recollect.server.idempotency import HEADER, MOST_KEPT_BYTES, Begun, Reply, 
 from recollect.server.limits import LimitKind
 from recollect.server.request_context import current_request_id
 from recollect.server.requests import caller_of
+from recollect.server.sent_body import sent_body
 
 if TYPE_CHECKING:
     from recollect.server.caller import Caller
@@ -154,13 +155,13 @@ class AdmissionControl:
         except AuthenticationError:
             await self._app(scope, receive, send)  # which tells it as it tells it of any request
             return
-        body, again = await _asked(request, receive)
-        asked = fingerprint(scope["method"], scope["path"], scope["query_string"].decode("latin-1"), body)
-        begun = await run_in_threadpool(idempotency.begin, caller, key, asked)
-        if isinstance(begun, Reply):
-            await _sent(begun)(scope, receive, send)
-            return
-        await self._made(begun, scope, again, send)
+        async with sent_body(request, receive) as body:
+            asked = fingerprint(scope["method"], scope["path"], scope["query_string"].decode("latin-1"), body.digest)
+            begun = await run_in_threadpool(idempotency.begin, caller, key, asked)
+            if isinstance(begun, Reply):
+                await _sent(begun)(scope, receive, send)
+                return
+            await self._made(begun, scope, body.again, send)
 
     async def _made(self, begun: Begun, scope: Scope, receive: Receive, send: Send) -> None:
         idempotency = self._service.idempotency
@@ -203,22 +204,6 @@ class _Captured:
 
     def reply(self) -> Reply:
         return Reply(status=self._status, headers=self._headers, body=bytes(self._body) if self._whole else None)
-
-
-async def _asked(request: Request, receive: Receive) -> tuple[bytes, Receive]:
-    """What a request says, and what gives it to the route again. Of an upload, which may be large, only its length."""
-    if request.headers.get("content-type", "").startswith("multipart/"):
-        return b"upload " + request.headers.get("content-length", "").encode("latin-1"), receive
-    body, given = await request.body(), False
-
-    async def again() -> Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return body, again
 
 
 def _change(scope: Scope) -> Shown:

@@ -132,7 +132,7 @@ class Idempotency:
 
 
 def fingerprint(method: str, path: str, query: str, body: bytes) -> bytes:
-    """What a request asks for, as a hash."""
+    """What a request asks for, as a hash; ``body`` is what it says, or a digest of that."""
     digest = hashlib.sha256()
     for part in (method.encode(), path.encode(), query.encode(), body):
         digest.update(len(part).to_bytes(8, "big") + part)

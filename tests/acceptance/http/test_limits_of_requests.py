@@ -110,6 +110,31 @@ def test_a_key_is_for_one_request(client):
         assert reused.json()["type"] == "urn:recollect:problem:idempotency-key-reused"
 
 
+def test_an_upload_that_is_sent_again_is_known_by_what_it_holds(client, rag):
+    rag.collections.create("notes")
+
+    def sent(content: bytes, boundary: str, key: str = "k1", name: str = "a.txt"):
+        head = f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode()
+        kind = f"multipart/form-data; boundary={boundary}"
+        return client.post(
+            "/v1/collections/notes/files",
+            content=head + content + f"\r\n--{boundary}--\r\n".encode(),
+            headers={"Idempotency-Key": key, "Content-Type": kind},
+        )
+
+    large = b"0123456789abcdef" * 200_000
+    for number, content in enumerate((b"one", large)):
+        first = sent(content, "drawn-first", f"k{number}")
+        # Whoever sends a form again draws another boundary.
+        again = sent(content, "second", f"k{number}")
+        assert first.status_code == again.status_code == 202
+        assert again.json() == first.json() and again.headers["idempotency-replayed"] == "true"
+        # As long, and something else.
+        assert sent(content[:-1] + b"x", "drawn-first", f"k{number}").status_code == 422
+        assert sent(content, "drawn-first", f"k{number}", name="b.txt").status_code == 422
+    assert len(rag.jobs.list()) == 2
+
+
 def test_what_failed_may_be_sent_again(client, rag, monkeypatch):
     assert once(client, "", "k1").status_code == 422
     assert once(client, "notes", "k1").status_code == 201
