@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -67,11 +68,21 @@ async def admit(request: HTTPConnection, caller: Caller, service: Service) -> No
         raise admission.limits.refusal(kind)
     if kind == "answer":
         admission.closing.append(limits.begin_answer(caller))
-    length = request.headers.get("content-length", "0")
-    if kind == "ingest" and limits.limits_uploads and length.isdecimal() and int(length):
-        count = int(length)
+    if kind == "ingest" and limits.limits_uploads and (count := _told_length(request.headers)):
         await run_in_threadpool(limits.upload, caller, count)
         admission.closing.append(lambda status: limits.give_back_upload(caller, count) if status >= 400 else None)
+
+
+def _told_length(headers: Headers) -> int:
+    """The bytes that a request says it sends.
+
+    Raises:
+        HTTPException: It does not say, and what is uploaded is limited.
+    """
+    if "transfer-encoding" in headers and "content-length" not in headers:
+        raise HTTPException(411, "What is uploaded in a day is limited here: send a Content-Length.")
+    length = headers.get("content-length", "0")
+    return int(length) if length.isdecimal() else 0
 
 
 def kind_of(method: str, path: str) -> LimitKind:

@@ -106,6 +106,7 @@ _TITLES = {
     403: "Not allowed",
     404: "There is no such thing",
     405: "Not with this method",
+    411: "The length is needed",
     412: "It was changed meanwhile",
     413: "Too large",
     415: "Not in this format",

@@ -80,6 +80,12 @@ def test_what_is_sent_to_be_stored_is_counted_and_what_was_refused_is_not(limite
     refused = client.post("/v1/collections", json={"name": "b" * 10})
     assert refused.status_code == 429 and "midnight" in refused.json()["detail"]
     assert client.post("/v1/search", json={"query": "x" * 200}).status_code == 200
+    # Nor does it pass uncounted who does not say how much it is.
+    unsaid = client.post(
+        "/v1/collections", content=iter([b'{"name": "c"}']), headers={"Content-Type": "application/json"}
+    )
+    assert unsaid.status_code == 411 and "Content-Length" in unsaid.json()["detail"]
+    assert client.get("/v1/collections/c").status_code == 404
 
 
 # Sent again
