@@ -6,6 +6,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from recollect.chunking._tables import Tables, TableSpan
 from recollect.chunking._text import skip_space, trim
 from recollect.model import Chunk
 
@@ -42,6 +43,7 @@ def build_chunks(
     """
     content = document.content
     sections = Sections(content, document.headings if headings is None else headings)
+    tables = Tables(content)
     chunks: list[Chunk] = []
     for piece in pieces:
         start, end = trim(content, piece.start, piece.end)
@@ -57,10 +59,18 @@ def build_chunks(
                 page=document.page_at(start),
                 token_count=ruler.token_count(start, end),
                 parent=piece.parent,
-                metadata=piece.metadata,
+                metadata={**piece.metadata, **_of_table(tables.containing(start))},
             )
         )
     return chunks
+
+
+def _of_table(table: TableSpan | None) -> dict[str, str]:
+    """What a piece of a table does not say itself: what names its columns, and the line above the table."""
+    if table is None:
+        return {}
+    caption = {"table_caption": table.caption} if table.caption else {}
+    return {"table_header": table.header, **caption}
 
 
 class Sections:

@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from recollect.chunking._tables import Tables
 from recollect.chunking._text import skip_space
 from recollect.chunking.sentences import sentence_spans
 
@@ -29,6 +30,11 @@ class Boundaries:
     paragraphs: Sequence[int]
     lines: Sequence[int]
     sentences: Sequence[int]
+    tables: Tables | None = None
+
+    def between_rows(self, start: int, limit: int) -> int | None:
+        """Where a piece that would end inside a table ends instead: behind a row. None: there is no such place."""
+        return self.tables.between_rows(start, limit) if self.tables else None
 
     def by_strength(self) -> tuple[Sequence[int], ...]:
         """The levels below headings, the strongest break first."""
@@ -42,6 +48,10 @@ class SeparatorBoundaries:
     levels: tuple[Sequence[int], ...]
     headings: Sequence[int] = ()
     paragraphs: Sequence[int] = ()
+
+    def between_rows(self, _start: int, _limit: int) -> int | None:
+        """None: the caller has said where to cut."""
+        return None
 
     def by_strength(self) -> tuple[Sequence[int], ...]:
         """The levels, the strongest break first."""
@@ -63,10 +73,12 @@ def find_boundaries(content: str, headings: Sequence[Heading], language: str | N
     """The boundaries of a text.
 
     A heading stays with what follows it: no boundary lies between the two, nor between a heading and its
-    subheading. Fenced code holds no boundaries but its lines.
+    subheading. Fenced code holds no boundaries but its lines, a table none but its rows, the first of which stays with
+    the header.
     """
     fences = fence_spans(content)
-    glued = _starts_below_headings(content, headings)
+    tables = Tables(content)
+    glued = _starts_below_headings(content, headings) | tables.glued
     paragraphs: list[int] = []
     lines: list[int] = []
     for gap in _BREAK.finditer(content):
@@ -79,8 +91,11 @@ def find_boundaries(content: str, headings: Sequence[Heading], language: str | N
         paragraphs=sorted({*outside.of(kept), *(edge for fence in fences for edge in fence if edge not in glued)}),
         lines=sorted({position for position in (*lines, *kept) if position not in glued}),
         sentences=[
-            start for start in outside.of(s for s, _ in sentence_spans(content, language or "en")) if start not in glued
+            start
+            for start in outside.of(s for s, _ in sentence_spans(content, language or "en"))
+            if start not in glued and not tables.containing(start)
         ],
+        tables=tables,
     )
 
 

@@ -71,6 +71,9 @@ class Cutter:
             cut = last_between(positions, max(start + int(reach * filled), least - 1), limit)
             if cut is not None:
                 return cut
+            row = self.boundaries.between_rows(max(start, least - 1), limit)
+            if row is not None:
+                return row
         floor = max(start + int(reach * _FILLED), least - 1)
         word = last_word(self.content, floor, limit) if floor < limit else None
         return whole_character_cut(self.content, limit, start) if word is None else word

@@ -67,7 +67,7 @@ class MarkdownChunker:
         pieces = (Piece(*span) for section in splitter.sections() for span in cutter.spans(*section))
         sections = Sections(content, headings)
         return [
-            replace(chunk, metadata=_facts(chunk, headings, sections))
+            replace(chunk, metadata={**chunk.metadata, **_facts(chunk, headings, sections)})
             for chunk in build_chunks(document, pieces, ruler, headings=headings)
         ]
 

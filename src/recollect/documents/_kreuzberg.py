@@ -18,7 +18,7 @@ _MEMORY = re.compile(r"out of memory|cannot allocate memory", re.IGNORECASE)
 _PROTECTED = re.compile(r"password|encrypt|protected|decrypt", re.IGNORECASE)
 
 
-def extract(data: bytes, file_format: Format, *, structure: bool = True, pages: bool = False) -> ExtractionResult:
+def extract(data: bytes, file_format: Format, *, structure: bool = True) -> ExtractionResult:
     """Parses a file, without OCR, network or cache.
 
     Args:
@@ -26,7 +26,6 @@ def extract(data: bytes, file_format: Format, *, structure: bool = True, pages: 
         file_format: What it is.
         structure: Whether the result has the tree of the document, and its content is Markdown; otherwise the
             content is plain text. (The tree knows headings only beside Markdown.)
-        pages: Whether the result has the text of each page.
 
     Raises:
         UnreadableError: It is protected or damaged.
@@ -39,7 +38,6 @@ def extract(data: bytes, file_format: Format, *, structure: bool = True, pages: 
         enable_quality_processing=False,
         output_format="markdown" if structure else "plain",
         include_document_structure=structure,
-        pages=kreuzberg.PageConfig(extract_pages=True) if pages else None,
         extraction_timeout_secs=_TIMEOUT_SECONDS,
     )
     try:

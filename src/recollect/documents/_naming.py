@@ -29,16 +29,26 @@ def choose_title(parsed: Parsed, stem: str) -> str:
         parsed: The parsed file.
         stem: The file's name without its extension.
     """
-    stated = _PROGRAM.sub("", one_line(parsed.title or ""))
-    if stated and len(stated) <= _LONGEST and not _EXTENSION.search(stated) and not _MEANINGLESS.fullmatch(stated):
+    stated = sensible_title(parsed.title)
+    if stated is not None:
         return stated
+    if parsed.pages:
+        return readable(stem)
     opening = parsed.content.lstrip()[:1000].split("\n\n", 1)[0].strip()
-    if parsed.headings and not parsed.pages and _OPENING.fullmatch(opening):
+    if parsed.headings and _OPENING.fullmatch(opening):
         return opening
     first = next((one_line(heading.title) for heading in parsed.headings), "")
     if first and not _MEANINGLESS.fullmatch(first):
         return first[:_LONGEST]
     return readable(stem)
+
+
+def sensible_title(stated: str | None) -> str | None:
+    """A title without the name of the program that made it; None where it is a file's name or says nothing."""
+    title = _PROGRAM.sub("", one_line(stated or ""))
+    if not title or len(title) > _LONGEST or _EXTENSION.search(title) or _MEANINGLESS.fullmatch(title):
+        return None
+    return title
 
 
 def readable(stem: str) -> str:

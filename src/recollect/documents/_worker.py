@@ -21,7 +21,7 @@ import sys
 from typing import Any
 
 from recollect.documents._wire import as_message, receive, send
-from recollect.documents.formats import UnreadableError
+from recollect.documents.formats import UnreadableError, format_of_name, format_of_type
 from recollect.documents.reader import parse
 
 _WATCH_MILLISECONDS = 20
@@ -141,6 +141,7 @@ def _serve(requests: int, replies: int, tells: int) -> None:
     def tell(state: bytes, limit: int = 0) -> None:
         os.write(tells, state + limit.to_bytes(8, "big"))
 
+    libraries = _data_bytes()
     while True:
         select.select([requests], [], [])
         tell(_READING)
@@ -149,8 +150,12 @@ def _serve(requests: int, replies: int, tells: int) -> None:
             tell(_IDLE)
             return
         request, data = message
-        tell(_PARSING, request["memory_bytes"])
-        _limit_memory(request["memory_bytes"])
+        before = _data_bytes()
+        _import_parser(request)
+        libraries += _data_bytes() - before
+        limit = request["memory_bytes"] + libraries
+        tell(_PARSING, limit)
+        _limit_memory(limit)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, request["seconds"])
         try:
@@ -167,13 +172,26 @@ def _serve(requests: int, replies: int, tells: int) -> None:
             os._exit(_RETIRED)
 
 
+def _import_parser(request: dict[str, Any]) -> None:
+    """Import the libraries for a file, so that what they take is not counted as the file's.
+
+    What a file is goes by its name here: to look into it is the parser's, under its limits.
+    """
+    promised = format_of_type(request["mime_type"] or "") or format_of_name(request["name"])
+    if promised is not None and promised.kind == "pdf":
+        import pypdfium2.raw  # noqa: F401
+    if promised is not None and promised.kind == "office":
+        import kreuzberg  # noqa: F401
+    if request["main_content"]:
+        import trafilatura  # noqa: F401
+
+
 def _answer(data: bytes, request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     try:
         parsed = parse(
             data,
             request["name"],
             request["mime_type"],
-            structure=request["structure"],
             main_content=request["main_content"],
         )
     except UnreadableError as error:
@@ -201,6 +219,15 @@ def _is_memory(error: BaseException | None) -> bool:
 def _limit_memory(limit: int) -> None:
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.RLIM_INFINITY))
+
+
+def _data_bytes() -> int:
+    """What RLIMIT_DATA counts of this process; 0 where the kernel does not say."""
+    try:
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - as below
+            return int(file.read().split()[5]) * resource.getpagesize()
+    except (OSError, IndexError):
+        return 0
 
 
 def _resident_bytes(process: int) -> int:

@@ -23,12 +23,12 @@ from recollect.documents._markup import (
 from recollect.documents._naming import choose_title
 from recollect.documents._office import parse_office
 from recollect.documents._parsed import Parsed
-from recollect.documents._pdf import parse_pdf
 from recollect.documents._text import NotTextError, clean, decode
 from recollect.documents._titles import title_headings
 from recollect.documents.feeds import parse_feed
 from recollect.documents.formats import Format, UnreadableError, detect, is_plain
 from recollect.documents.opening import open_file
+from recollect.documents.pdf import parse_pdf
 from recollect.documents.workers import shared_workers
 from recollect.errors import ParseError, UsageError
 from recollect.model import Document
@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 # - HTML, EPUB, office files: headings and list items as Markdown writes them, everything else as plain text (no
 #   escapes, emphasis, link targets or images); see `TextBuilder`.
 # - Tables, wherever they stand: one line a row with its column names, no rules of dashes; see `table_lines`.
-# - PDF: plain paragraphs; headings are known by their offsets alone.
+# - PDF: plain paragraphs; headings are known by their offsets alone. Tables as Markdown writes them: their columns are
+#   often of two levels, and a row without them says nothing.
 # - JSON: an outline without braces and escapes. E-mail: the main header lines, then the text.
 
 
@@ -200,16 +201,13 @@ def _document(
     )
 
 
-def parse(
-    data: bytes, name: str, mime_type: str | None = None, *, structure: bool = True, main_content: bool = False
-) -> Parsed:
+def parse(data: bytes, name: str, mime_type: str | None = None, *, main_content: bool = False) -> Parsed:
     """A file's text and structure, with its title; in this process, whatever it costs.
 
     Args:
         data: The whole file.
         name: Its name; the extension says what it is, unless its content or ``mime_type`` says better.
         mime_type: As the sender declared it.
-        structure: False: do without what only confirms the headings of a PDF, and can take long.
         main_content: Whether a web page is cut down to its main content.
 
     Raises:
@@ -217,7 +215,7 @@ def parse(
     """
     file_format = detect(data, name=name, mime_type=mime_type)
     try:
-        parsed = _parse(data, file_format, structure=structure, main_content=main_content)
+        parsed = _parse(data, file_format, main_content=main_content)
     except NotTextError as error:
         raise UnreadableError(str(error)) from error
     if not parsed.content.strip():
@@ -255,10 +253,10 @@ def _format_name(name: str, file_format: Format) -> str:
     return known if known in {"pdf", "html", "epub", "markdown"} else clean(suffix) or file_format.kind
 
 
-def _parse(data: bytes, file_format: Format, *, structure: bool, main_content: bool) -> Parsed:
+def _parse(data: bytes, file_format: Format, *, main_content: bool) -> Parsed:
     match file_format.kind:
         case "pdf":
-            return parse_pdf(data, file_format, structure=structure)
+            return parse_pdf(data)
         case "office":
             return parse_office(data, file_format)
         case "html":

@@ -31,8 +31,6 @@ from recollect.documents.formats import UnreadableError
 
 # Large files may take more than small ones: so many bytes more for each of their own.
 _MEMORY_PER_BYTE = 8
-# The kind of structure that only confirms headings of a PDF can take ten times as long as its text.
-_SHARE_OF_STRUCTURE = 0.6
 # The worker's own timer ends a parser first; this is for a worker that was stopped from outside.
 _GRACE_SECONDS = 5.0
 _LOOK_UP_SECONDS = 0.1
@@ -43,7 +41,7 @@ _BLOCK_BYTES = 1 << 20
 # The package's own `__init__` imports everything; a worker stands in for it and imports what parses.
 _BOOT = """
 import json, sys, types
-sys.path[:] = json.loads(sys.argv[1])
+sys.path[:], sys.pycache_prefix, sys.dont_write_bytecode = json.loads(sys.argv[1])
 package = types.ModuleType("recollect")
 package.__path__ = [sys.argv[2]]
 sys.modules["recollect"] = package
@@ -127,50 +125,37 @@ class ParserWorkers:
             UnreadableError: The file cannot be read, or costs more than it may.
         """
         limits = self.limits
-        start = time.monotonic()
-        asked = {"name": name, "mime_type": mime_type, "main_content": main_content}
-        died = self._attempt(data, asked, limits.seconds * _SHARE_OF_STRUCTURE, True, cancelled)
-        if died == "time":
-            left = limits.seconds - (time.monotonic() - start)
-            if left > 0:
-                died = self._attempt(data, asked, left, False, cancelled)
+        request = {
+            "name": name,
+            "mime_type": mime_type,
+            "main_content": main_content,
+            "seconds": limits.seconds,
+            "memory_bytes": self._memory(len(data)),
+            "max_characters": max(limits.characters, len(data)),
+        }
+        died = self._in_turn(request, data, cancelled)
         if isinstance(died, Parsed):
             return died
         raise UnreadableError(self._explained(died, len(data)))
 
-    def _attempt(
-        self,
-        data: bytes,
-        asked: Mapping[str, object],
-        seconds: float,
-        structure: bool,
-        cancelled: Callable[[], bool],
-    ) -> Parsed | str:
-        """What was parsed, or what the parser died of."""
-        request = {
-            **asked,
-            "structure": structure,
-            "seconds": seconds,
-            "memory_bytes": self._memory(len(data)),
-            "max_characters": max(self.limits.characters, len(data)),
-        }
+    def _in_turn(self, request: Mapping[str, object], data: bytes, cancelled: Callable[[], bool]) -> Parsed | str:
+        """What was parsed, or what the parser died of, once a worker is free."""
         while not self._free.acquire(timeout=_LOOK_UP_SECONDS):
             if cancelled():
                 raise UnreadableError("was not read: the ingest was interrupted")
         try:
-            return self._ask(request, data, seconds, cancelled)
+            return self._ask(request, data, cancelled)
         except _CancelledError:
             raise UnreadableError("was not read: the ingest was interrupted") from None
         finally:
             self._free.release()
 
-    def _ask(
-        self, request: Mapping[str, object], data: bytes, seconds: float, cancelled: Callable[[], bool]
-    ) -> Parsed | str:
+    def _ask(self, request: Mapping[str, object], data: bytes, cancelled: Callable[[], bool]) -> Parsed | str:
         while True:
             worker, used = self._take()
+            deadline = time.monotonic() + self.limits.seconds + _GRACE_SECONDS
             try:
-                reply, content = worker.ask(request, data, time.monotonic() + seconds + _GRACE_SECONDS, cancelled)
+                reply, content = worker.ask(request, data, deadline, cancelled)
                 if "error" in reply:
                     raise UnreadableError(str(reply["error"]))
                 parsed = str(reply["died"]) if "died" in reply else from_message(reply, content)
@@ -248,8 +233,11 @@ class _Worker:
 
     def __init__(self) -> None:
         package = Path(__file__).resolve().parents[1]
+        # -I keeps out what the shell says, so where bytecode is kept is said too: to compile the parsers' libraries
+        # takes as much memory as a small file may.
+        inherited = [sys.path, sys.pycache_prefix, sys.dont_write_bytecode]
         self._process = subprocess.Popen(
-            [_interpreter(), "-I", "-c", _BOOT, json.dumps(sys.path), str(package)],
+            [_interpreter(), "-I", "-c", _BOOT, json.dumps(inherited), str(package)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -10,10 +10,15 @@ from xml.sax.saxutils import escape
 Line = str | tuple[int, str]
 
 
-def pdf(pages: Sequence[Sequence[Line]], *, info: Mapping[str, str] | None = None) -> bytes:
-    """A PDF with one line of text per entry; ``(size, text)`` sets a line in another size than 11 points."""
+def pdf(pages: Sequence[Sequence[Line]], *, info: Mapping[str, str] | None = None, notes: Sequence[str] = ()) -> bytes:
+    """A PDF with one line of text per entry; ``(size, text)`` sets a line in another size than 11 points.
+
+    ``notes`` are the entries of annotations on its first page, those of a form's fields among them.
+    """
+    first_note = 4 + 2 * len(pages)
+    noted = b" ".join(b"%d 0 R" % (first_note + at) for at in range(len(notes)))
     objects = [
-        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [%s] >> >>" % noted,
         b"",
         b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
     ]
@@ -23,10 +28,11 @@ def pdf(pages: Sequence[Sequence[Line]], *, info: Mapping[str, str] | None = Non
         kids.append(len(objects) + 1)
         objects.append(
             b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Resources << /Font << /F1 3 0 R >> >> "
-            b"/Contents %d 0 R >>" % (len(objects) + 2)
+            b"/Annots [%s] /Contents %d 0 R >>" % (b"" if len(kids) > 1 else noted, len(objects) + 2)
         )
         objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(stream), stream))
     objects[1] = b"<< /Type /Pages /Count %d /Kids [%s] >>" % (len(kids), b" ".join(b"%d 0 R" % kid for kid in kids))
+    objects += [f"<< /Type /Annot /Rect [0 0 90 20] /P 4 0 R {note} >>".encode("latin-1") for note in notes]
     entries = " ".join(f"/{key} ({value})" for key, value in (info or {}).items())
     objects.append(f"<< {entries} >>".encode("latin-1"))
     out = io.BytesIO()

@@ -64,13 +64,14 @@ def test_lines_become_paragraphs_and_headings():
     assert document.section_path(document.content.index("end.")) == ("1. ANNUAL LEAVE", "1.1 Carry-Over")
 
 
-def test_running_headers_stay_once_and_are_no_headings():
+def test_running_lines_are_dropped_and_kept_as_metadata():
     pages = [
         ["ACME CORPORATION", f"{LONG} page {word}.", "and more.", f"Page {n} of 4"] for n, word in enumerate("abcd", 1)
     ]
     document = read(pages)
-    assert document.content.count("ACME CORPORATION") == 1
-    assert document.content.count("Page ") == 1
+    assert "ACME CORPORATION" not in document.content
+    assert "Page " not in document.content
+    assert document.metadata["running_lines"].startswith("ACME CORPORATION")
     assert document.headings == ()
     assert all(f"page {word}." in document.content for word in "abcd")
 
@@ -100,3 +101,33 @@ def test_a_damaged_file():
         read_bytes(whole[:20], name="x.pdf")
     assert caught.value.path == "x.pdf"
     assert "damaged" in caught.value.reason
+
+
+def test_what_was_filled_into_a_form_and_noted_on_a_page_stands_behind_its_text():
+    told = read_bytes(
+        pdf(
+            [["Request for leave", "Name and days are filled in."], ["The second page."]],
+            notes=[
+                "/Subtype /Widget /FT /Tx /T (name) /TU (Full name) /V (Ada Lovelace)",
+                "/Subtype /Widget /FT /Tx /T (reason)",
+                "/Subtype /Widget /FT /Tx /T (days) /V (12)",
+                "/Subtype /Widget /FT /Tx /T (internal) /V (not for readers) /F 2",
+                "/Subtype /Widget /FT /Btn /T (unpaid) /V /Yes /AS /Yes /AP << /N << /Yes 3 0 R /Off 3 0 R >> >>",
+                "/Subtype /Widget /FT /Btn /T (paid) /V /Off /AS /Off /AP << /N << /Yes 3 0 R /Off 3 0 R >> >>",
+                "/Subtype /Text /Contents (Approved on 3 May, said Grace.)",
+                "/Subtype /Link /Contents (a link)",
+            ],
+        ),
+        name="form.pdf",
+    )
+    first, second = told.content.split("\n\nThe second")
+    assert first.endswith(
+        "filled in.\n\nFull name: Ada Lovelace\ndays: 12\nunpaid: Yes\nApproved on 3 May, said Grace."
+    )
+    assert second == " page."
+    assert [told.content[span.start_offset : span.end_offset][-6:] for span in told.pages] == ["Grace.", " page."]
+
+
+def test_a_page_of_which_a_form_alone_holds_text_is_read():
+    told = read_bytes(pdf([[]], notes=["/Subtype /Widget /FT /Tx /T (name) /V (Ada)"]), name="form.pdf")
+    assert told.content == "name: Ada"

@@ -40,8 +40,8 @@ def test_two_columns_are_read_one_after_the_other():
     assert "consectetuer adipiscing elit. Ut purus elit, vestibulum ut, placerat ac" in content
 
 
-def test_arabic_letters_survive():
-    assert "حَيبيب" in read("pdf/arabic.pdf").content
+def test_arabic_letters_stand_in_the_order_in_which_they_are_read():
+    assert "حَبيبي" in read("pdf/arabic.pdf").content
 
 
 def test_page_numbers_of_a_long_document():

@@ -250,13 +250,26 @@ def test_a_worker_that_answers_nonsense_is_ended(pool, monkeypatch):
     assert worker not in pool._workers
 
 
+def test_what_the_libraries_take_is_not_the_files(tmp_path, monkeypatch):
+    # Nothing is compiled yet, and what is compiled is kept where this process keeps it.
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    pool = ParserWorkers(ParseLimits(memory_bytes=48 * MEBIBYTE), at_once=1)
+    try:
+        data = made_files.docx([("Heading1", "One & two"), ("", "Text.")])
+        assert "Text." in read_bytes(data, name="a.docx", workers=pool).content
+    finally:
+        pool.close()
+    assert list(tmp_path.rglob("_kreuzberg.*.pyc"))
+
+
 def test_a_worker_imports_the_parsers_and_not_the_package():
     # What it imports is what each one costs: the settings alone take half a second.
     code = "from recollect.documents import workers as w; w._BOOT = w._BOOT.replace('main()', 'print(*sys.modules)')"
     run = f"{code}; import subprocess, sys, json; subprocess.run([sys.executable, '-I', '-c', w._BOOT, "
-    run += "json.dumps(sys.path), str(w.Path(w.__file__).parents[1])], check=True)"
+    run += "json.dumps([sys.path, None, False]), str(w.Path(w.__file__).parents[1])], check=True)"
     modules = subprocess.run([sys.executable, "-c", run], check=True, capture_output=True, text=True).stdout.split()
-    assert "recollect.documents._pdf" in modules
+    assert "recollect.documents.pdf._reader" in modules
     assert not {"pydantic", "numpy", "psycopg", "recollect.config", "recollect.pipeline"} & set(modules)
     assert worker_main.__module__ == "recollect.documents._worker"
 

@@ -1,0 +1,103 @@
+"""The order in which the lines of a page are read: columns one after the other.
+
+Whether a gap parts columns or the cells of a table is told by the file's own order: a program writes columns one after
+the other and a table row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from recollect.documents.pdf._lines import Line, is_value, lines_of
+from recollect.documents.pdf._words import Segment
+
+_LEAST_SEGMENTS = 4
+_LEAST_LINES = 3
+_SAME_EDGE = 4.0
+_DEEPEST = 6
+
+
+def in_reading_order(segments: Sequence[Segment]) -> list[list[Line]]:
+    """The lines of a page by region: within one, lines stand below one another."""
+    if not segments:
+        return []
+    rtl = sum(one.rtl for one in segments) > len(segments) / 2
+    regions = _regions(list(segments), 0, rtl=rtl)
+    return [lines for one in regions if (lines := lines_of(one))]
+
+
+def _regions(segments: list[Segment], depth: int, *, rtl: bool) -> list[list[Segment]]:
+    if depth >= _DEEPEST or len(segments) < 2 * _LEAST_SEGMENTS:
+        return [segments]
+    for edge in _edges(segments):
+        bands = _bands(segments, edge)
+        if not any(parted for parted, _ in bands):
+            continue
+        regions: list[list[Segment]] = []
+        for parted, members in bands:
+            if not parted:
+                regions.extend(_regions(members, depth + 1, rtl=rtl))
+                continue
+            sides = [[one for one in members if one.x0 < edge], [one for one in members if one.x0 >= edge]]
+            for side in reversed(sides) if rtl else sides:
+                regions.extend(_regions(side, depth + 1, rtl=rtl))
+        return regions
+    return [segments]
+
+
+def _edges(segments: Sequence[Segment]) -> list[float]:
+    """Left edges, not the leftmost, that many segments share: the likeliest first."""
+    leftmost, rightmost = min(one.x0 for one in segments), max(one.x1 for one in segments)
+    margin = 0.1 * (rightmost - leftmost)
+    groups: list[list[float]] = []
+    for x0 in sorted(one.x0 for one in segments if leftmost + margin < one.x0 < rightmost - margin):
+        if groups and x0 - groups[-1][0] < _SAME_EDGE:
+            groups[-1].append(x0)
+        else:
+            groups.append([x0])
+    groups = [group for group in groups if len(group) >= _LEAST_SEGMENTS]
+    return [group[0] - 1 for group in sorted(groups, key=len, reverse=True)[:4]]
+
+
+def _bands(segments: Sequence[Segment], edge: float) -> list[tuple[bool, list[Segment]]]:
+    """The page cut where a segment crosses the edge: whether each part is two columns, and its segments."""
+    bands: list[tuple[bool, list[Segment]]] = []
+    free: list[Segment] = []
+    crossing: list[Segment] = []
+    for one in sorted(segments, key=lambda one: -(one.y0 + one.y1)):
+        if one.x0 < edge < one.x1 - 1:
+            if free:
+                bands.append((_are_columns(free, edge), free))
+                free = []
+            crossing = bands[-1][1] if bands and not bands[-1][0] else []
+            if not crossing:
+                bands.append((False, crossing))
+            crossing.append(one)
+        else:
+            free.append(one)
+    if free:
+        bands.append((_are_columns(free, edge), free))
+    return _merged(bands)
+
+
+def _merged(bands: Sequence[tuple[bool, list[Segment]]]) -> list[tuple[bool, list[Segment]]]:
+    merged: list[tuple[bool, list[Segment]]] = []
+    for parted, members in bands:
+        if merged and not parted and not merged[-1][0]:
+            merged[-1] = (False, merged[-1][1] + members)
+        else:
+            merged.append((parted, members))
+    return merged
+
+
+def _are_columns(members: Sequence[Segment], edge: float) -> bool:
+    left, right = [one for one in members if one.x0 < edge], [one for one in members if one.x0 >= edge]
+    if min(len(left), len(right)) < _LEAST_LINES:
+        return False
+    if min(max(side, key=lambda one: one.x1 - one.x0).text.count(" ") for side in (left, right)) < 2:
+        return False
+    values = max(sum(is_value(one.text) for one in side) / len(side) for side in (left, right))
+    ordered = [one.x0 >= edge for one in sorted(members, key=lambda one: one.order)]
+    switches = sum(one != other for one, other in pairwise(ordered))
+    return values < 0.3 and switches <= max(2, len(members) // 12)

@@ -1,0 +1,132 @@
+"""The labels of a table's columns, put together from the lines above them.
+
+A text over several columns names them all: what it spans is told by the rule below it, else by how the texts of its
+line divide the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from recollect.documents.pdf._words import Segment
+
+SEPARATOR = " › "
+_BELOW, _ABOVE = 7.0, 3.0
+_TOUCHING = 1.5
+_WHOLE = 0.93
+
+
+@dataclass(slots=True)
+class Column:
+    """The place of a column on the page."""
+
+    x0: float
+    x1: float
+    count: int = 1
+
+    def overlap(self, x0: float, x1: float) -> float:
+        """How much of an interval is in the column; negative: how far it is away."""
+        return min(self.x1, x1) - max(self.x0, x0)
+
+
+def column_labels(
+    lines: Sequence[Sequence[Segment]], columns: Sequence[Column], rules: Sequence[tuple[float, float, float]]
+) -> list[str]:
+    """One label for each column: the levels from above, joined by `SEPARATOR`.
+
+    Args:
+        lines: The cells above the values, line by line.
+        columns: The columns of values.
+        rules: The thin lines drawn on the page: left end, right end and height of each.
+    """
+    levels: list[list[tuple[str, tuple[int, ...]]]] = [[] for _ in columns]
+    named = False
+    for cells in lines:
+        spans = _spans(cells, columns, rules, again=named)
+        named = named or any(len(span) == len(columns) for span in spans)
+        for cell, span in zip(cells, spans, strict=True):
+            for at in span:
+                below = levels[at]
+                if below and below[-1][1] == span:
+                    below[-1] = (f"{below[-1][0]} {cell.text}", span)
+                else:
+                    below.append((cell.text, span))
+    return [SEPARATOR.join(_without_repeats([text for text, _ in below])) for below in levels]
+
+
+def _without_repeats(parts: Sequence[str]) -> list[str]:
+    kept: list[str] = []
+    for part in parts:
+        part = part.strip().rstrip(",:").strip()
+        if part and part not in kept:
+            kept.append(part)
+    return kept
+
+
+def _spans(
+    cells: Sequence[Segment],
+    columns: Sequence[Column],
+    rules: Sequence[tuple[float, float, float]],
+    *,
+    again: bool,
+) -> list[tuple[int, ...]]:
+    """Which columns each cell of a line names; ``again``: a line above names all of them."""
+    ruled = [_ruled(cell, cells, columns, rules) for cell in cells]
+    if all(ruled) and len({at for span in ruled for at in span}) == sum(map(len, ruled)):
+        return ruled
+    divided = _divided(cells, columns)
+    if divided is not None and not (again and len(cells) == 1):
+        return divided
+    spans: list[tuple[int, ...]] = []
+    for cell, by_rule in zip(cells, ruled, strict=True):
+        over = tuple(at for at, column in enumerate(columns) if column.overlap(cell.x0, cell.x1) > 0)
+        spans.append(by_rule if len(by_rule) > 1 else over or (_nearest(cell, columns),))
+    return spans
+
+
+def _nearest(cell: Segment, columns: Sequence[Column]) -> int:
+    return max(range(len(columns)), key=lambda at: columns[at].overlap(cell.x0, cell.x1))
+
+
+def _ruled(
+    cell: Segment,
+    cells: Sequence[Segment],
+    columns: Sequence[Column],
+    rules: Sequence[tuple[float, float, float]],
+) -> tuple[int, ...]:
+    """The columns above the rule that a cell stands on; none where there is none of its own."""
+    near = sorted(rule for rule in rules if cell.y0 - _BELOW <= rule[2] <= cell.y0 + _ABOVE)
+    runs: list[list[float]] = []
+    for x0, x1, _ in near:
+        if runs and x0 <= runs[-1][1] + _TOUCHING:
+            runs[-1][1] = max(runs[-1][1], x1)
+        else:
+            runs.append([x0, x1])
+    middle = (cell.x0 + cell.x1) / 2
+    run = next((run for run in runs if run[0] - 2 <= middle <= run[1] + 2), None)
+    if (
+        run is None
+        or run[1] - run[0] < 0.8 * (cell.x1 - cell.x0)
+        or any(one is not cell and run[0] < (one.x0 + one.x1) / 2 < run[1] for one in cells)
+    ):
+        return ()
+    whole = columns[-1].x1 - columns[0].x0
+    if run[0] < columns[0].x0 - 0.3 * whole - 20:
+        return ()
+    return tuple(at for at, one in enumerate(columns) if run[0] - 2 <= (one.x0 + one.x1) / 2 <= run[1] + 2)
+
+
+def _divided(cells: Sequence[Segment], columns: Sequence[Column]) -> list[tuple[int, ...]] | None:
+    """Equal groups of columns, each below the middle of a cell; None where the line does not divide them so."""
+    if not cells or len(columns) % len(cells) or len(cells) == len(columns):
+        return None
+    each = len(columns) // len(cells)
+    spans: list[tuple[int, ...]] = []
+    for number, cell in enumerate(cells):
+        group = range(number * each, (number + 1) * each)
+        x0, x1 = columns[group[0]].x0, columns[group[-1]].x1
+        if abs((cell.x0 + cell.x1) - (x0 + x1)) > 0.5 * (x1 - x0) or cell.x0 > columns[group[-1]].x0 + 2:
+            return None
+        spans.append(tuple(group))
+    return spans

@@ -1,0 +1,156 @@
+"""The one place that calls pypdfium2, except for the characters of a page (`_words`)."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from recollect.documents.formats import UnreadableError
+from recollect.documents.pdf._ruled import Edge
+
+if TYPE_CHECKING:
+    import pypdfium2
+
+_PASSWORD_ERROR = 4
+_SECURITY_ERROR = 5
+_MOST_ENTRIES = 20_000
+_MOST_RULES = 4_000
+_THIN = 2.5
+_PATH = 2
+_DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?([-+Zz])?(\d\d)?'?(\d\d)?")
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineEntry:
+    """An entry of a file's outline: its depth from 1, and the page, from 0, and height that it leads to."""
+
+    level: int
+    title: str
+    page: int
+    top: float | None
+
+
+@contextlib.contextmanager
+def opened(data: bytes) -> Iterator[pypdfium2.PdfDocument]:
+    """A file, open for as long as the block runs.
+
+    Raises:
+        UnreadableError: It is protected or damaged.
+    """
+    import pypdfium2
+
+    try:
+        document = pypdfium2.PdfDocument(data)
+        # Before any page is opened: fields are read with it. A document that is let go of here closes itself.
+        document.init_forms()
+    except pypdfium2.PdfiumError as error:
+        if getattr(error, "err_code", None) in {_PASSWORD_ERROR, _SECURITY_ERROR}:
+            raise UnreadableError("is protected by a password; save it without one") from error
+        raise UnreadableError(f"is damaged, or not a PDF file ({error})") from error
+    try:
+        yield document
+    finally:
+        document.close()
+
+
+def facts(document: pypdfium2.PdfDocument) -> dict[str, str]:
+    """What the file says about itself, without blank entries."""
+    found = document.get_metadata_dict(skip_empty=True)
+    return {key: " ".join(value.split())[:500] for key, value in found.items() if value.strip()}
+
+
+def pdf_time(stated: str | None) -> str | None:
+    """A date as PDF writes it, ``D:20240506070809+02'00'``, as ISO 8601 does; one without a zone is taken for UTC."""
+    match = _DATE.match(stated or "")
+    if match is None:
+        return None
+    lowest = ("0001", "01", "01", "00", "00", "00")
+    year, month, day, hour, minute, second = (part or low for part, low in zip(match.groups(), lowest, strict=False))
+    sign, hours, minutes = match[7], match[8] or "00", match[9] or "00"
+    zone = f"{sign}{hours}:{minutes}" if sign in {"+", "-"} else "+00:00"
+    return f"{year}-{month}-{day}T{hour}:{minute}:{second}{zone}"
+
+
+def outline(document: pypdfium2.PdfDocument) -> list[OutlineEntry]:
+    """The entries of the outline that lead to a page, in order."""
+    import pypdfium2
+
+    entries: list[OutlineEntry] = []
+    # An outline may refer to itself or to what is not there: what was read until then counts.
+    with contextlib.suppress(pypdfium2.PdfiumError, RecursionError):
+        for bookmark in document.get_toc(max_depth=8):
+            title = " ".join(bookmark.get_title().split())
+            destination = bookmark.get_dest()
+            page = destination.get_index() if destination else None
+            if title and page is not None and 0 <= page < len(document):
+                view = destination.get_view()[1]
+                entries.append(OutlineEntry(bookmark.level + 1, title, page, view[1] if len(view) > 1 else None))
+            if len(entries) >= _MOST_ENTRIES:
+                break
+    return entries
+
+
+def edges(page: Any) -> list[Edge]:  # noqa: ANN401 - a handle of pdfium
+    """The straight lines that are drawn on a page: rules, and the sides of boxes that are drawn around something."""
+    functions = _object_functions()
+    handle = ctypes.cast(page, ctypes.c_void_p).value
+    found: list[Edge] = []
+    box = (ctypes.c_float * 4)()
+    first = ctypes.addressof(box)
+    for index in range(functions.count(handle)):
+        thing = functions.get(handle, index)
+        if functions.kind(thing) != _PATH or not functions.bounds(thing, first, first + 4, first + 8, first + 12):
+            continue
+        left, bottom, right, top = box
+        if top - bottom <= _THIN and right - left > 3 * _THIN:
+            found.append(Edge(True, left, right, (top + bottom) / 2))
+        elif right - left <= _THIN and top - bottom > 3 * _THIN:
+            found.append(Edge(False, bottom, top, (left + right) / 2))
+        elif _is_box(functions, thing):
+            found += (Edge(True, left, right, bottom), Edge(True, left, right, top))
+            found += (Edge(False, bottom, top, left), Edge(False, bottom, top, right))
+        if len(found) >= _MOST_RULES:
+            break
+    return found
+
+
+def _is_box(functions: _ObjectFunctions, thing: int) -> bool:
+    """Whether a path is a rectangle whose sides are drawn."""
+    filled, stroked = ctypes.c_int(), ctypes.c_int()
+    functions.mode(thing, ctypes.addressof(filled), ctypes.addressof(stroked))
+    return bool(stroked) and functions.corners(thing) in {4, 5}
+
+
+@dataclass(frozen=True, slots=True)
+class _ObjectFunctions:
+    count: Any
+    get: Any
+    kind: Any
+    bounds: Any
+    mode: Any
+    corners: Any
+
+
+@cache
+def _object_functions() -> _ObjectFunctions:
+    """Pdfium's functions with plain addresses: a page has thousands of objects, and checked handles cost most of it."""
+    import pypdfium2.raw as pdfium
+
+    number, handle = ctypes.c_int, ctypes.c_void_p
+
+    def plain(function: Any, result: Any, *arguments: Any) -> Any:  # noqa: ANN401
+        return ctypes.CFUNCTYPE(result, *arguments)(ctypes.cast(function, handle).value or 0)
+
+    return _ObjectFunctions(
+        count=plain(pdfium.FPDFPage_CountObjects, number, handle),
+        get=plain(pdfium.FPDFPage_GetObject, handle, handle, number),
+        kind=plain(pdfium.FPDFPageObj_GetType, number, handle),
+        bounds=plain(pdfium.FPDFPageObj_GetBounds, number, *[handle] * 5),
+        mode=plain(pdfium.FPDFPath_GetDrawMode, number, handle, handle, handle),
+        corners=plain(pdfium.FPDFPath_CountSegments, number, handle),
+    )

@@ -1,0 +1,157 @@
+"""Segments on one height, put together to lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from recollect.documents.pdf._words import Segment
+
+#: A value as tables have it: amounts, shares, years, with their signs; a dash for nothing.
+_NUMBER = re.compile(
+    r"[\s$€£¥(<>~]*[-–—−+]?\s*(?:US|C|A|HK)?[$€£¥]?\s*\(?(?:\d[\d,.’']*|\.\d+)(?:\s?/\s?\d+)?\)?"
+    r"\s*(?:%|x|bps|pts?\.?|¢|million|billion)?\s*\)?\s*\*{0,3}(?:\(\w{1,2}\))?(?:\s*%)?[⁰¹²³⁴-⁹]*"
+)
+_NOTHING = re.compile(r"[$€£¥\s]*[-–—−]+\s*%?|[Nn]/[AaMm]|N\.?[AM]\.?|\*+|NM|nm")
+_OPENING = re.compile(r"[$€£¥(\s]+")
+_CLOSING = re.compile(r"[)%\s*]+|\)?\s*%|pts?\.?|bps|\)?\s?\(\w\)")
+_FAR_SIGN = 90.0
+_NEAR_SIGN = 14.0
+_LONG, _WIDE_SETTING = 0.55, 1.8
+
+
+def is_value(text: str) -> bool:
+    """Whether a cell is a number, or the sign for none."""
+    return _NUMBER.fullmatch(text) is not None or _NOTHING.fullmatch(text) is not None
+
+
+@dataclass(slots=True, eq=False)
+class Line:
+    """Cells on one height, from left to right (from right to left where the text runs so).
+
+    Attributes:
+        cells: The segments.
+        page: The page, from 1.
+        region: Which column of the page; lines of one region stand below one another.
+    """
+
+    cells: list[Segment]
+    page: int = 0
+    region: int = 0
+
+    @property
+    def x0(self) -> float:
+        """The left edge."""
+        return min(cell.x0 for cell in self.cells)
+
+    @property
+    def x1(self) -> float:
+        """The right edge."""
+        return max(cell.x1 for cell in self.cells)
+
+    @property
+    def y0(self) -> float:
+        """The lower edge of the first cell, which a raised or lowered mark does not move."""
+        return self.cells[0].y0
+
+    @property
+    def y1(self) -> float:
+        """The upper edge of the first cell."""
+        return self.cells[0].y1
+
+    @property
+    def size(self) -> float:
+        """The height of the largest cell."""
+        return max(cell.size for cell in self.cells)
+
+    @property
+    def bold(self) -> bool:
+        """Whether all of it is set in bold type."""
+        return all(cell.bold for cell in self.cells)
+
+    @property
+    def text(self) -> str:
+        """The words; cells that stand apart are separated by two spaces."""
+        return "  ".join(cell.text for cell in self.cells)
+
+    def close_up(self, width: float) -> None:
+        """Makes the line one text where it is set wide rather than apart: few narrow gaps in a long line of words.
+
+        Args:
+            width: Of a full line.
+        """
+        if len(self.cells) < 2 or self.x1 - self.x0 < _LONG * width or self.text.count(" ") < 2 * len(self.cells):
+            return
+        gaps = (abs(max(one.x0, two.x0) - min(one.x1, two.x1)) for one, two in pairwise(self.cells))
+        if max(gaps) > _WIDE_SETTING * self.size:
+            return
+        first = self.cells[0]
+        text = " ".join(cell.text for cell in self.cells)
+        self.cells = [Segment(text, self.x0, self.x1, first.y0, first.y1, self.bold, first.order, first.rtl)]
+
+
+def lines_of(segments: Sequence[Segment]) -> list[Line]:
+    """The lines that segments stand on, from top to bottom."""
+    groups: list[list[Segment]] = []
+    for segment in sorted(segments, key=lambda one: -(one.y0 + one.y1)):
+        for group in reversed(groups[-6:]):
+            if _on_line(segment, group):
+                group.append(segment)
+                break
+        else:
+            groups.append([segment])
+    lines = [Line(_cells(group)) for group in groups]
+    return sorted(lines, key=lambda line: -(line.y0 + line.y1))
+
+
+def _on_line(segment: Segment, group: Sequence[Segment]) -> bool:
+    """Whether a segment shares more than half of the smaller height with a line, and no place with its segments."""
+    anchor = max(group, key=lambda one: one.size)
+    shared = min(anchor.y1, segment.y1) - max(anchor.y0, segment.y0)
+    if shared <= 0.5 * min(anchor.size, segment.size):
+        return False
+    return all(segment.x0 >= one.x1 - 2 or segment.x1 <= one.x0 + 2 or _same_again(segment, one) for one in group)
+
+
+def _same_again(segment: Segment, other: Segment) -> bool:
+    """Whether a text is drawn a second time at its place, to look bold or shadowed."""
+    return segment.text == other.text and abs(segment.x0 - other.x0) < 2 and abs(segment.y0 - other.y0) < 2
+
+
+def _cells(group: Sequence[Segment]) -> list[Segment]:
+    rtl = sum(one.rtl for one in group) > len(group) / 2
+    ordered = sorted(group, key=(lambda one: -one.x1) if rtl else (lambda one: one.x0))
+    cells: list[Segment] = []
+    for segment in ordered:
+        if cells and _same_again(segment, cells[-1]):
+            continue
+        joint = _joint(cells[-1], segment) if cells else None
+        if joint is None:
+            cells.append(segment)
+            continue
+        before = cells[-1]
+        cells[-1] = Segment(
+            f"{before.text}{joint}{segment.text}",
+            min(before.x0, segment.x0),
+            max(before.x1, segment.x1),
+            *((before.y0, before.y1) if before.size >= segment.size else (segment.y0, segment.y1)),
+            before.bold and (segment.bold or segment.size < before.size),
+            min(before.order, segment.order),
+            before.rtl,
+        )
+    return cells
+
+
+def _joint(before: Segment, segment: Segment) -> str | None:
+    """What joins two neighbours to one cell, or None: they are two."""
+    gap = segment.x0 - before.x1 if not before.rtl else before.x0 - segment.x1
+    if _OPENING.fullmatch(before.text) and gap < _FAR_SIGN and is_value(segment.text):
+        return ""
+    if _CLOSING.fullmatch(segment.text) and gap < _NEAR_SIGN and any(map(str.isdigit, before.text)):
+        return ""
+    size = min(before.size, segment.size)
+    if gap < 0.12 * size and before.rtl == segment.rtl and not (is_value(before.text) and is_value(segment.text)):
+        return ""
+    return " " if gap < 0.55 * max(before.size, segment.size) else None

@@ -1,0 +1,208 @@
+"""A PDF's bytes to its text and structure: each step in a module of its own, put together here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from recollect.documents._naming import sensible_title
+from recollect.documents._parsed import Parsed
+from recollect.documents._times import parse_time
+from recollect.documents.formats import UnreadableError
+from recollect.documents.pdf import _library
+from recollect.documents.pdf._columns import in_reading_order
+from recollect.documents.pdf._furniture import drop_furniture
+from recollect.documents.pdf._grid import Table, understand
+from recollect.documents.pdf._headings import (
+    LEAST_OUTLINE,
+    Block,
+    body_size_of,
+    headings_by_outline,
+    headings_by_rule,
+    largest_type,
+)
+from recollect.documents.pdf._hyphens import Hyphens
+from recollect.documents.pdf._lines import Line
+from recollect.documents.pdf._notes import notes_of
+from recollect.documents.pdf._ruled import Edge, goes_on, rows_that_follow, take_tables
+from recollect.documents.pdf._spaces import mend_spaces
+from recollect.documents.pdf._tables import table_spans
+from recollect.documents.pdf._words import Segment, Turn, segments_of
+from recollect.documents.pdf._writer import Writer
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    import pypdfium2
+
+_SAME_PLACE = 8.0
+_NO_TEXT = "has no text in it; if its pages are scanned, run text recognition (OCR) on it first"
+
+
+def parse_pdf(data: bytes) -> Parsed:
+    """A PDF's pages, joined by blank lines, with exact page spans.
+
+    Args:
+        data: The whole file.
+
+    Raises:
+        UnreadableError: It is protected, damaged, or has no text (scanned pages).
+    """
+    with _library.opened(data) as document:
+        edges: dict[int, list[Edge]] = {}
+        notes: dict[int, list[str]] = {}
+        turned = [_segments(document, number, edges, notes) for number in range(len(document))]
+        mend_spaces(segment for page in turned for _, segments in page for segment in segments)
+        ruled: list[dict[str, Table]] = []
+        for number, page in enumerate(turned, 1):
+            ruled.append({})
+            if page and page[0][0] == 0 and edges.get(number):
+                segments, ruled[-1] = take_tables(page[0][1], edges[number], number)
+                page[0] = (0, segments)
+        pages = [_lines(page, number) for number, page in enumerate(turned, 1)]
+        running = drop_furniture(pages)
+        blocks = [
+            _blocks(lines, _rules(edges.get(number, ())), ruled[number - 1]) for number, lines in enumerate(pages, 1)
+        ]
+        facts, entries = _library.facts(document), _library.outline(document)
+    del pages
+    _join_tables(blocks)
+    if not any(blocks) and not notes:
+        raise UnreadableError(_NO_TEXT)
+    body_size = body_size_of(blocks)
+    by_outline = len(entries) >= LEAST_OUTLINE
+    found = headings_by_outline(blocks, entries, body_size) if by_outline else headings_by_rule(blocks, body_size)
+    writer = Writer(found, Hyphens(line.text for page in blocks for line in page if isinstance(line, Line)))
+    for number, written in enumerate(blocks, 1):
+        writer.page(number, written, notes.get(number, ()))
+    content = writer.result()
+    author = facts.get("Author")
+    return Parsed(
+        content=content,
+        headings=writer.headings,
+        pages=writer.pages,
+        title=sensible_title(facts.get("Title")) or largest_type(blocks[0], body_size),
+        event_time=_time(facts, "CreationDate") or _time(facts, "ModDate"),
+        metadata={
+            **({"author": author} if author else {}),
+            "page_count": len(blocks),
+            **({"running_lines": " | ".join(running)} if running else {}),
+        },
+    )
+
+
+def _time(facts: Mapping[str, str], name: str) -> datetime | None:
+    return parse_time(_library.pdf_time(facts.get(name)))
+
+
+@contextmanager
+def _page(document: pypdfium2.PdfDocument, number: int) -> Iterator[tuple[Any, Any]]:
+    """The handles of a page and its text, closed behind the block; None where the page is damaged."""
+    import pypdfium2.raw as pdfium
+
+    page = pdfium.FPDF_LoadPage(document.raw, number)
+    text = pdfium.FPDFText_LoadPage(page) if page else None
+    form = document.formenv.raw if page and document.formenv else None
+    if form:
+        # Only then it is known which boxes are ticked.
+        pdfium.FORM_OnAfterLoadPage(page, form)
+    try:
+        yield page, text
+    finally:
+        if form:
+            pdfium.FORM_OnBeforeClosePage(page, form)
+        if text:
+            pdfium.FPDFText_ClosePage(text)
+        if page:
+            pdfium.FPDF_ClosePage(page)
+
+
+def _segments(
+    document: pypdfium2.PdfDocument,
+    number: int,
+    edges: dict[int, list[Edge]],
+    notes: dict[int, list[str]],
+) -> list[tuple[Turn, list[Segment]]]:
+    """The segments of a page by the direction that they run in.
+
+    Notes what is drawn on a page, and what its form and its readers say.
+    """
+    with _page(document, number) as (page, text):
+        if page and (told := notes_of(page, document.formenv and document.formenv.raw)):
+            notes[number + 1] = told
+        turned = segments_of(text) if text else []
+        if turned and turned[0][0] == 0:
+            edges[number + 1] = _library.edges(page)
+    return turned
+
+
+def _rules(edges: Sequence[Edge]) -> list[tuple[float, float, float]]:
+    """The level lines: left end, right end and height of each."""
+    return [(edge.start, edge.end, edge.place) for edge in edges if edge.level]
+
+
+def _lines(turned: Sequence[tuple[Turn, list[Segment]]], number: int) -> list[Line]:
+    """The lines of a page in reading order; text that runs in another direction comes last."""
+    lines: list[Line] = []
+    region = 0
+    for _, segments in turned:
+        for one in in_reading_order(segments):
+            for line in one:
+                line.page, line.region = number, region
+            lines += one
+            region += 1
+    return lines
+
+
+def _blocks(
+    lines: Sequence[Line], rules: Sequence[tuple[float, float, float]], ruled: Mapping[str, Table]
+) -> list[Block]:
+    """The lines of a page with those of tables put together."""
+    blocks: list[Block] = []
+    regions: dict[int, list[Line]] = {}
+    for line in lines:
+        regions.setdefault(line.region, []).append(line)
+    for members in regions.values():
+        width = max(line.x1 for line in members) - min(line.x0 for line in members)
+        full = sorted(line.x1 - line.x0 for line in members)[len(members) * 3 // 4]
+        behind = 0
+        for start, end in table_spans(members, width):
+            tables = understand(members[start:end], rules)
+            if tables:
+                blocks += members[behind:start]
+                blocks += tables
+                behind = end
+        blocks += members[behind:]
+        for block in blocks:
+            if isinstance(block, Line):
+                block.close_up(full)
+    return [ruled.get(block.text, block) if isinstance(block, Line) else block for block in blocks]
+
+
+def _join_tables(pages: list[list[Block]]) -> None:
+    """Tables that go on at the top of the next page become one."""
+    open_table: Table | None = None
+    for blocks in pages:
+        first = blocks[0] if blocks else None
+        if open_table is not None and isinstance(first, Table) and _goes_on(open_table, first):
+            open_table.rows += rows_that_follow(open_table, first)
+            open_table.lines += first.lines
+            del blocks[0]
+            if not blocks:
+                continue
+        last = blocks[-1] if blocks else None
+        open_table = last if isinstance(last, Table) else None
+
+
+def _goes_on(table: Table, following: Table) -> bool:
+    if table.head is not None or following.head is not None:
+        return goes_on(table, following)
+    if len(table.columns) != len(following.columns):
+        return False
+    if any(following.labels) and following.labels != table.labels:
+        return False
+    return all(
+        abs(one.x1 - other.x1) < _SAME_PLACE or abs(one.x0 - other.x0) < _SAME_PLACE
+        for one, other in zip(table.columns, following.columns, strict=True)
+    )

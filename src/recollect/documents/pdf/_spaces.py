@@ -1,0 +1,44 @@
+"""Stray spaces inside words: gaps that may be a letter's or a word's are judged by the words of the document."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from recollect.documents.pdf._words import DOUBTFUL, Segment
+
+_WORD = re.compile(r"[^\W\d_]+")
+_AROUND = re.compile(rf"([^\W_]*){DOUBTFUL}([^\W_]*)")
+_SHORT_WORDS = frozenset("aAIiyYeEoOàuUwz")
+
+
+def mend_spaces(segments: Iterable[Segment]) -> None:
+    """Settles the doubtful spaces of a document's segments: out where both sides are one word of the document.
+
+    They are where the whole is written elsewhere without a gap, and more often than the rarer of its sides.
+    """
+    words: Counter[str] = Counter()
+    doubtful: list[Segment] = []
+    for segment in segments:
+        text = segment.text
+        if DOUBTFUL in text:
+            doubtful.append(segment)
+            text = _AROUND.sub(" ", text)
+        words.update(_WORD.findall(text.casefold()))
+    if not doubtful:
+        return
+
+    def settled(match: re.Match[str]) -> str:
+        before, after = match[1], match[2]
+        if not before or not after:
+            return f"{before} {after}"
+        whole = words[(before + after).casefold()]
+        sides = min(words[one.casefold()] if len(one) > 1 or one in _SHORT_WORDS else 0 for one in (before, after))
+        return before + after if whole > sides else f"{before} {after}"
+
+    for segment in doubtful:
+        text = segment.text
+        while DOUBTFUL in text:
+            text = _AROUND.sub(settled, text, count=1)
+        segment.text = text

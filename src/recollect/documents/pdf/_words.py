@@ -1,0 +1,299 @@
+"""The characters of a page, put together to segments: runs of words on one baseline without a wide gap.
+
+pdfium says where each character stands. Asking for the first and the last character of each word is enough, and a
+third of the work.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+from recollect.documents._text import clean
+
+Turn = Literal[0, 90, 180, 270]
+# pdfium's mark for a hyphen at the end of a line whose word goes on in the next; it then leaves out the line end.
+HYPHEN = "\x02"
+#: A gap that is a space in some lines, and only wide setting in others.
+DOUBTFUL = "\x1f"
+_WORD = re.compile(r"[^\s\x02\ufffe\u200b]+[\x02\ufffe]?")
+_LIGATURES = str.maketrans(
+    {
+        "ﬀ": "ff",
+        "ﬁ": "fi",
+        "ﬂ": "fl",
+        "ﬃ": "ffi",
+        "ﬄ": "ffl",
+        "ﬅ": "st",
+        "ﬆ": "st",
+        "\xad": None,
+        "\u200b": None,
+        "\ufffe": HYPHEN,
+    }
+)
+_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+_IDEOGRAPH = re.compile("[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
+#: In heights of the line: a wider gap is a column's, a narrower one is inside a word.
+_WIDE, _NARROW, _DOUBT, _SURE = 0.9, 0.055, 0.2, 0.27
+_RAISED = 0.8
+_SHORT_END = 2
+_SIGNS = frozenset({"$", "€", "£", "¥"})
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_BOLD_WEIGHT = 600
+_BOLD_NAME = re.compile(rb"bold|black|heavy|semibold|[-,]bd\b", re.IGNORECASE)
+
+
+@dataclass(slots=True, eq=False)
+class Segment:
+    """Words on one baseline, in the page's reading direction: boxes are turned so that text runs to the right.
+
+    Attributes:
+        text: The words, in logical order.
+        x0: The left edge, in points.
+        x1: The right edge.
+        y0: The lower edge; heights grow upwards.
+        y1: The upper edge.
+        bold: Whether the first and the last word are.
+        order: The place in the file's own order.
+        rtl: Whether it is written from right to left.
+    """
+
+    text: str
+    x0: float
+    x1: float
+    y0: float
+    y1: float
+    bold: bool
+    order: int
+    rtl: bool = False
+
+    @property
+    def size(self) -> float:
+        """The height of the line, which stands for the size of the type."""
+        return self.y1 - self.y0
+
+
+_Word = tuple[str, float, float, float, float, int]
+
+
+def segments_of(text_page: Any) -> list[tuple[Turn, list[Segment]]]:  # noqa: ANN401 - a handle of pdfium
+    """The segments of a page, apart for each direction that text runs in, the commonest direction first."""
+    text, boxes, starts = _words(text_page)
+    turns = _turns(text_page, text, boxes, starts)
+    grouped: dict[Turn, list[_Word]] = {}
+    for turn, word in _placed(text, boxes, starts, turns):
+        grouped.setdefault(turn, []).append(word)
+    bold = _Boldness(text_page)
+    order = sorted(grouped, key=lambda turn: -len(grouped[turn]))
+    return [(turn, _joined(grouped[turn], bold)) for turn in order]
+
+
+def _words(text_page: Any) -> tuple[list[str], list[float], list[int]]:  # noqa: ANN401
+    """Each word, the boxes of its first and last characters (four numbers each), and where its first one stands."""
+    import pypdfium2.raw as pdfium
+
+    count = pdfium.FPDFText_CountChars(text_page)
+    if count <= 0:
+        return [], [], []
+    text = _characters(text_page, count)
+    words = [(match[0], match.start(), match.end() - 1) for match in _WORD.finditer(text)]
+    boxes = (ctypes.c_float * (8 * len(words)))()
+    box_at = _box_function()
+    handle = ctypes.cast(text_page, ctypes.c_void_p).value
+    address = ctypes.addressof(boxes)
+    for _, first, last in words:
+        box_at(handle, first, address)
+        box_at(handle, last, address + 16)
+        address += 32
+    numbers: list[float] = list(boxes)
+    cleaned = [clean_word(word) for word, _, _ in words]
+    for at, (word, _, last) in enumerate(words):
+        # A raised mark behind a number is not the number's last digit.
+        if word[-1].isdigit() and len(word) > 1 and _height(numbers, 8 * at + 4) < _RAISED * _height(numbers, 8 * at):
+            cleaned[at] = _with_raised(handle, word, last, _height(numbers, 8 * at))
+            numbers[8 * at + 5], numbers[8 * at + 7] = numbers[8 * at + 1], numbers[8 * at + 3]
+    return cleaned, numbers, [first for _, first, _ in words]
+
+
+def _height(boxes: list[float], at: int) -> float:
+    return abs(boxes[at + 1] - boxes[at + 3])
+
+
+def _with_raised(handle: int | None, word: str, last: int, height: float) -> str:
+    """A word whose last digits are a raised mark, written as such where the character before them is a digit too."""
+    box = (ctypes.c_float * 4)()
+    count = 0
+    while count < min(3, len(word) - 1) and word[-1 - count].isdigit():
+        _box_function()(handle, last - count, ctypes.addressof(box))
+        if abs(box[1] - box[3]) >= _RAISED * height:
+            break
+        count += 1
+    body, mark = word[: len(word) - count], word[len(word) - count :]
+    return clean_word(body) + (mark.translate(_SUPERSCRIPTS) if body[-1] in "0123456789)%" else mark)
+
+
+def clean_word(word: str) -> str:
+    """A word without ligatures, private characters and what a store refuses; the mark of a hyphen stays."""
+    if word.isascii() and word.isprintable():
+        return word
+    word = word.translate(_LIGATURES)
+    split = word.endswith(HYPHEN)
+    word = clean(word)
+    if any("\ue000" <= char <= "\uf8ff" for char in word):
+        # Symbol fonts put bullets there.
+        word = "•" if len(word) == 1 else "".join(char for char in word if not "\ue000" <= char <= "\uf8ff")
+    if _RIGHT_TO_LEFT.search(word):
+        word = unicodedata.normalize("NFKC", word)
+    return word + HYPHEN if split else word
+
+
+def _characters(text_page: Any, count: int) -> str:  # noqa: ANN401
+    """One character for each of pdfium's."""
+    import pypdfium2.raw as pdfium
+
+    buffer = (ctypes.c_ushort * (count * 2 + 2))()
+    units = pdfium.FPDFText_GetText(text_page, 0, count, buffer)
+    text = bytes(buffer)[: 2 * max(0, units - 1)].decode("utf-16-le", "replace")
+    if len(text) == count:
+        return text
+    codes = (pdfium.FPDFText_GetUnicode(text_page, index) for index in range(count))
+    return "".join(chr(code) if 0 < code < 0x110000 and not 0xD800 <= code < 0xE000 else " " for code in codes)
+
+
+@cache
+def _box_function() -> Any:  # noqa: ANN401
+    """`FPDFText_GetLooseCharBox` with plain addresses, which takes a third of the time of its checked wrapper."""
+    import pypdfium2.raw as pdfium
+
+    kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
+    return kind(ctypes.cast(pdfium.FPDFText_GetLooseCharBox, ctypes.c_void_p).value or 0)
+
+
+def _turns(text_page: Any, words: list[str], boxes: list[float], starts: list[int]) -> list[Turn]:  # noqa: ANN401
+    """Which way each word runs; one of a single character runs as the one before it."""
+    import pypdfium2.raw as pdfium
+
+    middle = len(starts) // 2
+    sample = [starts[at] for at in {0, middle // 2, middle, middle + middle // 2} if at < len(starts)]
+    angles = [pdfium.FPDFText_GetCharAngle(text_page, index) for index in sample]
+    backwards = bool(angles) and all(abs(angle - math.pi) < 0.3 for angle in angles)
+    turns: list[Turn] = []
+    turn: Turn = 180 if backwards else 0
+    for at, word in enumerate(words):
+        # FS_RECTF: left, top, right, bottom.
+        left, top, right, bottom, left2, top2, right2, bottom2 = boxes[8 * at : 8 * at + 8]
+        across, down = abs(left + right - left2 - right2), top + bottom - top2 - bottom2
+        if len(word) > 1 and (across or down):
+            steep = abs(down) > 1.5 * across
+            turn = (270 if down > 0 else 90) if steep else (180 if backwards else 0)
+        turns.append(turn)
+    return turns
+
+
+def _placed(words: list[str], boxes: list[float], starts: list[int], turns: list[Turn]) -> list[tuple[Turn, _Word]]:
+    placed: list[tuple[Turn, _Word]] = []
+    for at, given in enumerate(words):
+        word = given
+        if not word or word == HYPHEN:
+            continue
+        left, top, right, bottom, left2, top2, right2, bottom2 = boxes[8 * at : 8 * at + 8]
+        if left <= left2 and len(word) > 1 and not word.isascii() and _RIGHT_TO_LEFT.search(word):
+            word = word[::-1]  # in the order in which it is drawn, not in which it is read
+        x0, x1 = (left, right2) if left <= left2 else (left2, right)
+        y0, y1 = min(bottom, bottom2), max(top, top2)
+        match turns[at]:
+            case 90:
+                x0, x1, y0, y1 = y0, y1, -max(right, right2), -min(left, left2)
+            case 180:
+                x0, x1, y0, y1 = -max(right, right2), -min(left, left2), -y1, -y0
+            case 270:
+                x0, x1, y0, y1 = -y1, -y0, min(left, left2), max(right, right2)
+        placed.append((turns[at], (word, x0, x1, y0, y1, starts[at])))
+    return placed
+
+
+def _joined(words: list[_Word], bold: _Boldness) -> list[Segment]:
+    segments: list[Segment] = []
+    parts: list[str] = []
+    current: Segment | None = None
+    last = 0
+    for word, x0, x1, y0, y1, start in words:
+        rtl = not word.isascii() and _RIGHT_TO_LEFT.search(word) is not None
+        if current is not None:
+            joint = _joint(current, parts[-1], word, (x0, x1, y0, y1), rtl=rtl)
+            if joint is not None:
+                if rtl and x0 >= current.x1:
+                    parts[:0] = [word, joint]
+                else:
+                    parts += [joint, word]
+                current.x0, current.x1 = min(current.x0, x0), max(current.x1, x1)
+                current.y0, current.y1 = min(current.y0, y0), max(current.y1, y1)
+                current.rtl = current.rtl or rtl
+                last = start
+                continue
+            _close(current, parts, last, bold)
+        current, parts, last = Segment("", x0, x1, y0, y1, False, start, rtl), [word], start
+        segments.append(current)
+    if current is not None:
+        _close(current, parts, last, bold)
+    return segments
+
+
+def _joint(
+    current: Segment, before: str, word: str, box: tuple[float, float, float, float], *, rtl: bool
+) -> str | None:
+    """What stands between a word and the segment before it: a space, nothing, or None: it begins another."""
+    x0, x1, y0, y1 = box
+    height = y1 - y0 or 1
+    if not (
+        (abs(y0 - current.y0) < 0.4 * height and 0.6 < height / (current.y1 - current.y0 or 1) < 1.7)
+        or (y0 >= current.y0 - 0.3 * height and y1 <= current.y1 + 0.3 * height)
+    ):
+        return None
+    gap = current.x0 - x1 if (rtl or current.rtl) and x1 < current.x1 else x0 - current.x1
+    if gap > _WIDE * height or gap < -1.5 * height or before.endswith(HYPHEN):
+        return None
+    if word in _SIGNS and before[-1] in "0123456789%)—–":
+        return None  # the sign of the next column's value
+    if gap < _NARROW * height and before[-1].isalnum() and word[0].isalnum() and not rtl and not current.rtl:
+        return ""
+    if _IDEOGRAPH.match(before[-1]) and _IDEOGRAPH.match(word[0]) and gap < 0.4 * height:
+        return ""
+    if rtl or gap >= _SURE * height or not (before[-1].isalpha() and word[0].isalpha()):
+        return " "
+    return DOUBTFUL if gap < _DOUBT * height or len(before) == 1 or len(word) <= _SHORT_END else " "
+
+
+def _close(segment: Segment, parts: list[str], last: int, bold: _Boldness) -> None:
+    segment.text = "".join(parts)
+    segment.bold = bold.at(segment.order) and (last == segment.order or bold.at(last))
+
+
+class _Boldness:
+    """Whether a character of a page is set in bold type, asked once a font."""
+
+    def __init__(self, text_page: Any) -> None:  # noqa: ANN401
+        import pypdfium2.raw as pdfium
+
+        self._pdfium = pdfium
+        self._page = text_page
+        self._fonts: dict[int, bool] = {}
+
+    def at(self, index: int) -> bool:
+        pdfium = self._pdfium
+        thing = pdfium.FPDFText_GetTextObject(self._page, index)
+        font = pdfium.FPDFTextObj_GetFont(thing) if thing else None
+        if not font:
+            return False
+        address = ctypes.cast(font, ctypes.c_void_p).value or 0
+        if address not in self._fonts:
+            name = ctypes.create_string_buffer(128)
+            pdfium.FPDFFont_GetBaseFontName(font, name, len(name))
+            heavy = pdfium.FPDFFont_GetWeight(font) >= _BOLD_WEIGHT
+            self._fonts[address] = heavy or _BOLD_NAME.search(name.value) is not None
+        return self._fonts[address]

@@ -1,0 +1,161 @@
+"""Lines and tables written as one text, with what is known of its places: pages and headings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from recollect.documents.pdf._grid import Table
+from recollect.documents.pdf._headings import Block, Found
+from recollect.documents.pdf._hyphens import Hyphens
+from recollect.documents.pdf._lines import Line
+from recollect.documents.pdf._words import HYPHEN
+from recollect.model import Heading, PageSpan
+
+_ENTRY = re.compile(r"(?:[-–•*·▪◦‣●○■□✓]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s")
+_SENTENCE_END = (".", "!", "?", ":", "。", "！", "？", "؟", "।")
+_FAR = 0.85
+_SHORT = 30
+
+
+class Writer:
+    """Joins pages to one text.
+
+    Args:
+        headings: Which lines are headings.
+        hyphens: Decides about words that were split.
+    """
+
+    def __init__(self, headings: Found, hyphens: Hyphens) -> None:
+        self._found = headings
+        self._hyphens = hyphens
+        self.parts: list[str] = []
+        self.pages: list[PageSpan] = []
+        self.headings: list[Heading] = []
+        self._length = 0
+        self._page = 0
+        self._page_start = 0
+
+    def result(self) -> str:
+        """The text, once all pages were added."""
+        self._end_page()
+        return "".join(self.parts)
+
+    def page(self, number: int, blocks: Sequence[Block], notes: Sequence[str] = ()) -> None:
+        """Adds a page; one without text adds nothing."""
+        if not blocks and not notes:
+            return
+        self._begin_page(number)
+        full = _full_widths(blocks)
+        for at, block in enumerate(blocks):
+            before = blocks[at - 1] if at else None
+            if isinstance(block, Table):
+                self._separate("\n\n" if before is not None else "")
+                self._table(block)
+                continue
+            joint = "" if before is None else self._joint(before, block, full)
+            if joint == " " and isinstance(before, Line):
+                mended = self._hyphens.joined(self.parts[-1], block.text)
+                if mended is not None:
+                    self._replace_last(mended)
+                    joint = ""
+            self._separate(joint)
+            self._line(block)
+        for at, note in enumerate(notes):
+            self._separate("\n" if at else "\n\n" if blocks else "")
+            self._add(note)
+
+    def _begin_page(self, number: int, joint: str = "\n\n") -> None:
+        if self._page == number:  # a table of the page before has gone on here
+            self._separate(joint)
+            return
+        if self.parts:
+            self._end_page()
+            self._separate(joint)
+        self._page, self._page_start = number, self._length
+
+    def _end_page(self) -> None:
+        self._settle_hyphen()
+        if self._page:
+            self.pages.append(PageSpan(self._page, self._page_start, self._length))
+            self._page = 0
+
+    def _line(self, line: Line) -> None:
+        text = _plain(line.text)
+        found = self._found.get(id(line))
+        if found is not None:
+            level, title = found
+            self.headings.append(Heading(level, _plain(title, whole=True), self._length, self._length + len(text)))
+        self._add(text)
+
+    def _table(self, table: Table) -> None:
+        head = [_cell(table.corner), *map(_cell, table.labels)]
+        self._add(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
+        for row in table.rows:
+            if row.lines[0].page != self._page:
+                self._begin_page(row.lines[0].page, "\n")
+            else:
+                self._add("\n")
+            cells = [_cell(row.label), *map(_cell, row.values)]
+            self._add(f"| {' | '.join(cells)} |")
+
+    def _joint(self, before: Block, line: Line, full: dict[int, float]) -> str:
+        """What stands before a line: a space inside a paragraph, a blank line behind one, a line end elsewhere."""
+        if isinstance(before, Table) or id(before) in self._found or id(line) in self._found:
+            return "\n\n"
+        ended = before.text.endswith(_SENTENCE_END)
+        if before.region != line.region:
+            return " " if not ended and line.text[:1].islower() else "\n\n"
+        if len(before.cells) > 1 or len(line.cells) > 1 or _ENTRY.match(line.text):
+            return "\n"
+        if before.y0 - line.y1 > _FAR * min(before.size, line.size) or abs(before.size - line.size) > 0.3 * line.size:
+            return "\n\n"
+        width = full[before.region]
+        wide = before.x1 - before.x0 >= 0.75 * width and len(before.text) > _SHORT // 2
+        if wide and not (ended and before.x1 - before.x0 < 0.9 * width):
+            return " "
+        if before.text.endswith(HYPHEN):
+            return " "
+        return "\n\n" if ended and len(before.text) > 1 and width > 0 and full[-1] > _SHORT else "\n"
+
+    def _separate(self, joint: str) -> None:
+        if joint:
+            self._settle_hyphen()
+            self._add(joint)
+
+    def _settle_hyphen(self) -> None:
+        if self.parts and self.parts[-1].endswith(HYPHEN):
+            self._replace_last(self.parts[-1][:-1] + "-")
+
+    def _replace_last(self, text: str) -> None:
+        self._length += len(text) - len(self.parts[-1])
+        self.parts[-1] = text
+
+    def _add(self, text: str) -> None:
+        self.parts.append(text)
+        self._length += len(text)
+
+
+def _plain(text: str, *, whole: bool = False) -> str:
+    """A line's text with the mark of a split word at its end alone; ``whole``: not even there."""
+    if HYPHEN not in text:
+        return text
+    end = "" if whole or not text.endswith(HYPHEN) else HYPHEN
+    return text.removesuffix(HYPHEN).replace(HYPHEN, "-") + (end or ("-" if text.endswith(HYPHEN) else ""))
+
+
+def _cell(text: str) -> str:
+    return " ".join(_plain(text, whole=True).replace("|", "/").split())
+
+
+def _full_widths(blocks: Sequence[Block]) -> dict[int, float]:
+    """How wide a full line is, by region; and, as -1, how many characters it has."""
+    widths: dict[int, list[float]] = {}
+    lengths: list[float] = []
+    for block in blocks:
+        if isinstance(block, Line):
+            widths.setdefault(block.region, []).append(block.x1 - block.x0)
+            lengths.append(len(block.text))
+    full = {region: sorted(found)[len(found) * 3 // 4] for region, found in widths.items()}
+    full[-1] = sorted(lengths)[len(lengths) * 3 // 4] if lengths else 0
+    return full

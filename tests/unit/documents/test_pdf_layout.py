@@ -1,0 +1,231 @@
+"""Layouts of PDF pages: columns, tables, turned text, split words."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from itertools import pairwise
+
+from recollect.documents.reader import parse
+
+Placed = tuple[float, float, str]
+
+
+def page(*texts: Placed, turned: Sequence[Placed] = ()) -> bytes:
+    """A stream of texts at their places, in the given order; ``turned`` ones run upwards."""
+    parts = [f"BT /F1 10 Tf 1 0 0 1 {x} {y} Tm ({_escaped(text)}) Tj ET" for x, y, text in texts]
+    parts += [f"BT /F1 10 Tf 0 1 -1 0 {x} {y} Tm ({_escaped(text)}) Tj ET" for x, y, text in turned]
+    return "\n".join(parts).encode("cp1252")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
+
+
+def made(*streams: bytes, rotate: int = 0) -> bytes:
+    kids = " ".join(f"{4 + 2 * number} 0 R" for number in range(len(streams)))
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Count {len(streams)} /Kids [{kids}] >>".encode(),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+    ]
+    for number, stream in enumerate(streams):
+        objects.append(
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Rotate %d /Resources << /Font << /F1 3 0 R >> >> "
+            b"/Contents %d 0 R >>" % (rotate, 5 + 2 * number)
+        )
+        objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(stream), stream))
+    out = io.BytesIO(b"%PDF-1.4\n")
+    out.seek(0, io.SEEK_END)
+    offsets = []
+    for number, body in enumerate(objects, 1):
+        offsets.append(out.tell())
+        out.write(b"%d 0 obj\n%s\nendobj\n" % (number, body))
+    start = out.tell()
+    out.write(b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1))
+    out.writelines(b"%010d 00000 n \n" % offset for offset in offsets)
+    out.write(b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, start))
+    return out.getvalue()
+
+
+def read(*streams: bytes, rotate: int = 0):
+    return parse(made(*streams, rotate=rotate), "made.pdf")
+
+
+def rows(first: int, last: int, *, top: int) -> list[Placed]:
+    found: list[Placed] = []
+    for place, number in enumerate(range(first, last)):
+        y = top - 14 * place
+        found += [(60, y, f"Cost of line {number}"), (350, y, f"{number},100"), (450, y, f"({number},200)")]
+    return found
+
+
+HEAD = [(60, 700, "(in millions)"), (362, 700, "2024"), (466, 700, "2023")]
+SPANNED = [(365, 714, "Year ended December 31,")]
+
+
+def test_a_table_has_one_label_a_column():
+    content = read(page(*SPANNED, *HEAD, *rows(1, 6, top=686))).content
+    assert content.split("\n")[:3] == [
+        "| (in millions) | Year ended December 31 › 2024 | Year ended December 31 › 2023 |",
+        "|---|---|---|",
+        "| Cost of line 1 | 1,100 | (1,200) |",
+    ]
+
+
+def test_the_groups_of_rows_stand_before_their_labels():
+    lines = [*HEAD, (60, 686, "Operating expenses:")]
+    lines += [(70 if x == 60 else x, y, text) for x, y, text in rows(1, 4, top=672)]
+    lines += [(60, 630, "Total"), (350, 630, "6,100"), (450, 630, "(6,200)")]
+    content = read(page(*lines)).content
+    assert "| Operating expenses › Cost of line 2 | 2,100 | (2,200) |" in content
+    assert "| Total | 6,100 | (6,200) |" in content
+
+
+def test_a_wrapped_label_is_one():
+    lines = [*HEAD, *rows(1, 3, top=686), (60, 658, "Income of the group before interest and"), (60, 646, "taxes")]
+    lines += [(350, 646, "9,100"), (450, 646, "9,200")]
+    assert "| Income of the group before interest and taxes | 9,100 | 9,200 |" in read(page(*lines)).content
+
+
+def test_a_table_over_two_pages_is_one_and_each_row_keeps_its_page():
+    parsed = read(page(*HEAD, *rows(1, 6, top=686)), page(*rows(6, 11, top=780)))
+    assert parsed.content.count("|---|---|---|") == 1
+    assert parsed.content.count("\n\n") == 0
+    second = parsed.pages[1]
+    assert second.number == 2
+    assert parsed.content[second.start_offset :].startswith("| Cost of line 6 | 6,100 | (6,200) |")
+
+
+def test_signs_join_their_values():
+    lines = [*HEAD]
+    for y in (686, 672):
+        lines += [(60, y, "Cash"), (320, y, "$"), (360, y, "1,100"), (430, y, "$"), (470, y, "1,200")]
+    assert "| Cash | $1,100 | $1,200 |" in read(page(*lines)).content
+
+
+def test_rows_that_are_no_table_stay_lines():
+    content = read(
+        page((60, 700, "Name of the one"), (350, 700, "Somebody"), (60, 686, "Another"), (350, 686, "No"))
+    ).content
+    assert content.split("\n") == ["Name of the one  Somebody", "Another  No"]
+
+
+LEFT = [(50, 700 - 12 * n, f"left line {n} has words of its own here") for n in range(8)]
+RIGHT = [(320, 700 - 12 * n, f"right line {n} has words of its own too") for n in range(8)]
+
+
+def test_columns_are_read_one_after_the_other():
+    content = read(page(*LEFT, *RIGHT)).content
+    assert content.index("left line 7") < content.index("right line 0")
+
+
+def test_lines_that_cross_both_columns_stand_where_they_are():
+    crossing = (50, 720, "A title that runs over both of the columns of this page, and is one line")
+    content = read(page(crossing, *LEFT, *RIGHT)).content
+    assert content.index("A title") < content.index("left line 0") < content.index("right line 0")
+
+
+def test_a_turned_page_is_read_as_it_is_seen():
+    upwards = [(100 + 14 * n, 100, f"line {n} of the turned page") for n in range(4)]
+    expected = " ".join(text for _, _, text in upwards)
+    assert read(page(turned=upwards), rotate=90).content == expected
+    assert read(page(turned=upwards)).content == expected
+
+
+def test_words_that_were_split_at_the_end_of_a_line_are_joined():
+    lines = [
+        (60, 700, "The committee of the company has decided to introduce the regu-"),
+        (60, 688, "lation that everybody has waited for, and this regulation applies"),
+        (60, 676, "to all."),
+    ]
+    assert "introduce the regulation that everybody" in read(page(*lines)).content
+
+
+def boxes(xs: Sequence[float], ys: Sequence[float], *, filled: bool = False) -> bytes:
+    """A box around each cell of a grid; ``filled``: a ground for each, without sides."""
+    drawn = [
+        f"{x0} {y0} {x1 - x0} {y1 - y0} re {'f' if filled else 'S'}"
+        for y0, y1 in pairwise(ys)
+        for x0, x1 in pairwise(xs)
+    ]
+    return b"0.9 g\n" + "\n".join(drawn).encode() + b"\n0 g\n"
+
+
+CELLS: list[Placed] = [
+    *((65, 705, "Key"), (205, 705, "Meaning")),
+    *((205, 686, "Minutes without activity"), (65, 680, "timeout"), (205, 674, "until sign-out")),
+    *((65, 655, "alarm"), (205, 655, "Who is called first, as 2.")),
+]
+
+
+def test_a_ruled_table_is_read_cell_by_cell_though_it_has_no_numbers():
+    text = page((60, 760, "What the keys mean:"), *CELLS, (60, 600, "Keys are set in the console."))
+    told = read(boxes((60, 200, 400), (650, 670, 700, 720)) + text)
+    assert told.content == (
+        "What the keys mean:\n\n| Key | Meaning |\n|---|---|\n| timeout | Minutes without activity until sign-out |\n"
+        "| alarm | Who is called first, as 2. |\n\nKeys are set in the console."
+    )
+
+
+def test_a_ruled_table_goes_on_on_the_next_page_with_its_header_or_without():
+    first = boxes((60, 200, 400), (650, 670, 700, 720)) + page(*CELLS)
+    bare = boxes((60, 200, 400), (760, 780, 800)) + page(
+        (65, 785, "quiet"), (205, 785, "Nobody is called."), (65, 765, "loud"), (205, 765, "All.")
+    )
+    headed = boxes((60, 200, 400), (760, 780, 800)) + page(
+        (65, 785, "Key"), (205, 785, "Meaning"), (65, 765, "quiet"), (205, 765, "Nobody is called.")
+    )
+    end = page((60, 700, "The end."))
+    for second in (bare + end, headed + end):
+        told = read(first, second)
+        assert told.content.count("|---|") == 1
+        assert "| alarm | Who is called first, as 2. |\n| quiet | Nobody is called. |" in told.content
+        assert [span.number for span in told.pages] == [1, 2]
+        page_two = told.pages[1]
+        assert told.content[page_two.start_offset : page_two.end_offset].startswith("| quiet")
+        assert told.content[page_two.start_offset : page_two.end_offset].endswith("The end.")
+
+
+def test_a_text_that_runs_up_to_the_next_cell_is_cut_at_the_line():
+    cells = [(65, 705, "Level"), (205, 705, "Support"), (65, 685, "Gold, for all that"), (146, 685, "24 hours")]
+    told = read(boxes((60, 145, 400), (680, 700, 720)) + page(*cells))
+    assert "| Gold, for all that | 24 hours |" in told.content
+
+
+def test_grounds_behind_texts_are_no_table():
+    told = read(boxes((60, 200, 400), (650, 670, 700, 720), filled=True) + page(*CELLS))
+    assert "|" not in told.content
+
+
+def test_one_box_around_a_text_is_no_table():
+    told = read(boxes((60, 400), (600, 720)) + page(*CELLS))
+    assert "|" not in told.content
+
+
+def test_a_drawing_of_thousands_of_lines_is_no_table_and_costs_little():
+    lines = b"\n".join(
+        b"%d %d m %d %d l S" % (60 + n % 400, 100 + n // 7, 60 + n % 400, 140 + n // 7) for n in range(4_500)
+    )
+    assert read(lines + b"\n" + page((60, 780, "A drawing."))).content == "A drawing."
+
+
+def test_a_header_below_an_empty_row_is_one():
+    told = read(boxes((60, 200, 400), (650, 670, 700, 720, 740)) + page(*CELLS))
+    assert told.content.startswith("| Key | Meaning |\n|---|---|\n| timeout |")
+
+
+def test_a_ruled_table_that_heads_every_page_is_told_once():
+    head = boxes((60, 200, 400), (780, 800, 820)) + page(
+        (65, 805, "Document"), (205, 805, "DOC-7"), (65, 785, "Owner"), (205, 785, "Quality")
+    )
+    told = read(*(head + b"\n" + page((60, 700, f"What page {word} says.")) for word in ("one", "two", "three")))
+    assert told.content == "What page one says.\n\nWhat page two says.\n\nWhat page three says."
+    assert told.metadata["running_lines"] == "Document | DOC-7 | Owner | Quality"
+
+
+def test_every_text_within_boxes_is_kept():
+    xs, ys = (60, 150, 260, 400), (600, 640, 660, 700, 720)
+    texts = [(62 + 7 * (n * 37 % 46), 604 + n * 13 % 112, f"w{n}x") for n in range(28)]
+    told = read(boxes(xs, ys) + page(*texts))
+    assert all(told.content.count(text) == 1 for _, _, text in texts)
