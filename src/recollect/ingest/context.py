@@ -22,10 +22,19 @@ _MARKUP_CHARACTERS = 8
 
 
 def searchable_text(document: Document, chunk: Chunk) -> str:
-    """The text that both retrievers index of a chunk: title and headings, what situates it, then its own characters."""
-    wanted = dict.fromkeys(line for line in (document.title, *chunk.section, chunk.context) if line)
+    """The text that both retrievers index of a chunk: title and headings, what situates it, then its own characters.
+
+    A piece of a table is situated by the line above the table and the names of its columns.
+    """
+    table = [_plain(chunk.metadata.get(name)) for name in ("table_caption", "table_header")]
+    wanted = dict.fromkeys(line for line in (document.title, *chunk.section, chunk.context, *table) if line)
     missing = [line for line in wanted if line not in chunk.text[: len(line) + _MARKUP_CHARACTERS]]
     return "\n".join((*missing, chunk.text))
+
+
+def _plain(line: object) -> str:
+    """A line of a table without its pipes."""
+    return "; ".join(cell.strip() for cell in line.split("|") if cell.strip()) if isinstance(line, str) else ""
 
 
 def with_neighbours(vectors: Vectors, *, weight: float = NEIGHBOUR_WEIGHT) -> Vectors:

@@ -29,7 +29,8 @@ BATCH_DOCUMENTS = 64
 DOCUMENTS_AHEAD = 2 * BATCH_DOCUMENTS
 BYTES_AHEAD = 16 * 1024 * 1024
 
-_EMBEDDED_AT_ONCE = 2
+#: Batches that are embedded at a time.
+EMBEDDED_AT_ONCE = 2
 
 
 class _Workers(ThreadPoolExecutor):
@@ -132,9 +133,9 @@ def embed_and_write(
     def embedded(batch: Item) -> tuple[Item, Embedded]:
         return batch, embed(batch)
 
-    with threads(1, "writer") as writer, threads(_EMBEDDED_AT_ONCE, "embed-batch") as embedders:
+    with threads(1, "writer") as writer, threads(EMBEDDED_AT_ONCE, "embed-batch") as embedders:
         made = ahead(
-            embedders, embedded, batches, size=lambda _: 1, max_items=_EMBEDDED_AT_ONCE, max_size=_EMBEDDED_AT_ONCE
+            embedders, embedded, batches, size=lambda _: 1, max_items=EMBEDDED_AT_ONCE, max_size=EMBEDDED_AT_ONCE
         )
         for batch, vectors in made:
             if writing is not None:

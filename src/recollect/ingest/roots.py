@@ -88,16 +88,25 @@ class _Places:
 
     def root(self, full: Path, path: Path) -> Root:
         own = full if full.is_dir() else full.parent
-        names = {self.stored_name(_text(directory)): directory for directory in (own, *own.parents)}
+        above = (own, *own.parents)
+        # What a source was given as is stored as it is, what its documents are named by as the tenant has it stored.
+        names = {_text(directory): directory for directory in above}
+        names |= {self.stored_name(name): directory for name, directory in names.items()}
         known = self.repository.sources_named(self.scope, self.collection, list(names), "directory")
-        # The outermost: what was ingested as part of a larger folder keeps its name there.
-        source = min(known, key=lambda candidate: len(names[candidate.name].parts), default=None)
+        # The outermost: what was ingested as part of a larger folder keeps its name there. Of one folder, the source
+        # that was given a name.
+        source = min(
+            known,
+            key=lambda one: (len(names[one.directory].parts), one.name in names, one.source_id),
+            default=None,
+        )
         if source is None:
             source = self.repository.ensure_source(
                 self.scope, self.collection, self.stored_name(_text(own)), "directory"
             )
+        if source.name not in names or source not in known:
             self.repository.adopt_inner_sources(self.scope, self.collection, source)
-        below = self.stored_name(_text(full.relative_to(names[source.name])))
+        below = self.stored_name(_text(full.relative_to(names.get(source.directory, own))))
         if full.is_dir():
             return Root(path, source, "" if below == "." else below + "/", is_file=False, stored_name=self.stored_name)
         return Root(path, source, below, is_file=True, stored_name=self.stored_name)

@@ -45,6 +45,7 @@ _OUTSIDE = {
     "orphaned_documents",
     "embedding_cache",
     "originals",
+    "texts",
     "fact_vectors",
     "orphaned_indexes",
 }

@@ -65,6 +65,10 @@ class Manager(JobManager):
         self._taken = 0
         self._freed = asyncio.Event()
 
+    def is_full(self) -> bool:
+        """Whether as many jobs run as there are places, so that others wait for one of them to end."""
+        return self._taken >= self._concurrency
+
     async def register_worker(self) -> int:
         """Register the worker, and let its heart beat."""
         return await self._connector.run(self.presence.open)
@@ -97,7 +101,7 @@ class Manager(JobManager):
 
     async def _next(self, named: list[str] | None, worker_id: int) -> Job | None:
         without = [] if self._watches else [WATCH]
-        if self._taken >= self._concurrency:
+        if self.is_full():
             # What is watched needs none of the places of jobs that come to an end.
             if not self._watches or (named is not None and WATCH not in named):
                 return None

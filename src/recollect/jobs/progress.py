@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
 
+from recollect.errors import StoreFullError
 from recollect.interruption import Interrupted, Interruption
 from recollect.model.job import JobStage
+
+logger = logging.getLogger(__name__)
+
+# Tried again after so long, then half as long again, up to this.
+_ROOM_SECONDS = (0.5, 30.0)
 
 #: So often a run writes down how far it has come, at most.
 WRITE_SECONDS = 0.5
@@ -27,11 +35,18 @@ class RunInterruption(Interruption):
     def __init__(self) -> None:
         super().__init__()
         self.ending: Ending | None = None
+        self._ended = threading.Event()
 
     def end(self, ending: Ending) -> None:
         """End the run for this reason; of several the first one counts."""
         self.ending = self.ending or ending
+        self._ended.set()
         self.interrupt()
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, no longer than until the worker ends."""
+        if self._ended.wait(seconds) and self.ending is not Ending.STOPPING:
+            time.sleep(seconds)
 
 
 class Progress:
@@ -92,3 +107,23 @@ class Progress:
     def stages(self) -> tuple[JobStage, ...]:
         """Every stage with how far it has come."""
         return tuple(self._stages.values())
+
+
+def written_once_there_is_room(write: Callable[[], object], interruption: RunInterruption) -> None:
+    """Write down what became of a run: on a full disk once there is room, or nobody would know of it.
+
+    Raises:
+        StoreFullError: The worker ends meanwhile; others begin the run anew.
+    """
+    pause, longest = _ROOM_SECONDS
+    while True:
+        try:
+            write()
+        except StoreFullError as exc:
+            if interruption.ending is Ending.STOPPING:
+                raise
+            logger.warning("What became of jobs waits for room to be written down: %s", exc)
+        else:
+            return
+        interruption.wait(pause)
+        pause = min(pause * 1.5, longest)

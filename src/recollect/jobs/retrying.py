@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from recollect.errors import (
     ParseError,
     PermissionDeniedError,
     QuotaExceededError,
+    StoreFullError,
     UsageError,
 )
 
@@ -25,6 +27,11 @@ _GROWTH = 4.0
 _JITTER = 0.25
 
 _LONGEST_SECONDS = 3600.0
+
+# Where there is no room, each wait is such a share of the time that the job has been at it, so that the waits grow, and
+# room that was made is found soon.
+_SHARE_OF_ITS_TIME = 0.25
+_LONGEST_WITHOUT_ROOM_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +59,29 @@ class RetryPolicy:
         asked = getattr(error, "retry_after_seconds", None) or 0.0
         backoff = min(self.backoff_seconds * _GROWTH ** (attempts - 1), _LONGEST_SECONDS)
         return max(backoff * (1 - _JITTER + 2 * _JITTER * draw()), float(asked))
+
+    def wait_for_room_seconds(self, since_seconds: float, *, draw: Callable[[], float] = random.random) -> float:
+        """How long to wait where a disk is full.
+
+        Args:
+            since_seconds: Since the job was begun first.
+            draw: Gives numbers between 0 and 1.
+        """
+        share = min(since_seconds * _SHARE_OF_ITS_TIME, _LONGEST_WITHOUT_ROOM_SECONDS)
+        return max(self.backoff_seconds, share) * (1 - _JITTER + 2 * _JITTER * draw())
+
+
+def lacks_room(error: BaseException | None) -> bool:
+    """Whether there was no room on a disk, the store's or another one: that says nothing of what was tried."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, StoreFullError):
+            return True
+        if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def may_succeed(error: BaseException) -> bool:

@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import TenantSuspendedError
 from recollect.interruption import Interrupted, current
-from recollect.jobs.progress import Ending, Progress, RunInterruption
-from recollect.jobs.retrying import RetryPolicy, may_succeed, reason_of
-from recollect.jobs.tasks import Task, function_of, task_of, together_of
+from recollect.jobs.progress import Ending, Progress, RunInterruption, written_once_there_is_room
+from recollect.jobs.retrying import RetryPolicy, lacks_room, may_succeed, reason_of
+from recollect.jobs.tasks import Task, function_of, given_up_of, task_of, together_of
+from recollect.jobs.together import Place, Together
 from recollect.model import Scope
+from recollect.model.begun import job_begun
+from recollect.model.job import RunEnd
 
 if TYPE_CHECKING:
-    from recollect.model.job import JobRun, JobStage
+    from recollect.model.job import JobRun, JobStage, JobStatus
     from recollect.store.jobs import JobRepository
 
 logger = logging.getLogger(__name__)
@@ -27,6 +30,8 @@ logger = logging.getLogger(__name__)
 _SUSPENDED_SECONDS = 300.0
 
 _CANCELLED = "It was cancelled."
+
+_WAITS_FOR_ROOM = "It goes on by itself once there is room, and this was no attempt."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +73,7 @@ class JobRunner:
         queue_id: int,
         interruption: RunInterruption | None = None,
         on_progress: Callable[[Sequence[JobStage]], None] | None = None,
+        place: Place | None = None,
     ) -> Outcome:
         """Run a job that the queue has handed out.
 
@@ -77,6 +83,7 @@ class JobRunner:
             queue_id: The queue's number for it; a job that has another one by now is not this worker's.
             interruption: Ends the run from another thread.
             on_progress: Told the stages.
+            place: In the worker, for jobs that are run with it.
 
         Raises:
             StoreError: What became of it cannot be written down.
@@ -89,7 +96,7 @@ class JobRunner:
         if run is None:
             return Outcome()
         one = _Run(self._jobs, scope, run, self._policy, interruption or RunInterruption())
-        return one.of(self._view_of, on_progress, together=self._together)
+        return one.of(self._view_of, on_progress, alike=partial(one.together, queue_id, self._together, place))
 
 
 class _Run:
@@ -105,11 +112,11 @@ class _Run:
         view_of: Callable[[JobRun], Any],
         on_progress: Callable[[Sequence[JobStage]], None] | None,
         *,
-        together: int,
+        alike: Callable[[Task], Together | None],
     ) -> Outcome:
         run = self._run
         if run.cancel_requested:
-            return self._ended("cancelled", _CANCELLED)
+            return self._given_up(view_of)
         if run.deaths > self._policy.max_deaths:
             return self._ended("failed", f"{run.deaths} workers died while they ran it.")
         try:
@@ -119,13 +126,12 @@ class _Run:
             )
             context = copy_context()
             context.run(current.set, self._interruption)
+            context.run(job_begun.set, run.started_at)
             view = view_of(run)
-            # Where a worker died with many, fewer are tried at once: which of them it was is soon found.
-            limit = together >> (2 * run.deaths)
-            several = together_of(task) if limit else None
-            alike = [] if several is None else self._begin_alike(task, limit)
-            if several is not None and alike:
-                return self._with(alike, partial(context.run, partial(several, view)), task)
+            several = together_of(task)
+            together = None if several is None else alike(task)
+            if several is not None and together is not None:
+                return self._with(together, partial(context.run, several, view, together))
             result = context.run(function_of(task), view, run.arguments, self._progress)
         except Interrupted:
             return self._interrupted()
@@ -133,36 +139,57 @@ class _Run:
             return self._failed(exc)
         return self._succeeded(result)
 
-    def _begin_alike(self, task: Task, limit: int) -> list[_Run]:
-        found = self._jobs.begin_alike(self._scope, self._run, differs=task.differs, limit=limit)
-        return [_Run(self._jobs, self._scope, run, self._policy, self._interruption) for run in found]
-
-    def _with(self, alike: Sequence[_Run], several: Callable[..., Sequence[Any]], task: Task) -> Outcome:
-        """The job and others at once; each ends by itself, and those that have not ended wait for their turn again."""
-        runs = [self, *alike]
-        left = list(alike)
+    def _given_up(self, view_of: Callable[[JobRun], Any]) -> Outcome:
+        """The end of a job that was cancelled before this run: a worker killed in the one before left what it had."""
         try:
-            results = several([one._run.arguments for one in runs], self._progress)
-            for one, result in zip(alike, results[1:], strict=True):
-                one._progress = _complete(task)
-                _ = one._failed(result) if isinstance(result, Exception) else one._succeeded(result)
-                left.remove(one)
-        except Exception as exc:
-            # Whose fault it was is seen when each is run alone.
-            while left:
-                left.pop()._put_off(reason_of(exc), None, counts=True)
-            raise
+            take_back = given_up_of(self._run.kind)
+            if take_back is not None:
+                take_back(view_of(self._run), self._run.arguments)
+        except Exception as exc:  # noqa: BLE001 - as of a task
+            return self._failed(exc)
+        return self._ended("cancelled", _CANCELLED)
+
+    def together(self, queue_id: int, most: int, place: Place | None, task: Task) -> Together | None:
+        """The job with others that are alike; None: there are none, or it is run alone."""
+        # Where a worker died with many, fewer are tried at once: which of them it was is soon found.
+        if not most >> (2 * self._run.deaths):
+            return None
+        together = Together(
+            self._jobs.alike,
+            self._scope,
+            self._run,
+            queue_id=queue_id,
+            stages=task.stages,
+            differs=task.differs,
+            limit=most,
+            end_of=partial(_end_of, self._policy),
+            interruption=self._interruption,
+            place=place,
+        )
+        return together if together.begin() else None
+
+    @staticmethod
+    def _with(together: Together, several: Callable[[], None]) -> Outcome:
+        """The job and others at once; each ends by itself, and those that have not ended wait for their turn again."""
+        try:
+            several()
+        except (Exception, Interrupted) as exc:
+            if isinstance(exc, Exception):
+                logger.info("Jobs that were run together failed: %s", reason_of(exc), exc_info=exc)
+                # Whose fault it was is seen when each is run alone.
+                together.put_back(reason_of(exc), counts=not lacks_room(exc))
+            if together.first_end is None:
+                raise
         finally:
-            for one in left:
-                one._put_off(None, None, counts=False)
-            self._jobs.settle_alike(self._scope, [one._run for one in alike])
-        if isinstance(results[0], Exception):
-            raise results[0]
-        self._progress = _complete(task)
-        return self._succeeded(results[0])
+            together.put_back(None, counts=False)
+        first = together.first_end
+        if first is None:
+            raise RuntimeError("The task has not said what became of its first job.")
+        return Outcome(put_off=first.status == "pending", due_at=first.due_at)
 
     def _succeeded(self, result: Any) -> Outcome:  # noqa: ANN401 - what tasks return
-        self._jobs.end(self._scope, self._run, status="succeeded", stages=self._progress.stages, result=result)
+        stages = self._progress.stages
+        self._write_down(partial(self._jobs.end, status="succeeded", stages=stages, result=result))
         return Outcome()
 
     def _write(self, stages: Sequence[JobStage]) -> Ending | None:
@@ -181,30 +208,44 @@ class _Run:
                 return self._put_off(None, None, counts=False)
 
     def _failed(self, exc: Exception) -> Outcome:
-        run, reason = self._run, reason_of(exc)
-        logger.info("Job %d (%s) failed: %s", run.job_id, run.kind, reason, exc_info=exc)
-        if not may_succeed(exc):
-            return self._ended("cancelled", reason)
-        if run.attempts >= run.max_attempts:
-            return self._ended("failed", reason)
-        delay = self._policy.delay_seconds(run.attempts, exc)
-        return self._put_off(reason, _in(delay) if delay else None, counts=True)
+        end = _end_of(self._policy, self._run, exc, self._progress.stages)
+        if end.status == "pending":
+            return self._put_off(end.error, end.due_at, counts=end.counts)
+        return self._ended(end.status, end.error or "")
 
-    def _ended(self, status: Any, reason: str) -> Outcome:  # noqa: ANN401 - a JobStatus
-        self._jobs.end(self._scope, self._run, status=status, stages=self._progress.stages, error=reason)
+    def _ended(self, status: JobStatus, reason: str) -> Outcome:
+        self._write_down(partial(self._jobs.end, status=status, stages=self._progress.stages, error=reason))
         return Outcome()
 
     def _put_off(self, reason: str | None, due_at: datetime | None, *, counts: bool) -> Outcome:
         stages = self._progress.stages
-        self._jobs.put_off(self._scope, self._run, stages=stages, error=reason, due_at=due_at, counts=counts)
+        self._write_down(partial(self._jobs.put_off, stages=stages, error=reason, due_at=due_at, counts=counts))
         return Outcome(put_off=True, due_at=due_at)
 
+    def _write_down(self, write: Callable[[Scope, JobRun], object]) -> None:
+        """Write down what became of the run; see `written_once_there_is_room`."""
+        written_once_there_is_room(lambda: write(self._scope, self._run), self._interruption)
 
-def _complete(task: Task) -> Progress:
-    progress = Progress(task.stages)
-    for stage in task.stages:
-        progress(stage, 1, 1)
-    return progress
+
+def _end_of(policy: RetryPolicy, run: JobRun, outcome: Any, stages: tuple[JobStage, ...]) -> RunEnd:  # noqa: ANN401
+    """What becomes of a job by what its run gave, or why it failed."""
+    if not isinstance(outcome, Exception):
+        return RunEnd(run=run, status="succeeded", stages=stages, result=outcome)
+    reason = reason_of(outcome)
+    logger.info("Job %d (%s) failed: %s", run.job_id, run.kind, reason, exc_info=outcome)
+    end = partial(RunEnd, run=run, stages=stages, error=reason)
+    if lacks_room(outcome):
+        delay = policy.wait_for_room_seconds(run.since_seconds)
+        error = f"{reason} {_WAITS_FOR_ROOM}"
+        return RunEnd(
+            run=run, status="pending", stages=stages, error=error, due_at=_in(delay) if delay else None, counts=False
+        )
+    if not may_succeed(outcome):
+        return end(status="cancelled")
+    if run.attempts >= run.max_attempts:
+        return end(status="failed")
+    delay = policy.delay_seconds(run.attempts, outcome)
+    return end(status="pending", due_at=_in(delay) if delay else None)
 
 
 def _in(seconds: float) -> datetime:

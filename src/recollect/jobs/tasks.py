@@ -14,14 +14,16 @@ as its reason (`recollect.jobs.retrying` says which errors those are; an error o
 from its beginning, so what it does must be the same done twice: storing a document again that is stored already is.
 
 Where several jobs are quicker at once than one after the other, a task says so (`Task.together`): a worker that has
-taken one takes others with it that wait, are of the same asker and source, and differ in one argument alone.
+taken one takes others with it that wait, are of the same asker and source, and differ in one argument alone. The task
+takes them as it has room for more (`recollect.jobs.together.Together`), and says of each what became of it, as soon as
+that is known.
 
 To add one: write the function, and a line in `_TASKS`. To ask for it: `recollect.pipeline.jobs.enqueue`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -30,13 +32,14 @@ from recollect.errors import UsageError
 
 if TYPE_CHECKING:
     from recollect.jobs.progress import Progress
+    from recollect.jobs.together import Together
 
 #: What runs a job. Its first argument is a `recollect.View`, which stands above this package.
 TaskFunction: TypeAlias = "Callable[[Any, Mapping[str, Any], Progress], Mapping[str, Any] | None]"
 #: What runs several that are alike.
-TogetherFunction: TypeAlias = (
-    "Callable[[Any, Sequence[Mapping[str, Any]], Progress], Sequence[Mapping[str, Any] | Exception]]"
-)
+TogetherFunction: TypeAlias = "Callable[[Any, Together], None]"
+#: What takes back what a run left that nobody wants any more.
+GivenUpFunction: TypeAlias = "Callable[[Any, Mapping[str, Any]], None]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +50,11 @@ class Task:
         kind: Its name, which jobs carry.
         function: What runs it, as ``module:function``, imported when the first such job is run; or the function itself.
         stages: The names of what it comes through, in order.
-        together: What runs several at once, where that is quicker than one after the other: ``(view, arguments of each,
-            progress) -> result or error of each``. They differ in ``differs`` alone, and are of one asker and source.
+        together: What runs several at once, where that is quicker than one after the other: ``(view, together)``. They
+            differ in ``differs`` alone, and are of one asker and source.
         differs: The argument that each has its own of.
+        given_up: What takes back what a run may have left whose worker was killed, where the job is not run again
+            because it was cancelled: ``(view, arguments)``.
     """
 
     kind: str
@@ -57,6 +62,7 @@ class Task:
     stages: tuple[str, ...] = ()
     together: str | TogetherFunction | None = None
     differs: str = ""
+    given_up: str | GivenUpFunction | None = None
 
 
 _TASKS = {
@@ -67,6 +73,7 @@ _TASKS = {
             kind="ingest_upload",
             function="recollect.pipeline.job_tasks:ingest_upload",
             stages=("read", "cut", "embed", "store"),
+            given_up="recollect.pipeline.job_tasks:give_up_upload",
         ),
         Task(
             kind="ingest_url",
@@ -119,6 +126,15 @@ def together_of(task: Task) -> TogetherFunction | None:
     if not isinstance(task.together, str):
         return task.together
     function: TogetherFunction = named(task.together)
+    return function
+
+
+def given_up_of(kind: str) -> GivenUpFunction | None:
+    """What takes back what a run of a kind of job left, imported if need be; None: nothing does."""
+    given_up = _TASKS[kind].given_up if kind in _TASKS else None
+    if not isinstance(given_up, str):
+        return given_up
+    function: GivenUpFunction = named(given_up)
     return function
 
 

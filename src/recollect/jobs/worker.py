@@ -28,6 +28,7 @@ from recollect.jobs.manager import WATCH, Manager
 from recollect.jobs.periodic import QUEUE, PeriodicTask
 from recollect.jobs.progress import Ending, RunInterruption
 from recollect.jobs.running import JobRunner, Outcome
+from recollect.jobs.together import Place
 from recollect.store.database import Database
 from recollect.store.job_connector import JobConnector
 from recollect.store.job_queue import Heartbeats, JobQueue
@@ -82,6 +83,7 @@ class Worker:
         runner: Runs a job.
         options: How.
         periodic: What is done every so often.
+        prepare: Called in a thread of its own where there is something to do, while the first of it is looked for.
     """
 
     def __init__(
@@ -91,9 +93,11 @@ class Worker:
         options: WorkerOptions | None = None,
         *,
         periodic: Iterable[PeriodicTask] = (),
+        prepare: Callable[[], None] | None = None,
     ) -> None:
         self._options = options or WorkerOptions()
         self._database, self._runner, self._periodic = database, runner, tuple(periodic)
+        self._prepare = prepare
         self._stopping = threading.Event()
         self._at_once = False
         self._signals = 0
@@ -138,6 +142,8 @@ class Worker:
         loop.set_default_executor(ThreadPoolExecutor(threads, thread_name_prefix="recollect-job"))
         database = self._database.separate(max_connections=_CONNECTIONS)
         await loop.run_in_executor(None, JobQueue(database).require_writable)
+        preparing = threading.Thread(target=self._prepare_for, args=(JobQueue(database),), name="recollect-prepare")
+        preparing.start()
         heeded = self._heed_signals(loop)
         failures = 0
         try:
@@ -153,7 +159,14 @@ class Worker:
         finally:
             for number in heeded:
                 loop.remove_signal_handler(number)
+            await loop.run_in_executor(None, preparing.join)
             await loop.run_in_executor(None, database.close)
+
+    def _prepare_for(self, queue: JobQueue) -> None:
+        # What is wrong is said where the first job meets it.
+        with suppress(StoreError):
+            if self._prepare is not None and queue.left(self._options.queues, due=False, without=[WATCH]):
+                self._prepare()
 
     async def _serve(self, database: Database) -> bool:
         """Work as one worker of the queue; returns whether there is nothing more to be done."""
@@ -171,7 +184,9 @@ class Worker:
         app.task(name=TASK, pass_context=True)(partial(self._run_one, manager))
         if options.queues is None or QUEUE in options.queues:
             self._schedule(app, manager)
-        recovering = asyncio.create_task(self._recover(queue, connector))
+        # Before anything is taken: what a worker left that has ended just now may be all there is to do.
+        await self._recover(queue, connector)
+        recovering = asyncio.create_task(self._keep_recovering(queue, connector))
         try:
             listens = await connector.run(database.has_sessions)
             worker = self._worker = self._queue_worker(app, listens=listens)
@@ -228,7 +243,10 @@ class Worker:
             if self._at_once:
                 interruption.end(Ending.STOPPING)
         try:
-            manager.outcomes[number] = self._runner.run(tenant_id, job_id, queue_id=number, interruption=interruption)
+            place = Place(stopping=self._stopping.is_set, wanted=manager.is_full, queues=self._options.queues)
+            manager.outcomes[number] = self._runner.run(
+                tenant_id, job_id, queue_id=number, interruption=interruption, place=place
+            )
         finally:
             with self._lock:
                 del self._running[number]
@@ -255,13 +273,17 @@ class Worker:
                 threading.Thread(target=interruption.end, args=(ending,), daemon=True).start()
         return await running
 
-    async def _recover(self, queue: JobQueue, connector: JobConnector) -> None:
+    async def _keep_recovering(self, queue: JobQueue, connector: JobConnector) -> None:
         while True:
-            try:
-                await connector.run(queue.recover)
-            except StoreError as exc:
-                logger.info("Whether workers have died could not be looked up: %s", exc)
             await asyncio.sleep(queue.heartbeats.every_seconds)
+            await self._recover(queue, connector)
+
+    @staticmethod
+    async def _recover(queue: JobQueue, connector: JobConnector) -> None:
+        try:
+            await connector.run(queue.recover)
+        except StoreError as exc:
+            logger.info("Whether workers have died could not be looked up: %s", exc)
 
     async def _pause(self, seconds: float) -> None:
         await asyncio.get_running_loop().run_in_executor(None, self._stopping.wait, seconds)

@@ -216,5 +216,12 @@ def _checked_reference(reference: str) -> str:
     return reference
 
 
+_CHECK = AfterValidator(_checked_reference)
+
 #: A setting that names the environment variable with a secret, as ``env:NAME``.
-SecretReference = Annotated[str, AfterValidator(_checked_reference)]
+SecretReference = Annotated[str, _CHECK]
+
+
+def is_secret_reference(hint: object) -> bool:
+    """Whether a setting is of the type `SecretReference`."""
+    return _CHECK in getattr(hint, "__metadata__", ())

@@ -17,6 +17,7 @@ ENTRY_POINTS = "recollect.connectors"
 
 _OWN = {
     "git": "recollect.sources.git:GitConnector",
+    "imap": "recollect.sources.imap:ImapConnector",
     "s3": "recollect.sources.s3:S3Connector",
 }
 
@@ -45,6 +46,8 @@ def connector_of(location: str) -> str | None:
     lowered = location.lower()
     if lowered.startswith("s3://"):
         return "s3"
+    if lowered.startswith(("imaps://", "imap://")):
+        return "imap"
     if lowered.startswith(("git://", "ssh://", "git+https://", "git+http://", "git@")) or lowered.endswith(".git"):
         return "git"
     return None
