@@ -15,6 +15,7 @@ import re
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from datetime import datetime
 from functools import cache, lru_cache, wraps
 from numbers import Real
 from typing import Any, TypeVar
@@ -36,6 +37,7 @@ _FREE_CLASSES = {"Document", "Turn"}
 _CLASSES = {
     "CrawlPlan": "recollect.CrawlPlan",
     "Document": "recollect.Document",
+    "FileUse": "use of a file",
     "HybridPassage": "passage of a context",
     "KeyMaker": "maker of a key",
     "Principal": "recollect.Principal",
@@ -57,6 +59,8 @@ _WORDS = {
     "Callable": "a function",
     "Mapping": "an object of names and values",
     "several": "a list",
+    "tuple": "a tuple",
+    "datetime": "a datetime",
     **{name: f"a {shown}" for name, shown in _CLASSES.items()},
 }
 
@@ -105,8 +109,9 @@ class _Expected:
     """What an annotation allows.
 
     Attributes:
-        names: Of the types; ``several`` is any iterable.
+        names: Of the types; ``several`` is any iterable, ``tuple`` one of as many values as ``parts``.
         element: What each of several is.
+        parts: What each value of a tuple is.
         anything: Whether it also names what is not looked at.
         free: Whether a text may hold what cannot be stored.
         settled: Types whose every value is one of these: most arguments of a search need no other look.
@@ -116,6 +121,7 @@ class _Expected:
     element: _Expected | None = None
     anything: bool = False
     free: bool = False
+    parts: tuple[_Expected, ...] = ()
     settled: frozenset[type] = field(init=False, default=frozenset())
 
     def __post_init__(self) -> None:
@@ -136,6 +142,8 @@ class _Expected:
             raise UsageError(f"{place} holds a character that nothing stored can hold (NUL or half a surrogate pair).")
         if kind == "several":
             self._require_each(place, value)
+        elif kind == "tuple":
+            self._require_parts(place, value)
         elif kind == "Mapping":
             _require_depth(place, value)
         elif kind in _CLASSES and is_dataclass(value):
@@ -150,6 +158,12 @@ class _Expected:
         if self.element is not None and isinstance(value, list | tuple | set | frozenset):
             for one in value:
                 self.element.require(place, one)
+
+    def _require_parts(self, place: str, value: tuple[object, ...] | list[object]) -> None:
+        if len(value) != len(self.parts):
+            raise UsageError(f"{place} must hold {len(self.parts)} values, not {len(value)}.")
+        for one, part in zip(value, self.parts, strict=True):
+            part.require(place, one)
 
 
 def _is_whole(value: object) -> bool:
@@ -183,6 +197,8 @@ _FITS: dict[str, Callable[[object], bool]] = {
     "bool": lambda value: type(value).__name__ in {"bool", "bool_"} or (isinstance(value, int) and value in {0, 1}),
     "Path": _is_path,
     "Callable": callable,
+    "tuple": lambda value: isinstance(value, tuple | list),
+    "datetime": lambda value: isinstance(value, datetime),
     "Mapping": lambda value: isinstance(value, dict | Mapping),
     "several": lambda value: isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping),
     **{name: _is_class(name) for name in _CLASSES},
@@ -207,19 +223,37 @@ def _read(node: ast.expr, free: bool) -> _Expected:
             # Where a document or a turn may be given, a text is its content.
             free = free or not _FREE_CLASSES.isdisjoint((*one.names, *other.names))
             return _Expected(
-                (*one.names, *other.names), one.element or other.element, one.anything or other.anything, free
+                (*one.names, *other.names),
+                one.element or other.element,
+                one.anything or other.anything,
+                free,
+                one.parts or other.parts,
             )
         case ast.Constant(value=None):
             return _Expected(("None",))
+        case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=elements)) if not _goes_on(elements):
+            return _Expected(("tuple",), parts=tuple(_part(one, free) for one in elements))
         case ast.Subscript(value=ast.Name(id="Sequence" | "Iterable" | "tuple"), slice=inner):
             element = inner.elts[0] if isinstance(inner, ast.Tuple) else inner
             return _Expected(("several",), _read(element, free))
-        case ast.Name(id="ProgressCallback" | "VerifyCallback" | "DownloadProgress"):
+        case ast.Name(id="datetime"):
+            return _Expected(anything=True)
+        case ast.Name(id=name) if name.endswith("Callback") or name == "DownloadProgress":
             return _Expected(("Callable",))
         case ast.Name(id=name) | ast.Subscript(value=ast.Name(id=name)) if name in _FITS:
             return _Expected((name,), free=free)
         case _:
             return _Expected(anything=True)
+
+
+def _part(node: ast.expr, free: bool) -> _Expected:
+    """What a value of a tuple is. A moment there is one that the library gave, which no reader looks at again."""
+    return _Expected(("datetime",)) if isinstance(node, ast.Name) and node.id == "datetime" else _read(node, free)
+
+
+def _goes_on(elements: list[ast.expr]) -> bool:
+    """Whether a tuple may have any number of values."""
+    return isinstance(elements[-1], ast.Constant) and elements[-1].value is ...
 
 
 @cache

@@ -145,6 +145,8 @@ class JobRun:
         max_attempts: How often it is begun at most.
         deaths: How many workers died while they ran it.
         cancel_requested: Whether it was asked to stop before it began.
+        started_at: When it was begun for the first time.
+        since_seconds: How long ago that was.
     """
 
     tenant_id: int
@@ -157,3 +159,28 @@ class JobRun:
     max_attempts: int
     deaths: int
     cancel_requested: bool
+    started_at: datetime
+    since_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """What became of a run.
+
+    Attributes:
+        run: Which.
+        status: Of its job from now on; ``pending``: it goes on later.
+        stages: How far it came.
+        error: Why it failed.
+        result: What it gave.
+        due_at: When the next run begins at the earliest; None: at once.
+        counts: Whether it was an attempt.
+    """
+
+    run: JobRun
+    status: JobStatus
+    stages: tuple[JobStage, ...] = ()
+    error: str | None = None
+    result: Mapping[str, Any] | None = None
+    due_at: datetime | None = None
+    counts: bool = True

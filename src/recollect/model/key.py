@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, get_args
@@ -18,7 +19,25 @@ from recollect.model.principal import Principal
 AccessScope = Literal["read", "write", "admin", "operator"]
 ACCESS_SCOPES: tuple[AccessScope, ...] = get_args(AccessScope)
 
+_MOST_ORIGINS = 20
+_ORIGIN = re.compile(
+    r"(?P<scheme>https?)://(?P<host>[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*)(:[1-9][0-9]{0,4})?"
+)
+
 KeyStatus = Literal["active", "expired", "revoked"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WidgetUse:
+    """What a key of a widget is for, and opens alone.
+
+    Attributes:
+        collection: Whose documents answer, by name.
+        origins: The sites whose pages may show the widget, for instance ``https://intranet.example.com``.
+    """
+
+    collection: str
+    origins: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +58,7 @@ class ApiKey:
         revoked_at: When it was revoked; None: it was not.
         last_used_at: When it was presented last, to the minute; None: never.
         status: Whether it is taken now.
+        widget: What it is for, where pages of other sites hold it; None: it is presented by programs and browsers.
     """
 
     tenant_id: int
@@ -54,6 +74,7 @@ class ApiKey:
     revoked_at: datetime | None
     last_used_at: datetime | None
     status: KeyStatus
+    widget: WidgetUse | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +88,23 @@ class NewApiKey:
 
     key: ApiKey
     secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownUser:
+    """A user whom keys or logins name.
+
+    Attributes:
+        principal: The user, with the roles, department and groups of their newest key or login.
+        keys: Keys that are theirs and taken now.
+        logins: Logins of theirs that have not ended.
+        last_used_at: When one of them was used last; None: never.
+    """
+
+    principal: Principal
+    keys: int
+    logins: int
+    last_used_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +132,28 @@ class KeyMaker:
         ends: object = self.expires_at
         if ends is not None and (not isinstance(ends, datetime) or ends.tzinfo is None):
             raise UsageError(f"expires_at must be a time with its zone, not {reprlib.repr(ends)}.")
+
+
+def read_origins(given: Sequence[str]) -> tuple[str, ...]:
+    """Sites, as browsers name them: a scheme, a host and perhaps a port, and nothing else.
+
+    Raises:
+        UsageError: One is none, is reached without encryption from elsewhere, or there is none or too many.
+    """
+    found = sorted({_origin(one) for one in given})
+    if not found or len(found) > _MOST_ORIGINS:
+        raise UsageError(f"origins are 1 to {_MOST_ORIGINS} sites, for instance https://intranet.example.com.")
+    return tuple(found)
+
+
+def _origin(text: str) -> str:
+    match = _ORIGIN.fullmatch(text.strip().rstrip("/").lower())
+    if match is None or (match["scheme"] == "http" and match["host"] not in {"localhost", "127.0.0.1"}):
+        raise UsageError(
+            f"A site is https:// with a host and perhaps a port, for instance https://intranet.example.com, not "
+            f"{reprlib.repr(text)}; http:// on this machine alone."
+        )
+    return match[0]
 
 
 def read_scopes(given: Iterable[str] | str) -> tuple[AccessScope, ...]:

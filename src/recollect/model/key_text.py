@@ -18,8 +18,14 @@ from recollect.errors import AuthenticationError
 
 PREFIX = "rk_"
 
+#: What a browser's cookie begins with after a login; it is written like a key, and taken nowhere else.
+LOGIN_PREFIX = "rl_"
+
 #: What keys look like, for scanners.
 PATTERN = r"rk_[1-9][0-9]{0,9}_[0-9A-Za-z]{14}_[0-9A-Za-z]{49}"
+
+#: What keys and cookies look like: nothing of either is to stand in a log or an address.
+SECRET_PATTERN = r"r[kl]_[1-9][0-9]{0,9}_[0-9A-Za-z]{14}_[0-9A-Za-z]{49}"
 
 #: In the order of ASCII, so that ids sort as the times that they begin with.
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -27,7 +33,7 @@ _TIME_DIGITS, _RANDOM_DIGITS = 6, 8
 # 62^43 is more than 2^256.
 _SECRET_DIGITS = 43
 _CHECKSUM_DIGITS = 6
-_KEY = re.compile(PATTERN, re.ASCII)
+_SECRET = re.compile(SECRET_PATTERN, re.ASCII)
 _LARGEST_TENANT = 2**31 - 1
 
 
@@ -58,9 +64,12 @@ def draw_key(tenant_id: int, key_id: str | None = None) -> KeyText:
         tenant_id: Whose.
         key_id: Of a key that gets another secret; None: a new id.
     """
-    key_id = key_id or _written(int(time.time()), _TIME_DIGITS) + _drawn(_RANDOM_DIGITS)
-    body = f"{PREFIX}{tenant_id}_{key_id}_{_drawn(_SECRET_DIGITS)}"
-    return KeyText(tenant_id, key_id, body + _checksum(body))
+    return _new(PREFIX, tenant_id, key_id)
+
+
+def draw_login(tenant_id: int) -> KeyText:
+    """What a browser's cookie holds after a login to a tenant; its `key_id` is the login's public id."""
+    return _new(LOGIN_PREFIX, tenant_id, None)
 
 
 def read_key(text: str) -> KeyText:
@@ -69,13 +78,38 @@ def read_key(text: str) -> KeyText:
     Raises:
         AuthenticationError: It is none, or was cut off or mistyped. The message repeats nothing of it.
     """
-    if _KEY.fullmatch(text) is None:
+    if not text.startswith(PREFIX) or _SECRET.fullmatch(text) is None:
         raise AuthenticationError("That is no API key: one begins with rk_ and has 69 characters or a few more.")
+    read = _read(text)
+    if read is None:
+        raise AuthenticationError("The API key was not copied whole, or was changed: its checksum does not fit.")
+    return read
+
+
+def read_login(text: str) -> KeyText:
+    """What a browser's cookie says of its login; whether there is such a one is the store's to say.
+
+    Raises:
+        AuthenticationError: It is none. The message repeats nothing of it.
+    """
+    whole = text.startswith(LOGIN_PREFIX) and _SECRET.fullmatch(text) is not None
+    read = _read(text) if whole else None
+    if read is None:
+        raise AuthenticationError("The browser's cookie is of no login: log in.")
+    return read
+
+
+def _new(prefix: str, tenant_id: int, key_id: str | None) -> KeyText:
+    key_id = key_id or _written(int(time.time()), _TIME_DIGITS) + _drawn(_RANDOM_DIGITS)
+    body = f"{prefix}{tenant_id}_{key_id}_{_drawn(_SECRET_DIGITS)}"
+    return KeyText(tenant_id, key_id, body + _checksum(body))
+
+
+def _read(text: str) -> KeyText | None:
     body, checksum = text[:-_CHECKSUM_DIGITS], text[-_CHECKSUM_DIGITS:]
     _, tenant, key_id, _ = text.split("_")
-    if not secrets.compare_digest(_checksum(body), checksum) or int(tenant) > _LARGEST_TENANT:
-        raise AuthenticationError("The API key was not copied whole, or was changed: its checksum does not fit.")
-    return KeyText(int(tenant), key_id, text)
+    fits = secrets.compare_digest(_checksum(body), checksum) and int(tenant) <= _LARGEST_TENANT
+    return KeyText(int(tenant), key_id, text) if fits else None
 
 
 def _checksum(body: str) -> str:

@@ -72,6 +72,37 @@ class SessionRecord:
     embedding_model: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def title(self) -> str | None:
+        """What somebody has called it; None: nobody has."""
+        given = self.metadata.get("title")
+        return given if isinstance(given, str) and given else None
+
+    @property
+    def helpful(self) -> Mapping[int, bool]:
+        """What was said of its answers, by their positions: whether they helped."""
+        given = self.metadata.get("helpful")
+        said = given if isinstance(given, dict) else {}
+        return {int(key): value for key, value in said.items() if key.isdecimal() and isinstance(value, bool)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationEntry:
+    """A conversation in a list of them.
+
+    Attributes:
+        record: What is known of it.
+        opening: The words that it begins with.
+    """
+
+    record: SessionRecord
+    opening: str
+
+    @property
+    def title(self) -> str:
+        """What it is called: as somebody has said, or by its first line."""
+        return self.record.title or next(iter(self.opening.split("\n")), "")[:120]
+
 
 @dataclass(frozen=True, slots=True)
 class Remembered:

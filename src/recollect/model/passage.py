@@ -243,6 +243,12 @@ class RetrievedContext:
     embedding_model: str | None = None
 
     @property
+    def table_header(self) -> str | None:
+        """The line that names the columns of the table that it begins in, where it does not hold that line itself."""
+        header = self.metadata.get("table_header")
+        return header if isinstance(header, str) and header not in self.content else None
+
+    @property
     def parts(self) -> tuple[PassagePart, ...]:
         """Its characters, cut where another section or page begins; one part where no outline was looked up."""
         if self.outline is None:

@@ -7,10 +7,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+from recollect.model.activity import outcome_of
 
 if TYPE_CHECKING:
     from recollect.model.passage import RetrievedContext, SearchReply
+
+#: Why an answer was refused: ``nothing`` was found, the evidence does not hold an ``identifier`` of the question, or it
+#: is below the ``threshold``; of what a model wrote all was ``unsupported``, or the ``model`` itself knew no answer.
+RefusalReason = Literal["nothing", "identifier", "threshold", "unsupported", "model"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,14 +24,18 @@ class Shown:
     """Something that was asked, and what was shown for it.
 
     Attributes:
-        action: ``search``, ``ask``, ``context``, ``read``, …, or a request that changed something.
+        action: ``search``, ``ask``, ``context``, ``read``, …, or a request that changed something. That an answer was
+            refused is told beside its ``ask``: ``refuse/`` with a `RefusalReason`.
         question: As it was asked; None: nothing was.
         documents: The ids of those shown, and of their versions; 0: of the present one, or of all.
+        outcome: What leaves the question unanswered: ``nothing`` found, ``low`` relevance, ``refused`` an answer; None:
+            none of these.
     """
 
     action: str
     question: str | None = None
     documents: tuple[tuple[int, int], ...] = ()
+    outcome: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +52,7 @@ class Access:
         question_hash: Of the question, keyed with the tenant's salt, in hexadecimal digits; None: there is none.
         documents: The ids of the documents shown.
         versions: Of each of them the id of its version; 0: the present one, or all.
+        outcome: As of `Shown`.
     """
 
     access_id: int
@@ -53,6 +64,7 @@ class Access:
     question_hash: str | None
     documents: tuple[int, ...]
     versions: tuple[int, ...]
+    outcome: str | None = None
 
 
 _RECORDER: ContextVar[Callable[[Shown], None] | None] = ContextVar("recollect_shown", default=None)
@@ -74,6 +86,7 @@ def show(
     question: str | None = None,
     passages: Iterable[RetrievedContext] = (),
     documents: Iterable[tuple[int, int]] = (),
+    outcome: str | None = None,
 ) -> None:
     """Tell what is about to be shown; without a recorder it costs a look at a context variable.
 
@@ -82,16 +95,17 @@ def show(
         question: As it was asked.
         passages: Whose documents are shown.
         documents: Further ones, with their versions.
+        outcome: As of `Shown`.
     """
     recorder = _RECORDER.get()
     if recorder is None:
         return
     shown = dict.fromkeys((one.document_id, one.version_id or 0) for one in passages)
     shown |= dict.fromkeys(documents)
-    recorder(Shown(action=action, question=question, documents=tuple(shown)))
+    recorder(Shown(action=action, question=question, documents=tuple(shown), outcome=outcome))
 
 
 def shown(reply: SearchReply) -> SearchReply:
     """A search's reply, told as `show` does."""
-    show("search", question=reply.query, passages=reply.results)
+    show("search", question=reply.query, passages=reply.results, outcome=outcome_of(reply))
     return reply

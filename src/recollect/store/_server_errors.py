@@ -7,7 +7,7 @@ import os
 import shutil
 from pathlib import Path
 
-from recollect.errors import StoreUnavailableError
+from recollect.errors import StoreFullError, StoreUnavailableError
 from recollect.store._server_files import Layout
 
 _FULL = ("no space left on device", "disk quota exceeded", "could not extend file", "disk full")
@@ -78,9 +78,9 @@ def _not_the_owners(cluster: Path) -> Path | None:
         return None
 
 
-def disk_full(folder: Path) -> StoreUnavailableError:
+def disk_full(folder: Path) -> StoreFullError:
     """The error for a full disk, with what is left on it."""
-    return StoreUnavailableError(
+    return StoreFullError(
         f"The disk (or quota) under {str(folder)!r} is full: {_free_bytes(folder) // 2**20} MB are free. What was "
         "acknowledged is safe. Free at least 200 MB and try again, or choose another place: --data-dir."
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from recollect.store.database import connect, translated_errors
+from recollect.store.database import connect
+from recollect.store.driver_errors import translated_errors
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,13 @@ Everyone takes locks in one order: documents by URI, then lists by number, then 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, LiteralString
 
 from recollect.errors import NotFoundError, PermissionDeniedError
 from recollect.model import Scope
+from recollect.model.access import CollectionAccess, DocumentPermissions
 from recollect.model.collection import Collection
 from recollect.model.principal import DefaultPermissions, Permissions, includes, read_permissions
 from recollect.store.closing import lock_documents
@@ -22,42 +23,6 @@ _SQL = queries("access")
 
 #: Neither grants nor denials.
 NOTHING = Permissions(grants=())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionAccess:
-    """Who may do what in a collection; tokens, sorted.
-
-    Attributes:
-        owners: Read everything in it, whatever is denied there, and write.
-        readers: For anybody else but its owners it does not exist.
-        writers: Put documents into it and take them out.
-        default: Who may read the documents that have no permissions of their own.
-    """
-
-    owners: tuple[str, ...]
-    readers: tuple[str, ...]
-    writers: tuple[str, ...]
-    default: Permissions
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentPermissions:
-    """Who may read a document.
-
-    Attributes:
-        source: Its URI.
-        collection: By name.
-        department: Of its newest version.
-        inherited: Whether they are the collection's default, and change with it.
-    """
-
-    document_id: int
-    source: str
-    collection: str
-    department: str | None
-    permissions: Permissions
-    inherited: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +69,11 @@ class AccessRepository:
         with self._database.transaction(scope) as connection:
             if scope.principal is not None:
                 self._hold(connection, scope, collection)
-            found = rows(connection, _SQL["of_collection"], _of(scope, collection))
+            return self._read(connection, scope, collection)
+
+    @staticmethod
+    def _read(connection: Connection, scope: Scope, collection: Collection) -> CollectionAccess:
+        found = rows(connection, _SQL["of_collection"], _of(scope, collection))
         if not found:
             raise _deleted(collection)
         owners, readers, writers, grants, denials = map(tuple, found[0])
@@ -120,6 +89,7 @@ class AccessRepository:
         owners: Sequence[str] | None = None,
         readers: Sequence[str] | None = None,
         writers: Sequence[str] | None = None,
+        check: Callable[[CollectionAccess], object] | None = None,
     ) -> None:
         """Say who owns, reads and writes a collection.
 
@@ -129,6 +99,7 @@ class AccessRepository:
             owners: Checked tokens; None: as they are.
             readers: Likewise.
             writers: Likewise.
+            check: Told what was said before, which nobody changes until this has; what it raises changes nothing.
 
         Raises:
             NotFoundError: It was deleted meanwhile.
@@ -139,6 +110,8 @@ class AccessRepository:
             params[name] = None if tokens is None else sorted(set(tokens))
         with self._database.transaction(scope) as connection:
             self._hold(connection, scope, collection)
+            if check is not None:
+                check(self._read(connection, scope, collection))
             connection.execute(_SQL["set_collection"], params)
             connection.execute(_SQL["touch"], params)
 

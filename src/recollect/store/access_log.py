@@ -73,7 +73,7 @@ class AccessLogRepository:
                 )
                 for one, number in zip(accesses, ids, strict=True)
             ]
-            entries = [{**_content(one), "question": one.question} for one in made]
+            entries = [{**_content(one), "question": one.question, "outcome": one.outcome} for one in made]
             connection.execute(_SQL["append"], {"tenant_id": scope.tenant_id, "entries": Jsonb(entries)})
             details = {"access_ids": ids, "sha256": _digest(made)}
             record(connection, scope, action="access", actor="server", details=details)
@@ -152,7 +152,7 @@ def _keyed(question: str | None, salt: bytes) -> str | None:
 
 
 def _content(access: Access) -> dict[str, Any]:
-    """What is hashed of an access: everything but its question, which ends before it does."""
+    """What is hashed of an access: all but its question, which ends before it does, and what became of that."""
     return {
         "access_id": access.access_id,
         "at": access.at.astimezone(UTC).isoformat(timespec="microseconds"),

@@ -19,7 +19,8 @@ from psycopg import sql
 
 from recollect.errors import ConflictError, NotFoundError, StoreError, UsageError
 from recollect.store._archive import FORMAT_VERSION, Manifest, NewArchive
-from recollect.store.database import Connection, connect, rows, translated_errors
+from recollect.store.database import Connection, connect, rows
+from recollect.store.driver_errors import translated_errors
 from recollect.store.migrate import applied_schema
 from recollect.store.sql import queries
 

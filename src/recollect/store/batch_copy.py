@@ -60,10 +60,11 @@ def copy_all(
         "timestamptz timestamptz timestamptz int4",
         (_version_row(tenant, place, new, now) for new in versions),
     )
+    _copy_texts(connection, tenant, versions)
     _copy_values(
         connection,
         _SQL["copy_contents"],
-        "int4 int8 text jsonb jsonb",
+        "int4 int8 bytea jsonb jsonb",
         (_content_row(tenant, new) for new in versions),
     )
     chunk_ids = [chunk_id for new in versions for chunk_id in new.chunk_ids]
@@ -93,6 +94,18 @@ def copy_all(
         ),
     )
     _copy_extras(connection, scope, collection, versions)
+
+
+def _copy_texts(connection: Connection, tenant_id: int, versions: Sequence[NewVersion]) -> None:
+    """What the versions say, each text once; before the originals and the cached embeddings, as whoever erases them.
+
+    Also what is stored already is sent: how long it takes to store a text does not tell whether somebody has it.
+    """
+    texts = {new.prepared.document.content_hash: new.prepared.document.content for new in versions}
+    with copy_into(connection, _SQL["copy_texts"], _SQL["hold_texts"]) as copy:
+        copy.set_types(["int4", "bytea", "text"])
+        for text_hash, content in texts.items():
+            copy.write_row((tenant_id, text_hash, content))
 
 
 def _copy_extras(connection: Connection, scope: Scope, collection: Collection, versions: Sequence[NewVersion]) -> None:
@@ -162,7 +175,7 @@ def _content_row(tenant_id: int, new: NewVersion) -> tuple[Any, ...]:
     document = new.prepared.document
     headings = [[h.level, h.title, h.start_offset, h.end_offset] for h in document.headings]
     pages = [[p.number, p.start_offset, p.end_offset] for p in document.pages]
-    return (tenant_id, new.version_id, document.content, Jsonb(headings), Jsonb(pages))
+    return (tenant_id, new.version_id, document.content_hash, Jsonb(headings), Jsonb(pages))
 
 
 def _chunk_rows(tenant_id: int, versions: Sequence[NewVersion]) -> Iterator[bytes]:

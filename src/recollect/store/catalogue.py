@@ -63,6 +63,12 @@ def unknown_routines(connection: Connection) -> list[Any]:
     return [row[0] for row in connection.execute(_SQL["unknown_routines"], {"known": known})]
 
 
+def free_routines(connection: Connection) -> list[Any]:
+    """The functions of the schema that no trigger, policy or other object needs, with the types of their arguments."""
+    connection.execute("SET LOCAL search_path = pg_catalog, public")
+    return [row[0] for row in connection.execute(_SQL["free_routines"])]
+
+
 def serious(told: Iterable[str]) -> list[str]:
     """Those of `differences` that a store of several tenants is not opened with.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -67,6 +67,19 @@ class CollectionRepository:
         """Every collection of the tenant that exists for the scope's principal, by name; ``hidden``: sessions' too."""
         return [as_shown(collection) for collection in self._listed(scope, hidden=hidden)]
 
+    def page(self, scope: Scope, *, after: str, limit: int | None) -> list[Collection]:
+        """As `list_all`, so many at most behind a name; None: all behind it."""
+        found: list[Collection] = []
+        while limit is None or len(found) < limit:
+            wanted = None if limit is None else limit - len(found)
+            names, seen = self._behind(scope, after, wanted)
+            found += map(as_shown, seen)
+            if wanted is None or len(names) < wanted:
+                break
+            # Those that do not exist for the principal leave room for others.
+            after = names[-1]
+        return found
+
     def searchable(self, scope: Scope) -> list[Collection]:
         """Every collection of the tenant that exists for the scope's principal, by name, as `get` gives each.
 
@@ -76,10 +89,18 @@ class CollectionRepository:
         return self._listed(scope, active=True)
 
     def _listed(self, scope: Scope, *, hidden: bool = False, active: bool = False) -> list[Collection]:
-        params = {"tenant_id": scope.tenant_id, "hidden": hidden, "active": active}
+        _, seen = self._behind(scope, "", None, hidden=hidden, active=active)
+        return seen
+
+    def _behind(
+        self, scope: Scope, after: str, limit: int | None, *, hidden: bool = False, active: bool = False
+    ) -> tuple[list[str], list[Collection]]:
+        """The names of collections behind one, and of these the collections that exist for the scope's principal."""
+        params = {"tenant_id": scope.tenant_id, "hidden": hidden, "active": active, "after": after, "limit": limit}
         with self._database.transaction(scope) as connection:
             found = [_collection(row) for row in rows(connection, _SQL["list_all"], params)]
-        return [collection for collection in (self._seen(scope, one) for one in found) if collection is not None]
+        seen = (self._seen(scope, one) for one in found)
+        return [one.name for one in found], [one for one in seen if one is not None]
 
     def require_writer(self, scope: Scope, collection: Collection) -> None:
         """Refuse a principal who may not change what is in a collection.
@@ -197,14 +218,26 @@ class CollectionRepository:
             raise NotFoundError(f"The collection {collection.name!r} was deleted meanwhile.")
         return float(found[0][0])
 
-    def describe(self, scope: Scope, name: str, description: str) -> None:
+    def describe(
+        self, scope: Scope, name: str, description: str, *, check: Callable[[Collection], object] | None = None
+    ) -> None:
         """Say something else of a collection.
+
+        Args:
+            scope: Whose.
+            name: Of the collection.
+            description: What is said.
+            check: Told the collection as it is, which nobody describes until this has; what it raises changes nothing.
 
         Raises:
             NotFoundError: The tenant has no collection of that name.
         """
         params = {"tenant_id": scope.tenant_id, "name": name, "description": description}
         with self._database.transaction(scope) as connection:
+            if check is not None:
+                connection.execute(_SQL["hold"], params)
+                for row in rows(connection, _SQL["get"], {**params, "session": None}):
+                    check(_collection(row))
             changed = rows(connection, _SQL["describe"], params)
         if not changed:
             raise NotFoundError(f"There is no collection {name!r}. `recollect collections list` shows them.")

@@ -99,8 +99,11 @@ class ConditionBuilder:
         return f"v.tags @> ARRAY[{self._param(value)}::text]"
 
     def _metadata(self, condition: Condition) -> LiteralString:
-        found: LiteralString = f"(v.metadata #> {self._param(list(condition.path))}::text[])"
         operator, value = condition.operator, condition.value
+        if len(condition.path) == 1:
+            found: LiteralString = f"(v.metadata -> {self._param(condition.path[0])}::text)"
+        else:
+            found = f"(v.metadata #> {self._param(list(condition.path))}::text[])"
         if operator == "exists":
             return f"({found} IS NOT NULL) = {self._param(value)}"
         if operator == "in":
@@ -109,13 +112,11 @@ class ConditionBuilder:
             return self._metadata_contains(found, value)
         if operator == "eq":
             return f"{self._indexed(condition)} AND {found} = {self._param(Jsonb(value))}"
-        # CASE, because AND promises no order, and a text cannot be cast to a number.
-        kind, compared = ("number", "numeric") if isinstance(value, int | float) else ("string", 'text COLLATE "C"')
         sign = _COMPARISONS[operator]
-        return (
-            f"CASE WHEN jsonb_typeof({found}) = '{kind}' "
-            f"THEN ({found} #>> '{{}}')::{compared} {sign} {self._param(value)} ELSE false END"
-        )
+        if isinstance(value, int | float):
+            # As JSON, whose numbers are compared as such: no text is made of each to be read again.
+            return f"({found} {sign} {self._param(Jsonb(value))} AND jsonb_typeof({found}) = 'number')"
+        return f"(jsonb_typeof({found}) = 'string' AND {found} #>> '{{}}' COLLATE \"C\" {sign} {self._param(value)})"
 
     def _metadata_contains(self, found: LiteralString, value: object) -> LiteralString:
         contained = f"(jsonb_typeof({found}) = 'array' AND {found} @> jsonb_build_array({self._param(Jsonb(value))}))"

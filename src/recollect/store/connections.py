@@ -7,8 +7,10 @@ import select
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import psycopg
+from psycopg_pool import PoolTimeout
 
 if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
     from recollect.store.session_state import Connection
 
 _CANCEL_TIMEOUT_SECONDS = 10
+
+# Once somebody has waited for a connection in vain, all others wait so long until one is free again: they would come to
+# nothing too, and those behind them would wait for each of them in turn.
+_SHORT_WAIT_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +40,31 @@ def usage(*pools: ConnectionPool[Any]) -> PoolUsage:
         sum(one.get(name, 0) for one in stats) for name in ("pool_size", "pool_available", "requests_waiting")
     )
     return PoolUsage(used=max(0, size - idle), idle=idle, waiting=waiting)
+
+
+class CheckOut:
+    """Takes connections out of pools."""
+
+    def __init__(self) -> None:
+        self._exhausted: WeakSet[ConnectionPool[Any]] = WeakSet()
+
+    def __call__(self, pool: ConnectionPool[Connection], wait_seconds: float) -> Connection:
+        """A connection that the server has not hung up on. When it was killed, all that lie in the pool are broken.
+
+        Raises:
+            PoolTimeout: None became free in time.
+        """
+        while True:
+            try:
+                connection = pool.getconn(_SHORT_WAIT_SECONDS if pool in self._exhausted else wait_seconds)
+            except PoolTimeout:
+                self._exhausted.add(pool)
+                raise
+            self._exhausted.discard(pool)
+            if not hung_up(connection):
+                return connection
+            connection.close()
+            pool.putconn(connection)
 
 
 def cancel(connection: Connection) -> None:

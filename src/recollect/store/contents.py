@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, LiteralString
 
+from psycopg.rows import TupleRow
+
 from recollect.errors import NotFoundError
 from recollect.model import Heading, PageSpan, Scope
 from recollect.model.contents import DocumentChunk, DocumentEntry, DocumentOutline, DocumentPart
@@ -13,6 +15,7 @@ from recollect.model.original import Original
 from recollect.model.outline import page_at, section_path
 from recollect.store.database import Database, rows
 from recollect.store.originals import stored_pieces
+from recollect.store.revision import CollectionRevision
 from recollect.store.rights import access_params, may_read_version
 from recollect.store.sql import queries
 
@@ -31,10 +34,12 @@ class Places:
     Attributes:
         collection_ids: The collections.
         hides_expired: Whether something in them has expired that could not be closed, so that it is left out.
+        revisions: As they were found, so that a replica that has them may be read from; none: it may not.
     """
 
     collection_ids: tuple[int, ...]
     hides_expired: bool = False
+    revisions: tuple[CollectionRevision, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +150,7 @@ class ContentRepository:
         own = _headings(headings)
         if not own:
             params = {"tenant_id": scope.tenant_id, "version_id": names[4]}
-            with self._database.single_reads(scope) as connection:
-                cut = rows(connection, _SQL["sections"], params)
+            cut = self._read(scope, places, _SQL["sections"], params)
             own = tuple(Heading(len(path), path[-1], start, start) for path, start in cut)
         return DocumentOutline(**_named(names), characters=characters, headings=own, pages=_pages(pages))
 
@@ -161,7 +165,9 @@ class ContentRepository:
         *_, headings, pages, _ = self._one(scope, places, document_id, start=0, length=0)
         return _headings(headings), _pages(pages)
 
-    def chunks(self, scope: Scope, places: Places, document_id: int, *, after: int, limit: int) -> list[DocumentChunk]:
+    def chunks(
+        self, scope: Scope, places: Places, document_id: int, *, after: int, limit: int, start: int, end: int
+    ) -> list[DocumentChunk]:
         """What a document was cut into, in order.
 
         Args:
@@ -170,14 +176,15 @@ class ContentRepository:
             document_id: Which.
             after: The last position of the page before; -1: from the beginning.
             limit: How many at most.
+            start: Only those that hold this character or one behind it.
+            end: Only those that hold a character before this one.
 
         Raises:
             NotFoundError: There is no such document.
         """
         version_id = self._one(scope, places, document_id, start=0, length=0)[4]
         params = {"tenant_id": scope.tenant_id, "version_id": version_id, "after": after, "limit": limit}
-        with self._database.single_reads(scope) as connection:
-            found = rows(connection, _SQL["chunks"], params)
+        found = self._read(scope, places, _SQL["chunks"], {**params, "start": start, "end": end})
         fields = DocumentChunk.__dataclass_fields__
         return [DocumentChunk(**{**dict(zip(fields, row, strict=True)), "section": tuple(row[5])}) for row in found]
 
@@ -223,8 +230,14 @@ class ContentRepository:
             **access_params(scope),
             **params,
         }
-        with self._database.single_reads(scope) as connection:
-            return rows(connection, complete, given)
+        return self._read(scope, places, complete, given)
+
+    def _read(self, scope: Scope, places: Places, query: LiteralString, params: dict[str, Any]) -> list[TupleRow]:
+        def read() -> list[TupleRow]:
+            with self._database.single_reads(scope) as connection:
+                return rows(connection, query, params)
+
+        return self._database.on_replica(places.revisions, read)
 
 
 def _known(scope: Scope, places: Places) -> LiteralString:

@@ -24,12 +24,14 @@ _STAGE = sql.SQL(
     "AS SELECT {columns} FROM {table} WITH NO DATA"
 )
 _COPY = sql.SQL("COPY pg_temp.{stage} ({columns}) FROM STDIN (FORMAT BINARY)")
-_MOVE = sql.SQL("INSERT INTO {table} ({columns}) SELECT {columns} FROM pg_temp.{stage}; DELETE FROM pg_temp.{stage}")
+_MOVE = sql.SQL(
+    "INSERT INTO {table} ({columns}) SELECT {columns} FROM pg_temp.{stage} {ending}; DELETE FROM pg_temp.{stage}"
+)
 _STAGED = "SELECT to_regclass('pg_temp.' || %s) IS NOT NULL"
 
 
 @contextmanager
-def copy_into(connection: Connection, statement: LiteralString) -> Iterator[Copy]:
+def copy_into(connection: Connection, statement: LiteralString, ending: LiteralString = "") -> Iterator[Copy]:
     """Copy rows into a table, by way of a temporary one of the connection's own.
 
     PostgreSQL has no COPY into a table whose policies bind the role; INSERT, which checks them, it has.
@@ -37,6 +39,7 @@ def copy_into(connection: Connection, statement: LiteralString) -> Iterator[Copy
     Args:
         connection: In a transaction.
         statement: ``COPY table (columns) FROM STDIN (FORMAT BINARY)``.
+        ending: Of the statement that moves them on: in which order, and what becomes of those that are there already.
     """
     target = _TARGET.fullmatch(statement)
     if target is None:
@@ -48,6 +51,7 @@ def copy_into(connection: Connection, statement: LiteralString) -> Iterator[Copy
         "stage": sql.Identifier(stage),
         # Behind a pooler, somebody else has the session next.
         "end": sql.SQL("DROP" if is_pooled(connection) else "DELETE ROWS"),
+        "ending": sql.SQL(ending),
         "columns": sql.SQL(", ").join(sql.Identifier(name.strip()) for name in names.split(",")),
     }
     staged = connection.execute(_STAGED, (stage,)).fetchone()

@@ -1,15 +1,14 @@
-"""Connections: the pool, transactions that know their tenant, and the translation of the driver's errors."""
+"""Connections: the pools, and transactions that know their tenant."""
 
 from __future__ import annotations
 
-import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from threading import Semaphore
-from typing import Any, LiteralString
+from typing import TYPE_CHECKING, Any, LiteralString, Protocol, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
 import psycopg
@@ -18,22 +17,21 @@ from psycopg import sql
 from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from recollect.errors import (
-    IsolationError,
-    ModelChangedError,
-    QuotaExceededError,
-    RecollectError,
-    StoreError,
-    StoreUnavailableError,
-    TenantSuspendedError,
-)
+from recollect.errors import SchemaVersionError, StoreError, StoreUnavailableError
 from recollect.forking import leave_to_parent, renew_in_children
 from recollect.interruption import stoppable
 from recollect.model import Scope, asked_for
-from recollect.store.connections import PoolUsage, cancel, cut_off, hung_up, usage
+from recollect.store.connections import CheckOut, PoolUsage, cancel, cut_off, usage
+from recollect.store.driver_errors import translated_errors
 from recollect.store.dsn import require_dsn
 from recollect.store.session_state import SESSION_MARK, begin_session, begin_transaction, give_up_session, is_pooled
 from recollect.store.session_state import Connection as Connection
+from recollect.store.sql import newest_migration
+
+if TYPE_CHECKING:
+    from recollect.store.revision import CollectionRevision
+
+_Result = TypeVar("_Result")
 
 _SET_TENANT = sql.SQL("SET recollect.tenant_id = {}")
 _REQUIRE_ACTIVE = sql.SQL("; SELECT recollect.require_active({})")
@@ -44,26 +42,12 @@ _ENTER = sql.SQL("; SELECT recollect.enter_tenant({})")
 _REQUIRE_ISOLATION = sql.SQL("; SELECT recollect.require_isolation()")
 
 _CONNECT_TIMEOUT_SECONDS = 10
-
 # What they do is rare: indexes, partitions, tenants.
 _OWNERS_CONNECTIONS = 4
-
-_REFUSED = (
-    psycopg.errors.DeadlockDetected,
-    psycopg.errors.LockNotAvailable,
-    psycopg.errors.ProgramLimitExceeded,
-    psycopg.errors.QueryCanceled,
-    psycopg.errors.SerializationFailure,
-)
-
-
-@contextmanager
-def translated_errors() -> Iterator[None]:
-    """Turn the driver's errors into the store's: the one place where that happens."""
-    try:
-        yield
-    except psycopg.Error as exc:
-        raise _translated(exc) from exc
+# A caller waits so long for a connection.
+_WAIT_SECONDS = 30.0
+# So long the schema is taken for the one that is known.
+_SCHEMA_SECONDS = 1.0
 
 
 def _roll_back(connection: Connection) -> None:
@@ -77,54 +61,6 @@ def _roll_back(connection: Connection) -> None:
         connection.rollback()
     except psycopg.Error:
         connection.close()
-
-
-def _translated(exc: psycopg.Error) -> RecollectError:
-    match exc:
-        case psycopg.errors.DiskFull():
-            return StoreUnavailableError(
-                "The database's disk is full. What was acknowledged is safe; free some space and run the command again."
-            )
-        # PostgreSQL files the operating system's refusal under the same code as its own.
-        case psycopg.errors.InsufficientPrivilege() if "Permission denied" in _message(exc):
-            return StoreUnavailableError(
-                f"The database server may not open a file of its own ({_message(exc)}). Give all of its data directory "
-                "to the user that it runs as: chown -R."
-            )
-        case psycopg.errors.InsufficientPrivilege() | psycopg.errors.ReadOnlySqlTransaction():
-            return StoreError(f"The database refused the operation: {_message(exc)}. Grant it, or use another role.")
-        case psycopg.Error(sqlstate=str(state)) if state in _RAISED:
-            return _RAISED[state](exc)
-    # The driver files these under operational errors, yet the database is well: this statement failed.
-    if isinstance(exc, _REFUSED):
-        return StoreError(f"The database refused the operation: {_message(exc)}.")
-    if isinstance(exc, psycopg.OperationalError):
-        return StoreUnavailableError(f"The database cannot be reached or went away: {_message(exc)}")
-    return StoreError(f"The database failed: {_message(exc)}")
-
-
-def _message(exc: psycopg.Error) -> str:
-    return (exc.diag.message_primary or str(exc).strip() or type(exc).__name__).rstrip(".")
-
-
-# What the routines raise.
-_RAISED: dict[str, Callable[[psycopg.Error], RecollectError]] = {
-    "RT001": lambda exc: TenantSuspendedError(
-        f"{_message(exc)}. It can neither be searched nor written to until it is resumed."
-    ),
-    "RT002": lambda exc: QuotaExceededError(**json.loads(exc.diag.message_detail or "{}")),
-    "RT003": lambda exc: IsolationError(
-        f"The store has several tenants, and {_message(exc)}: nothing is read or written over this connection. "
-        "recollect db check says what an administrator has to do."
-    ),
-    "RT004": lambda _: StoreError(
-        "The connection has lost its settings: no tenant is set. Nothing was read or written. Try again; a "
-        "connection pooler must not reset sessions between two statements."
-    ),
-    "RT005": lambda _: ModelChangedError(
-        "The collection was deleted, or its embedding model changed, while it was searched: try again."
-    ),
-}
 
 
 def connect(dsn: str, *, autocommit: bool = True) -> Connection:
@@ -144,6 +80,22 @@ def connect(dsn: str, *, autocommit: bool = True) -> Connection:
         ) from exc
 
 
+class ReadReplica(Protocol):
+    """What reads may be done on instead: `recollect.store.replica.Replica`."""
+
+    def serve(self, needed: Sequence[CollectionRevision], read: Callable[[], _Result]) -> _Result:
+        """See `Database.on_replica`."""
+
+    def leads_to(self) -> Database | None:
+        """Where a read of the current context goes; None: to the primary."""
+
+    def met_primary(self, connection: Connection) -> None:
+        """Told of each new connection to the primary."""
+
+    def close(self) -> None:
+        """Close every connection to it."""
+
+
 class Database:
     """A pool of connections to one store.
 
@@ -159,6 +111,10 @@ class Database:
         even_suspended: Whether what suspended tenants have can be read and written: for those who look after them.
         ensure_server: Called before a connection is opened, to start a server that was killed; None: it is not ours.
         settings: Of PostgreSQL's, for every statement.
+        wait_seconds: How long a caller waits for a connection.
+
+    Attributes:
+        replica: What reads may be done on instead (`on_replica`); None: there is none.
 
     Raises:
         StoreUnavailableError: ``dsn`` or ``application_dsn`` is no connection string.
@@ -173,6 +129,7 @@ class Database:
         even_suspended: bool = False,
         ensure_server: Callable[[], None] | None = None,
         settings: Mapping[str, str] | None = None,
+        wait_seconds: float = _WAIT_SECONDS,
     ) -> None:
         self.dsn = dsn
         self.application_dsn = require_dsn(application_dsn or dsn)
@@ -181,7 +138,9 @@ class Database:
         self._even_suspended = even_suspended
         self._settings = {**(settings or {}), **({"recollect.even_suspended": "on"} if even_suspended else {})}
         self._max_connections = max_connections
+        self._wait_seconds = wait_seconds
         self._closed = False
+        self.replica: ReadReplica | None = None
         self._make_pools()
         renew_in_children(self)
 
@@ -194,11 +153,13 @@ class Database:
         # statements all meet the same connection, which has their plans and tables at hand.
         most = self._max_connections
         ahead = min((os.cpu_count() or 1) // 2, most // 2)
-        self._pool = _pool(self._server_at(self.application_dsn), most - ahead, self._configure)
-        self._ahead_pool = _pool(self._server_at(self.application_dsn), max(ahead, 1), self._configure)
-        self._owners_pool = _pool(self._server_at(self.dsn), min(most, _OWNERS_CONNECTIONS), self._configure_owners)
+        self._pool = self._new_pool(self.application_dsn, most - ahead, self._configure)
+        self._ahead_pool = self._new_pool(self.application_dsn, max(ahead, 1), self._configure)
+        self._owners_pool = self._new_pool(self.dsn, min(most, _OWNERS_CONNECTIONS), self._configure_owners)
         self._ahead = Semaphore(ahead)
         self._pooled: bool | None = None
+        self._take = CheckOut()
+        self._schema_known_until = time.monotonic() + _SCHEMA_SECONDS
 
     def separate(
         self, *, max_connections: int, even_suspended: bool = False, settings: Mapping[str, str] | None = None
@@ -226,6 +187,8 @@ class Database:
     def close(self) -> None:
         """Close every connection; idempotent."""
         self._closed = True
+        if self.replica is not None:
+            self.replica.close()
         self._ahead_pool.close()
         self._pool.close()
         self._owners_pool.close()
@@ -254,8 +217,25 @@ class Database:
         A search asks half a dozen small questions, and on a socket BEGIN and COMMIT would take as long as they do. The
         tenant is set for the connection, and again whenever another tenant's read meets it.
         """
-        with self._reading(asked_for(scope), self._pool) as connection:
+        reader = self._reader()
+        with reader._reading(asked_for(scope), reader._pool) as connection:
             yield connection
+
+    def on_replica(self, needed: Sequence[CollectionRevision], read: Callable[[], _Result]) -> _Result:
+        """Read something, on a replica where one has what is needed.
+
+        `single_reads` and `read_ahead` are led there for the time of ``read``; transactions are not. What fails on the
+        replica is read once more without it, so ``read`` must not write.
+
+        Args:
+            needed: The collections that are read, as they were found before.
+            read: What reads.
+        """
+        return read() if self.replica is None else self.replica.serve(needed, read)
+
+    def _reader(self) -> Database:
+        led = None if self.replica is None else self.replica.leads_to()
+        return led or self
 
     @contextmanager
     def read_ahead(
@@ -269,6 +249,11 @@ class Database:
         Yields:
             What waits for the rows; to be called once.
         """
+        reader = self._reader()
+        if reader is not self:
+            with reader.read_ahead(scope, query, params) as fetch:
+                yield fetch
+            return
         # Behind a pooler, whoever holds a session and waits for another could wait for somebody who does the same.
         if self._behind_pooler() or not self._ahead.acquire(blocking=False):
 
@@ -316,9 +301,30 @@ class Database:
             yield connection
 
     def ping(self) -> None:
-        """Ask the database for nothing; raises `StoreUnavailableError` where that fails."""
+        """Ask the database whether it can be worked with.
+
+        Raises:
+            StoreUnavailableError: It cannot be reached.
+            SchemaVersionError: A newer recollect has brought the schema up to date since it was opened.
+        """
         with self.untenanted() as connection:
-            connection.execute("SELECT 1")
+            ((version,),) = rows(connection, "SELECT max(version) FROM recollect.schema_migrations")
+        newest = newest_migration()
+        if version > newest:
+            raise SchemaVersionError(
+                f"The store has schema version {version} by now, this process knows versions up to {newest}: a newer "
+                "recollect has brought it up to date. End this process, and start that version."
+            )
+
+    def _require_known_schema(self) -> None:
+        """Refuse what a newer recollect has made of the store meanwhile: it may mean something else."""
+        # Before it is asked for, which takes a connection too.
+        self._schema_known_until = time.monotonic() + _SCHEMA_SECONDS
+        try:
+            self.ping()
+        except BaseException:
+            self._schema_known_until = 0.0
+            raise
 
     def usage(self) -> PoolUsage:
         """What the pools do at this moment. Asks nobody."""
@@ -352,6 +358,8 @@ class Database:
         else:
             self._marks[connection] = mark
         register_vector(connection)
+        if self.replica is not None:
+            self.replica.met_primary(connection)
 
     @contextmanager
     def _begun(
@@ -421,6 +429,19 @@ class Database:
             return
         self._tenants[connection] = (tenant, time.monotonic() + _ACTIVE_SECONDS)
 
+    def _new_pool(self, dsn: str, max_size: int, configure: Callable[[Connection], None]) -> ConnectionPool[Connection]:
+        return ConnectionPool(
+            self._server_at(dsn),
+            min_size=0,
+            max_size=max_size,
+            kwargs={"autocommit": True, "connect_timeout": _CONNECT_TIMEOUT_SECONDS},
+            configure=configure,
+            timeout=self._wait_seconds,
+            num_workers=2,
+            # At the first use: threads that nobody needs would be started with each store, and in each child of a fork.
+            open=False,
+        )
+
     def _server_at(self, dsn: str) -> Callable[[], str]:
         """What a pool asks for the connection string before it opens a connection."""
 
@@ -436,13 +457,18 @@ class Database:
 
         return ask
 
+    def _check_out(self, pool: ConnectionPool[Connection]) -> Connection:
+        return self._take(pool, self._wait_seconds)
+
     @contextmanager
     def _connection(self, pool: ConnectionPool[Connection] | None = None) -> Iterator[Connection]:
         pool = pool or self._pool
         if pool.closed and not self._closed:
             pool.open()
+        if pool is self._pool and time.monotonic() >= self._schema_known_until:
+            self._require_known_schema()
         try:
-            connection = _unbroken(pool)
+            connection = self._check_out(pool)
         except PoolTimeout as exc:
             raise StoreUnavailableError(
                 f"No database connection became free or could be opened in time: {self._server_trouble or exc}"
@@ -452,29 +478,6 @@ class Database:
                 yield connection
         finally:
             pool.putconn(connection)
-
-
-def _unbroken(pool: ConnectionPool[Connection]) -> Connection:
-    """A connection that the server has not hung up on. When it was killed, all that lie in the pool are broken."""
-    while True:
-        connection = pool.getconn()
-        if not hung_up(connection):
-            return connection
-        connection.close()
-        pool.putconn(connection)
-
-
-def _pool(dsn: Callable[[], str], max_size: int, configure: Callable[[Connection], None]) -> ConnectionPool[Connection]:
-    return ConnectionPool(
-        dsn,
-        min_size=0,
-        max_size=max_size,
-        kwargs={"autocommit": True, "connect_timeout": _CONNECT_TIMEOUT_SECONDS},
-        configure=configure,
-        num_workers=2,
-        # At the first use: threads that nobody needs would be started with each store, and in each child of a fork.
-        open=False,
-    )
 
 
 def rows(

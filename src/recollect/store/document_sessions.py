@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from psycopg.types.json import Jsonb
@@ -165,9 +165,25 @@ class DocumentSessionRepository:
             raise _missing(session_id)
         return found
 
-    def list_all(self, scope: Scope, *, limit: int = 100, offset: int = 0) -> list[DocumentSession]:
-        """Sessions, expired ones included, those first that expire first; with a principal, their own."""
-        params = {"tenant_id": scope.tenant_id, "tokens": _tokens(scope), "limit": limit, "offset": offset}
+    def list_all(
+        self,
+        scope: Scope,
+        *,
+        limit: int = 100,
+        offset: int = 0,
+        after: tuple[datetime | None, str, str | None] | None = None,
+    ) -> list[DocumentSession]:
+        """Sessions, expired ones included, those first that expire first; with a principal, their own.
+
+        Args:
+            scope: Whose.
+            limit: How many at most.
+            offset: How many to pass over.
+            after: When the last one of the page before expires, its id and its owner.
+        """
+        at, name, owner = after or (None, None, None)
+        page = {"limit": limit, "offset": offset, "after_at": at, "after_name": name, "after_owner": owner}
+        params = {"tenant_id": scope.tenant_id, "tokens": _tokens(scope), **page}
         with self._database.single_reads(scope) as connection:
             found = rows(connection, f"{_SQL['sessions']} AND {_SQL['own']}", params)
         return [_place(row).session for row in found]

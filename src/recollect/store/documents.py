@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Literal, LiteralString
+from typing import Any, LiteralString
 
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import Scope
 from recollect.model.arguments import whole_number
 from recollect.model.collection import Collection
+from recollect.model.document_record import DocumentRecord
 from recollect.model.source import SourceType
 from recollect.store.database import Database, rows
 from recollect.store.rights import access_params, may_find, may_read_version, met, require_changeable
@@ -19,18 +19,26 @@ from recollect.store.sql import queries
 
 _SQL = queries("documents")
 
-DocumentStatus = Literal["pending", "embedded", "error"]
-
 _PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where documents come from: a directory, a web domain, or a name given by hand."""
+    """Where documents come from: a directory, a web domain, or a name given by hand.
+
+    Attributes:
+        location: Of a directory that is read under a name of its own: where it is.
+    """
 
     source_id: int
     name: str
     type: SourceType
+    location: str | None = None
+
+    @property
+    def directory(self) -> str:
+        """Where a directory is."""
+        return self.location or self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,41 +65,6 @@ class StoredPage:
     file_hash: bytes | None
     fingerprint: str
     metadata: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentRecord:
-    """A stored document.
-
-    Attributes:
-        source: Its URI within its origin, for instance a path relative to the ingested folder.
-        origin: The source it belongs to, for instance that folder.
-        known_from: When this version entered the knowledge base.
-        content: Its text; None in listings.
-        status: ``embedded``; ``pending`` where a job is to store it; ``error`` where that job has failed.
-        error: Why, then.
-        source_type: Of its origin: ``directory``, ``web``, ``upload``, ``api`` or ``manual``.
-    """
-
-    document_id: int
-    source: str
-    title: str
-    collection: str
-    version: int
-    department: str | None
-    mime_type: str
-    language: str | None
-    metadata: Mapping[str, Any]
-    tags: tuple[str, ...]
-    chunk_count: int
-    content_hash: str
-    known_from: datetime
-    event_time: datetime | None
-    origin: str
-    content: str | None
-    status: DocumentStatus = "embedded"
-    error: str | None = None
-    source_type: SourceType = "manual"
 
 
 def record_of(row: Sequence[Any]) -> DocumentRecord:
@@ -122,6 +95,8 @@ class DocumentRepository:
     def adopt_inner_sources(self, scope: Scope, collection: Collection, source: Source) -> int:
         """Move the documents of directories inside a directory to it, so that it does not meet them as strangers.
 
+        So are those that came from it before it was read under a name of its own.
+
         Others' documents, which an ingest of the scope's principal does not meet, stay where they are.
 
         Returns:
@@ -131,19 +106,24 @@ class DocumentRepository:
             "tenant_id": scope.tenant_id,
             "collection_id": collection.collection_id,
             "source_id": source.source_id,
-            "name": source.name.rstrip("/"),
+            "directory": source.directory.rstrip("/"),
             **access_params(scope),
         }
         with self._database.transaction(scope) as connection:
             connection.execute(_SQL["hold_collection"], params)
             inner: LiteralString = f"{_SQL['lock_inner_documents']} AND {met(scope)} {_SQL['in_order']}"
             params["document_ids"] = [row[0] for row in rows(connection, inner, params)]
-            return len(rows(connection, _SQL["adopt_documents"], params))
+            moved = len(rows(connection, _SQL["adopt_documents"], params))
+            connection.execute(_SQL["drop_former"], params)
+        return moved
 
     def sources_named(
         self, scope: Scope, collection: Collection, names: Sequence[str], source_type: SourceType
     ) -> list[Source]:
-        """The sources of a type that bear one of these names and hold a document that an ingest meets."""
+        """The sources of a type that bear one of these names and hold a document that an ingest meets.
+
+        A directory that is read under a name of its own is named by where it is.
+        """
         params = {
             "tenant_id": scope.tenant_id,
             "collection_id": collection.collection_id,
@@ -235,7 +215,7 @@ class DocumentRepository:
         params = {
             "tenant_id": scope.tenant_id,
             "source_id": source.source_id,
-            "below": source.name.rstrip("/") + "/",
+            "below": source.directory.rstrip("/") + "/",
             **access_params(scope),
         }
         with self._database.transaction(scope) as connection:
@@ -398,6 +378,9 @@ class _Place:
 def _nowhere(document: int | str, collection: str | None, places: Sequence[_Place]) -> str:
     within = "" if collection is None else f" in the collection {collection!r}"
     others = " and ".join(sorted({repr(place.collection) for place in places}))
+    if not others and whole_number(str(document)) is not None:
+        # As whoever reads it by its number is told.
+        return f"There is no document {document}. `recollect documents list` shows what there is."
     hint = f"there is one in {others}" if others else "`recollect documents list` shows what there is"
     return f"There is no document {document!r}{within}: {hint}."
 

@@ -19,6 +19,7 @@ from recollect.model.scrub import ScrubReport
 from recollect.store.audit import AuditRepository, record
 from recollect.store.closing import close_documents, count_closed
 from recollect.store.database import Connection, Database, rows
+from recollect.store.files import delete_of_documents
 from recollect.store.idempotency import forget_replies
 from recollect.store.memory import reader
 from recollect.store.quotes import QUOTE_WORDS, is_quote
@@ -83,8 +84,8 @@ class ErasureRepository:
     ) -> ErasureReceipt:
         """Remove documents with every version, chunk, vector, lexical row, cached embedding and original, and prove it.
 
-        What other documents hold as well stays theirs: their chunks, the cached embeddings of equal texts, and
-        originals of the same bytes. Copies in sessions go too.
+        What other documents hold as well stays theirs: equal texts, with their cached embeddings, and originals of the
+        same bytes. Copies in sessions go too, and test cases that quote the documents or name their sources.
 
         Args:
             scope: Whose documents.
@@ -104,10 +105,7 @@ class ErasureRepository:
             uploaded = [row[0] for row in rows(connection, _SQL["session_copies"], given)]
             ids = sorted({*document_ids, *uploaded})
             closed = close_documents(connection, scope, ids)
-            # Before it is looked who else has the same texts: of two who erase the last two at once, one must see it.
-            given = {"tenant_id": scope.tenant_id, "document_ids": ids}
-            connection.execute(_ORIGINALS["hold_of_documents"], given)
-            connection.execute(_SQL["hold_cached"], {"tenant_id": scope.tenant_id, "document_ids": ids})
+            _hold_shared(connection, scope, ids)
             traces = _traces(connection, scope, ids)
             counts = _remove(connection, scope, ids, traces, closed) | dict(removed or {})
             details = {
@@ -198,6 +196,18 @@ class ErasureRepository:
         )
 
 
+def _hold_shared(connection: Connection, scope: Scope, ids: list[int]) -> None:
+    """Hold what other documents may have as well, in the order of whoever stores it; files go with their documents.
+
+    Before it is looked who has: of two who erase the last two at once, one must see it.
+    """
+    given = {"tenant_id": scope.tenant_id, "document_ids": ids}
+    connection.execute(_SQL["hold_texts"], given)
+    delete_of_documents(connection, scope, ids)
+    connection.execute(_ORIGINALS["hold_of_documents"], given)
+    connection.execute(_SQL["hold_cached"], given)
+
+
 def _traces(connection: Connection, scope: Scope, ids: list[int]) -> _Traces:
     params: dict[str, Any] = {"tenant_id": scope.tenant_id, "document_ids": ids}
     versions = rows(connection, _SQL["versions"], params)
@@ -278,10 +288,13 @@ def _remove(
         "document_ids": ids,
         "version_ids": traces.version_ids,
         "chunk_hashes": traces.chunk_hashes,
+        "phrases": traces.phrases,
     }
     counts = dict(zip(_KINDS, map(int, rows(connection, _SQL["counts"], params)[0]), strict=True))
+    counts["texts"] = rows(connection, _SQL["count_texts"], params)[0][0]
     counts["originals"] = rows(connection, _ORIGINALS["count_alone"], params)[0][0]
     counts["cached_embeddings"] = connection.execute(_SQL["erase_cached"], params).rowcount
+    counts["saved_cases"] = connection.execute(_SQL["erase_saved_cases"], params).rowcount
     places = [row[0] for row in rows(connection, _SQL["collections_of"], params)]
     connection.execute(_WRITER["erase_documents"], params)
     count_closed(connection, scope, closed)

@@ -230,6 +230,7 @@ class FactRepository:
         superseded: bool = False,
         limit: int = 100,
         offset: int = 0,
+        after: tuple[datetime, int] | None = None,
     ) -> list[Fact]:
         """Facts with their evidence, what was said last before the others.
 
@@ -240,8 +241,12 @@ class FactRepository:
             superseded: Also those that others have taken the place of.
             limit: How many at most.
             offset: How many to pass over.
+            after: When the last one of the page before was said, and its number.
         """
+        at, number = after or (None, None)
         params = {
+            "after_at": at,
+            "after_id": number,
             **_moment(scope),
             "user_id": user,
             "session": session,

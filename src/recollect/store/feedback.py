@@ -8,6 +8,7 @@ from recollect.model import Scope
 from recollect.model.feedback import FeedbackCounts
 from recollect.model.memory import SessionRecord
 from recollect.store.database import Database, rows
+from recollect.store.idempotency import note_effect
 from recollect.store.memory import reader
 from recollect.store.sql import queries
 
@@ -24,6 +25,7 @@ class FeedbackRepository:
         """Add to what was counted for a session; None: in general."""
         with self._database.transaction(scope) as connection:
             connection.execute(_SQL["add"], {**_place(scope, session), **asdict(counts)})
+            note_effect(connection, scope)
 
     def counts(
         self, scope: Scope, session: str | None, *, user: str | None = None

@@ -83,6 +83,21 @@ class HistoryRepository:
         content: str = found[0][0]
         return content
 
+    def span(self, scope: Scope, collection_ids: Sequence[int]) -> tuple[datetime, datetime] | None:
+        """When what the scope's principal may read of collections first became known, and when it last changed.
+
+        Returns:
+            Both moments; None where there is nothing.
+        """
+        params = {
+            "tenant_id": scope.tenant_id,
+            "collection_ids": list(collection_ids),
+            **access_params(scope),
+        }
+        with self._database.single_reads(scope) as connection:
+            first, last = rows(connection, f"{_SQL['span']} AND {may_read_version(scope)}", params)[0]
+        return None if first is None else (first, last)
+
     def known_at(self, scope: Scope, version_ids: Sequence[int], moment: datetime) -> set[int]:
         """Which of these versions were known at a moment."""
         params = {"tenant_id": scope.tenant_id, "version_ids": list(version_ids), "at": moment}

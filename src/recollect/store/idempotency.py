@@ -10,6 +10,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from recollect.model import Scope
+from recollect.model.once import current_once
 from recollect.store.database import Connection, Database, rows
 from recollect.store.sql import queries
 
@@ -25,15 +26,17 @@ class MadeRequest:
 
     Attributes:
         request_hash: Of what was asked.
-        status: Of the reply; None: it is under way.
+        status: Of the reply; None: it is under way, or broken off.
         headers: Of the reply.
         body: Of the reply; None: it was not kept.
+        broken_off: It took effect, and nobody is left who would reply.
     """
 
     request_hash: bytes
     status: int | None
     headers: Mapping[str, str]
     body: bytes | None
+    broken_off: bool
 
 
 class IdempotencyRepository:
@@ -61,18 +64,28 @@ class IdempotencyRepository:
         Returns:
             What to `end` it with, or the request that was made with the key before.
         """
-        params = {**_of(scope, credential, key), "request_hash": request_hash, "seconds": keep_seconds}
+        params = {
+            **_of(scope, credential, key),
+            "request_hash": request_hash,
+            "seconds": keep_seconds,
+            "abandoned": ABANDONED_SECONDS,
+        }
         with self._database.transaction(scope) as connection:
             while True:
-                begun = rows(connection, _SQL["begin"], {**params, "abandoned": ABANDONED_SECONDS})
+                begun = rows(connection, _SQL["begin"], params)
                 if begun:
                     return UUID(str(begun[0][0]))
                 made = rows(connection, _SQL["made"], params)
                 # It may have been given up between the two statements.
                 if made:
-                    found_hash, status, headers, body = made[0]
-                    kept = None if body is None else bytes(body)
-                    return MadeRequest(request_hash=bytes(found_hash), status=status, headers=headers or {}, body=kept)
+                    found_hash, status, headers, body, broken_off = made[0]
+                    return MadeRequest(
+                        request_hash=bytes(found_hash),
+                        status=status,
+                        headers=headers or {},
+                        body=None if body is None else bytes(body),
+                        broken_off=broken_off,
+                    )
 
     def end(
         self,
@@ -90,8 +103,10 @@ class IdempotencyRepository:
         self._execute(scope, "end", {**_of(scope, credential, key), **reply})
 
     def give_up(self, scope: Scope, credential: str, key: str, run: UUID) -> None:
-        """Let a request that came to nothing be made again."""
-        self._execute(scope, "give_up", {**_of(scope, credential, key), "run": run})
+        """Let a request that came to nothing be made again; one that took effect has no reply from now on."""
+        params = {**_of(scope, credential, key), "run": run}
+        self._execute(scope, "give_up", params)
+        self._execute(scope, "leave", params)
 
     def forget(self, scope: Scope) -> None:
         """Remove what is past its time."""
@@ -100,6 +115,16 @@ class IdempotencyRepository:
     def _execute(self, scope: Scope, query: str, params: Mapping[str, Any]) -> None:
         with self._database.transaction(scope) as connection:
             connection.execute(_SQL[query], params)
+
+
+def note_effect(connection: Connection, scope: Scope) -> None:
+    """Note that the current request has taken effect, in the transaction that stores what a repetition would double.
+
+    Of a request without an idempotency key there is nothing to note.
+    """
+    once = current_once()
+    if once is not None:
+        connection.execute(_SQL["took_effect"], {**_of(scope, once.credential, once.key), "run": once.run})
 
 
 def forget_replies(connection: Connection, scope: Scope) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import threading
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
@@ -20,6 +19,7 @@ import psycopg
 from recollect.errors import StoreError
 from recollect.store.database import Database, rows
 from recollect.store.sql import queries
+from recollect.store.worker_processes import has_ended, machine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -92,10 +92,16 @@ class JobQueue:
         self.heartbeats = heartbeats or Heartbeats()
 
     def recover(self) -> int:
-        """Hand the jobs of workers that are gone to others; returns how many."""
+        """Hand the jobs of workers that are gone to others; returns how many.
+
+        One whose process ran on this machine and has ended is gone at once; of others sessions and heartbeats tell.
+        """
         beats = self.heartbeats
         missed = min(beats.every_seconds * _MISSED_BEATS, beats.stalled_seconds)
-        found = len(self._run(_SQL["recover"], {"stalled": beats.stalled_seconds, "missed": missed}))
+        here = self._run(_SQL["workers_here"], {"host": machine()})
+        ended = [worker_id for worker_id, process in here if has_ended(process)]
+        params = {"stalled": beats.stalled_seconds, "missed": missed, "ended": ended}
+        found = len(self._run(_SQL["recover"], params))
         if found:
             logger.warning("%d jobs of workers that are gone were put back into the queue.", found)
         return found
@@ -236,7 +242,7 @@ class Presence:
                 sessions = self._database.has_sessions()
                 params: dict[str, Any] = {
                     "session": sessions,
-                    "host": socket.gethostname(),
+                    "host": machine(),
                     "process": os.getpid(),
                     "serves": self._serves,
                 }

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from psycopg.types.json import Jsonb
 
 from recollect.errors import ConflictError, NotFoundError
 from recollect.model.job import ENDED, Asker, Job, JobRun, JobStage, JobStatus, NewJob
+from recollect.store.alike_jobs import AlikeJobs, stored_stages
 from recollect.store.database import Database, rows
 from recollect.store.documents import record_of
+from recollect.store.idempotency import note_effect
+from recollect.store.rights import asker_params
 from recollect.store.sql import queries
 
 if TYPE_CHECKING:
@@ -24,10 +26,13 @@ if TYPE_CHECKING:
 
     from recollect.model import Scope
     from recollect.model.collection import Collection
+    from recollect.model.document_record import DocumentRecord, DocumentStatus
     from recollect.store.database import Connection
-    from recollect.store.documents import DocumentRecord, DocumentStatus
 
 _SQL = queries("jobs")
+
+#: What a document is that no job has stored, and the statuses of jobs that say so.
+UNSTORED_STATUSES = {"pending": ["pending", "running"], "error": ["failed", "cancelled"]}
 
 # No id is as large.
 _BEHIND_ALL = 2**63 - 1
@@ -42,6 +47,8 @@ class JobRepository:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        #: Those that are run with others that are alike.
+        self.alike = AlikeJobs(database)
 
     def add(
         self,
@@ -77,7 +84,7 @@ class JobRepository:
             "documents": [job.document for job in jobs],
             "arguments": [Jsonb(dict(job.arguments)) for job in jobs],
             "withheld": [Jsonb(dict(job.withheld)) for job in jobs],
-            "stages": [_stages(one) for one in stages],
+            "stages": [stored_stages(one) for one in stages],
             "queues": [job.queue for job in jobs],
             "locks": [_lock(asker, job) for job in jobs],
             "priorities": [job.priority for job in jobs],
@@ -89,6 +96,7 @@ class JobRepository:
                 within.execute(_SQL["ensure_documents"], params)
             numbers = [row[0] for row in rows(within, _SQL["add"], params)]
             within.execute(_SQL["enqueue"], {**_of(scope), "job_ids": numbers})
+            note_effect(within, scope)
         return numbers
 
     def get(self, scope: Scope, job_id: int) -> Job:
@@ -98,7 +106,7 @@ class JobRepository:
             NotFoundError: There is none of that number, or not for the scope's principal.
         """
         with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["get"], {**_of(scope), **_own(scope), "job_ids": [job_id]})
+            found = rows(connection, _SQL["get"], {**_of(scope), **asker_params(scope), "job_ids": [job_id]})
         if not found:
             raise _missing(job_id)
         return _job(found[0])
@@ -106,7 +114,7 @@ class JobRepository:
     def several(self, scope: Scope, job_ids: Sequence[int], *, connection: Connection | None = None) -> list[Job]:
         """Those of these jobs that there are, by number; within a transaction of the scope's, where one is given."""
         with nullcontext(connection) if connection else self._database.transaction(scope) as within:
-            found = rows(within, _SQL["get"], {**_of(scope), **_own(scope), "job_ids": list(job_ids)})
+            found = rows(within, _SQL["get"], {**_of(scope), **asker_params(scope), "job_ids": list(job_ids)})
         return [_job(row) for row in found]
 
     def page(
@@ -131,7 +139,7 @@ class JobRepository:
             before: Only jobs older than the one of this number: the next page.
             limit: Jobs at most.
         """
-        params = {**_of(scope), **_own(scope), "statuses": None if statuses is None else list(statuses)}
+        params = {**_of(scope), **asker_params(scope), "statuses": None if statuses is None else list(statuses)}
         more = {"kind": kind, "collection": collection, "source": source, "before": before, "limit": limit}
         with self._database.transaction(scope) as connection:
             return [_job(row) for row in rows(connection, _SQL["page"], {**params, **more})]
@@ -161,10 +169,10 @@ class JobRepository:
             limit: How many at most.
         """
         params = {
-            **_own(scope),
+            **asker_params(scope),
             **_of(scope),
             "document_id": document_id,
-            "status": status,
+            "statuses": [one for name, of in UNSTORED_STATUSES.items() if status in {None, name} for one in of],
             "uri_or_origin": source,
             "newest_first": newest_first,
             "after": 0 if newest_first else after,
@@ -213,7 +221,7 @@ class JobRepository:
         return len(found)
 
     def _hold(self, connection: Connection, scope: Scope, job_id: int) -> tuple[str, int | None]:
-        found = rows(connection, _SQL["hold"], {**_of(scope), **_own(scope), "job_id": job_id})
+        found = rows(connection, _SQL["hold"], {**_of(scope), **asker_params(scope), "job_id": job_id})
         if not found:
             raise _missing(job_id)
         return found[0][0], found[0][1]
@@ -237,7 +245,8 @@ class JobRepository:
             found = rows(connection, _SQL["begin"], params)
         if not found:
             return None
-        run, kind, arguments, collection, session, principal, attempts, max_attempts, deaths, cancel = found[0]
+        run, kind, arguments, collection, session, principal, attempts, max_attempts, deaths, cancel, *begun = found[0]
+        started_at, since = begun
         return JobRun(
             tenant_id=scope.tenant_id,
             job_id=job_id,
@@ -249,40 +258,9 @@ class JobRepository:
             max_attempts=max_attempts,
             deaths=deaths,
             cancel_requested=cancel,
+            started_at=started_at,
+            since_seconds=since,
         )
-
-    def begin_alike(self, scope: Scope, run: JobRun, *, differs: str, limit: int) -> list[JobRun]:
-        """Begin jobs that wait and ask for the same as one that runs here, but for one argument.
-
-        They have its lock, so nobody else takes them meanwhile; `settle_alike` comes when they have ended. Where a
-        worker died with the one that runs, those that it had begun like this are begun too.
-
-        Args:
-            scope: The tenant.
-            run: The run that they are to share.
-            differs: The argument that each has its own of.
-            limit: How many at most.
-        """
-        params = {**_of(scope), "job_id": run.job_id, "differs": differs, "limit": limit}
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["begin_alike"], params)
-        return [
-            replace(
-                run,
-                job_id=job_id,
-                run=number,
-                arguments=arguments,
-                attempts=attempts,
-                max_attempts=most,
-                deaths=deaths,
-            )
-            for job_id, number, arguments, attempts, most, deaths in found
-        ]
-
-    def settle_alike(self, scope: Scope, runs: Sequence[JobRun]) -> None:
-        """Settle the places in the queue of jobs that `begin_alike` began, as what was written of them says."""
-        with self._database.transaction(scope) as connection:
-            connection.execute(_SQL["settle_alike"], {**_of(scope), "job_ids": [run.job_id for run in runs]})
 
     def report(self, scope: Scope, run: JobRun, stages: Sequence[JobStage]) -> bool | None:
         """Write down how far a run has come.
@@ -291,7 +269,7 @@ class JobRepository:
             Whether it is to stop; None: it is no longer this run that counts.
         """
         with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["report"], {**_run(scope, run), "stages": _stages(stages)})
+            found = rows(connection, _SQL["report"], {**_run(scope, run), "stages": stored_stages(stages)})
         return found[0][0] if found else None
 
     def end(
@@ -305,7 +283,7 @@ class JobRepository:
         result: Mapping[str, Any] | None = None,
     ) -> bool:
         """End a job with a run; whether it was this run that counted."""
-        outcome = {"status": status, "stages": _stages(stages), "error": error}
+        outcome = {"status": status, "stages": stored_stages(stages), "error": error}
         params = {**_run(scope, run), **outcome, "result": None if result is None else Jsonb(dict(result))}
         with self._database.transaction(scope) as connection:
             counted = bool(rows(connection, _SQL["end"], params))
@@ -333,7 +311,13 @@ class JobRepository:
             due_at: When the next one begins at the earliest; None: at once.
             counts: Whether it was an attempt.
         """
-        params = {**_run(scope, run), "stages": _stages(stages), "error": error, "due_at": due_at, "counts": counts}
+        params = {
+            **_run(scope, run),
+            "stages": stored_stages(stages),
+            "error": error,
+            "due_at": due_at,
+            "counts": counts,
+        }
         with self._database.transaction(scope) as connection:
             return bool(rows(connection, _SQL["put_off"], params))
 
@@ -344,12 +328,6 @@ def _of(scope: Scope) -> dict[str, Any]:
 
 def _run(scope: Scope, run: JobRun) -> dict[str, Any]:
     return {**_of(scope), "job_id": run.job_id, "run": run.run}
-
-
-def _own(scope: Scope) -> dict[str, Any]:
-    who = scope.principal
-    fields = None if who is None else Jsonb(asdict(who))
-    return {"own": who is not None, "user": None if who is None else who.user_id, "principal": fields}
 
 
 def _asking(asker: Asker) -> dict[str, Any]:
@@ -366,10 +344,6 @@ def _lock(asker: Asker, job: NewJob) -> str | None:
     """What jobs of one source have in common, or say that they have; a source's name is its collection's."""
     name = job.lock or job.source
     return None if name is None else f"{asker.session or ''}/{asker.collection or ''}/{name}"
-
-
-def _stages(stages: Sequence[JobStage]) -> Jsonb:
-    return Jsonb([asdict(stage) for stage in stages])
 
 
 def _job(row: Sequence[Any]) -> Job:

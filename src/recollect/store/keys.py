@@ -12,14 +12,15 @@ from psycopg.types.json import Jsonb
 
 from recollect.errors import AuthenticationError, ConflictError, NotFoundError, StoreError, TenantSuspendedError
 from recollect.model import Principal, Scope
-from recollect.model.key import AccessScope, ApiKey
+from recollect.model.key import AccessScope, ApiKey, KnownUser, WidgetUse
 from recollect.model.key_text import KeyText
 from recollect.store.audit import record
 from recollect.store.database import Connection, Database, rows
+from recollect.store.idempotency import note_effect
 from recollect.store.sql import queries
 
 _SQL = queries("keys")
-_COLUMNS = tuple(ApiKey.__dataclass_fields__)
+_COLUMNS = (*(name for name in ApiKey.__dataclass_fields__ if name != "widget"), "collection", "origins")
 _log = logging.getLogger(__name__)
 
 
@@ -43,6 +44,7 @@ class KeyRepository:
         principal: Principal | None,
         expires_at: datetime | None,
         actor: str,
+        widget: WidgetUse | None = None,
     ) -> ApiKey:
         """Keep a new key.
 
@@ -54,6 +56,7 @@ class KeyRepository:
             principal: As whom; None: as the store's owner.
             expires_at: When it ends.
             actor: Who makes it.
+            widget: What it is for, where it is a widget's.
         """
         params = {
             **_of(scope, key.key_id),
@@ -63,9 +66,12 @@ class KeyRepository:
             "principal": None if principal is None else Jsonb(asdict(principal)),
             "created_by": actor,
             "expires_at": expires_at,
+            "collection": None if widget is None else widget.collection,
+            "origins": None if widget is None else list(widget.origins),
         }
         with self._database.transaction(scope) as connection:
             connection.execute(_SQL["create"], params)
+            note_effect(connection, scope)
             made = _one(connection, scope, key.key_id)
             _record(connection, scope, "create_key", made, actor)
         return made
@@ -131,6 +137,7 @@ class KeyRepository:
                 raise ConflictError(f"The key {key.key_id!r} is {status}: make a new one.")
             params = {"secret_hash": key.hash, "grace": grace_seconds, "expires_at": expires_at}
             connection.execute(_SQL["rotate"], {**_of(scope, key.key_id), **params})
+            note_effect(connection, scope)
             rotated = _one(connection, scope, key.key_id)
             _record(connection, scope, "rotate_key", rotated, actor)
         return rotated
@@ -164,6 +171,23 @@ class KeyRepository:
         if note:
             self._note_use(scope, key)
         return known
+
+    def users(self, scope: Scope, *, user: str | None = None, after: str = "", limit: int = 100) -> list[KnownUser]:
+        """The users whom keys and logins name, by name.
+
+        Args:
+            scope: Whose.
+            user: Only this one.
+            after: The last name of the page before.
+            limit: Users at most.
+        """
+        params = {"tenant_id": scope.tenant_id, "user": user, "after": after, "limit": limit}
+        with self._database.transaction(scope) as connection:
+            found = rows(connection, _SQL["users"], params)
+        return [
+            KnownUser(principal=_principal(who), keys=keys, logins=logins, last_used_at=used)
+            for _, who, keys, logins, used in found
+        ]
 
     def any_active(self, scope: Scope) -> bool:  # noqa: ARG002 - a store's keys are those of all tenants
         """Whether any tenant of the store has a key that is taken."""
@@ -201,19 +225,27 @@ def _found(
 
 def _key(values: dict[str, Any]) -> ApiKey:
     who = values["principal"]
-    principal = who and Principal(**{**who, "roles": tuple(who["roles"]), "groups": tuple(who["groups"])})
-    return ApiKey(**{**values, "scopes": tuple(values["scopes"]), "principal": principal})
+    principal = who and _principal(who)
+    collection, origins = values.pop("collection"), values.pop("origins")
+    widget = None if collection is None else WidgetUse(collection=collection, origins=tuple(origins))
+    return ApiKey(**{**values, "widget": widget, "scopes": tuple(values["scopes"]), "principal": principal})
+
+
+def _principal(who: dict[str, Any]) -> Principal:
+    return Principal(**{**who, "roles": tuple(who["roles"]), "groups": tuple(who["groups"])})
 
 
 def _record(connection: Connection, scope: Scope, action: str, key: ApiKey, actor: str) -> None:
     user = None if key.principal is None else key.principal.user_id
-    details = {
+    details: dict[str, Any] = {
         "key_id": key.key_id,
         "name": key.name,
         "scopes": list(key.scopes),
         "user": user,
         "expires_at": key.expires_at and key.expires_at.isoformat(),
     }
+    if key.widget is not None:
+        details["widget"] = {"collection": key.widget.collection, "origins": list(key.widget.origins)}
     if action == "rotate_key":
         details["previous_until"] = key.previous_until and key.previous_until.isoformat()
     record(connection, scope, action=action, actor=actor, details=details)

@@ -19,7 +19,7 @@ from recollect.model.memory import Episode, SessionRecord, Turn
 from recollect.store.audit import record
 from recollect.store.copying import copy_into
 from recollect.store.database import Connection, Database, rows
-from recollect.store.idempotency import forget_replies
+from recollect.store.idempotency import forget_replies, note_effect
 from recollect.store.search import Floats, Ints, to_sparse
 from recollect.store.sql import queries
 
@@ -165,12 +165,34 @@ class MemoryRepository:
         return session
 
     def list_sessions(
-        self, scope: Scope, *, user: str | None = None, limit: int = 100, offset: int = 0
+        self,
+        scope: Scope,
+        *,
+        user: str | None = None,
+        limit: int = 100,
+        offset: int = 0,
+        after: tuple[datetime, int] | None = None,
     ) -> list[SessionRecord]:
-        """Sessions, the one with the latest turn first; ``user``: only this user's."""
-        params = {**reader(scope), "user_id": user, "limit": limit, "offset": offset}
+        """Sessions, the one with the latest turn first.
+
+        Args:
+            scope: Whose.
+            user: Only this user's.
+            limit: How many at most.
+            offset: How many to pass over.
+            after: When the last one of the page before was updated, and its number.
+        """
+        at, number = after or (None, None)
+        params = {
+            **reader(scope),
+            "user_id": user,
+            "limit": limit,
+            "offset": offset,
+            "after_at": at,
+            "after_id": number,
+        }
         with self._database.single_reads(scope) as connection:
-            return [_session(row) for row in rows(connection, _SQL["sessions_page"], params)]
+            return [session_of(row) for row in rows(connection, _SQL["sessions_page"], params)]
 
     def delete_session(self, scope: Scope, session: SessionRecord, *, actor: str) -> int:
         """Remove a session with its turns and all that was made of them, physically; the audit keeps a receipt.
@@ -255,6 +277,7 @@ class MemoryRepository:
                 return None
             positions = list(range(after + 1, after + 1 + len(turns)))
             self._store(connection, scope, session, turns, positions)
+            note_effect(connection, scope)
         return positions
 
     def _store(
@@ -387,13 +410,14 @@ def _missing(name: str) -> NotFoundError:
 
 
 def _the_one(found: Sequence[TupleRow], name: str, user: str | None) -> SessionRecord | None:
-    sessions = [_session(row) for row in found]
+    sessions = [session_of(row) for row in found]
     if len(sessions) > 1 and sessions[0].user not in {user, None}:
         raise UsageError(f"Several users have a session {name!r}: say whose it is (user=…, --as USER).")
     return sessions[0] if sessions else None
 
 
-def _session(row: TupleRow) -> SessionRecord:
+def session_of(row: Sequence[Any]) -> SessionRecord:
+    """A session from (session_id, name, user, turn_count, created_at, updated_at, embedding_model, metadata)."""
     session_id, name, user, turn_count, created_at, updated_at, embedding_model, metadata = row
     return SessionRecord(
         session_id=session_id,

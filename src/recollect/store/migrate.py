@@ -13,8 +13,17 @@ from psycopg.sql import SQL
 
 from recollect.errors import IsolationError, SchemaVersionError, StoreCorruptError, StoreError
 from recollect.store import sql
-from recollect.store.catalogue import DIGEST, differences, serious, some_of, sound_digests, unknown_routines
-from recollect.store.database import Connection, connect, translated_errors
+from recollect.store.catalogue import (
+    DIGEST,
+    differences,
+    free_routines,
+    serious,
+    some_of,
+    sound_digests,
+    unknown_routines,
+)
+from recollect.store.database import Connection, connect
+from recollect.store.driver_errors import translated_errors
 from recollect.store.dsn import APPLICATION_ROLE
 
 logger = logging.getLogger(__name__)
@@ -322,11 +331,16 @@ def _replace_routines(connection: Connection) -> None:
         row = connection.execute("SELECT checksum FROM recollect.schema_routines").fetchone()
         # What another version made and this one does not. Where this one's were in force, it is somebody else's.
         outdated = [] if row is None or row[0] == checksum else unknown_routines(connection)
+        # Another version's are not always replaced: names of parameters and what is returned cannot change.
+        free = [] if row is None or row[0] == checksum else free_routines(connection)
+        for routine in free:
+            connection.execute(SQL("DROP ROUTINE {}").format(SQL(routine)))
         connection.execute("SET LOCAL search_path = recollect, public")
         for text in sql.routines():
             connection.execute(text)
         for routine in outdated:
-            connection.execute(SQL("DROP ROUTINE {}").format(SQL(routine)))
+            if routine not in free:
+                connection.execute(SQL("DROP ROUTINE {}").format(SQL(routine)))
         connection.execute(
             "INSERT INTO schema_routines (checksum) VALUES (%s) "
             "ON CONFLICT (only_row) DO UPDATE SET checksum = excluded.checksum",

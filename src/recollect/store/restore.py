@@ -25,7 +25,8 @@ from recollect.errors import (
 )
 from recollect.model import Scope
 from recollect.store._archive import Manifest, OpenedArchive, TableEntry
-from recollect.store.database import Connection, connect, rows, translated_errors
+from recollect.store.database import Connection, connect, rows
+from recollect.store.driver_errors import translated_errors
 from recollect.store.migrate import code_schema_version, complete_schema, replace_schema, schema_digest
 from recollect.store.sql import queries
 from recollect.store.store import Store

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, LiteralString
 
 from cachetools import LRUCache
+from psycopg.types.json import Jsonb
 
 from recollect.errors import NotFoundError, PermissionDeniedError
 from recollect.forking import renew_in_children
@@ -161,6 +162,13 @@ def access_params(scope: Scope) -> dict[str, Any]:
         "reads": [*tokens, *scope.reads_as],
         "user": scope.principal.user_id,
     }
+
+
+def asker_params(scope: Scope) -> dict[str, Any]:
+    """Whose jobs and files a statement is about: a principal's own; without one, everybody's."""
+    who = scope.principal
+    fields = None if who is None else Jsonb(asdict(who))
+    return {"own": who is not None, "user": None if who is None else who.user_id, "principal": fields}
 
 
 def owns_nothing(connection: Connection, scope: Scope, collection: Collection) -> bool:

@@ -20,7 +20,8 @@ from recollect.errors import ConflictError, ModelChangedError, NotFoundError, St
 from recollect.model import Scope
 from recollect.model.space import Space
 from recollect.store.audit import record
-from recollect.store.database import Connection, Database, connect, rows, translated_errors
+from recollect.store.database import Connection, Database, connect, rows
+from recollect.store.driver_errors import translated_errors
 from recollect.store.embedding_cache import keep_embeddings
 from recollect.store.indexes import drop_space_indexes, holds
 from recollect.store.sql import queries

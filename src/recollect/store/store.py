@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from recollect.errors import ConfigurationError
 from recollect.forking import computes_properties
 from recollect.model.principal import DefaultPermissions
 from recollect.model.time_to_live import ExpiryPolicy
@@ -22,9 +23,12 @@ if TYPE_CHECKING:
     from recollect.store.access import AccessRepository
     from recollect.store.access_log import AccessLogRepository
     from recollect.store.acronyms import AcronymRepository
+    from recollect.store.activity import ActivityRepository
     from recollect.store.audit import AuditRepository
+    from recollect.store.collection_notes import CollectionNoteRepository
     from recollect.store.collections import CollectionRepository
     from recollect.store.contents import ContentRepository
+    from recollect.store.conversations import ConversationRepository
     from recollect.store.dense_index import DenseIndexer
     from recollect.store.document_sessions import DocumentSessionRepository
     from recollect.store.documents import DocumentRepository
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from recollect.store.export import ExportRepository
     from recollect.store.facts import FactRepository
     from recollect.store.feedback import FeedbackRepository
+    from recollect.store.files import FileRepository
     from recollect.store.forgetting import ForgettingRepository
     from recollect.store.history import HistoryRepository
     from recollect.store.history_index import HistoryIndexer
@@ -41,11 +46,15 @@ if TYPE_CHECKING:
     from recollect.store.jobs import JobRepository
     from recollect.store.keys import KeyRepository
     from recollect.store.limits import LimitRepository
+    from recollect.store.listing import ListingRepository
+    from recollect.store.logins import LoginRepository
     from recollect.store.memory import MemoryRepository
     from recollect.store.past import PastRepository
     from recollect.store.quotes import QuoteRepository
     from recollect.store.recall import RecallRepository
+    from recollect.store.replica import Replica
     from recollect.store.request_log import RequestLogRepository
+    from recollect.store.saved_cases import SavedCaseRepository
     from recollect.store.scrub import Scrubber
     from recollect.store.search import SearchRepository
     from recollect.store.search_health import SearchHealthRepository
@@ -82,7 +91,9 @@ class Store:
         dsn: A libpq connection string of another server, for the schema's owner; None: the embedded one.
         application_dsn: The same for a role that owns nothing, which all but maintenance is done as; None: the owner,
             who changes to the application's role where it may.
-        max_connections: Connections that this process opens at most.
+        read_dsn: Of a streaming replica of ``dsn``, which searches and texts are read from while it has what they must
+            see; None: there is none.
+        max_connections: Connections that this process opens at most, and as many to a replica.
         index_threshold: Chunks from which on a collection's vectors get an approximate index.
         expiry: When documents expire that are stored; None: when they say so themselves.
         default_permissions: Who may read documents that are given no permissions; None: whoever the collection names.
@@ -91,6 +102,7 @@ class Store:
         StoreUnavailableError: The server cannot be started or reached.
         SchemaVersionError: The store was written by a newer recollect, or by one from before the first release.
         IsolationError: It has several tenants, and the database does not keep them apart.
+        ConfigurationError: ``read_dsn`` names no replica of ``dsn``, or is given without it.
     """
 
     collections: CollectionRepository = _made_on_use("collections", "CollectionRepository")
@@ -102,10 +114,13 @@ class Store:
     expiry: ExpiryRepository = _made_on_use("expiry", "ExpiryRepository")
     audit: AuditRepository = _made_on_use("audit", "AuditRepository")
     uploads: UploadRepository = _made_on_use("uploads", "UploadRepository")
+    files: FileRepository = _made_on_use("files", "FileRepository")
+    collection_notes: CollectionNoteRepository = _made_on_use("collection_notes", "CollectionNoteRepository")
     upkeep: UpkeepRepository = _made_on_use("upkeep", "UpkeepRepository")
     quotes: QuoteRepository = _made_on_use("quotes", "QuoteRepository")
     access: AccessRepository = _made_on_use("access", "AccessRepository")
     access_log: AccessLogRepository = _made_on_use("access_log", "AccessLogRepository")
+    activity: ActivityRepository = _made_on_use("activity", "ActivityRepository")
     acronyms: AcronymRepository = _made_on_use("acronyms", "AcronymRepository")
     token_vectors: TokenVectorRepository = _made_on_use("token_vectors", "TokenVectorRepository")
     spaces: SpaceRepository = _made_on_use("spaces", "SpaceRepository")
@@ -118,6 +133,9 @@ class Store:
     idempotency: IdempotencyRepository = _made_on_use("idempotency", "IdempotencyRepository")
     keys: KeyRepository = _made_on_use("keys", "KeyRepository")
     limits: LimitRepository = _made_on_use("limits", "LimitRepository")
+    listing: ListingRepository = _made_on_use("listing", "ListingRepository")
+    logins: LoginRepository = _made_on_use("logins", "LoginRepository")
+    conversations: ConversationRepository = _made_on_use("conversations", "ConversationRepository")
     memory: MemoryRepository = _made_on_use("memory", "MemoryRepository")
     recalls: RecallRepository = _made_on_use("recall", "RecallRepository")
     facts: FactRepository = _made_on_use("facts", "FactRepository")
@@ -128,6 +146,7 @@ class Store:
     source_items: SourceItemRepository = _made_on_use("source_items", "SourceItemRepository")
     sources: SourceRepository = _made_on_use("sources", "SourceRepository")
     staleness: StalenessRepository = _made_on_use("staleness", "StalenessRepository")
+    saved_cases: SavedCaseRepository = _made_on_use("saved_cases", "SavedCaseRepository")
 
     def __init__(
         self,
@@ -135,11 +154,15 @@ class Store:
         data_dir: Path,
         dsn: str | None = None,
         application_dsn: str | None = None,
+        read_dsn: str | None = None,
         max_connections: int = 10,
         index_threshold: int = INDEX_THRESHOLD_CHUNKS,
         expiry: ExpiryPolicy | None = None,
         default_permissions: DefaultPermissions | None = None,
     ) -> None:
+        if read_dsn is not None and dsn is None:
+            raise ConfigurationError("read_dsn needs dsn: the embedded server of a data directory has no replicas.")
+        self.replica: Replica | None = None
         self._server = None if dsn else EmbeddedServer(data_dir)
         try:
             self.dsn: str = dsn or (self._server.start() if self._server else "")
@@ -154,6 +177,8 @@ class Store:
             )
             if report.several_tenants:
                 require_isolation(self.database)
+            if read_dsn is not None:
+                self._open_replica(read_dsn, max_connections, several_tenants=report.several_tenants)
         except BaseException:
             self._stop_server()
             raise
@@ -222,6 +247,16 @@ class Store:
             self.caretaking.close()
         self.database.close()
         self._stop_server()
+
+    def _open_replica(self, dsn: str, max_connections: int, *, several_tenants: bool) -> None:
+        from recollect.store.replica import Replica
+
+        self.replica = self.database.replica = Replica(self.database, dsn, max_connections=max_connections)
+        try:
+            self.replica.open(several_tenants=several_tenants)
+        except BaseException:
+            self.database.close()
+            raise
 
     def _stop_server(self) -> None:
         if self._server:

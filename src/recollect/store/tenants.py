@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import graphlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import LiteralString
 
@@ -108,6 +108,32 @@ class TenantDirectory:
             NotFoundError: There is none.
         """
         return self.identity(tenant).tenant_id
+
+    def change(self, tenant: int | str, decide: Callable[[Tenant], Tenant]) -> Tenant:
+        """Change a tenant as it is: nobody changes it between the look and the change.
+
+        Args:
+            tenant: By number or name.
+            decide: Given the tenant, gives it with another status, quota or policy; what it raises changes nothing.
+
+        Raises:
+            NotFoundError: There is none.
+            UsageError: A quota is negative.
+        """
+        with self._database.autocommit() as connection, connection.transaction():
+            connection.execute(_SQL["hold"], _key(tenant))
+            found = rows(connection, _SQL["one"], _key(tenant))
+            if not found:
+                raise _missing(tenant)
+            now = _tenant(found[0])
+            wanted, key = decide(now), {"tenant_id": now.tenant_id}
+            if wanted.quota != now.quota:
+                connection.execute(_SQL["set_quota"], key | _quota_params(wanted.quota))
+            if wanted.pii != now.pii:
+                connection.execute(_SQL["set_pii"], key | {"pii": wanted.pii})
+            if wanted.status != now.status:
+                connection.execute(_SQL["set_status"], key | {"status": wanted.status})
+        return self.get(now.tenant_id)
 
     def set_status(self, tenant: int | str, status: TenantStatus) -> Tenant:
         """Suspend or resume a tenant. What is under way goes on to its end.

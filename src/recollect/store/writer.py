@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Literal, LiteralString
 
 from recollect.errors import NotFoundError, PermissionDeniedError, QuotaExceededError, VersionChangedError
 from recollect.model import IngestResult, Scope
+from recollect.model.begun import is_own_work
 from recollect.model.collection import Collection
 from recollect.model.original import Original
 from recollect.model.principal import DefaultPermissions
@@ -46,6 +48,7 @@ class _Latest:
     chunk_count: int
     file_hash: bytes | None
     expired: bool
+    known_from: datetime
 
 
 class _ErasedMeanwhileError(Exception):
@@ -129,7 +132,7 @@ class DocumentWriter:
             for item in batch:
                 document_id = ids[_uri(item)]
                 old = latest.get(document_id)
-                if old and not force and _same(old, item):
+                if old and _same(old, item) and not (force and not is_own_work(old.known_from)):
                     self._restamp(connection, scope, collection, old, item)
                     originals += _originals({old.version_id: item})
                     written.append(IngestResult(document_id, old.version, "unchanged", old.chunk_count))
@@ -185,7 +188,7 @@ class DocumentWriter:
             if old is None:
                 raise NotFoundError(f"The document {document_id} was erased meanwhile.")
             _require_version(document_id, old, if_version)
-            if not force and _same(old, item):
+            if _same(old, item) and not (force and not is_own_work(old.known_from)):
                 return IngestResult(document_id, old.version, "unchanged", old.chunk_count)
             if read_alike:
                 document = replace(item.document, file_hash=old.file_hash)

@@ -84,7 +84,7 @@ def test_deleting_leaves_nothing_but_the_cache(store: Store):
     store.collections.refresh_term_stats(shelf.scope, shelf.now())
     store.collections.delete(shelf.scope, shelf.name)
     tables = ("collections", "collection_state", "sources", "documents", "document_versions", "document_contents")
-    for table in (*tables, "chunks", "chunk_vectors", "chunk_lexical", "term_stats"):
+    for table in (*tables, "texts", "chunks", "chunk_vectors", "chunk_lexical", "term_stats"):
         assert shelf.rows(f"SELECT count(*) FROM {table}") == [(0,)], table
     assert shelf.rows("SELECT count(*) FROM pg_indexes WHERE indexname LIKE 'chunk_vectors_hnsw%%'") == [(0,)]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import psycopg
 import pytest
 
@@ -57,13 +59,13 @@ def test_nothing_of_content_is_sampled(filled: RAGPipeline):
             "SELECT relation, name FROM content_columns() WHERE target <> 0 OR is_sampled"
         ).fetchall()
         indexed = connection.execute("SELECT count(*) FROM content_columns() WHERE is_index").fetchone()
-    assert left == [] and indexed == (2,)
+    assert left == [] and indexed == (3,)
 
 
 def test_an_erasure_clears_what_was_sampled_before(filled: RAGPipeline, dsn: str):
     """Of an emptied table too, whose statistics ANALYZE leaves as they are."""
     with psycopg.connect(dsn, autocommit=True) as connection:
-        for table, column in (("documents", "uri"), ("document_versions", "tags"), ("document_contents", "content")):
+        for table, column in (("documents", "uri"), ("document_versions", "tags"), ("texts", "content")):
             connection.execute(f"ALTER TABLE recollect.{table} ALTER COLUMN {column} SET STATISTICS 100")
     assert PLANTED in sampled(filled)["documents.uri"]
     before = sampled(filled)["chunk_lexical.lexemes"]
@@ -91,3 +93,20 @@ def test_an_owner_who_is_no_superuser_clears_them_too(filled: RAGPipeline, dsn: 
             assert connection.execute(query).fetchone() == (True,)
             connection.execute("SELECT forget_statistics('episodes', 'content')")
             assert connection.execute(query).fetchone() == (False,)
+
+
+def test_whoever_erases_at_the_same_time_takes_the_samples_one_after_the_other(filled: RAGPipeline):
+    """ANALYZE fails where another one removes the row of a sample that it writes."""
+    held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
+    with psycopg.connect(filled.store.dsn, options="-c search_path=recollect,public") as connection:
+        connection.execute("SELECT sample_lexemes_anew()")
+        assert connection.execute(held).fetchone() == (1,)
+
+    def sample() -> None:
+        with filled.store.database.autocommit() as own:
+            for _ in range(20):
+                own.execute("SELECT sample_lexemes_anew()")
+
+    with ThreadPoolExecutor(4) as threads:
+        for done in [threads.submit(sample) for _ in range(4)]:
+            done.result()

@@ -20,7 +20,7 @@ from recollect.store import _server_account, _server_files
 from recollect.store._folder import Folder
 from recollect.store._server_binaries import installation
 from recollect.store._server_files import exclusive
-from recollect.store.database import translated_errors
+from recollect.store.driver_errors import translated_errors
 from recollect.store.embedded import EmbeddedServer
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act for other users or to mount")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from recollect import Document, RAGPipeline
 from recollect.errors import NotFoundError
 from recollect.model import Scope
+from recollect.pipeline.saved_cases import save_case, saved_cases
 from recollect.store.erasure import PROBE_PHRASES, phrases_of, salted
 
 SECRET = "The merger with Quelltal Maschinenbau closes on the ninth of October in Basel.\nNobody may know."
@@ -51,7 +52,7 @@ def test_every_version_goes_with_all_that_hangs_on_it(filled: RAGPipeline):
     assert receipt.complete and receipt.probe.phrases >= 2 and receipt.probe.places > 20
     assert receipt.counts == {
         "documents": 1, "versions": 2, "chunks": 2, "vectors": 2, "lexical_rows": 2, "token_vectors": 0, "acronyms": 0,
-        "cached_embeddings": 2, "originals": 0, "episode_quotes": 0,
+        "cached_embeddings": 2, "texts": 2, "saved_cases": 0, "originals": 0, "episode_quotes": 0,
     }  # fmt: skip
     left = everything(filled)
     assert "Quelltal" not in left and "secret.txt" not in left
@@ -89,6 +90,22 @@ def test_what_other_documents_hold_stays_theirs_and_is_named(filled: RAGPipeline
     assert filled.documents.get("copy.txt").content == SECRET
     assert filled.documents.erase(["copy.txt"]).counts["cached_embeddings"] == 1
     assert "Quelltal" not in everything(filled)
+
+
+def test_test_cases_that_quote_it_or_name_its_source_go_with_it(filled: RAGPipeline):
+    for name, must_have in (
+        ("by source", {"source": ["secret.txt"]}),
+        ("by text", {"text": SECRET.splitlines()[0]}),
+        ("another", {"source": ["leave.txt"], "text": "thirty days"}),
+    ):
+        save_case(filled, {"name": name, "query": "What is known?", "must_have": [must_have]})
+    receipt = filled.documents.erase(["secret.txt"])
+    assert receipt.complete and receipt.counts["saved_cases"] == 2
+    assert [one.definition["name"] for one in saved_cases(filled)] == ["another"]
+    # The source of another document stays its name.
+    there = filled.view(collections="elsewhere")
+    there.ingest(Document(content="Another text of that name.", source="leave.txt"))
+    assert there.documents.erase(["leave.txt"]).counts["saved_cases"] == 0
 
 
 def test_the_probe_finds_what_was_left_anywhere(filled: RAGPipeline):

@@ -115,6 +115,11 @@ def test_routines_of_another_version_are_replaced_and_what_only_it_had_is_droppe
         dsn,
         f"DROP FUNCTION recollect.dense_candidates; {create.format('dense_candidates')}; {create.format('of_then')}",
     )
+    # One whose parameters had other names or that returned something else: both cannot be replaced as they stand.
+    drop = "DROP FUNCTION recollect.{0}; "
+    other = drop + "CREATE FUNCTION recollect.{0}({1}) RETURNS {2} LANGUAGE sql AS 'SELECT NULL::{2}'"
+    execute(dsn, other.format("enqueue_jobs", "p_one int, p_other bigint[]", "int"))
+    execute(dsn, other.format("require_tenant", "p_other int", "text"))
     assert migrate(dsn).applied == ()
     with psycopg.connect(dsn) as connection:
         assert differences(connection) == []

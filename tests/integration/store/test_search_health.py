@@ -12,8 +12,9 @@ from shelf import Shelf, second_tenant
 
 from recollect.errors import StoreError
 from recollect.model import Scope
+from recollect.model.search_health import HitCounts, RetrieverRecall, SearchHealth
 from recollect.store.database import Database
-from recollect.store.search_health import HEALTH_DAYS, HitCounts, RetrieverRecall, SearchHealth, total_health
+from recollect.store.search_health import HEALTH_DAYS, total_health
 from recollect.store.store import Store
 
 FIRST = SearchHealth(

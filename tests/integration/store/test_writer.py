@@ -166,7 +166,7 @@ def test_erasing_leaves_no_trace_in_any_table(shelf: Shelf):
     shelf.add("secret.txt", "the zebrafish password, changed", title=None)
     needles = ["zebrafish", "secret.txt", secret.embedding_keys[0].hex(), secret.document.content_hash.hex()]
     assert set(traces(shelf, needles)) == {
-        "documents", "document_versions", "document_contents", "chunks", "embedding_cache",
+        "documents", "document_versions", "document_contents", "texts", "chunks", "embedding_cache",
     }  # fmt: skip
     receipt = shelf.store.erasure.erase(shelf.scope, [first.document_id, 10**9], actor="x")
     assert receipt.counts["documents"] == 1 and receipt.complete

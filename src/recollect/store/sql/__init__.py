@@ -32,6 +32,12 @@ def migrations() -> list[tuple[int, str, LiteralString]]:
     return sorted((int(entry.name[:4]), entry.name[:-4], entry.read_text(encoding="utf-8")) for entry in entries)
 
 
+@cache
+def newest_migration() -> int:
+    """The version that a schema has which this recollect knows all of."""
+    return migrations()[-1][0]
+
+
 def with_includes(migration: LiteralString) -> LiteralString:
     """A migration as it is executed: with the files of other packages that it includes.
 

@@ -73,6 +73,9 @@ class Mender:
             connection.execute(_WRITER["lock_documents_by_id"], self._tenant | {"document_ids": ids})
             connection.execute("DELETE " + alone, self._tenant)
             connection.execute("DELETE " + _FOUND["wrong_cached_embeddings"], self._tenant)
+            # Likewise: whoever stores one of them holds its row.
+            connection.execute("SELECT " + _FOUND["unowned_texts"] + " ORDER BY t.text_hash FOR UPDATE", self._tenant)
+            connection.execute("DELETE " + _FOUND["unowned_texts"], self._tenant)
             connection.execute("DELETE " + _FOUND["unowned_originals"], self._tenant)
 
     def put_fact_vectors(self, vectors: Mapping[int, Floats]) -> None:
@@ -147,6 +150,7 @@ class Mender:
                 values = {"content": content, "content_hash": kept.content_hash, "chunk_count": len(chunks)}
                 if not rows(connection, _SQL["set_version"], params | values):
                     return  # erased meanwhile
+                connection.execute(_SQL["set_text"], params | values)
                 connection.execute(_SQL["set_content"], params | values)
             written = [params | _values(chunk) for chunk in chunks]
             cursor = connection.cursor()

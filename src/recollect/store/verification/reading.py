@@ -144,6 +144,7 @@ def outside(database: Database, scope: Scope) -> Findings:
             found.add(name, count, f"{noun} {first}")
         wrong = rows(connection, "SELECT count(*) " + _SQL["wrong_cached_embeddings"], params)[0][0]
         found.add("embedding_cache", wrong)
+        found.add("texts", rows(connection, "SELECT count(*) " + _SQL["unowned_texts"], params)[0][0])
         count, first = rows(connection, "SELECT count(*), min(i.fact_id) " + _SQL["wrong_fact_vectors"], params)[0]
         found.add("fact_vectors", count, f"fact {first}")
         for number in damaged_originals(connection, scope):

@@ -15,6 +15,7 @@ CHECKS = {
     "embedding_cache": "cached embeddings of a wrong dimension, not of unit length, or of texts that no chunk has",
     "originals": "originals whose bytes do not have their hash (erase the document and upload it again, or restore a "
     "backup), or that no version has",
+    "texts": "texts that no version has",
     "fact_vectors": "facts whose vector is not of their conversation's model: until a repair they are found by words",
     "orphaned_indexes": "vector indexes of no collection",
     "version_copies": "versions with another access list than their document's, acronyms in another collection than "

@@ -2,12 +2,13 @@
 SELECT nextval('access_numbers') FROM generate_series(1, %(count)s)
 
 -- append: many at once
-INSERT INTO access_log (tenant_id, at, access_id, actor, action, request_id, question, question_hash, documents, versions)
+INSERT INTO access_log (tenant_id, at, access_id, actor, action, request_id, question, question_hash, documents, versions,
+                        outcome)
 SELECT %(tenant_id)s, e.at, e.access_id, e.actor, e.action, e.request_id, e.question, decode(e.question_hash, 'hex'),
-       e.documents, e.versions
+       e.documents, e.versions, e.outcome
 FROM jsonb_to_recordset(%(entries)s) AS e (
     at timestamptz, access_id bigint, actor text, action text, request_id text, question text, question_hash text,
-    documents bigint[], versions bigint[])
+    documents bigint[], versions bigint[], outcome text)
 
 -- page: newest first
 SELECT access_id, at, actor, action, request_id, question, encode(question_hash, 'hex'), documents, versions

@@ -105,6 +105,12 @@ SELECT p.oid::regprocedure::text FROM pg_proc p
 WHERE p.pronamespace = 'recollect'::regnamespace AND p.oid::regprocedure::text <> ALL (%(known)s)
   AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
 
+-- free_routines: functions of the schema that nothing in the database refers to, but for an extension's
+SELECT p.oid::regprocedure::text FROM pg_proc p
+WHERE p.pronamespace = 'recollect'::regnamespace
+  AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+  AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid)
+
 -- digest: of what keeps tenants apart
 SELECT encode(sha256(convert_to(coalesce(string_agg(line, E'\n' ORDER BY line COLLATE "C"), ''), 'UTF8')), 'hex')
 FROM (GUARDS) AS guards

@@ -32,7 +32,7 @@ WHERE c.tenant_id = %(tenant_id)s AND c.name = %(name)s
       WHERE d.tenant_id = c.tenant_id AND d.collection_id = c.collection_id AND d.expires_at > clock_timestamp())))
   AND (SELECT require_active(%(tenant_id)s))
 
--- list_all: every collection by name, with its counters
+-- list_all: collections by name, behind one, with their counters; so many at most, or all
 SELECT c.collection_id, c.name, c.description, c.embedding_model, c.embedding_dimension, c.space_id,
        coalesce(c.first_model, c.embedding_model), c.language, c.chunking,
        c.created_at, s.revision, s.document_count, s.chunk_count, s.stats_chunks, s.stats_terms, s.stats_pending,
@@ -43,9 +43,13 @@ SELECT c.collection_id, c.name, c.description, c.embedding_model, c.embedding_di
        c.refusal, c.token_vectors, c.tenant_id, s.next_expiry <= now() AS expiry_due, c.hidden,
        c.embedding_spec
 FROM collections c JOIN collection_state s USING (tenant_id, collection_id)
-WHERE c.tenant_id = %(tenant_id)s AND (NOT c.hidden OR %(hidden)s)
+WHERE c.tenant_id = %(tenant_id)s AND (NOT c.hidden OR %(hidden)s) AND c.name > %(after)s
   AND (NOT %(active)s OR (SELECT require_active(%(tenant_id)s)))
 ORDER BY c.name
+LIMIT %(limit)s
+
+-- hold: a collection's row until the end of the transaction, so that what is read of it is what is changed
+SELECT FROM collections WHERE tenant_id = %(tenant_id)s AND name = %(name)s AND NOT hidden FOR NO KEY UPDATE
 
 -- describe: say something else of a collection
 UPDATE collections SET description = %(description)s
@@ -67,7 +71,7 @@ SELECT sum(chunk_count) > 1.5 * (SELECT greatest(reltuples, 0) FROM pg_class WHE
 FROM collection_state WHERE tenant_id = %(tenant_id)s
 
 -- analyze: tell the planner how large the tables are; of the large columns it needs to know nothing
-ANALYZE (SKIP_LOCKED) documents, document_versions, document_contents (tenant_id, version_id),
+ANALYZE (SKIP_LOCKED) documents, document_versions, document_contents (tenant_id, version_id), texts (tenant_id),
     chunks (tenant_id, chunk_id, version_id, position), term_stats,
     chunk_vectors (tenant_id, chunk_id, space_id, version_id, known_from, known_to, access_id),
     chunk_lexical (tenant_id, chunk_id, collection_id, version_id, known_from, known_to, access_id)

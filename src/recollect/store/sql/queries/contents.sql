@@ -1,9 +1,10 @@
 -- listed: documents of collections, by id; the conditions and listed_order follow
-SELECT d.document_id, d.uri, v.title, c.name, v.version_id, v.department, v.tags, octet_length(t.content), v.known_from,
+SELECT d.document_id, d.uri, v.title, c.name, v.version_id, v.department, v.tags, octet_length(x.content), v.known_from,
        v.event_from, v.mime_type
 FROM documents d
 JOIN document_versions v USING (tenant_id, document_id)
 JOIN document_contents t USING (tenant_id, version_id)
+JOIN texts x USING (tenant_id, text_hash)
 JOIN collections c ON c.tenant_id = d.tenant_id AND c.collection_id = d.collection_id
 WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s::int[])
   AND d.document_id > %(after)s AND (%(department)s::text IS NULL OR v.department = %(department)s)
@@ -14,10 +15,11 @@ WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s:
 ORDER BY d.document_id LIMIT %(limit)s
 
 -- sizes: how long the texts of collections are, which is known without reading them; the conditions and sizes_order follow
-SELECT d.document_id, v.version_id, octet_length(t.content)
+SELECT d.document_id, v.version_id, octet_length(x.content)
 FROM documents d
 JOIN document_versions v USING (tenant_id, document_id)
 JOIN document_contents t USING (tenant_id, version_id)
+JOIN texts x USING (tenant_id, text_hash)
 WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s::int[])
   AND d.document_id >= %(from_document)s AND (%(document_id)s::bigint IS NULL OR d.document_id = %(document_id)s)
   AND (%(department)s::text IS NULL OR v.department = %(department)s)
@@ -26,10 +28,11 @@ WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s:
 ORDER BY d.document_id LIMIT %(limit)s
 
 -- texts: of some versions; the conditions and texts_order follow
-SELECT d.document_id, d.uri, v.title, c.name, v.version_id, t.content
+SELECT d.document_id, d.uri, v.title, c.name, v.version_id, x.content
 FROM documents d
 JOIN document_versions v USING (tenant_id, document_id)
 JOIN document_contents t USING (tenant_id, version_id)
+JOIN texts x USING (tenant_id, text_hash)
 JOIN collections c ON c.tenant_id = d.tenant_id AND c.collection_id = d.collection_id
 WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s::int[])
   AND v.version_id = ANY (%(version_ids)s::bigint[])
@@ -38,11 +41,12 @@ WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s:
 ORDER BY d.document_id
 
 -- part: a range of one document's text, and what tells where it stands; the conditions follow
-SELECT d.document_id, d.uri, v.title, c.name, v.version_id, length(t.content),
-       substr(t.content, %(start)s::int + 1, %(length)s::int), t.headings, t.pages, v.mime_type
+SELECT d.document_id, d.uri, v.title, c.name, v.version_id, length(x.content),
+       substr(x.content, %(start)s::int + 1, %(length)s::int), t.headings, t.pages, v.mime_type
 FROM documents d
 JOIN document_versions v USING (tenant_id, document_id)
 JOIN document_contents t USING (tenant_id, version_id)
+JOIN texts x USING (tenant_id, text_hash)
 JOIN collections c ON c.tenant_id = d.tenant_id AND c.collection_id = d.collection_id
 WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s::int[])
   AND d.document_id = %(document_id)s
@@ -52,9 +56,10 @@ SELECT section, min(start_offset) FROM chunks
 WHERE tenant_id = %(tenant_id)s AND version_id = %(version_id)s AND section <> '{}'
 GROUP BY section ORDER BY 2
 
--- chunks: what a version was cut into, in order
+-- chunks: what a version was cut into, in order, as far as it holds something of a range
 SELECT chunk_id, position, start_offset, end_offset, text, section, page, token_count, context FROM chunks
 WHERE tenant_id = %(tenant_id)s AND version_id = %(version_id)s AND position > %(after)s
+  AND end_offset > %(start)s::int AND start_offset < %(end)s::int
 ORDER BY position LIMIT %(limit)s
 
 -- unexpired: what has not expired, where what has could not be closed

@@ -8,8 +8,9 @@ ORDER BY v.version_id LIMIT %(limit)s
 
 -- size: how many they are, and how many bytes are given to a model for them
 SELECT count(DISTINCT v.version_id), count(*), coalesce(sum(
-    octet_length(c.text) + least(octet_length(t.content), %(beginning)s) + least(octet_length(t.content), 2 * %(around)s)), 0)
+    octet_length(c.text) + least(octet_length(x.content), %(beginning)s) + least(octet_length(x.content), 2 * %(around)s)), 0)
 FROM document_versions v JOIN document_contents t USING (tenant_id, version_id)
+JOIN texts x USING (tenant_id, text_hash)
 JOIN chunks c ON c.tenant_id = v.tenant_id AND c.version_id = v.version_id
 WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s AND v.known_to = 'infinity'
   AND EXISTS (SELECT FROM chunks p WHERE p.tenant_id = v.tenant_id AND p.version_id = v.version_id

@@ -29,7 +29,9 @@ ORDER BY s.owner IS NOT DISTINCT FROM %(owner)s::text DESC, s.created_at, s.coll
 
 -- own: those of the caller, the ones that expire first at the beginning
 (%(tokens)s::text[] IS NULL OR c.owners && %(tokens)s::text[])
-ORDER BY s.expires_at, s.name LIMIT %(limit)s OFFSET %(offset)s
+AND (%(after_name)s::text IS NULL OR (s.expires_at, s.name, coalesce(s.owner, ''))
+     > (coalesce(%(after_at)s::timestamptz, 'infinity'), %(after_name)s::text, coalesce(%(after_owner)s::text, '')))
+ORDER BY s.expires_at, s.name, coalesce(s.owner, '') LIMIT %(limit)s OFFSET %(offset)s
 
 -- renew: its time begins anew, unless it is over
 UPDATE document_sessions

@@ -4,12 +4,15 @@ VALUES (%(tenant_id)s, %(collection_id)s, %(name)s, %(type)s)
 ON CONFLICT (tenant_id, collection_id, name) DO NOTHING
 
 -- get_source: a source by name
-SELECT source_id, name, type FROM sources
-WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND name = %(name)s
+SELECT s.source_id, s.name, s.type, k.location FROM sources s
+LEFT JOIN source_connections k ON k.tenant_id = s.tenant_id AND k.source_id = s.source_id AND k.connector = 'directory'
+WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s AND s.name = %(name)s
 
--- sources_named: which of these names are sources of a type
-SELECT s.source_id, s.name, s.type FROM sources s
-WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s AND s.type = %(type)s AND s.name = ANY (%(names)s)
+-- sources_named: which of these names are sources of a type, or folders that are read under names of their own
+SELECT s.source_id, s.name, s.type, k.location FROM sources s
+LEFT JOIN source_connections k ON k.tenant_id = s.tenant_id AND k.source_id = s.source_id AND k.connector = 'directory'
+WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s AND s.type = %(type)s
+  AND coalesce(k.location, s.name) = ANY (%(names)s)
 
 -- meets: those that hold a document which an ingest meets, of which the condition follows: whose name a file gets must
 -- not depend on folders that others have ingested
@@ -53,11 +56,13 @@ ORDER BY d.uri, d.document_id LIMIT %(limit)s
 SELECT d.document_id
 FROM sources o
 JOIN sources s ON s.tenant_id = o.tenant_id AND s.collection_id = o.collection_id AND s.source_id <> o.source_id
-    AND s.type = 'directory' AND starts_with(s.name, %(below)s)
+    AND s.type = 'directory'
+LEFT JOIN source_connections k ON k.tenant_id = s.tenant_id AND k.source_id = s.source_id AND k.connector = 'directory'
 JOIN documents d ON d.tenant_id = s.tenant_id AND d.source_id = s.source_id
 JOIN documents u ON u.tenant_id = o.tenant_id AND u.source_id = o.source_id AND u.owner = d.owner
-    AND u.uri = substr(s.name, length(%(below)s) + 1) || '/' || d.uri
+    AND u.uri = substr(coalesce(k.location, s.name), length(%(below)s) + 1) || '/' || d.uri
 WHERE o.tenant_id = %(tenant_id)s AND o.source_id = %(source_id)s AND o.type = 'directory'
+  AND starts_with(coalesce(k.location, s.name), %(below)s)
   AND EXISTS (SELECT FROM document_versions v
               WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id AND v.known_to = 'infinity')
   AND EXISTS (SELECT FROM document_versions v
@@ -65,10 +70,11 @@ WHERE o.tenant_id = %(tenant_id)s AND o.source_id = %(source_id)s AND o.type = '
 
 -- get: one document with its content
 SELECT d.document_id, d.uri, v.title, c.name, v.version, v.department, v.mime_type, v.language, v.metadata, v.tags,
-       v.chunk_count, encode(v.content_hash, 'hex'), v.known_from, v.event_from, s.name, t.content, v.status, v.error, s.type
+       v.chunk_count, encode(v.content_hash, 'hex'), v.known_from, v.event_from, s.name, x.content, v.status, v.error, s.type
 FROM documents d
 JOIN document_versions v USING (tenant_id, document_id)
 JOIN document_contents t USING (tenant_id, version_id)
+JOIN texts x USING (tenant_id, text_hash)
 JOIN collections c ON c.tenant_id = d.tenant_id AND c.collection_id = d.collection_id
 JOIN sources s ON s.tenant_id = d.tenant_id AND s.source_id = d.source_id
 WHERE d.tenant_id = %(tenant_id)s AND d.document_id = %(document_id)s
@@ -139,18 +145,28 @@ FOR KEY SHARE
 
 -- lock_inner_documents: in the order of every writer
 SELECT d.document_id FROM documents d JOIN sources s USING (tenant_id, source_id)
+LEFT JOIN source_connections k ON k.tenant_id = s.tenant_id AND k.source_id = s.source_id AND k.connector = 'directory'
 WHERE d.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s AND s.type = 'directory'
-  AND starts_with(s.name, %(name)s || '/')
+  AND s.source_id <> %(source_id)s AND starts_with(coalesce(k.location, s.name) || '/', %(directory)s || '/')
 
 -- in_order: the end of lock_inner_documents
 ORDER BY d.uri, d.document_id FOR UPDATE OF d
 
--- adopt_documents: documents of the directories inside a directory move to it, under their longer path, and their versions with them
-UPDATE documents d SET source_id = %(source_id)s, uri = substr(s.name, length(%(name)s) + 2) || '/' || d.uri
-FROM sources s
-WHERE d.tenant_id = %(tenant_id)s AND s.tenant_id = d.tenant_id AND s.source_id = d.source_id
-  AND s.collection_id = %(collection_id)s AND s.type = 'directory' AND starts_with(s.name, %(name)s || '/')
+-- adopt_documents: documents of a directory, and of those inside it, move to it under their longer path, and their versions
+-- with them
+UPDATE documents d SET source_id = %(source_id)s, uri = i.path || d.uri
+FROM (SELECT s.tenant_id, s.source_id,
+             ltrim(substr(coalesce(k.location, s.name), length(%(directory)s) + 1) || '/', '/') AS path
+      FROM sources s LEFT JOIN source_connections k ON k.tenant_id = s.tenant_id AND k.source_id = s.source_id AND k.connector = 'directory'
+      WHERE s.tenant_id = %(tenant_id)s) i
+WHERE d.tenant_id = %(tenant_id)s AND i.tenant_id = d.tenant_id AND i.source_id = d.source_id
   AND d.document_id = ANY (%(document_ids)s::bigint[]) AND NOT EXISTS (
       SELECT FROM documents o WHERE o.tenant_id = d.tenant_id AND o.source_id = %(source_id)s AND o.owner = d.owner
-        AND o.uri = substr(s.name, length(%(name)s) + 2) || '/' || d.uri)
+        AND o.uri = i.path || d.uri)
 RETURNING d.document_id
+
+-- drop_former: what a directory was read as before it had a name of its own, once it holds nothing
+DELETE FROM sources s WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s AND s.type = 'directory'
+  AND s.name = %(directory)s AND s.source_id <> %(source_id)s
+  AND NOT EXISTS (SELECT FROM documents d WHERE d.tenant_id = s.tenant_id AND d.source_id = s.source_id)
+  AND NOT EXISTS (SELECT FROM source_connections k WHERE k.tenant_id = s.tenant_id AND k.source_id = s.source_id)

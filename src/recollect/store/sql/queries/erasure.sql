@@ -11,8 +11,8 @@ WHERE c.tenant_id = %(tenant_id)s AND c.hidden AND NOT %(restricted)s AND v.cont
     WHERE o.tenant_id = %(tenant_id)s AND o.document_id = ANY (%(document_ids)s::bigint[]))
 
 -- contents: what some versions say, to find phrases that stand nowhere else
-SELECT content FROM document_contents
-WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s) ORDER BY version_id
+SELECT x.content FROM document_contents t JOIN texts x USING (tenant_id, text_hash)
+WHERE t.tenant_id = %(tenant_id)s AND t.version_id = ANY (%(version_ids)s) ORDER BY t.version_id
 
 -- turns: of all conversations, page by page
 SELECT e.episode_id, s.name, s.user_id, e.position, e.content
@@ -60,13 +60,31 @@ WHERE v.tenant_id = %(tenant_id)s AND h.hash = ANY (%(hashes)b)
   AND NOT EXISTS (SELECT FROM job_uploads u JOIN jobs j USING (tenant_id, job_id)
                   WHERE u.tenant_id = v.tenant_id AND u.file_hash = h.hash
                     AND (j.document_id IS NULL OR j.document_id <> ALL (%(document_ids)s)))
+  AND NOT EXISTS (SELECT FROM uploaded_files f WHERE f.tenant_id = v.tenant_id AND f.file_hash = h.hash)
 GROUP BY h.hash HAVING bool_and(v.document_id = ANY (%(document_ids)s))
 
 -- shared_phrases: those phrases that stand in other documents too
 SELECT p.phrase FROM unnest(%(phrases)s::text[]) AS p (phrase)
-WHERE EXISTS (SELECT FROM document_contents t
-              WHERE t.tenant_id = %(tenant_id)s AND t.version_id <> ALL (%(version_ids)s)
-                AND strpos(t.content, p.phrase) > 0)
+WHERE EXISTS (SELECT FROM texts t
+              WHERE t.tenant_id = %(tenant_id)s AND strpos(t.content, p.phrase) > 0
+                AND EXISTS (SELECT FROM document_contents c
+                            WHERE c.tenant_id = t.tenant_id AND c.text_hash = t.text_hash
+                              AND c.version_id <> ALL (%(version_ids)s)))
+
+-- hold_texts: texts of these documents, until the end of the transaction; in order, as they are written
+SELECT FROM texts t
+WHERE t.tenant_id = %(tenant_id)s AND t.text_hash IN (
+    SELECT c.text_hash FROM document_contents c JOIN document_versions v USING (tenant_id, version_id)
+    WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s))
+ORDER BY t.text_hash FOR UPDATE
+
+-- count_texts: those of them that no other document has
+SELECT count(*) FROM (
+    SELECT c.text_hash FROM document_contents c JOIN document_versions v USING (tenant_id, version_id)
+    WHERE c.tenant_id = %(tenant_id)s AND c.text_hash IN (
+        SELECT o.text_hash FROM document_contents o
+        WHERE o.tenant_id = %(tenant_id)s AND o.version_id = ANY (%(version_ids)s))
+    GROUP BY c.text_hash HAVING bool_and(v.document_id = ANY (%(document_ids)s))) alone
 
 -- hold_cached: embeddings of texts of these documents, until the end of the transaction; in order, as they are written
 SELECT FROM embedding_cache e
@@ -81,6 +99,18 @@ DELETE FROM embedding_cache e USING (
     WHERE k.tenant_id = %(tenant_id)s AND k.content_hash = ANY (%(chunk_hashes)b)
     ORDER BY k.content_hash, k.model FOR UPDATE) AS found
 WHERE e.tenant_id = %(tenant_id)s AND e.model = found.model AND e.content_hash = found.content_hash
+
+-- erase_saved_cases: test cases that quote them, or name a source that no other document has
+WITH gone AS (
+    SELECT DISTINCT v.uri FROM document_versions v
+    WHERE v.tenant_id = %(tenant_id)s AND v.version_id = ANY (%(version_ids)s)
+      AND NOT EXISTS (SELECT FROM document_versions o
+                      WHERE o.tenant_id = v.tenant_id AND o.uri = v.uri AND o.document_id <> ALL (%(document_ids)s)))
+DELETE FROM saved_cases s WHERE s.tenant_id = %(tenant_id)s AND EXISTS (
+    SELECT FROM (SELECT s.name UNION ALL
+                 SELECT t #>> '{}' FROM jsonb_path_query(s.definition, 'lax $.** ? (@.type() == "string")') t) AS one (told)
+    WHERE one.told IN (SELECT uri FROM gone)
+       OR EXISTS (SELECT FROM unnest(%(phrases)s::text[]) AS p (phrase) WHERE strpos(one.told, p.phrase) > 0))
 
 -- collections_of: where the documents are, in the order of every writer
 SELECT DISTINCT collection_id FROM documents

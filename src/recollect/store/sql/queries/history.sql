@@ -4,8 +4,9 @@ WHERE d.tenant_id = %(tenant_id)s AND d.document_id = %(document_id)s
 
 -- versions: every version of a document, oldest first
 SELECT v.version, v.version_id, v.title, v.known_from, nullif(v.known_to, 'infinity'), nullif(v.expires_at, 'infinity'),
-       v.event_from, v.event_to, v.chunk_count, length(t.content), encode(v.content_hash, 'hex'), v.department, v.tags
+       v.event_from, v.event_to, v.chunk_count, length(x.content), encode(v.content_hash, 'hex'), v.department, v.tags
 FROM document_versions v JOIN document_contents t USING (tenant_id, version_id)
+JOIN texts x USING (tenant_id, text_hash)
 JOIN documents d USING (tenant_id, document_id)
 WHERE v.tenant_id = %(tenant_id)s AND v.document_id = %(document_id)s
   AND v.known_from <= coalesce(%(as_of)s::timestamptz, 'infinity')
@@ -14,7 +15,8 @@ WHERE v.tenant_id = %(tenant_id)s AND v.document_id = %(document_id)s
 ORDER BY v.version
 
 -- content: what one version said
-SELECT t.content FROM document_versions v JOIN document_contents t USING (tenant_id, version_id)
+SELECT x.content FROM document_versions v JOIN document_contents t USING (tenant_id, version_id)
+JOIN texts x USING (tenant_id, text_hash)
 JOIN documents d USING (tenant_id, document_id)
 WHERE v.tenant_id = %(tenant_id)s AND v.document_id = %(document_id)s AND v.version = %(version)s
 
@@ -41,8 +43,8 @@ FROM document_versions o JOIN document_versions n ON n.tenant_id = o.tenant_id A
 WHERE o.tenant_id = %(tenant_id)s AND o.version_id = %(old_id)s
 
 -- restore_content: the text of the restored version
-INSERT INTO document_contents (tenant_id, version_id, content, headings, pages)
-SELECT tenant_id, %(version_id)s, content, headings, pages FROM document_contents
+INSERT INTO document_contents (tenant_id, version_id, text_hash, headings, pages)
+SELECT tenant_id, %(version_id)s, text_hash, headings, pages FROM document_contents
 WHERE tenant_id = %(tenant_id)s AND version_id = %(old_id)s
 
 -- restore_original: the file that it was read from, where that is kept
@@ -88,3 +90,8 @@ WHERE tenant_id = %(tenant_id)s AND version_id = %(old_id)s
 
 -- allocate: the number of the restored version
 SELECT nextval('document_versions_version_id_seq')
+
+-- span: when what somebody may read first became known, and when it last changed; a condition follows
+SELECT min(v.known_from), greatest(max(v.known_from), max(v.known_to) FILTER (WHERE v.known_to < 'infinity'))
+FROM document_versions v JOIN documents d USING (tenant_id, document_id)
+WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = ANY (%(collection_ids)s)

@@ -3,23 +3,35 @@ INSERT INTO idempotent_requests AS r (tenant_id, credential, idempotency_key, re
 VALUES (%(tenant_id)s, %(credential)s, %(key)s, %(request_hash)s, now() + make_interval(secs => %(seconds)s))
 ON CONFLICT (tenant_id, credential, idempotency_key) DO UPDATE
     SET request_hash = excluded.request_hash, run = excluded.run, status = NULL, headers = NULL, body = NULL,
-        began_at = now(), expires_at = excluded.expires_at
+        began_at = now(), expires_at = excluded.expires_at, took_effect_at = NULL
     WHERE r.expires_at <= now()
-       OR (r.status IS NULL AND r.began_at < now() - make_interval(secs => %(abandoned)s)
+       OR (r.status IS NULL AND r.took_effect_at IS NULL AND r.began_at < now() - make_interval(secs => %(abandoned)s)
            AND r.request_hash = excluded.request_hash)
 RETURNING run
 
--- made: the request of a key
-SELECT request_hash, status, headers, body FROM idempotent_requests
+-- made: the request of a key; the last column: it took effect, and nobody is left to reply
+SELECT request_hash, status, headers, body,
+       status IS NULL AND took_effect_at IS NOT NULL AND began_at < now() - make_interval(secs => %(abandoned)s)
+FROM idempotent_requests
 WHERE tenant_id = %(tenant_id)s AND credential = %(credential)s AND idempotency_key = %(key)s
 
 -- end: it has a reply
 UPDATE idempotent_requests SET status = %(status)s, headers = %(headers)s, body = %(body)s
 WHERE tenant_id = %(tenant_id)s AND credential = %(credential)s AND idempotency_key = %(key)s AND run = %(run)s
 
+-- took_effect: what a repetition would double is stored, in the transaction that stores it
+UPDATE idempotent_requests SET took_effect_at = clock_timestamp()
+WHERE tenant_id = %(tenant_id)s AND credential = %(credential)s AND idempotency_key = %(key)s AND run = %(run)s
+
 -- give_up: it came to nothing, and may be made again
 DELETE FROM idempotent_requests
 WHERE tenant_id = %(tenant_id)s AND credential = %(credential)s AND idempotency_key = %(key)s AND run = %(run)s
+  AND took_effect_at IS NULL
+
+-- leave: it took effect, and has no reply
+UPDATE idempotent_requests SET began_at = '-infinity'
+WHERE tenant_id = %(tenant_id)s AND credential = %(credential)s AND idempotency_key = %(key)s AND run = %(run)s
+  AND took_effect_at IS NOT NULL AND status IS NULL
 
 -- forget: what may be made again
 DELETE FROM idempotent_requests WHERE tenant_id = %(tenant_id)s AND expires_at <= now()

@@ -13,11 +13,16 @@ ON CONFLICT (worker_id) DO UPDATE SET pid = excluded.pid, backend_start = exclud
 -- unregister: a worker that ends; what it still held is run by others
 DELETE FROM recollect_jobs.procrastinate_workers WHERE id = %(worker_id)s
 
--- recover: jobs whose workers are gone: their session has ended, or their heartbeats have been missed for long
+-- workers_here: the workers that run, or ran, on this machine, with their processes
+SELECT worker_id, process FROM recollect_jobs.workers WHERE host = %(host)s
+
+-- recover: jobs whose workers are gone: their process or session has ended, or their heartbeats have been missed for long;
+-- whoever waits for jobs is told of them
 WITH gone AS (
     SELECT w.id FROM recollect_jobs.procrastinate_workers w
     LEFT JOIN recollect_jobs.workers s ON s.worker_id = w.id
-    WHERE w.last_heartbeat < now() - make_interval(secs => %(stalled)s)
+    WHERE w.id = ANY (%(ended)s::bigint[])
+       OR w.last_heartbeat < now() - make_interval(secs => %(stalled)s)
        OR s.pid IS NOT NULL AND w.last_heartbeat < now() - make_interval(secs => %(missed)s)
           AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = s.pid
                           AND coalesce(a.backend_start = s.backend_start, true))
@@ -28,12 +33,14 @@ WITH gone AS (
 ), recovered AS (
     UPDATE recollect_jobs.procrastinate_jobs j SET status = 'todo', abort_requested = false, worker_id = NULL,
            scheduled_at = NULL, attempts = j.attempts + 1
-    FROM lost WHERE lost.id = j.id RETURNING j.id
+    FROM lost WHERE lost.id = j.id RETURNING j.id, j.queue_name
 ), forgotten AS (
     DELETE FROM recollect_jobs.procrastinate_workers w USING gone WHERE gone.id = w.id
       AND NOT EXISTS (SELECT FROM recollect_jobs.procrastinate_jobs j WHERE j.worker_id = w.id AND j.status = 'doing'
                       AND j.id NOT IN (SELECT id FROM lost)))
-SELECT id FROM recovered
+SELECT id, (SELECT count(pg_notify(channel, json_build_object('type', 'job_inserted', 'job_id', id)::text))
+            FROM unnest(ARRAY['procrastinate_any_queue_v1', 'procrastinate_queue_v1#' || queue_name]) AS channel)
+FROM recovered
 
 -- fetch: the next job that is due, of no lock that a running job has; one that waits for its next attempt holds up nobody
 UPDATE recollect_jobs.procrastinate_jobs j SET status = 'doing', worker_id = %(worker_id)s

@@ -15,6 +15,7 @@ SELECT session_id FROM sessions WHERE tenant_id = %(tenant_id)s AND session_id =
 SELECT session_id, name, user_id, turn_count, created_at, updated_at, embedding_model, metadata FROM sessions
 WHERE tenant_id = %(tenant_id)s AND (%(user_id)s::text IS NULL OR user_id = %(user_id)s)
   AND (NOT %(restricted)s OR user_id = %(reader)s)
+  AND (%(after_id)s::bigint IS NULL OR (updated_at, session_id) < (%(after_at)s::timestamptz, %(after_id)s::bigint))
 ORDER BY updated_at DESC, session_id DESC LIMIT %(limit)s OFFSET %(offset)s
 
 -- delete_session: with its episodes and everything that was made of them, by cascade

@@ -31,6 +31,7 @@ SELECT count(*) FROM (
       AND NOT EXISTS (SELECT FROM job_uploads u JOIN jobs j USING (tenant_id, job_id)
                       WHERE u.tenant_id = r.tenant_id AND u.file_hash = r.file_hash
                         AND (j.document_id IS NULL OR j.document_id <> ALL (%(document_ids)s)))
+      AND NOT EXISTS (SELECT FROM uploaded_files f WHERE f.tenant_id = r.tenant_id AND f.file_hash = r.file_hash)
     GROUP BY r.file_hash HAVING bool_and(v.document_id = ANY (%(document_ids)s))) alone
 
 -- of_document: the original of a document's version; the conditions follow
@@ -52,13 +53,18 @@ WHERE tenant_id = %(tenant_id)s AND file_hash > %(after)b ORDER BY file_hash LIM
 
 -- named_page: the same, with the names that they have first
 SELECT o.file_hash, o.byte_count, r.name, r.mime_type FROM originals o CROSS JOIN LATERAL (
-    SELECT v.name, v.mime_type FROM version_originals v
-    WHERE v.tenant_id = o.tenant_id AND v.file_hash = o.file_hash ORDER BY v.version_id LIMIT 1) r
+    (SELECT v.name, v.mime_type FROM version_originals v
+     WHERE v.tenant_id = o.tenant_id AND v.file_hash = o.file_hash ORDER BY v.version_id LIMIT 1)
+    UNION ALL
+    (SELECT f.name, f.mime_type FROM uploaded_files f
+     WHERE f.tenant_id = o.tenant_id AND f.file_hash = o.file_hash ORDER BY f.file_id LIMIT 1)
+    LIMIT 1) r
 WHERE o.tenant_id = %(tenant_id)s AND o.file_hash > %(after)b ORDER BY o.file_hash LIMIT %(limit)s
 
--- unowned: whether no version has one, and no job is to read it
+-- unowned: whether no version has one, no job is to read it, and nobody has sent it to be kept
 SELECT NOT EXISTS (SELECT FROM version_originals WHERE tenant_id = %(tenant_id)s AND file_hash = %(file_hash)b)
    AND NOT EXISTS (SELECT FROM job_uploads WHERE tenant_id = %(tenant_id)s AND file_hash = %(file_hash)b)
+   AND NOT EXISTS (SELECT FROM uploaded_files WHERE tenant_id = %(tenant_id)s AND file_hash = %(file_hash)b)
 
 -- add_upload: say that a job is to read one
 INSERT INTO job_uploads (tenant_id, job_id, file_hash) VALUES (%(tenant_id)s, %(job_id)s, %(file_hash)b)
@@ -67,8 +73,9 @@ INSERT INTO job_uploads (tenant_id, job_id, file_hash) VALUES (%(tenant_id)s, %(
 SELECT byte_count FROM originals o WHERE o.tenant_id = %(tenant_id)s AND o.file_hash = %(file_hash)b
   AND EXISTS (SELECT FROM job_uploads u WHERE u.tenant_id = o.tenant_id AND u.file_hash = o.file_hash)
 
--- awaited: those of some hashes that are of files that jobs are to read
+-- awaited: those of some hashes that are of files that jobs are to read, or that somebody has sent to be kept
 SELECT file_hash FROM job_uploads WHERE tenant_id = %(tenant_id)s AND file_hash = ANY (%(hashes)b::bytea[])
+UNION SELECT file_hash FROM uploaded_files WHERE tenant_id = %(tenant_id)s AND file_hash = ANY (%(hashes)b::bytea[])
 
 -- drop_uploads: no job is to read one any more
 DELETE FROM job_uploads WHERE tenant_id = %(tenant_id)s AND file_hash = %(file_hash)b

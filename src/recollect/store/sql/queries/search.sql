@@ -36,8 +36,9 @@ WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s)
 SELECT c.chunk_id, v.document_id, v.title, v.uri, c.section, c.page,
        coalesce(c.parent_start, c.start_offset), coalesce(c.parent_end, c.end_offset),
        CASE WHEN c.parent_start IS NULL THEN c.text
-            ELSE (SELECT substr(t.content, c.parent_start + 1, c.parent_end - c.parent_start)
-                  FROM document_contents t WHERE t.tenant_id = c.tenant_id AND t.version_id = c.version_id) END,
+            ELSE (SELECT substr(x.content, c.parent_start + 1, c.parent_end - c.parent_start)
+                  FROM document_contents t JOIN texts x USING (tenant_id, text_hash)
+                  WHERE t.tenant_id = c.tenant_id AND t.version_id = c.version_id) END,
        v.metadata || c.metadata, v.department, v.tags, c.version_id, v.event_from
 -- The chunks first, whatever the planner believes: before a store is analysed it would begin with every version.
 FROM (SELECT * FROM chunks WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s) OFFSET 0) c
@@ -55,9 +56,10 @@ WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s) AND space_id 
 
 -- spans: the characters of given versions between given offsets
 SELECT w.version_id, w.start_offset, w.end_offset,
-       substr(t.content, w.start_offset + 1, w.end_offset - w.start_offset)
+       substr(x.content, w.start_offset + 1, w.end_offset - w.start_offset)
 FROM unnest(%(version_ids)s::bigint[], %(starts)s::int[], %(ends)s::int[]) AS w (version_id, start_offset, end_offset)
 JOIN document_contents t ON t.tenant_id = %(tenant_id)s AND t.version_id = w.version_id
+JOIN texts x ON x.tenant_id = t.tenant_id AND x.text_hash = t.text_hash
 
 -- outlines: of spans of versions, the headings and pages that tell where each character stands: those that begin within,
 -- and before them the last heading of each level and the last page
@@ -80,7 +82,7 @@ CROSS JOIN LATERAL (
 
 -- stretches: given chunks with so many of their neighbours on either side, as one span
 SELECT c.chunk_id, n.start_offset, n.end_offset,
-       substr(t.content, n.start_offset + 1, n.end_offset - n.start_offset), f.section, f.page
+       substr(x.content, n.start_offset + 1, n.end_offset - n.start_offset), f.section, f.page
 FROM chunks c
 CROSS JOIN LATERAL (
     SELECT min(coalesce(o.parent_start, o.start_offset)) AS start_offset,
@@ -90,4 +92,5 @@ CROSS JOIN LATERAL (
       AND o.position BETWEEN c.position - %(neighbours)s AND c.position + %(neighbours)s) n
 JOIN chunks f ON f.tenant_id = c.tenant_id AND f.version_id = c.version_id AND f.position = n.first
 JOIN document_contents t ON t.tenant_id = c.tenant_id AND t.version_id = c.version_id
+JOIN texts x ON x.tenant_id = t.tenant_id AND x.text_hash = t.text_hash
 WHERE c.tenant_id = %(tenant_id)s AND c.chunk_id = ANY (%(chunk_ids)s)

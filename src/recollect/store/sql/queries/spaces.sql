@@ -31,7 +31,8 @@ ORDER BY c.version_id, c.position LIMIT %(limit)s
 SELECT c.version_id, c.position, c.chunk_id, c.content_hash, v.document_id, v.title, c.section, c.text, c.metadata,
        c.context,
        CASE WHEN NOT %(passages)s THEN '' WHEN c.parent_start IS NULL THEN c.text
-            ELSE (SELECT substr(t.content, c.parent_start + 1, c.parent_end - c.parent_start) FROM document_contents t
+            ELSE (SELECT substr(x.content, c.parent_start + 1, c.parent_end - c.parent_start)
+                  FROM document_contents t JOIN texts x USING (tenant_id, text_hash)
                   WHERE t.tenant_id = c.tenant_id AND t.version_id = c.version_id) END
 FROM unnest(%(version_ids)s::bigint[], %(firsts)s::int[], %(lasts)s::int[]) AS w (version_id, first, last)
 JOIN chunks c ON c.tenant_id = %(tenant_id)s AND c.version_id = w.version_id AND c.position BETWEEN w.first AND w.last

@@ -10,10 +10,14 @@ WHERE t.name > %(after)s ORDER BY t.name LIMIT %(limit)s
 SELECT t.tenant_id, t.name, t.status, t.created_at, t.max_documents, t.max_chunks, t.max_bytes, t.pii,
        (SELECT coalesce(sum(s.document_count), 0)::bigint FROM collection_state s WHERE s.tenant_id = t.tenant_id),
        (SELECT coalesce(sum(s.chunk_count), 0)::bigint FROM collection_state s WHERE s.tenant_id = t.tenant_id),
-       (SELECT coalesce(sum(octet_length(c.content)), 0)::bigint FROM document_contents c
-        WHERE c.tenant_id = t.tenant_id)
+       (SELECT coalesce(sum(octet_length(x.content)), 0)::bigint
+        FROM document_contents c JOIN texts x USING (tenant_id, text_hash) WHERE c.tenant_id = t.tenant_id)
        + (SELECT coalesce(sum(o.byte_count), 0)::bigint FROM originals o WHERE o.tenant_id = t.tenant_id)
 FROM tenants t WHERE t.tenant_id = %(tenant_id)s OR t.name = %(name)s
+
+-- hold: a tenant's row until the end of the transaction, so that what is read of it is what is changed; writers of its
+-- documents do not wait for that
+SELECT FROM tenants WHERE tenant_id = %(tenant_id)s OR name = %(name)s FOR NO KEY UPDATE
 
 -- identity: the tenant of a number or a name
 SELECT tenant_id, name FROM tenants WHERE tenant_id = %(tenant_id)s OR name = %(name)s

@@ -38,10 +38,15 @@ FROM embedding_cache e WHERE e.tenant_id = %(tenant_id)s AND (
                AND p.embedding_dimension <> vector_dims(e.embedding))
     OR NOT EXISTS (SELECT FROM chunks c WHERE c.tenant_id = e.tenant_id AND c.content_hash = e.content_hash))
 
--- unowned_originals: originals that no version has, and no job is to read
+-- unowned_originals: originals that no version has, no job is to read, and nobody has sent to be kept
 FROM originals o WHERE o.tenant_id = %(tenant_id)s AND NOT EXISTS (
     SELECT FROM version_originals v WHERE v.tenant_id = o.tenant_id AND v.file_hash = o.file_hash)
   AND NOT EXISTS (SELECT FROM job_uploads u WHERE u.tenant_id = o.tenant_id AND u.file_hash = o.file_hash)
+  AND NOT EXISTS (SELECT FROM uploaded_files f WHERE f.tenant_id = o.tenant_id AND f.file_hash = o.file_hash)
+
+-- unowned_texts: texts that no version has
+FROM texts t WHERE t.tenant_id = %(tenant_id)s AND NOT EXISTS (
+    SELECT FROM document_contents c WHERE c.tenant_id = t.tenant_id AND c.text_hash = t.text_hash)
 
 -- indexes: the vector indexes of spaces, whether each is usable, and whether somebody is at work on it
 SELECT substring(c.relname FROM '[0-9]+$')::int, i.indisvalid,
@@ -132,7 +137,7 @@ WHERE v.tenant_id = %(tenant_id)s AND v.version_id = ANY (%(version_ids)s)
 ORDER BY v.version_id
 
 -- contents: the texts of some versions
-SELECT version_id, content FROM document_contents
+SELECT version_id, content FROM document_contents JOIN texts USING (tenant_id, text_hash)
 WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s)
 
 -- chunks: the chunks of some versions

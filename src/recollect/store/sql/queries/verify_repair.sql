@@ -93,10 +93,15 @@ UPDATE document_versions SET content_hash = %(content_hash)s, chunk_count = %(ch
 WHERE tenant_id = %(tenant_id)s AND version_id = %(version_id)s
 RETURNING version_id
 
--- set_content: the text that a version was proven to have
-INSERT INTO document_contents (tenant_id, version_id, content) VALUES (%(tenant_id)s, %(version_id)s, %(content)s)
-ON CONFLICT (tenant_id, version_id) DO UPDATE SET content = excluded.content
-WHERE document_contents.content <> excluded.content
+-- set_text: the text that a version was proven to have, in the place of what had its hash and was damaged
+INSERT INTO texts (tenant_id, text_hash, content) VALUES (%(tenant_id)s, %(content_hash)s, %(content)s)
+ON CONFLICT (tenant_id, text_hash) DO UPDATE SET content = excluded.content WHERE texts.content <> excluded.content
+
+-- set_content: that it is this version's
+INSERT INTO document_contents (tenant_id, version_id, text_hash)
+VALUES (%(tenant_id)s, %(version_id)s, %(content_hash)s)
+ON CONFLICT (tenant_id, version_id) DO UPDATE SET text_hash = excluded.text_hash
+WHERE document_contents.text_hash <> excluded.text_hash
 
 -- drop_chunks: of a version that is cut anew, with their rows in both retrievers
 DELETE FROM chunks WHERE tenant_id = %(tenant_id)s AND version_id = %(version_id)s

@@ -53,7 +53,7 @@ ORDER BY uri, document_id FOR UPDATE
 
 -- latest_versions: the newest version of each document, and whether it is current
 SELECT DISTINCT ON (document_id) document_id, version_id, version, known_to = 'infinity', content_hash, fingerprint,
-       chunk_count, file_hash, expires_at <= clock_timestamp()
+       chunk_count, file_hash, expires_at <= clock_timestamp(), known_from
 FROM document_versions
 WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s)
 ORDER BY document_id, version DESC
@@ -110,8 +110,16 @@ COPY document_versions (tenant_id, version_id, document_id, collection_id, versi
     access_id)
 FROM STDIN (FORMAT BINARY)
 
+-- copy_texts: one row a text
+COPY texts (tenant_id, text_hash, content) FROM STDIN (FORMAT BINARY)
+
+-- hold_texts: the end of moving them on. What is there is locked until the end of the transaction, in the order of hashes,
+-- and stays as it is, unless it is damaged
+ORDER BY text_hash
+ON CONFLICT (tenant_id, text_hash) DO UPDATE SET content = excluded.content WHERE texts.content <> excluded.content
+
 -- copy_contents: one row a version
-COPY document_contents (tenant_id, version_id, content, headings, pages) FROM STDIN (FORMAT BINARY)
+COPY document_contents (tenant_id, version_id, text_hash, headings, pages) FROM STDIN (FORMAT BINARY)
 
 -- copy_chunks: one row a chunk
 COPY chunks (tenant_id, chunk_id, version_id, position, start_offset, end_offset, parent_start, parent_end, page,

@@ -42,47 +42,115 @@ BEGIN
 END
 $$;
 
--- Begins jobs that wait and ask for the same as one that runs, but for one argument. They share its lock, so that nobody else
--- can take them before it has ended: their places in the queue are left as they are until each has ended too. One that runs
--- and has such a place was begun like this by a worker that has died since; it is begun by one whose worker died too.
-CREATE OR REPLACE FUNCTION begin_alike(p_tenant int, p_job bigint, p_differs text, p_limit int)
+-- Begins jobs that ask for the same as one that was begun, but for one argument, and returns them. They share its lock, so that
+-- nobody else can take them while it holds its place in the queue, also once it has ended itself; their own places are left as
+-- they are until each has ended too (`settle_alike`). The lock puts names together, and different ones may come to the same, so
+-- each is compared. Taken are:
+--   - jobs that run and have such a place: a worker that has died since had begun them like this. The first of them must have lost
+--     its own too, and those that have lost most come first;
+--   - then those that wait, in their order. One whose own attempt failed has a time; one that failed with others at once, as has
+--     none, is run alone. With p_yields they are begun only while the queue would hand out one of them next: of its own source, or
+--     with p_others, where all places of the worker are taken, of any.
+-- As many are begun as p_most, and with those that are under way (p_begun) p_together besides the first at most; a quarter of that
+-- for every worker that one of them has lost, so that which of them it was is soon found.
+CREATE OR REPLACE FUNCTION begin_alike(
+    p_tenant int, p_job bigint, p_run int, p_queue bigint, p_differs text, p_together int, p_most int, p_begun bigint[],
+    p_yields boolean, p_others boolean, p_queues text[])
 RETURNS TABLE (job_id bigint, run int, arguments jsonb, attempts int, max_attempts int, deaths int)
 LANGUAGE plpgsql AS $$
+DECLARE
+    m record;
+    own text;
+    doubt int;
+    room int;
+    next_one bigint;
+    lost bigint[] := '{}';
+    waiting bigint[] := '{}';
 BEGIN
     PERFORM require_tenant(p_tenant);
     PERFORM set_config('search_path', 'recollect_jobs, pg_temp', true);
+    SELECT j.lock, j.queue, j.deaths, j.tenant_id,
+           ROW (j.collection, j.session, j.source, j.kind, j.queue, j.principal, j.withheld, false, j.arguments - p_differs) AS asked
+        INTO m FROM recollect.jobs j
+        WHERE j.tenant_id = p_tenant AND j.job_id = p_job AND j.run = p_run
+          AND EXISTS (SELECT FROM procrastinate_jobs q WHERE q.id = p_queue AND q.status = 'doing');
+    own := m.tenant_id || ':' || m.lock;
+    IF own IS NULL THEN
+        RETURN;
+    END IF;
+    doubt := (SELECT coalesce(max(c.deaths), 0) FROM recollect.jobs c
+              WHERE c.tenant_id = p_tenant AND c.job_id = ANY (p_begun) AND c.status = 'running');
+    IF m.deaths > 0 THEN
+        lost := ARRAY(
+            SELECT c.job_id FROM recollect.jobs c JOIN procrastinate_jobs q ON q.id = c.queue_id
+            WHERE c.tenant_id = p_tenant AND c.status = 'running' AND c.deaths < m.deaths AND c.job_id <> ALL (p_begun)
+              AND c.lock = m.lock AND c.withheld = '{}'
+              AND ROW (c.collection, c.session, c.source, c.kind, c.queue, c.principal, c.withheld, c.cancel_requested,
+                   c.arguments - p_differs) IS NOT DISTINCT FROM m.asked
+              AND q.status = 'todo' AND coalesce(q.scheduled_at <= now(), true)
+            ORDER BY c.deaths DESC, c.priority DESC, c.job_id LIMIT p_together
+            FOR UPDATE OF c SKIP LOCKED);
+        doubt := greatest(doubt, (SELECT c.deaths + 1 FROM recollect.jobs c WHERE c.tenant_id = p_tenant AND c.job_id = lost[1]));
+    END IF;
+    room := least(p_most, (p_together >> least(2 * doubt, 31)) + 1 - cardinality(p_begun));
+    lost := lost[:greatest(room, 0)];
+    room := room - cardinality(lost);
+    IF room > 0 THEN
+        -- The queue is read in its order, as far as it takes: nothing is known of how long it is.
+        PERFORM set_config('enable_sort', 'off', true);
+        waiting := ARRAY(
+            SELECT a.job_id FROM (
+                SELECT (q.args ->> 'job_id')::bigint AS job_id, q.id FROM procrastinate_jobs q
+                WHERE q.lock = own AND q.status = 'todo' AND coalesce(q.scheduled_at <= now(), true)
+                ORDER BY q.priority DESC, q.id) w
+            CROSS JOIN LATERAL (
+                SELECT c.job_id FROM recollect.jobs c
+                WHERE c.tenant_id = p_tenant AND c.job_id = w.job_id AND c.queue_id = w.id AND c.status = 'pending'
+                  AND (c.attempts = 0 OR c.due_at IS NOT NULL) AND c.withheld = '{}'
+                  AND ROW (c.collection, c.session, c.source, c.kind, c.queue, c.principal, c.withheld, c.cancel_requested,
+                           c.arguments - p_differs) IS NOT DISTINCT FROM m.asked
+                OFFSET 0 FOR UPDATE SKIP LOCKED) a
+            LIMIT room);
+    END IF;
+    IF p_yields AND cardinality(waiting) > 0 THEN
+        SELECT q.id INTO next_one FROM procrastinate_jobs q
+            WHERE q.status = 'todo' AND coalesce(q.scheduled_at <= now(), true)
+              AND (p_queues IS NULL OR q.queue_name = ANY (p_queues)) AND q.queue_name <> 'watch'
+              AND CASE WHEN q.lock = own THEN (q.args ->> 'job_id')::bigint <> ALL (p_begun || lost)
+                       ELSE p_others AND coalesce(q.lock <> ALL (ARRAY(
+                           SELECT d.lock FROM procrastinate_jobs d WHERE d.status = 'doing' AND d.lock IS NOT NULL)), true) END
+            ORDER BY q.priority DESC, q.id LIMIT 1;
+        IF next_one IS DISTINCT FROM (SELECT c.queue_id FROM recollect.jobs c WHERE c.tenant_id = p_tenant AND c.job_id = waiting[1]) THEN
+            waiting := '{}';
+        END IF;
+    END IF;
     RETURN QUERY
     UPDATE recollect.jobs j SET status = 'running', run = j.run + 1, due_at = NULL, started_at = coalesce(j.started_at, now()),
-        attempts = CASE j.status WHEN 'pending' THEN 1 ELSE j.attempts END,
+        attempts = j.attempts + CASE j.status WHEN 'pending' THEN 1 ELSE 0 END,
         deaths = j.deaths + CASE j.status WHEN 'running' THEN 1 ELSE 0 END
-    WHERE j.tenant_id = p_tenant AND j.job_id = ANY (ARRAY(
-        SELECT c.job_id FROM recollect.jobs m JOIN recollect.jobs c ON c.tenant_id = m.tenant_id AND c.lock = m.lock
-        JOIN procrastinate_jobs q ON q.id = c.queue_id
-        WHERE m.tenant_id = p_tenant AND m.job_id = p_job AND m.status = 'running' AND m.withheld = '{}'
-          AND (c.status = 'pending' AND c.attempts = 0 OR c.status = 'running' AND c.deaths < m.deaths)
-          AND NOT c.cancel_requested AND c.withheld = '{}'
-          -- The lock puts these names together, and different ones may come to the same.
-          AND c.collection IS NOT DISTINCT FROM m.collection AND c.session IS NOT DISTINCT FROM m.session AND c.source = m.source
-          AND c.kind = m.kind AND c.queue = m.queue AND c.principal IS NOT DISTINCT FROM m.principal
-          AND c.arguments - p_differs = m.arguments - p_differs
-          AND q.status = 'todo' AND coalesce(q.scheduled_at <= now(), true)
-        ORDER BY c.priority DESC, c.job_id LIMIT p_limit
-        FOR UPDATE OF c SKIP LOCKED))
+    WHERE j.tenant_id = p_tenant AND j.job_id = ANY (lost || waiting)
     RETURNING j.job_id, j.run, j.arguments, j.attempts, j.max_attempts, j.deaths;
 END
 $$;
 
--- After `begin_alike`: those that have ended leave the queue, those that are to be tried again wait there until they are due.
-CREATE OR REPLACE FUNCTION settle_alike(p_tenant int, p_jobs bigint[]) RETURNS void
+-- After `begin_alike`, of places in the queue: of jobs that have ended they are given up, and of those that are to be tried again
+-- they wait until that is due.
+CREATE OR REPLACE FUNCTION settle_alike(p_tenant int, p_places bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM require_tenant(p_tenant);
     PERFORM set_config('search_path', 'recollect_jobs, pg_temp', true);
-    UPDATE procrastinate_jobs q SET scheduled_at = j.due_at FROM recollect.jobs j
-    WHERE j.tenant_id = p_tenant AND j.job_id = ANY (p_jobs) AND j.status = 'pending' AND q.id = j.queue_id AND q.status = 'todo';
+    UPDATE procrastinate_jobs q SET scheduled_at = w.due_at
+    FROM unnest(p_places) AS p (id)
+    CROSS JOIN LATERAL (
+        SELECT o.id, j.due_at FROM procrastinate_jobs o
+        JOIN recollect.jobs j ON j.tenant_id = p_tenant AND j.job_id = (o.args ->> 'job_id')::bigint AND j.queue_id = o.id
+        WHERE o.id = p.id AND o.status = 'todo' AND o.task_name = 'recollect' AND (o.args ->> 'tenant_id')::int = p_tenant
+          AND j.due_at IS NOT NULL OFFSET 0) w
+    WHERE q.id = w.id;
     DELETE FROM procrastinate_jobs q
-    WHERE q.status = 'todo' AND q.task_name = 'recollect' AND (q.args ->> 'tenant_id')::int = p_tenant
-      AND (q.args ->> 'job_id')::bigint = ANY (p_jobs)
-      AND NOT EXISTS (SELECT FROM recollect.jobs j WHERE j.tenant_id = p_tenant AND j.queue_id = q.id);
+    WHERE q.id = ANY (p_places) AND q.status = 'todo' AND q.task_name = 'recollect' AND (q.args ->> 'tenant_id')::int = p_tenant
+      AND NOT EXISTS (SELECT FROM recollect.jobs j
+                      WHERE j.tenant_id = p_tenant AND j.job_id = (q.args ->> 'job_id')::bigint AND j.queue_id = q.id);
 END
 $$;

@@ -1,5 +1,6 @@
--- An original goes with the last version that has it, and the last job that is to read it: whatever removes versions (an
--- erasure, a collection or a session that is deleted, a session that is full) or jobs removes what only they had.
+-- An original goes with the last version that has it, the last job that is to read it and the last file that was sent to be
+-- kept: whatever removes versions (an erasure, a collection or a session that is deleted, a session that is full), jobs or
+-- files removes what only they had.
 
 CREATE OR REPLACE FUNCTION drop_lone_originals() RETURNS trigger
 LANGUAGE plpgsql AS $$
@@ -17,7 +18,9 @@ BEGIN
           AND NOT EXISTS (SELECT FROM recollect.version_originals v
                           WHERE v.tenant_id = o.tenant_id AND v.file_hash = o.file_hash)
           AND NOT EXISTS (SELECT FROM recollect.job_uploads u
-                          WHERE u.tenant_id = o.tenant_id AND u.file_hash = o.file_hash);
+                          WHERE u.tenant_id = o.tenant_id AND u.file_hash = o.file_hash)
+          AND NOT EXISTS (SELECT FROM recollect.uploaded_files f
+                          WHERE f.tenant_id = o.tenant_id AND f.file_hash = o.file_hash);
     RETURN NULL;
 END
 $$;
@@ -33,6 +36,10 @@ BEGIN
     END IF;
     IF to_regclass('recollect.job_uploads') IS NOT NULL THEN
         CREATE OR REPLACE TRIGGER job_uploads_deleted AFTER DELETE ON job_uploads
+            REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION drop_lone_originals();
+    END IF;
+    IF to_regclass('recollect.uploaded_files') IS NOT NULL THEN
+        CREATE OR REPLACE TRIGGER uploaded_files_deleted AFTER DELETE ON uploaded_files
             REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION drop_lone_originals();
     END IF;
 END

@@ -74,6 +74,8 @@ DECLARE
     part text;
     filled boolean;
 BEGIN
+    -- One at a time: ANALYZE fails where the row that it writes is removed meanwhile, which is what happens next here.
+    PERFORM pg_advisory_xact_lock(hashtext('recollect.lexemes'), 0);
     FOREACH part IN ARRAY '{chunk_lexical, episode_lexical, fact_index}'::text[] LOOP
         EXECUTE format('SELECT EXISTS (SELECT FROM %I)', part) INTO filled;
         -- Otherwise the indexes of a table with rows would be made anew for it, and ANALYZE replaces the sample anyway.

@@ -90,8 +90,10 @@ BEGIN
         PERFORM refuse_over_quota('chunks', quota.max_chunks, used.chunks, quota.name);
     END IF;
     IF quota.max_bytes IS NOT NULL THEN
-        SELECT coalesce(sum(octet_length(t.content)), 0) INTO bytes FROM document_contents t
-            WHERE t.tenant_id = p_tenant;
+        -- Every version's, however often a text is stored: what others have must not show in what is refused.
+        SELECT coalesce(sum(octet_length(t.content)), 0) INTO bytes
+            FROM document_contents c JOIN texts t USING (tenant_id, text_hash)
+            WHERE c.tenant_id = p_tenant;
         bytes := bytes + (SELECT coalesce(sum(o.byte_count), 0) FROM originals o WHERE o.tenant_id = p_tenant);
         IF bytes > quota.max_bytes THEN
             PERFORM refuse_over_quota('bytes', quota.max_bytes, bytes, quota.name);
