@@ -27,7 +27,11 @@ class AccessJson(Shape):
     actor: str
     """To whom: the user, and the key."""
     action: str
-    """`search`, `ask`, `context`, `read`, …; or the method and the route of what changed something."""
+    """`search`, `ask`, `context`, `read`, …; or the method and the route of what changed something.
+
+    Beside an `ask` whose answer was refused, why: `refuse/nothing` (was found), `refuse/identifier` (none of the
+    evidence holds it), `refuse/threshold` (not reached), `refuse/unsupported` (all of it), `refuse/model` (knew none).
+    """
     request_id: str | None
     question: str | None
     """As it was asked; null: it was not kept, or is past its retention."""

@@ -97,7 +97,9 @@ class AnswerJson(Shape):
     citations: list[CitationJson]
     """In order of their markers; empty for a refusal."""
     model: str | None
-    """The language model that wrote it; null where none was asked."""
+    """The language model that was asked for it; null where none was."""
+    generated_by: str | None
+    """The language model that wrote the text; null: it is quoted from documents."""
     usage: TokenUsageJson | None
     """What that cost; null where none was asked."""
     unsupported: list[UnsupportedSentenceJson]
@@ -126,6 +128,7 @@ def answer_json(answer: Answer, *, explain: bool = False, warnings: Sequence[str
         "refused": answer.refused,
         "citations": [citation_json(citation) for citation in answer.citations],
         "model": answer.model,
+        "generated_by": answer.model,
         "usage": None if answer.usage is None else token_usage_json(answer.usage),
         "unsupported": [
             {

@@ -37,6 +37,8 @@ class CollectionListJson(Shape):
     """Collections, by name."""
 
     collections: list[CollectionJson]
+    more: bool
+    """Whether others follow."""
 
 
 def collection_json(collection: Collection) -> CollectionJson:
@@ -56,6 +58,6 @@ def collection_json(collection: Collection) -> CollectionJson:
     }
 
 
-def collection_list_json(found: Sequence[Collection]) -> CollectionListJson:
-    """Collections."""
-    return {"collections": [collection_json(collection) for collection in found]}
+def collection_list_json(found: Sequence[Collection], *, more: bool = False) -> CollectionListJson:
+    """Collections; ``more``: whether others follow."""
+    return {"collections": [collection_json(collection) for collection in found], "more": more}

@@ -9,9 +9,9 @@ from recollect.model.source import SourceType
 from recollect.replies._shape import Shape, Timestamp, iso
 
 if TYPE_CHECKING:
+    from recollect.model.document_record import DocumentRecord
     from recollect.model.duplicates import Duplicates, SameDocument
     from recollect.model.original import Original
-    from recollect.store.documents import DocumentRecord
 
 
 class DocumentJson(Shape):
@@ -88,6 +88,15 @@ class DuplicateGroupsJson(Shape):
     groups: list[list[SameDocumentJson]]
 
 
+class DuplicatesJson(Shape):
+    """The documents that say what one says."""
+
+    same_content: list[SameDocumentJson]
+    """Those with the same text."""
+    nearly_the_same: list[SameDocumentJson]
+    """Those with nearly the same text, the likest first."""
+
+
 class OriginalJson(Shape):
     """The file that a document was read from."""
 
@@ -133,6 +142,14 @@ def document_content_json(record: DocumentRecord, copies: Duplicates) -> Documen
     return {
         **document_json(record),
         "content": record.content,
+        "same_content": [same_document_json(one) for one in copies.same],
+        "nearly_the_same": [same_document_json(one) for one in copies.near],
+    }
+
+
+def duplicates_json(copies: Duplicates) -> DuplicatesJson:
+    """The documents that say what one says."""
+    return {
         "same_content": [same_document_json(one) for one in copies.same],
         "nearly_the_same": [same_document_json(one) for one in copies.near],
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NotRequired
 from recollect.replies._shape import Shape
 
 if TYPE_CHECKING:
-    from recollect.store.access import CollectionAccess, DocumentPermissions
+    from recollect.model.access import CollectionAccess, DocumentPermissions
 
 
 class PermissionsJson(Shape):

@@ -129,6 +129,29 @@ class RestoredVersionJson(Shape):
     """`unchanged` where it was the current one already."""
 
 
+class LifetimeJson(Shape):
+    """How long a document is found."""
+
+    document_id: int
+    department: str | None
+    expires_at: Timestamp | None
+    """When it expires; null: never."""
+
+
+def lifetime_json(document_id: int, history: DocumentHistory) -> LifetimeJson:
+    """How long a document is found.
+
+    Args:
+        document_id: Which.
+        history: Its own.
+    """
+    return {
+        "document_id": document_id,
+        "department": history.department,
+        "expires_at": iso(history.versions[-1].expires_at),
+    }
+
+
 def document_history_json(history: DocumentHistory) -> DocumentHistoryJson:
     """A document and all of its versions."""
     return {

@@ -23,6 +23,15 @@ class PrincipalJson(Shape):
     groups: list[str]
 
 
+class WidgetJson(Shape):
+    """What a key of a widget is for, and opens alone."""
+
+    collection: str
+    """Whose documents answer."""
+    origins: list[str]
+    """The sites that may show it."""
+
+
 class KeyJson(Shape):
     """A key, without its secret."""
 
@@ -50,6 +59,8 @@ class KeyJson(Shape):
     revoked_at: Timestamp | None
     last_used_at: Timestamp | None
     """When it was presented last, to the minute."""
+    widget: WidgetJson | None
+    """The widget on pages of other sites that it opens alone; null: it is no such key."""
 
 
 class KeyReply(Shape):
@@ -102,6 +113,9 @@ def key_json(key: ApiKey) -> KeyJson:
         "previous_until": iso(key.previous_until),
         "revoked_at": iso(key.revoked_at),
         "last_used_at": iso(key.last_used_at),
+        "widget": None
+        if key.widget is None
+        else {"collection": key.widget.collection, "origins": list(key.widget.origins)},
     }
 
 

@@ -63,6 +63,8 @@ class SearchResultJson(PassagePlaceJson):
     chunk_id: int
     metadata: dict[str, Any]
     """The document's."""
+    table_header: NotRequired[str]
+    """The line that names the columns of the table that it begins in, where it does not hold that line itself."""
     collection: NotRequired[str]
     """Where it was found, in a search of several collections."""
     also_in: NotRequired[list[AlsoInJson]]
@@ -140,6 +142,13 @@ class SearchReplyJson(Shape):
     """Why nothing was found, where something can be said about it."""
 
 
+class SearchHintsJson(Shape):
+    """Why a search can have found nothing."""
+
+    warnings: list[str]
+    """In words; empty where nothing can be said."""
+
+
 def search_reply_json(reply: SearchReply, *, warnings: Sequence[str] = ()) -> SearchReplyJson:
     """A reply.
 
@@ -175,6 +184,8 @@ def _result(result: RetrievedContext) -> SearchResultJson:
         **passage_place_json(result),  # type: ignore[typeddict-item]  # it has none of the optional keys
         "metadata": dict(result.metadata),
     }
+    if result.table_header is not None:
+        shown["table_header"] = result.table_header
     if result.collection is not None:
         shown["collection"] = result.collection
     if result.also_in:

@@ -10,9 +10,9 @@ from recollect.replies._shape import Shape, Timestamp, iso
 from recollect.replies.memory import TurnJson, turn_json
 
 if TYPE_CHECKING:
+    from recollect.model.document_record import DocumentRecord
     from recollect.model.document_session import DocumentSession
     from recollect.model.memory import Episode, SessionRecord
-    from recollect.store.documents import DocumentRecord
 
 
 class SessionJson(Shape):
@@ -22,6 +22,8 @@ class SessionJson(Shape):
     """The caller's id of it."""
     user: str | None
     """Whose it is; null: nobody's in particular."""
+    title: str | None
+    """What somebody has called it; null: nobody has."""
     turns: int
     """How many it has."""
     created_at: Timestamp
@@ -126,6 +128,7 @@ def session_json(record: SessionRecord) -> SessionJson:
     return {
         "session": record.name,
         "user": record.user,
+        "title": record.title,
         "turns": record.turn_count,
         "created_at": iso(record.created_at),
         "updated_at": iso(record.updated_at),

@@ -8,8 +8,9 @@ from recollect.replies._shape import Shape, Timestamp, iso
 from recollect.replies.collections import CollectionJson, collection_json
 
 if TYPE_CHECKING:
-    from recollect.pipeline import PipelineStatus
-    from recollect.store.search_health import HitCounts, SearchHealth
+    from recollect.model.history import CleanupReport
+    from recollect.model.search_health import HitCounts, SearchHealth
+    from recollect.model.status import PipelineStatus
 
 
 class HitCountsJson(Shape):
@@ -99,3 +100,23 @@ def _health(health: SearchHealth) -> SearchHealthJson:
 
 def _hits(counts: HitCounts) -> HitCountsJson:
     return {"hits": counts.hits, "misses": counts.misses, "hit_rate": counts.hit_rate}
+
+
+class CleanupJson(Shape):
+    """What a clean-up did."""
+
+    expired: int
+    """Documents that were closed because their time was over."""
+    sessions_ended: int
+    """Sessions with documents that were removed because their time was over."""
+    partitions_dropped: list[str]
+    """Of the audit, by name: what was past its retention."""
+
+
+def cleanup_json(report: CleanupReport) -> CleanupJson:
+    """What a clean-up did."""
+    return {
+        "expired": report.expired,
+        "sessions_ended": report.sessions_ended,
+        "partitions_dropped": list(report.partitions_dropped),
+    }

@@ -14,10 +14,12 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from recollect.errors import AuthenticationError
+from recollect.errors import AuthenticationError, StoreError
+from recollect.model.once import OnceRequest, made_once
 from recollect.model.shown import Access, Shown, showing_to
 from recollect.server.idempotency import HEADER, MOST_KEPT_BYTES, Begun, Reply, fingerprint
 from recollect.server.limits import LimitKind
+from recollect.server.problems import problem_of, respond
 from recollect.server.request_context import current_request_id
 from recollect.server.requests import caller_of
 from recollect.server.sent_body import sent_body
@@ -30,11 +32,16 @@ if TYPE_CHECKING:
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 #: What a language model is asked for; everything else that is read is a search.
-ANSWERS = frozenset({"/v1/ask", "/v1/chat", "/v1/chat/completions", "/v1/responses", "/api/chat"})
+ANSWERS = frozenset({"/v1/ask", "/v1/chat", "/v1/chat/completions", "/v1/responses", "/api/chat", "/widget/ask"})
 #: What only reads, though it is asked for with POST.
-READS = frozenset({*ANSWERS, "/v1/context", "/v1/why-not", "/v1/recall", "/v1/embeddings", "/mcp"})
+READS = frozenset({*ANSWERS, "/v1/search/hints", "/v1/context", "/v1/why-not", "/v1/recall", "/v1/embeddings", "/mcp"})
+
+# An answer that is remembered: what is asked again would be remembered twice.
+_REMEMBERED = "/v1/chat"
 
 _STATE = "recollect_admission"
+# To end one is to go away.
+_STREAMS = "/v1/streams/"
 
 
 @dataclass(slots=True)
@@ -45,23 +52,30 @@ class Admission:
         caller: Who makes it; None: nobody that is known.
         limits: What they may still ask for.
         closing: Called when the reply has been sent, with its status.
+        noted: Whether something was noted for the log of accesses that may not be stored yet.
     """
 
     caller: Caller | None = None
     limits: LimitState | None = None
     closing: list[Callable[[int], None]] = field(default_factory=list)
+    noted: bool = False
 
 
-async def admit(request: HTTPConnection, caller: Caller, service: Service) -> None:
+async def admit(request: HTTPConnection, caller: Caller, service: Service, *, kind: LimitKind | None = None) -> None:
     """Count a request, and what it sends.
+
+    Args:
+        request: The request.
+        caller: Who makes it.
+        service: What answers.
+        kind: Which limit it is counted against; None: that of its path.
 
     Raises:
         RateLimitedError: There were too many, or the tenant has sent too much today.
     """
-    admission: Admission = request.scope.setdefault(_STATE, Admission())
-    admission.caller = caller
-    path, limits = request.url.path, service.limits
-    kind = kind_of(request.scope["method"], path)
+    admission = recognise(request, caller)
+    path, limits = request.scope["path"], service.limits
+    kind = kind or kind_of(request.scope["method"], path)
     known = limits.look(caller, kind)
     admission.limits = known if known is not None else await run_in_threadpool(limits.count, caller, kind)
     if admission.limits.retry_after_seconds is not None:
@@ -71,6 +85,26 @@ async def admit(request: HTTPConnection, caller: Caller, service: Service) -> No
     if kind == "ingest" and limits.limits_uploads and (count := _told_length(request.headers)):
         await run_in_threadpool(limits.upload, caller, count)
         admission.closing.append(lambda status: limits.give_back_upload(caller, count) if status >= 400 else None)
+
+
+def hand_over(request: HTTPConnection) -> tuple[Caller, Callable[[], None]]:
+    """Who makes a request, and what ends it in its place: for work that goes on when its connection does not."""
+    admission: Admission = request.scope[_STATE]
+    assert admission.caller is not None, "only what was admitted is answered"
+    closing, admission.closing = admission.closing, []
+
+    def end() -> None:
+        for close in closing:
+            close(200)
+
+    return admission.caller, end
+
+
+def recognise(request: HTTPConnection, caller: Caller) -> Admission:
+    """Note who makes a request, without counting it."""
+    admission: Admission = request.scope.setdefault(_STATE, Admission())
+    admission.caller = caller
+    return admission
 
 
 def _told_length(headers: Headers) -> int:
@@ -94,7 +128,11 @@ def kind_of(method: str, path: str) -> LimitKind:
 
 def is_write(method: str, path: str) -> bool:
     """Whether a request changes something; whatever is searched is searched with POST."""
-    return method in _WRITES and path not in READS and not path.endswith("/search")
+    return method in _WRITES and path not in READS and not path.endswith("/search") and not path.startswith(_STREAMS)
+
+
+class _NotStoredError(Exception):
+    """What a reply shows cannot be stored, so it is not sent; whoever raises this has said so to the caller."""
 
 
 class AdmissionControl:
@@ -108,6 +146,8 @@ class AdmissionControl:
     def __init__(self, app: ASGIApp, *, service: Service) -> None:
         self._app = app
         self._service = service
+        # Of the settings as they were when the application was made.
+        self._before_reply = service.rag.config.server.audit.before_reply
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -115,30 +155,22 @@ class AdmissionControl:
             await self._app(scope, receive, send)
             return
         admission = scope[_STATE] = Admission()
-        status = 500
-
-        async def tell(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                if admission.limits is not None:
-                    MutableHeaders(scope=message).update(admission.limits.headers())
-            await send(message)
-
-        writes = is_write(scope["method"], scope["path"])
+        replying = _Replying(self, admission, scope, receive, send)
         try:
-            with showing_to(lambda shown: self._record(admission, shown)):
-                if writes and _key(scope) is not None:
-                    await self._once(scope, receive, tell)
+            with showing_to(lambda shown: self.record(admission, shown)):
+                if (replying.writes or scope["path"] == _REMEMBERED) and _key(scope) is not None:
+                    await self._once(scope, receive, replying.send)
                 else:
-                    await self._app(scope, receive, tell)
+                    await self._app(scope, receive, replying.send)
+        except _NotStoredError:
+            if not replying.refused:
+                raise  # its beginning was sent: the connection is cut, which the caller notices
         finally:
-            if writes and status < 400:
-                self._record(admission, _change(scope))
+            replying.note_change(replying.status)
             for close in admission.closing:
-                close(status)
+                close(replying.status)
 
-    def _record(self, admission: Admission, shown: Shown) -> None:
+    def record(self, admission: Admission, shown: Shown) -> None:
         """Note what was shown to a request's caller, or changed by them."""
         caller = admission.caller
         if caller is not None:
@@ -152,8 +184,20 @@ class AdmissionControl:
                 question_hash=None,
                 documents=tuple(document for document, _ in shown.documents),
                 versions=tuple(version for _, version in shown.documents),
+                outcome=shown.outcome,
             )
             self._service.rag.standpoint.assembly.access_log.add(caller.tenant, access)
+            admission.noted = True
+
+    async def store(self, admission: Admission) -> None:
+        """Have stored what was noted for a request before anything that comes of it is sent, where that is wanted.
+
+        Raises:
+            StoreError: It cannot be stored now.
+        """
+        if self._before_reply and admission.noted:
+            admission.noted = False
+            await run_in_threadpool(self._service.rag.standpoint.assembly.access_log.store)
 
     async def _once(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a write with a key: with what was replied to it before, or by making it."""
@@ -186,11 +230,50 @@ class AdmissionControl:
             await send(message)
 
         try:
-            await self._app(scope, receive, capture)
+            with made_once(OnceRequest(begun.credential, begun.key, begun.run)):
+                await self._app(scope, receive, capture)
         except BaseException:
             if not captured.complete:
                 await run_in_threadpool(idempotency.give_up, begun)
             raise
+
+
+class _Replying:
+    """Sends the reply to a request on: with its limits, and once what it shows is in the log, where that is wanted."""
+
+    def __init__(
+        self, control: AdmissionControl, admission: Admission, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        self._control = control
+        self._admission = admission
+        self._scope, self._receive, self._send = scope, receive, send
+        self.writes = is_write(scope["method"], scope["path"])
+        self.status = 500
+        self.refused = self._noted = False
+
+    def note_change(self, status: int) -> None:
+        """Note what a write has changed, once."""
+        if self.writes and status < 400 and not self._noted:
+            self._noted = True
+            self._control.record(self._admission, _change(self._scope))
+
+    async def send(self, message: Message) -> None:
+        """Send one message of the reply."""
+        begins = message["type"] == "http.response.start"
+        if begins:
+            self.note_change(message["status"])
+            if self._admission.limits is not None:
+                MutableHeaders(scope=message).update(self._admission.limits.headers())
+        try:
+            await self._control.store(self._admission)
+        except StoreError as exc:
+            if begins:
+                self.refused = True
+                await respond(problem_of(exc))(self._scope, self._receive, self._send)
+            raise _NotStoredError from exc
+        if begins:
+            self.status = message["status"]
+        await self._send(message)
 
 
 class _Captured:

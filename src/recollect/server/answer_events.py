@@ -14,6 +14,9 @@ from recollect.replies.search import search_reply_json
 if TYPE_CHECKING:
     from recollect.pipeline.answering import AskEvent
 
+#: The events of an answer, and what ends it otherwise.
+ANSWER_EVENTS = ("sources", "token", "citation", "unsupported", "done", "error")
+
 
 async def answer_events(
     stream: AsyncGenerator[AskEvent], *, explain: bool = False

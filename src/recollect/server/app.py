@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.routing import BaseRoute
-from starlette.types import ASGIApp
+from starlette.routing import BaseRoute, compile_path
+from starlette.types import ASGIApp, Scope
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from recollect.errors import ConfigurationError
 from recollect.pipeline.threads import Threads
@@ -20,15 +24,19 @@ from recollect.server import openai, problems
 from recollect.server.admission import AdmissionControl
 from recollect.server.authentication import Authenticator
 from recollect.server.body_limit import BodyLimit
+from recollect.server.forms import takes_files
 from recollect.server.idempotency import Idempotency
+from recollect.server.kept_streams import KeptStreams
 from recollect.server.limits import Limits
+from recollect.server.links import add_links
+from recollect.server.login import routes as login_routes
 from recollect.server.mcp.http import Door
 from recollect.server.metrics import Metrics
 from recollect.server.origin import LOOPBACK_NAMES, OriginCheck, is_loopback
 from recollect.server.request_context import RequestContext, template_of
 from recollect.server.routes import RESOURCES, assistant, health
 from recollect.server.routes import metrics as metrics_route
-from recollect.server.service import Service
+from recollect.server.service import Service, search_threads
 
 if TYPE_CHECKING:
     from recollect.config import ServerConfig
@@ -60,13 +68,17 @@ def create_app(rag: RAGPipeline) -> FastAPI:
         ...     app = create_app(rag)
     """
     settings = rag.config.server
-    authenticator = Authenticator(rag)
-    streams = Threads(settings.max_streams, name="recollect-stream")
-    mcp = Door(rag, authenticator)
     metrics = Metrics(rag)
-    tracing = _tracing(settings)
-    watching = (metrics,) if tracing is None else (metrics, tracing)
+    authenticator = Authenticator(rag, observe=metrics.credential_not_taken)
+    streams = Threads(settings.max_streams, name="recollect-stream")
+    searches = search_threads(rag.config)
     assembly = rag.standpoint.assembly
+    activity = assembly.activity
+    limits = Limits(rag, settings.limits, refused=lambda tenant, kind: activity.count(tenant, "limit", kind))
+    mcp = Door(rag, authenticator, limits)
+    kept = KeptStreams()
+    tracing = _tracing(settings)
+    watching = (metrics, activity) if tracing is None else (metrics, activity, tracing)
     assembly.observers = (*assembly.observers, *watching)
 
     @asynccontextmanager
@@ -75,6 +87,8 @@ def create_app(rag: RAGPipeline) -> FastAPI:
             async with mcp.open():
                 yield
         finally:
+            await kept.close()
+            await searches.close()
             await streams.close()
             assembly.observers = tuple(one for one in assembly.observers if one not in watching)
 
@@ -90,10 +104,12 @@ def create_app(rag: RAGPipeline) -> FastAPI:
     app.state.service = Service(
         rag=rag,
         authenticator=authenticator,
-        limits=Limits(rag, settings.limits),
+        limits=limits,
         idempotency=Idempotency(rag),
+        searches=searches,
         streams=streams,
         metrics=metrics,
+        kept=kept,
     )
     problems.install(app)
     app.router.routes.extend([*_routes(), *mcp.routes])
@@ -104,28 +120,40 @@ def create_app(rag: RAGPipeline) -> FastAPI:
 
 
 class _Application(FastAPI):
-    """Describes the shape of errors too, which routes name by a reference."""
+    """Describes the shape of errors too, which routes name by a reference, and what leads where."""
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
-            schemas = super().openapi()["components"]["schemas"]
-            schemas |= problems.schemas()
+            document = super().openapi()
+            document["components"]["schemas"] |= problems.schemas()
+            add_links(document)
         assert self.openapi_schema is not None, "FastAPI keeps what it has made"
         return self.openapi_schema
 
 
 @cache
 def _routes() -> tuple[BaseRoute, ...]:
-    """Every route; what is made of their types takes a second, so it is made once a process."""
-    router, api = APIRouter(), APIRouter(prefix="/v1", responses=problems.documented(400, 401, 403, 422, 429, 500, 503))
+    """Every route; what is made of their types takes a second, so it is made once a process.
+
+    No router is included in one that is included: with each request FastAPI asks each of those for its routes anew.
+    """
+    router, documented = APIRouter(), problems.documented(400, 401, 403, 422, 429, 500, 503)
     for resource in RESOURCES:
-        api.include_router(resource)
-    router.include_router(api)
+        router.include_router(resource, prefix="/v1", responses=documented)
     for resource in openai.RESOURCES:
         router.include_router(resource, prefix="/v1")
-    for resource in (assistant.router, health.router, metrics_route.router):
+    for resource in (login_routes.router, assistant.router, health.router, metrics_route.router):
         router.include_router(resource)
     return tuple(router.routes)
+
+
+@cache
+def _receiving() -> tuple[re.Pattern[str], ...]:
+    """The paths of routes that take files."""
+    routes = [route for resource in (*RESOURCES, *openai.RESOURCES) for route in resource.routes]
+    return tuple(
+        compile_path(f"/v1{route.path}")[0] for route in routes if isinstance(route, APIRoute) and takes_files(route)
+    )
 
 
 def _tracing(settings: ServerConfig) -> Tracing | None:
@@ -141,9 +169,11 @@ def _tracing(settings: ServerConfig) -> Tracing | None:
 
 def _surround(app: FastAPI, settings: ServerConfig, metrics: Metrics) -> None:
     """What every request passes before it comes to a route, the outermost last."""
+    receiving = _receiving()
 
-    def limit_of(path: str) -> int:
-        return settings.max_upload_bytes if path.endswith("/files") else settings.max_body_bytes
+    def limit_of(scope: Scope) -> int:
+        takes = scope["method"] == "POST" and any(path.match(scope["path"]) for path in receiving)
+        return settings.max_upload_bytes if takes else settings.max_body_bytes
 
     def refused(status: int, name: str, detail: str) -> ASGIApp:
         return problems.respond(problems.problem(status, name, problems.title_of(status), detail))
@@ -151,13 +181,19 @@ def _surround(app: FastAPI, settings: ServerConfig, metrics: Metrics) -> None:
     app.add_middleware(AdmissionControl, service=app.state.service)
     app.add_middleware(BodyLimit, limit_of=limit_of, refuse=lambda why: refused(413, "too-large", why))
     app.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED_BYTES, compresslevel=_COMPRESSION)
-    app.add_middleware(OriginCheck, hosts=_names(settings), refuse=lambda why: refused(403, "foreign-origin", why))
+    public = None if settings.public_url is None else urlsplit(settings.public_url).netloc.lower()
+    app.add_middleware(
+        OriginCheck, hosts=_names(settings), public=public, refuse=lambda why: refused(403, "foreign-origin", why)
+    )
     app.add_middleware(metrics.counting_streams)
     app.add_middleware(
         RequestContext,
         on_error=lambda exc: problems.respond(problems.problem_of(exc)),
         observe=metrics.request,
     )
+    if settings.trusted_proxies:
+        # Outermost: where a request came from, and how, is known to everything within.
+        app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=list(settings.trusted_proxies))
 
 
 def _names(settings: ServerConfig) -> frozenset[str] | None:

@@ -1,26 +1,32 @@
-"""Who asks: API keys and bearer tokens, and the one user of a server that nobody else reaches."""
+"""Who asks: API keys, bearer tokens, browsers that are logged in, and the one user of a server for this machine."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from cachetools import TTLCache
 
-from recollect.errors import AuthenticationError, ConfigurationError, NotFoundError
-from recollect.model.key_text import PREFIX
+from recollect.errors import AuthenticationError, ConfigurationError, NotFoundError, PermissionDeniedError
+from recollect.model.key_text import PREFIX, read_key
 from recollect.server.caller import Caller, Credential
+from recollect.server.failed_credentials import FailedCredentials
+from recollect.server.login.browsers import BrowserLogins
+from recollect.server.login.issuer import Issuer
 from recollect.server.origin import is_loopback
 from recollect.server.tokens import TokenClaims, TokenVerifier
 
 if TYPE_CHECKING:
     from recollect.config.server import ServerConfig
+    from recollect.model.key import ApiKey, WidgetUse
+    from recollect.model.login import NewLogin
     from recollect.pipeline import RAGPipeline
+    from recollect.server.login.attempt import LoginAttempt
 
 #: So long a credential that was looked up is taken without another look: a revocation ends it in all processes by then,
 #: and so does the suspension or erasure of its tenant.
@@ -28,6 +34,12 @@ CACHE_SECONDS = 5.0
 
 #: Of so many credentials at most; the ones that were not used longest go.
 MOST_CACHED = 4096
+#: What programs for OpenAI's API are given as a key where none is needed, since they insist on sending one. Any other
+#: text was meant for somebody, and is not passed over.
+PLACEHOLDERS = frozenset(
+    {"local", "none", "no-key", "not-needed", "empty", "dummy"}
+    | {"recollect", "ollama", "lm-studio", "sk-no-key-required"}
+)
 _BEARER = "bearer"
 
 
@@ -38,24 +50,45 @@ class Authenticator:
         rag: The open store, whose credentials they are.
         config: Whom the server lets in; None: as the store's settings say.
         environment: Where the variables are looked up that settings name.
+        observe: Told of each credential that is not taken, by its kind, and whether it was one too many.
+
+    Attributes:
+        failures: Counts what is not taken.
+        logins: The browsers that are logged in.
+        issuer: Whom people log in with; None: nobody is configured.
 
     Raises:
-        ConfigurationError: Tokens are to be taken, and their key cannot be used.
+        ConfigurationError: Tokens are to be taken, and their key or the client's secret cannot be used.
     """
 
     def __init__(
-        self, rag: RAGPipeline, config: ServerConfig | None = None, *, environment: Mapping[str, str] = os.environ
+        self,
+        rag: RAGPipeline,
+        config: ServerConfig | None = None,
+        *,
+        environment: Mapping[str, str] = os.environ,
+        observe: Callable[[str, bool], None] = lambda *_: None,
     ) -> None:
         self._rag = rag
         self._config = config = config or rag.config.server
         self._tokens = TokenVerifier(config.jwt, environment) if config.jwt.configured else None
+        oidc = config.login.oidc
+        self.issuer = Issuer(oidc, config.jwt, environment) if oidc.configured else None
+        self.failures = FailedCredentials(rag, limit=config.limits.failed_credentials, observe=observe)
+        self.logins = BrowserLogins(rag, config, self.failures)
         self._known: TTLCache[bytes, Caller] = TTLCache(MOST_CACHED, CACHE_SECONDS, timer=lambda: monotonic())
         self._lock = threading.Lock()
 
     @property
     def admits_local(self) -> bool:
         """Whether somebody on this machine needs no credential: of a server that nobody else reaches."""
-        return self._config.authentication == "auto" and self._tokens is None and is_loopback(self._config.host)
+        known_otherwise = self._tokens is not None or self.issuer is not None
+        return self._config.authentication == "auto" and not known_otherwise and is_loopback(self._config.host)
+
+    @property
+    def takes_keys_of_browsers(self) -> bool:
+        """Whether people log in with API keys."""
+        return self._config.login.keys
 
     def require_usable(self) -> None:
         """Refuse to serve where anybody could come, and nobody could be known.
@@ -64,22 +97,34 @@ class Authenticator:
             ConfigurationError: Everybody needs a credential, and there is none.
         """
         scope = self._rag.standpoint.everything
-        if not self.admits_local and self._tokens is None and not self._rag.standpoint.store.keys.any_active(scope):
+        if self.admits_local or self._tokens is not None or self.issuer is not None:
+            return
+        if not self._rag.standpoint.store.keys.any_active(scope):
             raise ConfigurationError(
                 f"On {self._config.host} everybody needs a credential, and there is none yet. Make a key: recollect "
-                "keys create NAME; or take tokens: [rag.server.jwt]. Without, serve on 127.0.0.1."
+                "keys create NAME; or take tokens: [rag.server.jwt]; or have people log in: [rag.server.login.oidc]. "
+                "Without, serve on 127.0.0.1."
             )
 
-    def authenticate(self, authorization: str | None, *, api_key: str | None = None, local: bool = False) -> Caller:
+    def authenticate(
+        self,
+        authorization: str | None,
+        *,
+        api_key: str | None = None,
+        local: bool = False,
+        address: str | None = None,
+    ) -> Caller:
         """Who presents a credential.
 
         Args:
             authorization: The header of that name: ``Bearer`` and an API key or a token.
             api_key: The header ``X-API-Key``.
             local: Whether the request can be nobody's but this machine's user's (`recollect.server.requests`).
+            address: Where the request comes from.
 
         Raises:
             AuthenticationError: There is none where one is needed, or it is not taken.
+            RateLimitedError: Too many credentials from there, or of that key, were not taken.
             TenantSuspendedError: It is a key of a tenant that is suspended.
             FetchError: The keys of the tokens' issuer cannot be fetched now.
         """
@@ -92,16 +137,62 @@ class Authenticator:
                 + (" or a token." if self._tokens else "."),
                 missing=True,
             )
-        if local and self.admits_local and not text.startswith(PREFIX):
-            # Programs for OpenAI's API insist on sending something; it opens nothing that was not open without it.
+        if local and self.admits_local and text.lower() in PLACEHOLDERS:
+            # It opens nothing that was not open without it.
             return Caller.local(self._rag.standpoint.everything.tenant_id)
         known = self._remembered(text)
         if known is not None:
             return known
-        caller = self._of_key(text) if text.startswith(PREFIX) else self._of_token(text)
+        caller = self._looked_up(text, address)
         with self._lock:
             self._known[_digest(text)] = caller
         return caller
+
+    def log_in_with_key(self, key: str, *, address: str | None, admit: Callable[[Caller], object]) -> NewLogin:
+        """Log a browser in with an API key.
+
+        Args:
+            key: As it was typed.
+            address: Where the browser is.
+            admit: Raises where the caller has asked for too much.
+
+        Raises:
+            AuthenticationError: It is not taken.
+            PermissionDeniedError: This server takes none of browsers.
+            RateLimitedError: Too many credentials from there, or of that key, were not taken, or it logs in too often.
+            TenantSuspendedError: It is a key of a tenant that is suspended.
+        """
+        if not self.takes_keys_of_browsers:
+            raise PermissionDeniedError("This server takes no keys at its login page ([rag.server.login] keys).")
+        caller = self.authenticate(None, api_key=key, address=address)
+        admit(caller)
+        return self.logins.open_with_key(caller, key)
+
+    def log_in_with_code(self, code: str, attempt: LoginAttempt, *, redirect_uri: str, address: str | None) -> NewLogin:
+        """Log a browser in that the issuer has sent back.
+
+        Args:
+            code: As the browser brought it.
+            attempt: That it belongs to.
+            redirect_uri: As when the attempt was begun.
+            address: Where the browser is.
+
+        Raises:
+            AuthenticationError: The issuer's word is not taken.
+            IssuerError: The issuer does not answer as it has to.
+            RateLimitedError: Too many credentials from there were not taken.
+            TenantSuspendedError: It is a user of a tenant that is suspended.
+        """
+        assert self.issuer is not None, "the attempt was begun with it"
+        digest = _digest(attempt.state)
+        self.failures.require_room("code", address, digest)
+        try:
+            claims, id_token = self.issuer.exchange(code, attempt, redirect_uri=redirect_uri)
+            caller = self._of_claims(claims, kind="oidc")
+        except AuthenticationError:
+            self.failures.count("code", address, digest)
+            raise
+        return self.logins.open_with_token(caller, id_token)
 
     def known(self, authorization: str | None, *, api_key: str | None = None) -> Caller | None:
         """As `authenticate`, of a credential that was looked up within `CACHE_SECONDS`; None: it must be. Asks nobody.
@@ -122,31 +213,75 @@ class Authenticator:
         """Look up every credential anew: one was revoked here."""
         with self._lock:
             self._known.clear()
+        self.logins.forget()
 
     def _remembered(self, text: str) -> Caller | None:
         with self._lock:
             known = self._known.get(_digest(text))
         return None if known is None or _is_over(known.credential) else known
 
+    def _looked_up(self, text: str, address: str | None) -> Caller:
+        digest, is_key = _digest(text), text.startswith(PREFIX)
+        kind = "key" if is_key else "token"
+        if is_key:  # a token is verified without asking the database
+            self.failures.require_room(kind, address, digest)
+        try:
+            caller = self._of_key(text) if is_key else self._of_token(text)
+        except AuthenticationError:
+            self.failures.count(kind, address, digest, key=_named_key(text) if is_key else None)
+            raise
+        self.failures.taken(digest)
+        return caller
+
+    def authenticate_widget(self, text: str, *, address: str | None = None) -> tuple[Caller, WidgetUse]:
+        """Who asks with a widget on a page of another site, and what the key is for.
+
+        Args:
+            text: The key that the page holds.
+            address: Where the request comes from.
+
+        Raises:
+            AuthenticationError: It is no key of a widget, or is not taken.
+            RateLimitedError: Too many credentials from there, or of that key, were not taken.
+            TenantSuspendedError: It is a key of a tenant that is suspended.
+        """
+        if not text.isascii():
+            raise AuthenticationError("The credential is no API key.")
+        digest = _digest(text)
+        self.failures.require_room("key", address, digest)
+        try:
+            key = self._rag.keys.authenticate(text)
+            if key.widget is None:
+                raise AuthenticationError(
+                    "This is no key of a widget, and a page is no place for another one: revoke it."
+                )
+        except AuthenticationError:
+            self.failures.count("key", address, digest, key=_named_key(text))
+            raise
+        self.failures.taken(digest)
+        return _caller(key), key.widget
+
     def _of_key(self, text: str) -> Caller:
         key = self._rag.keys.authenticate(text)
-        return Caller(
-            tenant=key.tenant_id,
-            principal=key.principal,
-            scopes=frozenset(key.scopes),
-            credential=Credential(kind="key", id=key.key_id, expires_at=key.expires_at),
-        )
+        if key.widget is not None:
+            raise AuthenticationError(f"The API key {key.key_id!r} is of a widget, and opens nothing else.")
+        return _caller(key)
 
     def _of_token(self, text: str) -> Caller:
         if self._tokens is None:
-            raise AuthenticationError("That is no API key, and this server takes no tokens ([rag.server.jwt]).")
-        claims = self._tokens.verify(text)
+            raise AuthenticationError(
+                "That is no API key, and this server takes no tokens ([rag.server.jwt])."
+                + (" On this machine send none, or local, where a program insists on one." if self.admits_local else "")
+            )
+        return self._of_claims(self._tokens.verify(text), kind="jwt")
+
+    def _of_claims(self, claims: TokenClaims, *, kind: Literal["jwt", "oidc"]) -> Caller:
         assert claims.principal.user_id is not None, "a token names a user"
         return Caller(
             tenant=self._tenant(claims),
             principal=claims.principal,
             scopes=claims.scopes,
-            credential=Credential(kind="jwt", id=claims.principal.user_id, expires_at=claims.expires_at),
+            credential=Credential(kind=kind, id=claims.principal.user_id, expires_at=claims.expires_at),
         )
 
     def _tenant(self, claims: TokenClaims) -> int:
@@ -161,6 +296,15 @@ class Authenticator:
         if required or (required is None and len(directory.page(limit=2)) > 1):
             raise AuthenticationError(f"The token names no tenant ({self._config.jwt.claims.tenant!r}).")
         return self._rag.standpoint.everything.tenant_id
+
+
+def _caller(key: ApiKey) -> Caller:
+    return Caller(
+        tenant=key.tenant_id,
+        principal=key.principal,
+        scopes=frozenset(key.scopes),
+        credential=Credential(kind="key", id=key.key_id, expires_at=key.expires_at),
+    )
 
 
 def _presented(authorization: str | None, api_key: str | None) -> str | None:
@@ -181,6 +325,15 @@ def _presented(authorization: str | None, api_key: str | None) -> str | None:
     if api_key is not None and not text.startswith(PREFIX):
         raise AuthenticationError("X-API-Key must be an API key: one begins with rk_.")
     return text
+
+
+def _named_key(text: str) -> str | None:
+    """The public part of a key that somebody presents; None: it is not written like one."""
+    try:
+        key = read_key(text)
+    except AuthenticationError:
+        return None
+    return f"{key.tenant_id} {key.key_id}"
 
 
 def _digest(text: str) -> bytes:

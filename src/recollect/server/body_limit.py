@@ -16,11 +16,11 @@ class BodyLimit:
 
     Args:
         app: What answers.
-        limit_of: The bytes that a request to this path may have at most.
+        limit_of: The bytes that a request may have at most.
         refuse: Makes the response, given the reason.
     """
 
-    def __init__(self, app: ASGIApp, *, limit_of: Callable[[str], int], refuse: Callable[[str], ASGIApp]) -> None:
+    def __init__(self, app: ASGIApp, *, limit_of: Callable[[Scope], int], refuse: Callable[[str], ASGIApp]) -> None:
         self._app = app
         self._limit_of = limit_of
         self._refuse = refuse
@@ -30,7 +30,7 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        limit = self._limit_of(scope["path"])
+        limit = self._limit_of(scope)
         why = f"The body is longer than the {limit:,} bytes that are taken here."
         told = Headers(scope=scope).get("content-length", "0")
         if told.isdecimal() and int(told) > limit:

@@ -27,17 +27,35 @@ class Credential:
     """What somebody was known by: never a secret, so that it may stand in logs and in the audit.
 
     Attributes:
-        kind: ``key``: an API key; ``jwt``: a bearer token of an issuer; ``local``: nothing, on this machine.
-        id: The key's public id, or the user that the token names.
+        kind: ``key``: an API key; ``jwt``: a bearer token of an issuer; ``oidc``: the word of an issuer that the user
+            logged in with; ``local``: nothing, on this machine.
+        id: The key's public id, or the user that the issuer names.
         expires_at: When it ends; None: it does not say.
     """
 
-    kind: Literal["key", "jwt", "local"]
+    kind: Literal["key", "jwt", "oidc", "local"]
     id: str
     expires_at: datetime | None = None
 
     def __str__(self) -> str:
         return self.kind if self.kind == "local" else f"{self.kind}:{self.id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrowserLogin:
+    """The login of the browser that asks.
+
+    Attributes:
+        login_id: Its public name.
+        created_at: Since when.
+        idle_until: When it ends, where it is not used again.
+        expires_at: When it ends at the latest.
+    """
+
+    login_id: str
+    created_at: datetime
+    idle_until: datetime
+    expires_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +67,14 @@ class Caller:
         principal: As whom; None: as the owner of the tenant's store.
         scopes: What the credential opens.
         credential: What they were known by.
+        login: The browser's login that they ask with; None: they present the credential itself.
     """
 
     tenant: int
     principal: Principal | None
     scopes: frozenset[AccessScope]
     credential: Credential = field(default_factory=lambda: Credential(kind="local", id="local"))
+    login: BrowserLogin | None = None
 
     @classmethod
     def local(cls, tenant: int = DEFAULT_TENANT_ID) -> Caller:
@@ -93,7 +113,7 @@ class Caller:
         user = None if self.principal is None else self.principal.user_id
         if user is None:
             return str(self.credential)
-        return f"user:{user}" if self.credential.kind == "jwt" else f"user:{user} ({self.credential})"
+        return f"user:{user}" if self.credential.kind in {"jwt", "oidc"} else f"user:{user} ({self.credential})"
 
     @property
     def maker(self) -> KeyMaker:

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from recollect.errors import VersionChangedError
 
 if TYPE_CHECKING:
-    from recollect.store.documents import DocumentRecord
+    from recollect.model.document_record import DocumentRecord
 
 _TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from fastapi import Request
+from fastapi.routing import APIRoute
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException, MultiPartParser
@@ -15,6 +17,28 @@ from starlette.requests import ClientDisconnect
 _MAX_FILES = 100
 _MAX_FIELDS = 1_000
 _MAX_FIELD_BYTES = 64 * 1024
+
+
+_MEDIA_TYPE = "multipart/form-data"
+
+
+def form_of(properties: Mapping[str, Any], *, required: Sequence[str], others: bool = True) -> dict[str, Any]:
+    """What a route says of the form that it takes, for its document; files may be as long as uploads may be.
+
+    Args:
+        properties: The parts, by name.
+        required: Those that are not left out.
+        others: Whether parts of other names are taken, and not looked at.
+    """
+    schema: dict[str, Any] = {"type": "object", "required": list(required), "properties": dict(properties)}
+    if not others:
+        schema["additionalProperties"] = False
+    return {"requestBody": {"required": True, "content": {_MEDIA_TYPE: {"schema": schema}}}}
+
+
+def takes_files(route: APIRoute) -> bool:
+    """Whether a route takes a form."""
+    return _MEDIA_TYPE in (route.openapi_extra or {}).get("requestBody", {}).get("content", {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +75,8 @@ async def received_form(request: Request) -> AsyncIterator[Form]:
     Raises:
         HTTPException: It is none (400, 415), or its sender went away.
     """
-    if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
-        raise HTTPException(415, "Send files as multipart/form-data.")
+    if not request.headers.get("content-type", "").lower().startswith(_MEDIA_TYPE):
+        raise HTTPException(415, f"Send files as {_MEDIA_TYPE}.")
     parser = _Parser(
         request.headers,
         request.stream(),

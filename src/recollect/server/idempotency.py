@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from recollect.errors import ConflictError, IdempotencyKeyReusedError, UsageError
+from recollect.errors import ConflictError, IdempotencyKeyReusedError, RequestUnderWayError, UsageError
 from recollect.model import Scope
 from recollect.store.idempotency import MadeRequest
 
@@ -92,7 +92,8 @@ class Idempotency:
         Raises:
             UsageError: The key is none.
             IdempotencyKeyReusedError: Something else was asked with it.
-            ConflictError: The first request is under way, or its reply was not kept.
+            RequestUnderWayError: The first request is under way.
+            ConflictError: Its reply was not kept, or it was broken off after it took effect.
         """
         key = read_key(key)
         scope, credential = Scope(tenant_id=caller.tenant), str(caller.credential)
@@ -111,7 +112,9 @@ class Idempotency:
             self.give_up(begun)
             return
         headers = {name.lower(): value for name, value in reply.headers.items()}
-        keep = "no-store" not in headers.get("cache-control", "")
+        # Every stream says so to proxies, and none shows a secret.
+        streamed = headers.get("content-type", "").startswith("text/event-stream")
+        keep = streamed or "no-store" not in headers.get("cache-control", "")
         self._repository.end(
             begun.scope,
             begun.credential,
@@ -158,8 +161,13 @@ def _reply(made: MadeRequest, key: str, asked: bytes) -> Reply:
         raise IdempotencyKeyReusedError(
             f"The idempotency key {key!r} was used for another request: give each its own key."
         )
+    if made.broken_off:
+        raise ConflictError(
+            f"The request with the idempotency key {key!r} took effect, and was broken off before it was replied to: "
+            "look at what it has changed. Under another key it would be made once more."
+        )
     if made.status is None:
-        raise ConflictError(f"The request with the idempotency key {key!r} is under way: ask again in a moment.")
+        raise RequestUnderWayError(f"The request with the idempotency key {key!r} is under way: ask again in a moment.")
     if made.body is None:
         raise ConflictError(
             f"The request with the idempotency key {key!r} took effect (status {made.status}); its reply was not kept."

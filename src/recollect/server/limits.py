@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from time import monotonic
@@ -35,6 +36,10 @@ WINDOW_SECONDS = 60
 # Of the tokens that a process takes at once: those of so long a time, which it keeps as long.
 _LEASE_SECONDS = 0.25
 _MOST_LEASES = 16_384
+
+# A file that is read range by range is counted once for so long, and so many ranges.
+_READ_SECONDS = 300.0
+_MOST_RANGES = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +98,14 @@ _UNLIMITED = LimitState()
 
 
 @dataclass(slots=True)
+class _Read:
+    """A file that somebody reads range by range."""
+
+    until: float
+    ranges: int = 0
+
+
+@dataclass(slots=True)
 class _Lease:
     """Tokens that this process has taken for a caller."""
 
@@ -109,15 +122,45 @@ class Limits:
         rag: The pipeline in whose store it is counted.
         config: How much is allowed.
         clock: Seconds that never run backwards.
+        refused: Told of each request that is refused: whose, by the tenant's number, and of which kind.
     """
 
-    def __init__(self, rag: RAGPipeline, config: LimitsConfig, *, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self,
+        rag: RAGPipeline,
+        config: LimitsConfig,
+        *,
+        clock: Callable[[], float] = monotonic,
+        refused: Callable[[int, LimitKind], object] = lambda *_: None,
+    ) -> None:
+        self._refused = refused
         self._rag = rag
         self._config = config
         self._clock = clock
         self._lock = threading.Lock()
         self._leases: LRUCache[tuple[int, str], _Lease] = LRUCache(_MOST_LEASES)
         self._answering: Counter[tuple[int, str]] = Counter()
+        self._reads: LRUCache[tuple[object, ...], _Read] = LRUCache(_MOST_LEASES)
+
+    def begin_read(self, caller: Caller, what: tuple[object, ...]) -> None:
+        """Note that somebody begins to read a file, which was counted; one that they read already goes on."""
+        with self._lock:
+            key, now = (*_place(caller, "search"), *what), self._clock()
+            read = self._reads.get(key)
+            if read is None or read.until < now or read.ranges >= _MOST_RANGES:
+                self._reads[key] = _Read(until=now + _READ_SECONDS)
+
+    def goes_on(self, caller: Caller, what: tuple[object, ...]) -> bool:
+        """Whether another range of a file belongs to a read that was counted, and is not counted itself.
+
+        What draws the pages of a file asks for it piece by piece. A read lasts some minutes, and so many ranges.
+        """
+        with self._lock:
+            read = self._reads.get((*_place(caller, "search"), *what))
+            if read is None or read.until < self._clock() or read.ranges >= _MOST_RANGES:
+                return False
+            read.ranges += 1
+            return True
 
     def check(self, caller: Caller, kind: LimitKind) -> LimitState:
         """Count a request that is to be made.
@@ -151,6 +194,7 @@ class Limits:
             if lease is None:
                 return None
             if now < lease.refused_until:
+                self._refused(caller.tenant, kind)
                 return LimitState(policies=lease.policies, retry_after_seconds=lease.refused_until - now)
             if lease.tokens < 1 or now > lease.until:
                 return None
@@ -169,8 +213,10 @@ class Limits:
         place, config = _place(caller, "answer"), self._config
         with self._lock:
             if self._answering.total() >= config.concurrent_answers:
+                self._refused(caller.tenant, "answer")
                 raise _busy("This server writes as many answers at once as it may")
             if self._answering[place] >= config.concurrent_answers_per_credential:
+                self._refused(caller.tenant, "answer")
                 raise _busy("As many answers as your credential may have at once are being written")
             self._answering[place] += 1
 
@@ -182,6 +228,26 @@ class Limits:
 
         return ended
 
+    @contextmanager
+    def admitted(self, caller: Caller, kind: LimitKind, byte_count: int = 0) -> Iterator[None]:
+        """Count a call that is made within the block, and what it stores; for calls that are no requests of their own.
+
+        Raises:
+            RateLimitedError: There were too many; it is not to be made.
+        """
+        self.check(caller, kind)
+        if byte_count:
+            self.upload(caller, byte_count)
+        ended = self.begin_answer(caller) if kind == "answer" else None
+        try:
+            yield
+        except BaseException:
+            self.give_back_upload(caller, byte_count)
+            raise
+        finally:
+            if ended is not None:
+                ended(200)
+
     def upload(self, caller: Caller, byte_count: int) -> None:
         """Count bytes that a caller uploads, before they are read or as they come.
 
@@ -191,6 +257,7 @@ class Limits:
         limit, scope = self._config.upload_bytes_per_day, Scope(tenant_id=caller.tenant)
         if limit is None or self._repository.upload(scope, byte_count, limit=limit) is not None:
             return
+        self._refused(caller.tenant, "ingest")
         now = datetime.now(UTC)
         tomorrow = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
         seconds = (tomorrow - now).total_seconds()
@@ -239,6 +306,7 @@ class Limits:
             # As long as the emptiest of them.
             empty = [wait for wait, left in zip(taken.waits, taken.remaining, strict=True) if left < 1]
             lease.tokens, lease.refused_until = 0, now + max(empty)
+            self._refused(caller.tenant, kind)
             return LimitState(policies=lease.policies, retry_after_seconds=max(empty))
         # Another thread may have taken some at the same time.
         lease.tokens = (lease.tokens if now <= lease.until else 0) + taken.granted - 1

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Literal
 
-from recollect.model.key_text import PATTERN
+from recollect.model.key_text import SECRET_PATTERN
 from recollect.server.request_context import QUIET, REQUESTS, current_request_id
 
 LogFormat = Literal["text", "json"]
@@ -23,7 +23,7 @@ _TEXT = "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"
 
 # Errors of databases, providers and fetched pages are told as they come, and they come with what was sent.
 _SECRETS = (
-    (re.compile(PATTERN, re.ASCII), "rk_…"),
+    (re.compile(SECRET_PATTERN, re.ASCII), "rk_…"),
     (re.compile(r"(?<=://)[^\s/@:]*:[^\s/@]+(?=@)"), "…"),
     (re.compile(r"(?i)\b(password|passwd|secret|api[_-]?key|access_token)(\s*=\s*)('[^']*'|[^\s&,;]+)"), r"\1\2…"),
     (re.compile(r"(?i)\bbearer\s+[A-Za-z0-9._~+/=-]{8,}"), "Bearer …"),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from recollect.model import Answer, SearchReply
     from recollect.pipeline import RAGPipeline
     from recollect.providers.records import RequestRecord
+    from recollect.store.replica import Replica
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +64,12 @@ class Metrics(Observer):
             buckets=_REQUEST_BUCKETS,
             registry=registry,
         )
+        self._not_taken = Counter(
+            "recollect_credentials_not_taken",
+            "Credentials that were not taken, by kind; throttled: there were too many from there, or of that key.",
+            ("kind", "throttled"),
+            registry=registry,
+        )
         self._streams = Gauge("recollect_streams_open", "Responses that are sent as events now.", registry=registry)
         self._searches = Counter(
             "recollect_searches", "Searches, those of answers included.", ("mode", "cached"), registry=registry
@@ -94,6 +101,10 @@ class Metrics(Observer):
         """Count a request; `recollect.server.request_context.RequestContext` tells of each."""
         method = method if method in _METHODS else _OTHER
         self._requests.labels(method, route, str(status)).observe(seconds)
+
+    def credential_not_taken(self, kind: str, throttled: bool) -> None:
+        """Count a credential that was not taken."""
+        self._not_taken.labels(kind, _yes(throttled)).inc()
 
     def searched(self, reply: SearchReply) -> None:
         """Count a search, and the time of its stages."""
@@ -184,6 +195,9 @@ class _StoreFigures(Collector):
         yield GaugeMetricFamily(
             "recollect_database_connection_waits", "Callers who wait for a connection now.", value=usage.waiting
         )
+        replica = self._rag.store.replica
+        if replica is not None:
+            yield from _of_replica(replica)
         counts = self._rag.standpoint.assembly.searcher.cache_counts
         lookups = CounterMetricFamily(
             "recollect_result_cache_lookups", "Searches that the cache of replies was asked for.", labels=("result",)
@@ -229,6 +243,28 @@ class _StoreFigures(Collector):
                     self._reached = False
                 self._read_at = now
             return self._workload
+
+
+def _of_replica(replica: Replica) -> Iterator[Metric]:
+    reads = CounterMetricFamily(
+        "recollect_replica_reads",
+        "Searches and reads of texts by where they were done: on the replica, or on the primary because it was behind, "
+        "away, or failed meanwhile.",
+        labels=("outcome",),
+    )
+    for outcome, count in replica.counts.items():
+        reads.add_metric((outcome,), count)
+    yield reads
+    status = replica.status()
+    yield GaugeMetricFamily(
+        "recollect_replica_up", "Whether the replica is read from.", value=float(status.problem is None)
+    )
+    if status.behind_bytes is not None:
+        yield GaugeMetricFamily(
+            "recollect_replica_behind_bytes",
+            "What the replica has not replayed of the primary's write-ahead log.",
+            value=status.behind_bytes,
+        )
 
 
 def _stages(what: str, label: str, registry: CollectorRegistry) -> Histogram:

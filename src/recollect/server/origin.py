@@ -21,12 +21,22 @@ class OriginCheck:
     Args:
         app: What answers.
         hosts: The names that the server goes by, lower case; None: any.
+        public: The host, with its port, that browsers reach it at where a proxy sends on requests under another; lower
+            case. None: the one that requests name.
         refuse: Makes the response, given the reason.
     """
 
-    def __init__(self, app: ASGIApp, *, hosts: Collection[str] | None, refuse: Callable[[str], ASGIApp]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        hosts: Collection[str] | None,
+        public: str | None = None,
+        refuse: Callable[[str], ASGIApp],
+    ) -> None:
         self._app = app
         self._hosts = hosts
+        self._public = public
         self._refuse = refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -40,7 +50,7 @@ class OriginCheck:
                 )
                 return
             origin = headers.get("origin")
-            if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+            if origin is not None and urlsplit(origin).netloc.lower() not in {host.lower(), self._public}:
                 await self._refuse("Pages of other sites may not use this server.")(scope, receive, send)
                 return
         await self._app(scope, receive, send)

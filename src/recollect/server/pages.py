@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, TypeVar
 
 from fastapi import Depends, Query
 
 from recollect.errors import UsageError
+from recollect.replies.cursors import position_of
 from recollect.server.schemas.base import Text
 
 T = TypeVar("T")
+
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 _MOST = 1_000
 _HIGHEST = 2**63 - 1
@@ -59,17 +61,48 @@ class Page:
             return position
         raise _unknown()
 
-    def _position(self) -> int | str | None:
-        if self.cursor is None:
+    def offset(self) -> int:
+        """How many entries come before it, where its cursor counts: a client may pass over some by their number."""
+        return (self.number() or 0) if self._counts else 0
+
+    @property
+    def _counts(self) -> bool:
+        return isinstance(self._decoded(), int | None)
+
+    def moment(self) -> tuple[datetime, int] | None:
+        """Where it begins, in a list by a moment and a number; None: at the first entry.
+
+        Raises:
+            UsageError: The cursor is of no such list.
+        """
+        return None if self._counts else numbered_moment(self._decoded())
+
+    def parts(self, count: int) -> list[object] | None:
+        """Where several lists go on that are read together, null for one that has ended; None: all at their beginning.
+
+        Raises:
+            UsageError: The cursor is of no such lists.
+        """
+        if self._counts:
             return None
-        try:
-            padded = self.cursor.encode("ascii") + b"=" * (-len(self.cursor) % 4)
-            position = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-        except (ValueError, RecursionError, binascii.Error):
-            raise _unknown() from None
-        if isinstance(position, bool) or not isinstance(position, int | str):
+        found = self._decoded()
+        if not isinstance(found, list) or len(found) != count:
+            raise _unknown()
+        return found
+
+    def _position(self) -> int | str | None:
+        position = self._decoded()
+        if isinstance(position, bool) or not isinstance(position, int | str | None):
             raise _unknown()
         return position
+
+    def _decoded(self) -> object:
+        if self.cursor is None:
+            return None
+        found = position_of(self.cursor)
+        if found is None:
+            raise _unknown()
+        return found
 
 
 async def page(
@@ -86,9 +119,39 @@ async def page(
 Paging = Annotated[Page, Depends(page)]
 
 
-def cursor_at(position: int | str) -> str:
-    """The cursor of a page that begins behind a position."""
-    return base64.urlsafe_b64encode(json.dumps(position).encode()).rstrip(b"=").decode()
+def numbered_moment(given: object) -> tuple[datetime, int]:
+    """A place in a list by a moment and a number, as a cursor holds it.
+
+    Raises:
+        UsageError: It is none.
+    """
+    match given:
+        case [str(moment), int(number)] if not isinstance(number, bool) and 0 <= number <= _HIGHEST:
+            return _moment(moment), number
+    raise _unknown()
+
+
+def named_moment(given: object) -> tuple[datetime | None, str, str | None]:
+    """A place in a list by a moment, a name and whose it is, as a cursor holds it.
+
+    Raises:
+        UsageError: It is none.
+    """
+    match given:
+        case [str() | None as moment, str(name), str() | None as owner]:
+            if not _UNSTORABLE.search(f"{name}{owner}"):
+                return None if moment is None else _moment(moment), name, owner
+    raise _unknown()
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise _unknown() from None
+    if moment.tzinfo is None:
+        raise _unknown()
+    return moment
 
 
 def shown(found: Sequence[T], asked: Page) -> tuple[Sequence[T], bool]:

@@ -82,12 +82,21 @@ _ROWS = (
     _Row(errors.SessionFullError, 409, "session-full", "The session is full"),
     _Row(errors.ModelChangedError, 409, "model-changed", "The embedding model was changed meanwhile"),
     _Row(errors.VersionChangedError, 412, "version-changed", "It was changed meanwhile"),
+    _Row(
+        errors.RequestUnderWayError,
+        409,
+        "under-way",
+        "The same request is under way",
+        more=lambda _: {"retry_after_seconds": _UNDER_WAY_SECONDS},
+    ),
     _Row(errors.ConflictError, 409, "conflict", "It exists already, or was changed meanwhile"),
     _Row(errors.TenantSuspendedError, 403, "tenant-suspended", "The tenant is suspended"),
     _Row(errors.QuotaExceededError, 403, "quota-exceeded", "The quota is used up", more=_quota),
     _Row(errors.RateLimitedError, 429, "rate-limited", "Too much in too short a time", more=_retry),
     _Row(errors.ParseError, 422, "unreadable", "The file cannot be read"),
     _Row(errors.AddressRefusedError, 422, "address-refused", "That address is not contacted"),
+    _Row(errors.IssuerUnavailableError, 503, "issuer-unavailable", "Who asks cannot be found out now", more=_retry),
+    _Row(errors.IssuerError, 502, "issuer-failed", "Who asks cannot be found out"),
     _Row(errors.FetchError, 502, "fetch-failed", "The page cannot be fetched", more=_retry),
     _Row(errors.SourceError, 502, "source-failed", "The source cannot be read"),
     _Row(errors.StoreUnavailableError, 503, "store-unavailable", "The store cannot be reached", withheld=True),
@@ -98,6 +107,7 @@ _ROWS = (
 )
 
 _RETRY_SECONDS = 5.0
+_UNDER_WAY_SECONDS = 1.0
 
 # What is wrong with so many parts of a request is told at most.
 _FIELDS = 20
@@ -144,11 +154,11 @@ def problem_of(exc: Exception) -> Problem:
     if row is None:
         logger.exception("A request failed because of a defect.", exc_info=exc)
         return problem(500, "internal", "It failed", _WITHHELD)
-    if row.withheld:
+    if row.withheld or isinstance(exc, errors.IssuerError):
         logger.warning("A request failed: %s", exc, exc_info=exc if row.status == 500 else None)
     more = dict(row.more(exc))
     if row.status == 503:
-        more["retry_after_seconds"] = _RETRY_SECONDS
+        more.setdefault("retry_after_seconds", _RETRY_SECONDS)
     return problem(row.status, row.name, row.title, _WITHHELD if row.withheld else str(exc), **more)
 
 
@@ -172,8 +182,11 @@ def headers_of(told: Problem) -> dict[str, str]:
 def install(app: FastAPI) -> None:
     """Have an application tell every error like this."""
 
-    async def raised(_: Request, exc: Exception) -> Response:
-        return respond(problem_of(exc))
+    async def raised(request: Request, exc: Exception) -> Response:
+        response = respond(problem_of(exc))
+        if getattr(request.state, "login_refused", False):
+            request.app.state.service.authenticator.logins.cookies.clear_login(request, response)
+        return response
 
     async def invalid(_: Request, exc: Exception) -> Response:
         assert isinstance(exc, RequestValidationError)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from recollect.errors import AuthenticationError, FetchError
+from recollect.errors import AuthenticationError, FetchError, IssuerError, IssuerUnavailableError
 
 if TYPE_CHECKING:
     from jwt import PyJWK
@@ -51,6 +51,7 @@ class PublishedKeys:
         self._lock = threading.Lock()
         self._keys: dict[str | None, list[PyJWK]] = {}
         self._fetched_at = self._tried_at = float("-inf")
+        self._failed: FetchError | None = None
 
     def of(self, header: Mapping[str, Any]) -> PyJWK:
         """The key that a token's header names; of one that names none, the only one there is.
@@ -60,7 +61,8 @@ class PublishedKeys:
 
         Raises:
             AuthenticationError: There is none.
-            FetchError: The keys cannot be fetched now, and are not known from before.
+            IssuerUnavailableError: The keys cannot be fetched now, and are not known from before.
+            IssuerError: There are none where they should be.
         """
         key_id = header.get("kid")
         if key_id is not None and not isinstance(key_id, str):
@@ -88,9 +90,13 @@ class PublishedKeys:
                 return
             self._tried_at = self._clock()
             try:
-                self._keys = _read(self._fetcher.fetch(_request(self._url), max_bytes=_MOST_BYTES).body, self._url)
-                self._fetched_at = self._clock()
-            except FetchError:
+                fetched = self._fetcher.fetch(_request(self._url), max_bytes=_MOST_BYTES)
+                if self._url.startswith("https:") and fetched.url.scheme != "https":
+                    raise FetchError(self._url, "redirects to a connection that anybody could change")
+                self._keys = _read(fetched.body, self._url)
+                self._fetched_at, self._failed = self._clock(), None
+            except FetchError as exc:
+                self._failed = exc
                 self._require_known()
         finally:
             self._lock.release()
@@ -99,8 +105,14 @@ class PublishedKeys:
         return self._clock() - self._fetched_at > max(STALE_SECONDS, self._cache_seconds)
 
     def _require_known(self) -> None:
-        if self._is_too_old():
-            raise FetchError(self._url, "the keys that tokens are verified with cannot be fetched now", retryable=True)
+        if not self._is_too_old():
+            return
+        failed = self._failed
+        if failed is None or failed.retryable:
+            wait = max(RETRY_SECONDS - (self._clock() - self._tried_at), 1.0)
+            reason = "the keys that tokens are verified with cannot be fetched now"
+            raise IssuerUnavailableError(self._url, reason, retry_after_seconds=wait)
+        raise IssuerError(self._url, f"the keys that tokens are verified with cannot be fetched: {failed.reason}")
 
 
 def published_keys(config: JwtConfig) -> PublishedKeys:

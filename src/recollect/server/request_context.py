@@ -6,10 +6,10 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 #: Who tells of requests; of those that are made every few seconds by whoever supervises the server, quietly.
@@ -34,6 +34,10 @@ SECURITY_HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+
+# As they are sent.
+_RAW_HEADER = _HEADER.encode("ascii")
+_RAW_SECURITY = [(name.lower().encode("ascii"), value.encode("ascii")) for name, value in SECURITY_HEADERS.items()]
 
 
 def current_request_id() -> str:
@@ -77,10 +81,7 @@ class RequestContext:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                headers[_HEADER] = request_id
-                for name, value in SECURITY_HEADERS.items():
-                    headers.setdefault(name, value)
+                message["headers"] = _with_own(message.get("headers", ()), request_id)
             await send(message)
 
         try:
@@ -97,6 +98,15 @@ class RequestContext:
             self._observe(scope["method"], route, status, seconds)
             _write(scope, route, status, seconds, request_id)
             _request_id.reset(token)
+
+
+def _with_own(headers: Iterable[tuple[bytes, bytes]], request_id: str) -> list[tuple[bytes, bytes]]:
+    """The headers of a response with its id, and with those that every response has where it brings no others."""
+    kept = [one for one in headers if one[0].lower() != _RAW_HEADER]
+    given = {name.lower() for name, _ in kept}
+    kept.append((_RAW_HEADER, request_id.encode("ascii")))
+    kept += [one for one in _RAW_SECURITY if one[0] not in given]
+    return kept
 
 
 def template_of(scope: Scope) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from recollect.errors import AuthenticationError
-from recollect.model.key_text import PATTERN
+from recollect.model.key_text import SECRET_PATTERN
 from recollect.server.origin import is_loopback, name_of
 
 if TYPE_CHECKING:
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
     from recollect.server.authentication import Authenticator
     from recollect.server.caller import Caller
+    from recollect.server.login.browsers import BrowserLogins
 
 _FORWARDING = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 _QUERY_NAMES = frozenset({"access_token", "api_key", "apikey", "x-api-key", "authorization"})
-_KEY = re.compile(PATTERN, re.ASCII)
+_KEY = re.compile(SECRET_PATTERN, re.ASCII)
 
 
 async def caller_of(request: HTTPConnection, authenticator: Authenticator) -> Caller:
@@ -27,6 +28,8 @@ async def caller_of(request: HTTPConnection, authenticator: Authenticator) -> Ca
 
     Raises:
         AuthenticationError: There is no credential where one is needed, there are two, or it is not taken.
+        PermissionDeniedError: A browser that is logged in does not say that a page of this server asks.
+        RateLimitedError: Too many credentials from there were not taken.
         TenantSuspendedError: It is a key of a tenant that is suspended.
         FetchError: The keys of the tokens' issuer cannot be fetched now.
     """
@@ -44,10 +47,39 @@ async def _known_caller(request: HTTPConnection, authenticator: Authenticator) -
     known = authenticator.known(authorization, api_key=api_key)
     if known is not None:
         return known
-    local = is_of_this_machine(request)
     if authorization is None and api_key is None:
-        return authenticator.authenticate(None, local=local)
-    return await run_in_threadpool(authenticator.authenticate, authorization, api_key=api_key, local=local)
+        cookie = authenticator.logins.cookies.login(request)
+        if cookie is not None:
+            return await _logged_in(request, authenticator.logins, cookie)
+        return authenticator.authenticate(None, local=is_of_this_machine(request))
+    return await run_in_threadpool(
+        authenticator.authenticate,
+        authorization,
+        api_key=api_key,
+        local=is_of_this_machine(request),
+        address=address_of(request),
+    )
+
+
+async def _logged_in(request: HTTPConnection, logins: BrowserLogins, cookie: str) -> Caller:
+    """Who is logged in with a browser. Its cookie comes along whichever page asks, so that has to be seen to."""
+    from starlette.concurrency import run_in_threadpool
+
+    caller = logins.known(cookie)
+    if caller is None:
+        try:
+            caller = await run_in_threadpool(logins.authenticate, cookie, address=address_of(request))
+        except AuthenticationError:
+            # The reply has the browser forget it: otherwise it would be refused for as long as it sends that.
+            request.state.login_refused = True
+            raise
+    logins.cookies.require_own_page(request)
+    return caller
+
+
+def address_of(request: HTTPConnection) -> str | None:
+    """Where a request comes from: the caller's address, or that of a proxy that is not trusted to tell it."""
+    return None if request.client is None else request.client.host
 
 
 def is_of_this_machine(request: HTTPConnection) -> bool:
@@ -85,9 +117,9 @@ def require_no_credential_in_url(request: HTTPConnection) -> None:
     Raises:
         AuthenticationError: There is one.
     """
-    query = request.url.query
-    if not query:
+    if not request.scope["query_string"]:
         return
+    query = request.url.query
     names = {name.lower() for name in request.query_params}
     if names & _QUERY_NAMES or _KEY.search(query):
         raise AuthenticationError(

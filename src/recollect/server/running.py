@@ -17,6 +17,8 @@ from recollect.server.app import create_app
 from recollect.server.authentication import Authenticator
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     from recollect.pipeline import RAGPipeline
 
 logger = logging.getLogger(__name__)
@@ -26,13 +28,20 @@ _GRACE_SECONDS = 20
 _BACKLOG = 2048
 
 
-def serve(rag: RAGPipeline, *, worker: bool = True, on_ready: Callable[[str], None] = lambda _: None) -> None:
+def serve(
+    rag: RAGPipeline,
+    *,
+    worker: bool = True,
+    on_ready: Callable[[str], None] = lambda _: None,
+    install: Callable[[FastAPI], None] = lambda _: None,
+) -> None:
     """Serve a store until a signal says otherwise: the first lets requests and jobs come to their end.
 
     Args:
         rag: The open store; its settings say where the server listens.
         worker: Whether jobs are run beside it.
         on_ready: Told the address when requests are accepted.
+        install: Adds to the application: the web interface (`recollect.ui.install`), or nothing.
 
     Raises:
         ConfigurationError: Anybody on the network could ask: it would listen at an address that is not this machine's
@@ -41,8 +50,12 @@ def serve(rag: RAGPipeline, *, worker: bool = True, on_ready: Callable[[str], No
     """
     settings = rag.config.server
     require_authentication(rag)
+    app = create_app(rag)
+    install(app)
     config = uvicorn.Config(
-        create_app(rag),
+        app,
+        # Not whichever parser is installed: httptools reads headers of any length.
+        http="h11",
         log_config=None,
         access_log=False,
         server_header=False,
@@ -52,9 +65,12 @@ def serve(rag: RAGPipeline, *, worker: bool = True, on_ready: Callable[[str], No
         h11_max_incomplete_event_size=64 * 1024,
         proxy_headers=False,
     )
-    server = _Server(config, on_ready=lambda: on_ready(url))
-    with _listening(settings.host, settings.port) as (bound, url), _working(rag, wanted=worker):
-        _warm(rag)
+    with (
+        _listening(settings.host, settings.port) as (bound, url),
+        _working(rag, wanted=worker) as stop_working,
+    ):
+        server = _Server(config, on_ready=lambda: on_ready(url), on_end=stop_working)
+        _warm(app, rag)
         server.run(sockets=[bound])
 
 
@@ -68,11 +84,12 @@ def require_authentication(rag: RAGPipeline) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Tells when requests are accepted."""
+    """Tells when requests are accepted, and when no more are."""
 
-    def __init__(self, config: uvicorn.Config, *, on_ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, *, on_ready: Callable[[], None], on_end: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_ready = on_ready
+        self._on_end = on_end
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -91,6 +108,10 @@ class _Server(uvicorn.Server):
         await super().startup(sockets=sockets)
         if self.started:
             self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._on_end()
+        await super().shutdown(sockets=sockets)
 
 
 @contextmanager
@@ -117,10 +138,14 @@ def _listening(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
 
 
 @contextmanager
-def _working(rag: RAGPipeline, *, wanted: bool) -> Iterator[None]:
-    """A worker in a thread of its own, for the time of a block."""
+def _working(rag: RAGPipeline, *, wanted: bool) -> Iterator[Callable[[], None]]:
+    """A worker in a thread of its own, for the time of a block.
+
+    Yields:
+        What tells it to take no more jobs: it ends while the last requests do.
+    """
     if not wanted:
-        yield
+        yield lambda: None
         return
     from recollect.pipeline.working import worker_of
 
@@ -135,14 +160,14 @@ def _working(rag: RAGPipeline, *, wanted: bool) -> Iterator[None]:
     thread = threading.Thread(target=work, name="recollect-worker")
     thread.start()
     try:
-        yield
+        yield worker.stop
     finally:
         worker.stop()
         thread.join()
 
 
-def _warm(rag: RAGPipeline) -> None:
-    """Load the model while the first request is awaited, so that it need not wait for that."""
+def _warm(app: FastAPI, rag: RAGPipeline) -> None:
+    """Make and load, while the first request is awaited, what it would wait for otherwise."""
 
     def load() -> None:
         try:
@@ -150,4 +175,14 @@ def _warm(rag: RAGPipeline) -> None:
         except Exception as exc:  # noqa: BLE001 - the first request will say so to whoever asks
             logger.warning("The embedding model cannot be loaded yet: %s", exc)
 
-    threading.Thread(target=load, name="recollect-warm", daemon=True).start()
+    for work in (load, lambda: make_ready(app)):
+        threading.Thread(target=work, name="recollect-warm", daemon=True).start()
+
+
+def make_ready(app: FastAPI) -> None:
+    """Make what an application makes of its routes and templates when they are first used, which takes seconds."""
+    # FastAPI makes what validates requests when a path is first compared with a route's.
+    nowhere = {"type": "http", "method": "GET", "path": "/-", "root_path": "", "headers": []}
+    for route in app.router.routes:
+        route.matches(dict(nowhere))
+    getattr(app.state, "warm_up", lambda: None)()

@@ -20,6 +20,25 @@ MEDIA_TYPE = "text/event-stream"
 _HEARTBEAT_SECONDS = 10.0
 
 
+def documented_events(*names: str) -> dict[str, Any]:
+    """What a route's ``responses`` say of a stream's content.
+
+    Args:
+        names: Of its events; none: they have data alone, as those of OpenAI's chat completions.
+    """
+    # The key of OpenAPI 3.2, which FastAPI writes for its own streams too: in 3.1 nothing says what one event holds.
+    one: dict[str, Any] = {
+        "type": "object",
+        "required": ["data", *(["event"] if names else [])],
+        "properties": {
+            "event": {"type": "string", **({"enum": list(names)} if names else {})},
+            "data": {"type": "string", **({"contentMediaType": "application/json"} if names else {})},
+            "id": {"type": "string"},
+        },
+    }
+    return {MEDIA_TYPE: {"itemSchema": one}}
+
+
 def wants_events(request: Request) -> bool:
     """Whether a request asks for events rather than for one document."""
     return MEDIA_TYPE in request.headers.get("accept", "")
@@ -53,6 +72,11 @@ def frame_stream(frames: AsyncGenerator[bytes]) -> StreamingResponse:
     return StreamingResponse(_kept_alive(frames), media_type=MEDIA_TYPE, headers=headers)
 
 
+def numbered_frames(events: AsyncGenerator[tuple[str, Mapping[str, Any]]]) -> AsyncGenerator[bytes]:
+    """Events as they are sent, numbered from 1; an error is the last of them."""
+    return _identified(events, None)
+
+
 async def _identified(
     events: AsyncGenerator[tuple[str, Mapping[str, Any]]], identify: Callable[[Mapping[str, Any]], str] | None
 ) -> AsyncGenerator[bytes]:
@@ -82,7 +106,8 @@ async def _kept_alive(frames: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
         except StopAsyncIteration:
             return
         finally:
-            if waiting is not None and not waiting.done():
+            if waiting is not None:
+                # One that has ended already is looked at too, or it is logged as an error that nobody has seen.
                 waiting.cancel()
                 with suppress(asyncio.CancelledError, StopAsyncIteration):
                     await waiting

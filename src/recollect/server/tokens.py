@@ -95,8 +95,8 @@ class TokenVerifier:
                 options={"require": ["exp"], "verify_aud": config.audience is not None},
             )
         except jwt.PyJWTError as exc:
-            raise AuthenticationError(_explained(exc)) from None
-        return _claims(claims, config)
+            raise AuthenticationError(explained(exc)) from None
+        return read_claims(claims, config)
 
 
 def _trusted(config: JwtConfig, environment: Mapping[str, str]) -> tuple[list[str], _KeyOf]:
@@ -145,7 +145,8 @@ def _pem(config: JwtConfig) -> tuple[str, Any]:
     )
 
 
-def _explained(exc: Exception) -> str:
+def explained(exc: Exception) -> str:
+    """Why a token is not taken, in words that repeat nothing of it."""
     import jwt
 
     match exc:
@@ -163,7 +164,16 @@ def _explained(exc: Exception) -> str:
             return "The token is none, or was not signed by its issuer."
 
 
-def _claims(claims: Mapping[str, Any], config: JwtConfig) -> TokenClaims:
+def read_claims(claims: Mapping[str, Any], config: JwtConfig) -> TokenClaims:
+    """What a token's claims say, by the names that are configured.
+
+    Args:
+        claims: Of a token that was verified.
+        config: What they are called.
+
+    Raises:
+        AuthenticationError: They name no user, or cannot be read.
+    """
     names = config.claims
     tenant = _claim(claims, names.tenant)
     if isinstance(tenant, bool) or not isinstance(tenant, int | str | None):

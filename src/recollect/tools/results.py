@@ -27,6 +27,9 @@ class ToolError(TypedDict):
 
     kind: ErrorKind
     message: str
+    retry_after_seconds: NotRequired[
+        Annotated[int, Field(description="When the same call may be made again, where that is known.")]
+    ]
 
 
 class Span(TypedDict):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import psycopg
 import pytest
 from fastapi.testclient import TestClient
 
 from recollect import Document, Principal, RAGPipeline
+from recollect.model.shown import Access
 from recollect.server.app import create_app
 
 HOST = "http://127.0.0.1:8321"
@@ -50,13 +53,17 @@ def test_who_asked_what_and_what_was_shown(rag, as_ann, stored):
     ) as reply:
         reply.read()
     found = list(reversed(rag.audit.accesses()))
+    # That an answer was refused is told beside its question, with why, and shows nothing more.
     assert [(one.action, one.question) for one in found] == [
         ("search", "leave"),
         ("ask", "How long is leave?"),
+        ("refuse/threshold", "How long is leave?"),
         ("context", "annual leave"),
         ("ask", "And streamed?"),
+        ("refuse/threshold", "And streamed?"),
     ]
-    for one in found[:3]:
+    assert [one.documents for one in found if one.action == "refuse/threshold"] == [(), ()]
+    for one in (found[0], found[1], found[3]):
         assert (one.documents, one.versions, one.request_id) == ((stored,), (version,), "request-0001")
         assert one.actor.startswith("user:ann (key:")
 
@@ -196,3 +203,116 @@ def test_an_export_has_them_and_holds_no_secret(rag, as_ann, stored, tmp_path):
     rag.tenants.export("default", tmp_path / "out")
     (line,) = (tmp_path / "out/tables/access_log.jsonl").read_text().splitlines()
     assert json.loads(line)["question"] == "leave"
+
+
+# Before it is told
+
+
+@pytest.fixture
+def strict(rag: RAGPipeline) -> TestClient:
+    """A client of a server that tells nothing which is not in the log yet; nothing is stored by time here."""
+    server = rag.config.server
+    server = server.model_copy(update={"audit": server.audit.model_copy(update={"before_reply": True})})
+    rag.standpoint.assembly.config = rag.config.model_copy(update={"server": server})
+    rag.standpoint.assembly.access_log._flush_seconds = 3600
+    return TestClient(create_app(rag), base_url=HOST, raise_server_exceptions=False)
+
+
+def logged(dsn: str) -> list[tuple[str, str | None]]:
+    """What the database holds, whatever a process has in mind."""
+    with psycopg.connect(dsn) as connection:
+        query = "SELECT action, question FROM recollect.access_log ORDER BY access_id"
+        return connection.execute(query).fetchall()
+
+
+def test_what_is_told_is_in_the_log_before_it_is_told(rag, strict, stored, dsn):
+    assert strict.post("/v1/search", json={"query": "leave"}).status_code == 200
+    assert logged(dsn) == [("search", "leave")]
+    assert strict.post("/v1/collections", json={"name": "x"}).status_code == 201
+    assert logged(dsn)[1:] == [("POST /v1/collections", None)]
+    assert strict.post("/v1/collections", json={"name": "x"}).status_code == 409
+    assert strict.get(f"/v1/documents/{stored}/content").status_code == 200
+    assert [action for action, _ in logged(dsn)[2:]] == ["read"]
+    rag.standpoint.assembly.access_log.flush()
+    assert len(logged(dsn)) == 3 and all(one.intact for one in rag.audit.verify_accesses())
+
+
+def test_a_stream_shows_no_source_that_is_not_in_the_log(rag, strict, stored, dsn):
+    """Looked at from within, at the moment that the first event is sent."""
+    seen = []
+    app = strict.app
+
+    async def looking(scope, receive, send):
+        async def look(message):
+            if message["type"] == "http.response.body" and b"leave.md" in message.get("body", b""):
+                seen.append(len(logged(dsn)))
+            await send(message)
+
+        await app(scope, receive, look)
+
+    client = TestClient(looking, base_url=HOST)
+    events = {"Accept": "text/event-stream", "Accept-Encoding": "identity"}
+    reply = client.post("/v1/ask", json={"question": "How long is leave?"}, headers=events)
+    assert "event: sources" in reply.text and seen and set(seen) == {1}
+
+
+def test_what_cannot_be_logged_is_not_told(rag, strict, stored, dsn):
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("ALTER TABLE recollect.access_log RENAME TO elsewhere")
+        for refused in (
+            strict.post("/v1/search", json={"query": "leave"}),
+            strict.post("/v1/collections", json={"name": "x"}, headers={"Idempotency-Key": "k"}),
+        ):
+            assert refused.status_code in {500, 503} and "30 days" not in refused.text, refused.text
+            assert refused.headers["content-type"] == "application/problem+json"
+        events = {"Accept": "text/event-stream", "Accept-Encoding": "identity"}
+        cut = strict.post("/v1/ask", json={"question": "How long?"}, headers=events)
+        assert "leave.md" not in cut.text and "event: done" not in cut.text
+        assert strict.get("/healthz").status_code == 200
+        connection.execute("ALTER TABLE recollect.elsewhere RENAME TO access_log")
+    assert strict.post("/v1/search", json={"query": "leave"}).status_code == 200
+    assert logged(dsn)[-1] == ("search", "leave")
+
+
+def test_many_at_once_are_stored_together(rag, strict, stored, dsn):
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(8) as threads:
+        ask = lambda number: strict.post("/v1/search", json={"query": f"leave {number}"}).status_code  # noqa: E731
+        assert set(threads.map(ask, range(40))) == {200}
+    assert len(logged(dsn)) == 40
+    assert 1 <= len(rag.audit.verify_accesses()) <= 40
+
+
+def test_who_waits_is_served_by_whoever_stores(rag, stored, monkeypatch):
+    """While one stores, all who come wait, and the next transaction is all of theirs: none is stored for itself."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    log, sizes, begun, go = rag.standpoint.assembly.access_log, [], threading.Event(), threading.Event()
+    log._flush_seconds = 3600
+    append = type(log)._append
+
+    def slowly(self, tenant_id, accesses):
+        sizes.append(len(accesses))
+        begun.set()
+        assert go.wait(30)
+        return append(self, tenant_id, accesses)
+
+    monkeypatch.setattr(type(log), "_append", slowly)
+
+    def shown(number: int) -> None:
+        log.add(1, Access(access_id=0, at=datetime.now(UTC), actor="user:ann", action="search", request_id=None,
+                          question=str(number), question_hash=None, documents=(stored,), versions=(1,)))  # fmt: skip
+        log.store()
+
+    with ThreadPoolExecutor(9) as threads:
+        waiting = [threads.submit(shown, 0)]
+        assert begun.wait(30)
+        waiting += [threads.submit(shown, number) for number in range(1, 9)]
+        while log.waiting < 8:
+            threading.Event().wait(0.001)
+        go.set()
+        for one in waiting:
+            one.result(30)
+    assert sizes == [1, 8]
+    assert len(rag.audit.accesses()) == 9

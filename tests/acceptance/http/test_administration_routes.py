@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 
 from recollect import Document, Principal
@@ -81,6 +83,33 @@ def test_what_was_changed_meanwhile_is_not_changed_again(filled, client, other):
     assert client.patch("/v1/tenants/acme", json={"status": "active"}, headers={"If-Match": "*"}).status_code == 200
     weak = {"If-Match": f"W/{changed.headers['etag']}"}
     assert client.patch("/v1/tenants/acme", json={"status": "active"}, headers=weak).status_code == 412
+
+
+@pytest.mark.parametrize(
+    ("url", "locked", "changes"),
+    [
+        ("/v1/tenants/acme", "tenants", [{"quota": {"max_documents": 1}}, {"quota": {"max_documents": 2}}]),
+        ("/v1/grants", "collections", [{"owner": ["user:ann"]}, {"owner": ["user:bob"]}]),
+        ("/v1/collections/default", "collections", [{"description": "One."}, {"description": "Two."}]),
+    ],
+)
+def test_of_two_who_change_the_same_at_once_one_is_told(filled, client, other, dsn, url, locked, changes):
+    tag = {"If-Match": client.get(url).headers["etag"]}
+    with (
+        ThreadPoolExecutor(2) as pool,
+        psycopg.connect(dsn) as holder,
+        psycopg.connect(dsn, autocommit=True) as watcher,
+    ):
+        # Both come to the row while somebody holds it, so that both have looked by then who look before they lock.
+        holder.execute(f"SELECT FROM recollect.{locked} FOR UPDATE")
+        replies = [pool.submit(client.patch, url, json=change, headers=tag) for change in changes]
+        waiting = (
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        )
+        while watcher.execute(waiting).fetchone() != (2,):
+            pass
+        holder.rollback()
+        assert sorted(reply.result().status_code for reply in replies) == [200, 412]
 
 
 def test_who_may_read_documents_is_said_and_counts_at_once(filled, client, connect):

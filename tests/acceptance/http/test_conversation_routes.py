@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+
 import pytest
 
 from recollect import Document, Principal
@@ -66,10 +69,33 @@ def test_long_lists_are_read_page_by_page(client):
         assert len({str(one) for one in found}) == count
 
 
+def test_what_goes_between_two_pages_hides_nothing_of_the_next(client):
+    for number in range(6):
+        remember(client, f"talk-{number}", turns=[{"content": f"The reading room {number} has {number} seats."}])
+        client.post("/v1/sessions", json={"session": f"files-{number}", "ttl": f"{number + 1}h"})
+    first = client.get("/v1/sessions", params={"limit": 3}).json()
+    assert [one["session"] for one in first["sessions"]] == ["talk-5", "talk-4", "talk-3"]
+    assert [one["session"] for one in first["document_sessions"]] == ["files-0", "files-1", "files-2"]
+    for gone in ("talk-5", "talk-3", "files-0", "files-2"):
+        assert client.delete(f"/v1/sessions/{gone}").status_code == 200
+    rest = client.get("/v1/sessions", params={"limit": 3, "cursor": first["next_cursor"]}).json()
+    assert [one["session"] for one in rest["sessions"]] == ["talk-2", "talk-1", "talk-0"]
+    assert [one["session"] for one in rest["document_sessions"]] == ["files-3", "files-4", "files-5"]
+    assert rest["next_cursor"] is None
+
+
 def test_a_cursor_that_no_page_gave_is_refused(client):
     remember(client)
     of_a_number = "OTk5OTk5OTk5OTk5OTk5OTk5OTk5OTk5OTk5OTk"  # too large for one
-    for cursor in ("x", "!", "bnVsbA", "IjEi", "LTE", "dHJ1ZQ", "W10", "ä", of_a_number):
+    keys = [
+        [["x", 1], None],
+        [["2026-01-01", 1], None],
+        [["2026-01-01T00:00:00Z", -1], None],
+        [None],
+        [None, ["x", "a", 1]],
+    ]
+    made = [base64.urlsafe_b64encode(json.dumps(key).encode()).rstrip(b"=").decode() for key in (*keys, keys[0][0], {})]
+    for cursor in ("x", "!", "bnVsbA", "IjEi", "LTE", "dHJ1ZQ", "W10", "ä", of_a_number, *made):
         for path in ("/v1/sessions", "/v1/sessions/talk/turns", "/v1/facts", "/v1/audit", "/v1/requests"):
             refused = client.get(path, params={"cursor": cursor})
             assert refused.status_code == 400, (path, cursor, refused.text)

@@ -82,7 +82,7 @@ def test_texts_that_are_none(client):
 def test_a_misspelt_collection_is_not_made(rag, client):
     assert client.post("/v1/collections/hrr/documents", json={"content": "x"}).status_code == 404
     assert client.post("/v1/collections/hrr/urls", json={"url": "https://example.com/"}).status_code == 404
-    assert [one["name"] for one in client.get("/v1/collections").json()["collections"]] == []
+    assert client.get("/v1/collections").json() == {"collections": [], "next_cursor": None}
     rag.collections.create("hr")
     assert client.post("/v1/collections/hr/documents", json={"content": "x"}).status_code == 201
 
@@ -369,3 +369,27 @@ def test_a_body_that_is_no_json_is_a_problem(client):
         )
         assert reply.status_code in {400, 422}, reply.text
         assert reply.headers["content-type"] == "application/problem+json"
+
+
+def test_collections_are_listed_page_by_page(client, rag, connect):
+    """By name; those that do not exist for a caller leave no gaps and end no page."""
+    names = [f"c{number}" for number in range(7)]
+    for name in names:
+        rag.view(collections=name).ingest("A text of its own.")
+
+    def pages(one, **more) -> list[list[str]]:
+        found, cursor = [], None
+        while not found or cursor is not None:
+            page = one.get("/v1/collections", params={**more, **({"cursor": cursor} if cursor else {})}).json()
+            found.append([place["name"] for place in page["collections"]])
+            cursor = page["next_cursor"]
+        return found
+
+    assert pages(client, limit=3) == [names[:3], names[3:6], names[6:]]
+    assert pages(client, limit=7) == pages(client) == [names]
+    assert client.get("/v1/collections", params={"limit": 0}).status_code == 422
+    assert client.get("/v1/collections", params={"cursor": "MQ"}).status_code == 400
+    for name in names[1:6]:
+        rag.view(collections=name).grants.set_collection(readers=["user:ada"])
+    bob = connect(rag.keys.create("bob", principal=Principal(user_id="bob"), scopes="read").secret)
+    assert pages(bob, limit=1) == [["c0"], ["c6"]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 
+import psycopg
 import pytest
 from fastapi.testclient import TestClient
 
@@ -24,6 +25,18 @@ def test_it_says_whether_it_lives_and_whether_it_can_work(rag, client, monkeypat
     assert refused.status_code == 503
     assert refused.headers["retry-after"] == "5"
     assert "secret" not in refused.text
+    assert client.get("/healthz").status_code == 200
+
+
+def test_a_server_whose_store_another_version_has_changed_says_so(rag, client):
+    with psycopg.connect(rag.store.dsn, autocommit=True, options="-c search_path=recollect,public") as connection:
+        connection.execute("INSERT INTO schema_migrations VALUES (9999, '9999_of_the_future', '')")
+        refused = client.get("/readyz")
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
+        # Whatever it asks for that is there no longer.
+        connection.execute("ALTER TABLE facts RENAME TO statements")
+        gone = client.get("/v1/facts")
+    assert (gone.status_code, gone.json()["type"]) == (503, "urn:recollect:problem:store-unavailable")
     assert client.get("/healthz").status_code == 200
 
 
@@ -126,7 +139,10 @@ def test_a_server_for_others_asks_everybody_who_they_are(rag):
     assert client.get("/v1/collections", headers={"X-API-Key": key}).status_code == 200
     both = client.get("/v1/collections", headers={"X-API-Key": key, "Authorization": f"Bearer {key}"})
     assert both.status_code == 401
-    assert client.get("/v1/collections", headers={"X-API-Key": key[:-1] + "A"}).status_code == 401
+    assert (
+        client.get("/v1/collections", headers={"X-API-Key": key[:-1] + ("B" if key.endswith("A") else "A")}).status_code
+        == 401
+    )
     assert client.post("/v1/collections", json={"name": "x"}, headers={"X-API-Key": key}).status_code == 403
     assert key not in refused.text
 

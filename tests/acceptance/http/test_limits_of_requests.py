@@ -205,6 +205,79 @@ def test_a_request_that_died_may_be_made_again_after_a_while(client, rag, dsn):
         assert once(client, "notes", "k1").status_code == 201
 
 
+#: Writes that a repetition would double, and how many there are of what they make.
+DOUBLED = {
+    "turns": ("/v1/sessions/talk/turns", {"turns": [{"content": "My dog is called Rex."}]}, lambda rag: turns_of(rag)),
+    "a question of a conversation": (
+        "/v1/chat",
+        {"session": "talk", "question": "How many days of annual leave?"},
+        lambda rag: turns_of(rag) // 2,
+    ),
+    "a page of the web": (
+        "/v1/collections/default/urls",
+        {"url": "https://a.example/"},
+        lambda rag: len(rag.jobs.list()),
+    ),
+    "a key": ("/v1/keys", {"name": "reports"}, lambda rag: len(rag.keys.list())),
+    "files": ("/v1/collections/default/files", None, lambda rag: len(rag.jobs.list())),
+    "a file": ("/v1/files", None, lambda rag: len(rag.files.list())),
+}
+
+
+def turns_of(rag: RAGPipeline) -> int:
+    return sum(one.turn_count for one in rag.memory.list())
+
+
+def sent_once(client: TestClient, path: str, body: dict | None, key: str = "k1"):
+    headers = {"Idempotency-Key": key}
+    if body is not None:
+        return client.post(path, json=body, headers=headers)
+    form = {"purpose": "assistants"} if path == "/v1/files" else {}
+    return client.post(path, files={"file": ("a.txt", b"Annual leave is 30 days.")}, data=form, headers=headers)
+
+
+@pytest.mark.parametrize("name", DOUBLED)
+def test_a_request_that_was_killed_behind_its_effect_is_never_made_twice(client, rag, dsn, monkeypatch, name):
+    """Whatever kept it from its reply: a process that was killed, or a client that had gone."""
+    path, body, count = DOUBLED[name]
+    rag.ingest("Annual leave is 30 days.")
+    with monkeypatch.context() as killed:
+        for method in ("end", "give_up"):  # nothing is noted any more once the effect is there
+            killed.setattr(idempotency.Idempotency, method, lambda *_: None)
+        assert sent_once(client, path, body).status_code < 300
+    assert count(rag) == 1
+    assert "under way" in str(sent_once(client, path, body).json())
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("UPDATE recollect.idempotent_requests SET began_at = now() - interval '11 minutes'")
+    again = sent_once(client, path, body)
+    assert again.status_code == 409 and "took effect" in str(again.json())
+    assert count(rag) == 1
+    assert sent_once(client, path, body, "k2").status_code < 300
+    assert count(rag) == 2
+
+
+def test_a_request_that_failed_behind_its_effect_is_not_made_again(client, rag, monkeypatch):
+    """Nor taken for one under way: nobody will reply to it."""
+    monkeypatch.setattr("recollect.server.routes.keys.key_reply", lambda *_: 1 / 0, raising=False)
+    monkeypatch.setattr("recollect.server.idempotency.Idempotency.end", lambda self, begun, _: self.give_up(begun))
+    sent_once(client, "/v1/keys", {"name": "reports"})
+    again = sent_once(client, "/v1/keys", {"name": "reports"})
+    assert again.status_code == 409 and "broken off" in again.json()["detail"]
+    assert len(rag.keys.list()) == 1
+
+
+def test_a_question_of_a_conversation_that_is_asked_again_is_remembered_once(client, rag):
+    """As a whole and as a stream."""
+    rag.ingest("Annual leave is 30 days.")
+    asked = {"session": "talk", "question": "How many days of annual leave?"}
+    for kind in ("application/json", "text/event-stream"):
+        headers = {"Idempotency-Key": kind, "Accept": kind}
+        first, again = (client.post("/v1/chat", json=asked, headers=headers) for _ in range(2))
+        assert first.status_code == 200 and again.headers["idempotency-replayed"] == "true"
+        assert (again.text, again.headers["content-type"]) == (first.text, first.headers["content-type"])
+    assert turns_of(rag) == 4
+
+
 def test_a_reply_ends_after_a_day_and_is_removed(client, rag, dsn):
     once(client, "notes", "k1")
     with psycopg.connect(dsn, autocommit=True) as connection:

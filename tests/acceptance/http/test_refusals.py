@@ -17,7 +17,7 @@ from fastapi.testclient import TestClient
 from recollect import Document, RAGConfig, RAGPipeline
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.model.key import ACCESS_SCOPES
-from recollect.model.key_text import draw_key
+from recollect.model.key_text import draw_key, draw_login
 from recollect.server.app import create_app
 
 #: What a route needs, by its methods and path: the first that fits counts. None: any credential; "public": none at all.
@@ -25,16 +25,21 @@ RULES = [
     ("GET", r"/healthz|/readyz", "public"),
     ("GET", r"/metrics", "operator"),
     ("GET", r"/v1/me", None),
-    (".*", r"/v1/tenants.*", "operator"),
-    (".*", r"/v1/(grants|keys|audit|requests).*", "admin"),
+    (".*", r"/v1/tenants.*|/v1/cleanup", "operator"),
+    (".*", r"/v1/(grants|keys|logins|audit|requests|sources).*", "admin"),
     ("GET", r"/v1/collections.*", "read"),
     ("POST", r"/v1/collections/\{[^}]+\}/(documents|files|urls)", "write"),
     ("POST|PATCH|PUT|DELETE", r"/v1/collections(/\{[^}]+\})?", "admin"),
-    ("POST", r"/v1/(search|ask|context|why-not|recall|facts/search|embeddings|vector_stores/\{[^}]+\}/search)", "read"),
+    (
+        "POST",
+        r"/v1/(search(/hints)?|ask|context|why-not|recall|facts/search|embeddings|vector_stores/\{[^}]+\}/search)",
+        "read",
+    ),
     ("POST", r"/v1/(chat|chat/completions|responses)|/api/chat", ("read", "write")),
     ("POST|DELETE", r"/v1/vector_stores(/\{[^}]+\})?", "admin"),
     ("GET", r"/v1/.*|/api/.*", "read"),
     ("POST|PATCH|PUT|DELETE", r"/v1/(documents|sessions|facts|jobs|feedback|files|vector_stores|turns).*", "write"),
+    ("DELETE", r"/v1/streams/\{[^}]+\}", "read"),
     ("DELETE", r"/v1/responses/\{[^}]+\}", "write"),
     ("POST", r"/api/rag/reload", ("write", "admin")),
 ]
@@ -68,17 +73,19 @@ class Served:
     operations: list[Operation]
     places: dict[str, str]
 
-    def ask(self, operation: Operation, credential: str | None, **places: str):
+    def ask(self, operation: Operation, credential: str | None, *, cookie: str | None = None, own=True, **places: str):
         path = re.sub(r"\{([^}:]+)[^}]*\}", lambda found: (self.places | places).get(found[1], "4711"), operation.path)
         headers = {} if credential is None else {"Authorization": f"Bearer {credential}"}
+        if cookie is not None:
+            headers |= {"Cookie": f"recollect_login={cookie}", **({"Sec-Fetch-Site": "same-origin"} if own else {})}
         given = {"json": {}} if operation.has_body else {}
         return self.client.request(operation.method, path, headers=headers, **given)
 
-    def wrong(self, credential: str | None, status: int) -> list[str]:
+    def wrong(self, credential: str | None, status: int, *, cookie: str | None = None) -> list[str]:
         """Every route that is not public and does not refuse somebody like this."""
         found = []
         for operation in self.operations:
-            reply = self.ask(operation, credential)
+            reply = self.ask(operation, credential, cookie=cookie)
             if operation.rule == "public":
                 if reply.status_code == 401:
                     found.append(f"{operation}: {reply.status_code}")
@@ -92,6 +99,12 @@ class Served:
                 found.append(f"{operation}: no WWW-Authenticate")
         return found
 
+    def login(self, key: str) -> str:
+        """The cookie of a browser that logs in with a key."""
+        told = self.client.post("/login", data={"key": key}, follow_redirects=False).headers["set-cookie"]
+        self.client.cookies.clear()
+        return told.partition("=")[2].partition(";")[0]
+
     def key(self, *scopes: str, tenant: str | None = None) -> str:
         return self.rag.view(tenant=tenant).keys.create("test", scopes=scopes).secret
 
@@ -104,7 +117,11 @@ def served(clone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         config = RAGConfig.load(
             storage={"data_dir": tmp_path_factory.mktemp("data") / "unused", "dsn": dsn},
             embedding={"provider": "hashing"},
-            server={"host": "0.0.0.0", "jwt": {"secret": "env:TOKENS"}, "limits": {"answer": None}},
+            server={
+                "host": "0.0.0.0",
+                "jwt": {"secret": "env:TOKENS"},
+                "limits": {"answer": None, "failed_credentials": None},
+            },
         )
         with RAGPipeline(config, embedder=HashingEmbedder()) as rag:
             stored = rag.view(collections="private").ingest(
@@ -122,6 +139,7 @@ def served(clone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
                 **dict.fromkeys(("job_id",), str(job.job_id)),
                 **dict.fromkeys(("session", "session_id"), "talk"),
                 "key_id": key,
+                "login_id": "4711",
                 "tenant": "default",
             }
             yield Served(rag, client, list(operations_of(document)), places)
@@ -195,6 +213,55 @@ def test_keys_of_a_suspended_tenant_open_nothing(served):
     key = served.key(*ACCESS_SCOPES, tenant="gone")
     served.rag.tenants.suspend("gone")
     assert served.wrong(key, 403) == []
+
+
+def test_a_cookie_of_no_login_opens_nothing(served):
+    """Forged ones, one that names another tenant, and those whose time is over."""
+    key = served.rag.keys.create("browser", scopes=ACCESS_SCOPES)
+    real = served.login(key.secret)
+    _, _, login_id, rest = real.split("_")
+    for forged in (f"rl_2_{login_id}_{rest}", draw_login(1).text):
+        assert served.wrong(None, 401, cookie=forged) == []
+    with psycopg.connect(served.rag.config.storage.dsn.get_secret_value(), autocommit=True) as connection:
+        connection.execute("UPDATE recollect.logins SET expires_at = now() WHERE login_id = %s", [login_id])
+    assert served.wrong(None, 401, cookie=real) == []
+    revoked = served.login(key.secret)
+    served.rag.keys.revoke(key.key.key_id)
+    assert served.wrong(None, 401, cookie=revoked) == []
+
+
+def test_a_cookie_changes_nothing_for_other_sites_pages(served):
+    """With every scope, but without the browser's word that a page of this server asks."""
+    cookie = served.login(served.key(*ACCESS_SCOPES))
+    wrong = [
+        f"{operation}: {reply.status_code}"
+        for operation in served.operations
+        if operation.method not in {"GET", "HEAD"}
+        and operation.rule != "public"
+        and ((reply := served.ask(operation, None, cookie=cookie, own=False)).status_code != 403 or WORD in reply.text)
+    ]
+    assert wrong == []
+
+
+def test_a_cookie_opens_what_its_key_does_and_nothing_else(served):
+    reader, unknown = served.login(served.key("read")), dict.fromkeys(served.places, "4711")
+    wrong = [
+        f"{operation}: {reply.status_code}"
+        for operation in served.operations
+        if operation.rule != "public"
+        and ((reply := served.ask(operation, None, cookie=reader, **unknown)).status_code == 403)
+        == (operation.scopes <= {"read"})
+    ]
+    assert wrong == []
+    other = served.login(served.key("read", "write", "admin", tenant="acme"))
+    wrong = []
+    for operation in served.operations:
+        if "operator" not in operation.scopes and str(operation) != "DELETE /v1/logins":
+            reply = served.ask(operation, None, cookie=other)
+            named = "{" in operation.path
+            if WORD in reply.text or (named and reply.status_code not in {400, 404, 405, 409, 415, 422}):
+                wrong.append(f"{operation}: {reply.status_code} {reply.text[:200]}")
+    assert wrong == []
 
 
 def test_a_credential_opens_nothing_that_its_scopes_do_not_name(served):

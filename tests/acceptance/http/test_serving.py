@@ -8,14 +8,13 @@ import signal
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
 
 import httpx2
 import pytest
 
 from recollect import Document, RAGConfig, RAGPipeline
 from recollect.embedding.hashing import HashingEmbedder
-from recollect.server import running
+from serving import serving
 
 LEAVE = "Every employee has thirty days of annual leave."
 
@@ -56,34 +55,6 @@ def rag(dsn: str, tmp_path, model: PatientModel) -> Iterator[RAGPipeline]:
         yield opened
 
 
-@contextmanager
-def serving(rag: RAGPipeline, monkeypatch) -> Iterator[str]:
-    """The address of a server in a thread of this process."""
-    addresses: list[str] = []
-    servers: list[running._Server] = []
-    ready = threading.Event()
-    make = running._Server.__init__
-
-    def made(self: running._Server, *args: object, **kwargs: object) -> None:
-        make(self, *args, **kwargs)
-        servers.append(self)
-
-    def told(url: str) -> None:
-        addresses.append(url)
-        ready.set()
-
-    monkeypatch.setattr(running._Server, "__init__", made)
-    thread = threading.Thread(target=running.serve, args=(rag,), kwargs={"worker": False, "on_ready": told})
-    thread.start()
-    try:
-        assert ready.wait(30)
-        yield addresses[0]
-    finally:
-        servers[0].should_exit = True
-        thread.join(60)
-        assert not thread.is_alive()
-
-
 def question(url: str, **more: object) -> tuple[socket.socket, bytes]:
     """A connection that has asked for a streamed answer, and the first of it."""
     host, _, port = url.removeprefix("http://").partition(":")
@@ -107,6 +78,18 @@ def test_whoever_goes_away_ends_the_model(rag, model, monkeypatch):
         connection.close()
         assert model.ended.wait(30)
         assert httpx2.get(f"{url}/healthz").status_code == 200
+
+
+def test_whoever_goes_away_before_a_whole_answer_ends_the_model(rag, model, monkeypatch):
+    with serving(rag, monkeypatch) as url:
+        asked = json.dumps({"question": "How many days?"}).encode()
+        host, port = url.removeprefix("http://").split(":")
+        head = f"POST /v1/ask HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+        with socket.create_connection((host, int(port)), timeout=30) as connection:
+            connection.sendall(f"{head}Content-Length: {len(asked)}\r\n\r\n".encode() + asked)
+            assert model.begun.wait(30)
+            assert not model.ended.is_set()
+        assert model.ended.wait(30)
 
 
 def test_answers_at_once_are_each_whole(rag, model, monkeypatch):
@@ -139,15 +122,22 @@ def test_answers_at_once_are_each_whole(rag, model, monkeypatch):
 
 def test_it_runs_jobs_and_ends_when_it_is_told_to(recollect, tmp_path):
     recollect.folder.joinpath("leave.md").write_text(LEAVE)
-    process = recollect.start("serve", "--port", "0", "--json")
+    # The system's browser: it notes what it was to open.
+    browser, noted = tmp_path / "browser", tmp_path / "opened"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {noted}.part && mv {noted}.part {noted}\n')
+    browser.chmod(0o755)
+    recollect.environment["BROWSER"] = f"{browser} %s"
+    process = recollect.start("serve", "--port", "0", "--json", "--open")
     try:
         url = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")["url"]
+        assert "<title>Chat" in httpx2.get(url, follow_redirects=True, timeout=60).text
         job = recollect("ingest", "leave.md", "--background", "--json").json["job_id"]
         while recollect("jobs", "show", job, "--json").json["status"] in {"pending", "running"}:
             pass
         assert recollect("jobs", "show", job, "--json").json["status"] == "succeeded"
         found = httpx2.post(f"{url}/v1/search", json={"query": "annual leave"}).json()["results"]
         assert [one["content"] for one in found] == [LEAVE]
+        assert noted.read_text().strip() == url
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     finally:

@@ -70,8 +70,8 @@ def test_calls_of_models_are_named_by_the_conventions_and_stand_below_their_sear
 
     def embedding(*given):
         record = {"kind": "embed", "provider": "bedrock", "model": "titan", "inputs": 1, "milliseconds": 5.0}
-        assembly._record(RequestRecord(**record, input_tokens=7))
-        assembly._record(RequestRecord(**record, input_tokens=0, success=False, error="rate_limit"))
+        assembly.record_request(RequestRecord(**record, input_tokens=7))
+        assembly.record_request(RequestRecord(**record, input_tokens=0, success=False, error="rate_limit"))
         return search(*given)
 
     monkeypatch.setattr(assembly.searcher, "search", embedding)

@@ -175,6 +175,19 @@ def test_an_upload_is_no_longer_than_it_may_be(rag, dsn):
     assert kept(dsn) == (0, 0, 0)
 
 
+def test_files_may_be_longer_than_bodies_and_only_where_files_are_taken(rag):
+    from fastapi.testclient import TestClient
+
+    small = rag.config.server.model_copy(update={"max_body_bytes": 2_000})
+    rag.standpoint.assembly.config = rag.config.model_copy(update={"server": small})
+    client = TestClient(create_app(rag), base_url="http://localhost", raise_server_exceptions=False)
+    assert sent(client, ("a.txt", b"x" * 3_000)).status_code == 202
+    file = {"file": ("a.txt", b"x" * 3_000)}
+    assert client.post("/v1/files", files=file, data={"purpose": "user_data"}).status_code == 200
+    for other in ("/v1/vector_stores/default/files", "/v1/nowhere/files", "/files", "/v1/search/files"):
+        assert client.post(other, content=b"x" * 3_000).status_code == 413
+
+
 def test_a_client_that_goes_away_in_the_middle_stores_nothing(client, dsn):
     head = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
     messages = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.auth.provider import AccessToken
@@ -20,7 +21,7 @@ from recollect.errors import AuthenticationError, RecollectError, TenantSuspende
 from recollect.model.time import read_time
 from recollect.pipeline.threads import Threads
 from recollect.server import problems
-from recollect.server.admission import admit
+from recollect.server.admission import recognise
 from recollect.server.mcp.access import Access
 from recollect.server.mcp.cancelling import CancellableCalls
 from recollect.server.mcp.service import build_server
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from recollect.pipeline import RAGPipeline
     from recollect.server.authentication import Authenticator
     from recollect.server.caller import Caller
+    from recollect.server.limits import Limits
 
 PATH = "/mcp"
 
@@ -114,13 +116,14 @@ class Asked:
             read_time(values["as_of"], name="as_of")
         return cls(**values, read_only=switch in {"true", "1"})
 
-    def access(self, rag: RAGPipeline, caller: Caller) -> Access:
+    def access(self, rag: RAGPipeline, caller: Caller, limits: Limits) -> Access:
         """What a caller may see and do there."""
         user = None if caller.principal is None else caller.principal.user_id
         view = caller.view(rag).view(
             collections=self.collection or rag.config.collection, session=self.session, user=user, as_of=self.as_of
         )
-        return Access(view=view, may_write=not self.read_only and "write" in caller.scopes)
+        may_write = not self.read_only and "write" in caller.scopes
+        return Access(view=view, may_write=may_write, admit=partial(limits.admitted, caller))
 
 
 class Door:
@@ -133,10 +136,12 @@ class Door:
     Args:
         rag: The open store.
         authenticator: Tells who asks.
+        limits: How much they may ask for: each call counts as what it does, and what is told of the tools as nothing.
     """
 
-    def __init__(self, rag: RAGPipeline, authenticator: Authenticator) -> None:
+    def __init__(self, rag: RAGPipeline, authenticator: Authenticator, limits: Limits) -> None:
         self._rag = rag
+        self._limits = limits
         self._settings = rag.config.server
         self._threads = Threads(rag.config.storage.max_connections, name="recollect-mcp")
         self._authenticator = authenticator
@@ -193,8 +198,8 @@ class Door:
             told = problems.problem(405, "http-405", "Method not allowed", f"{PATH} takes POST alone.")
             return problems.respond(told, {"Allow": "POST"})
         caller = (await caller_of(request, self._authenticator)).require("read")
-        await admit(request, caller, request.app.state.service)
-        request.state.mcp_access = Asked.of(request).access(self._rag, caller)
+        recognise(request, caller)
+        request.state.mcp_access = Asked.of(request).access(self._rag, caller, self._limits)
         request.state.mcp_owner = f"{caller.tenant} {caller.credential}"
         return None
 

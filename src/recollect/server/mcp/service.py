@@ -15,7 +15,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from recollect.errors import NotFoundError, PermissionDeniedError, RecollectError, UsageError
+from recollect.errors import NotFoundError, PermissionDeniedError, RateLimitedError, RecollectError, UsageError
 from recollect.pipeline.threads import Threads
 from recollect.server.mcp import resources, tools
 from recollect.server.mcp.access import Access
@@ -74,7 +74,7 @@ def build_server(access_of: AccessOf, threads: Threads, *, most_calls: int = 1_0
         ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         cursor = params.cursor if params else None
-        return await calls.run(resources.list_page, access_of(ctx).view, cursor)
+        return await calls.run(_admitted, access_of(ctx), resources.list_page, cursor)
 
     @_told
     async def list_templates(
@@ -88,7 +88,7 @@ def build_server(access_of: AccessOf, threads: Threads, *, most_calls: int = 1_0
     ) -> types.ReadResourceResult:
         modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         missing = types.INVALID_PARAMS if modern else _RESOURCE_NOT_FOUND
-        return await calls.run(resources.read, access_of(ctx).view, params.uri, missing=missing)
+        return await calls.run(_admitted, access_of(ctx), resources.read, params.uri, missing=missing)
 
     schemas = {one.name: one.schema for one in TOOLS}
     return Server(
@@ -106,6 +106,12 @@ def build_server(access_of: AccessOf, threads: Threads, *, most_calls: int = 1_0
     )
 
 
+def _admitted(access: Access, look: Callable[..., R], *args: object, **kwargs: object) -> R:
+    """What a look at documents finds, counted as a search."""
+    with access.admit("search"):
+        return look(access.view, *args, **kwargs)
+
+
 def _told(
     handler: Callable[[ServerRequestContext[Any], P], Awaitable[R]],
 ) -> Callable[[ServerRequestContext[Any], P], Awaitable[R]]:
@@ -121,6 +127,8 @@ def _told(
             raise MCPError(types.INTERNAL_ERROR, "Too many calls are under way. Try again in a moment.") from exc
         except (UsageError, NotFoundError, PermissionDeniedError) as exc:
             raise MCPError(types.INVALID_PARAMS, str(exc)) from exc
+        except RateLimitedError as exc:
+            raise MCPError(types.INTERNAL_ERROR, str(exc)) from exc
         except RecollectError as exc:
             # What it says of servers and models is for whoever runs them.
             logger.warning("%s failed.", ctx.method, exc_info=exc)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
+from recollect.errors import RateLimitedError
 from recollect.server.mcp.calls import BusyError
 from recollect.tools import Toolbox, ToolResult
-from recollect.tools.toolbox import offered
+from recollect.tools.toolbox import ASK, offered
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
+    from recollect.server.limits import LimitKind
     from recollect.server.mcp.access import Access
     from recollect.server.mcp.calls import Calls, Tell
     from recollect.tools import Tool
@@ -65,10 +68,25 @@ async def call_tool(
         message = f"There is no tool {params.name[:100]!r}: there are {', '.join(box)}."
         raise MCPError(code=types.INVALID_PARAMS, message=message)
     try:
-        result = await calls.run_telling(_teller(ctx), box.execute, params.name, params.arguments)
+        result = await calls.run_telling(_teller(ctx), _execute, access, box, params)
     except BusyError:
         result = ToolResult(value=_BUSY, is_error=True)
     return _replied(result)
+
+
+def _execute(access: Access, box: Toolbox, params: types.CallToolRequestParams) -> ToolResult:
+    tool, arguments = box[params.name], params.arguments or {}
+    kind: LimitKind = "ingest" if tool.writes else "answer" if tool is ASK else "search"
+    try:
+        with access.admit(kind, _stored_bytes(arguments) if tool.writes else 0):
+            return box.execute(tool.name, params.arguments)
+    except RateLimitedError as exc:
+        told = {"kind": "busy", "message": str(exc), "retry_after_seconds": max(1, math.ceil(exc.retry_after_seconds))}
+        return ToolResult(value={"error": told}, is_error=True, error=exc)
+
+
+def _stored_bytes(arguments: Mapping[str, Any]) -> int:
+    return sum(len(one.encode("utf-8", "replace")) for one in arguments.values() if isinstance(one, str))
 
 
 def _teller(ctx: ServerRequestContext[Any]) -> Tell:

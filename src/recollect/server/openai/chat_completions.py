@@ -31,7 +31,7 @@ from recollect.server.openai.citations import ChatAnnotationJson, chat_annotatio
 from recollect.server.openai.errors import RefusedRequestError, error_json, resource
 from recollect.server.openai.parameters import Ignored, require_text, require_unforced
 from recollect.server.schemas.base import Body, Name
-from recollect.server.sse import MEDIA_TYPE, frame_stream
+from recollect.server.sse import documented_events, frame_stream
 
 router = resource()
 
@@ -166,7 +166,7 @@ class ChatChunkJson(TypedDict):
     "/chat/completions",
     summary="Answer a question as OpenAI's chat completions do",
     response_model=ChatCompletionJson,
-    responses={200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}},
+    responses={200: {"content": documented_events()}},
 )
 async def chat_completions(
     body: ChatBody, caller: Asker, service: Asking, request: Request

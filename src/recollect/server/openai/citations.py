@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import TypedDict
 
+from recollect.server.openai.file_ids import file_id
+
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from recollect.model import Answer, Citation
+    from recollect.server.openai.file_ids import Made
 
 _HEADING = "Sources:"
 _FOOTNOTES = re.compile(rf"\n\n{_HEADING}\n\n(?:- \[\d+\] [^\n]*(?:\n|\Z))+\Z")
@@ -44,11 +47,6 @@ class FileCitationJson(TypedDict):
     filename: str
 
 
-def file_id(document_id: int) -> str:
-    """What a document is called by this API."""
-    return f"file-{document_id}"
-
-
 def markers(answer: Answer) -> Iterator[tuple[int, int, Citation]]:
     """Where each marker stands in the text, and what it cites."""
     cited = {citation.marker: citation for citation in answer.citations}
@@ -74,13 +72,18 @@ def chat_annotations(answer: Answer, request: Request) -> list[ChatAnnotationJso
     ]
 
 
-def file_annotations(answer: Answer) -> list[FileCitationJson]:
-    """The markers of an answer, for responses."""
+def file_annotations(answer: Answer, made: Made) -> list[FileCitationJson]:
+    """The markers of an answer, for responses.
+
+    Args:
+        answer: Whose markers.
+        made: The files that the documents it cites were made from.
+    """
     return [
         {
             "type": "file_citation",
             "index": start,
-            "file_id": file_id(citation.document_id),
+            "file_id": file_id(citation.document_id, made),
             "filename": citation.source,
         }
         for start, _, citation in markers(answer)

@@ -9,14 +9,15 @@ from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
 from recollect.model.filter import FIELDS
-from recollect.server.openai.citations import file_id
 from recollect.server.openai.errors import RefusedRequestError
+from recollect.server.openai.file_ids import file_id
 from recollect.server.schemas.base import Body, Name
 
 if TYPE_CHECKING:
     from recollect.model import RetrievedContext
     from recollect.model.collection import Collection
     from recollect.pipeline import View
+    from recollect.server.openai.file_ids import Made
 
 Attributes = dict[str, str | float | bool]
 
@@ -121,10 +122,15 @@ def attributes_of(metadata: Mapping[str, Any], department: str | None) -> Attrib
     return told
 
 
-def result_json(found: RetrievedContext) -> FileSearchResultJson:
-    """A passage."""
+def result_json(found: RetrievedContext, made: Made) -> FileSearchResultJson:
+    """A passage.
+
+    Args:
+        found: Which.
+        made: The files that documents were made from.
+    """
     return {
-        "file_id": file_id(found.document_id),
+        "file_id": file_id(found.document_id, made),
         "filename": found.source,
         # Of passages by words alone nothing is known but their order.
         "score": found.score if found.relevance is None else found.relevance,

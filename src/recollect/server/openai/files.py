@@ -1,33 +1,43 @@
-"""``/v1/files``: documents, as OpenAI's API has them."""
+"""``/v1/files``: files that are sent to be attached to vector stores, and documents, as OpenAI's API has them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
 
-from fastapi import Query
+from fastapi import Query, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import ConfigDict, Field, ValidationError
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 from typing_extensions import TypedDict
 
 from recollect.errors import NotFoundError
+from recollect.model.original import Original
 from recollect.server.dependencies import Reader, Writer
-from recollect.server.openai.citations import file_id
+from recollect.server.forms import Form, form_of, received_form
 from recollect.server.openai.errors import RefusedRequestError, resource
-from recollect.server.schemas.base import Name
+from recollect.server.openai.file_ids import document, id_of, number_of, page_of
+from recollect.server.openai.lists import PageEnds, page_ends
+from recollect.server.schemas.base import Body, Name
 
 if TYPE_CHECKING:
+    from recollect.model.document_record import DocumentRecord
+    from recollect.model.uploaded_file import UploadedFile
     from recollect.pipeline import View
-    from recollect.store.documents import DocumentRecord, DocumentStatus
 
 router = resource()
 
-_HIGHEST = 2**63 - 1
-
 #: Entries of a page.
-Limit = Annotated[int, Query(ge=1, le=1_000)]
-#: By age; documents are listed in this order alone.
-Order = Annotated[Literal["asc"], Query(alias="order", description="The oldest first.")]
+Limit = Annotated[int, Query(ge=1, le=10_000)]
+#: By age.
+Order = Annotated[Literal["asc", "desc"], Query(description="The oldest first, or the newest.")]
+#: The last entry of the page before.
+After = Annotated[Name | None, Query(description="The id of the last one of the page before.")]
+
+#: What a document is a file for, that nobody has sent as one.
+_OF_DOCUMENTS = "user_data"
+_TYPE = "application/octet-stream"
 
 _STATUS: dict[str, Literal["uploaded", "processed", "error"]] = {
     "embedded": "processed",
@@ -36,28 +46,40 @@ _STATUS: dict[str, Literal["uploaded", "processed", "error"]] = {
 }
 
 
+class FileExpiry(Body):
+    """How long a file is kept."""
+
+    anchor: Literal["created_at"]
+    seconds: int = Field(ge=3_600, le=2_592_000)
+
+
+class FileFields(Body):
+    """What is said of a file beside it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    purpose: Literal["assistants", "user_data"] = Field(description="Files are kept here to be searched.")
+    expires_after: FileExpiry | None = None
+
+
 class FileJson(TypedDict):
-    """A document; `bytes` counts its text, where that was read."""
+    """A file; of a document that was not sent as one, `bytes` counts its text, where that was read."""
 
     id: str
     object: Literal["file"]
     bytes: int
     created_at: int
     filename: str
-    purpose: Literal["user_data"]
+    purpose: str
     status: Literal["uploaded", "processed", "error"]
     status_details: str | None
-    expires_at: None
+    expires_at: int | None
 
 
-class FileListJson(TypedDict):
-    """Documents."""
+class FileListJson(PageEnds):
+    """Files."""
 
-    object: Literal["list"]
     data: list[FileJson]
-    first_id: str | None
-    last_id: str | None
-    has_more: bool
 
 
 class DeletedJson(TypedDict):
@@ -68,112 +90,157 @@ class DeletedJson(TypedDict):
     deleted: bool
 
 
-@router.get("/files", summary="List the documents of all collections")
+_FORM = form_of(
+    {
+        "file": {"type": "string", "contentMediaType": _TYPE},
+        "purpose": {"type": "string", "enum": ["assistants", "user_data"]},
+        "expires_after[anchor]": {"type": "string", "const": "created_at"},
+        "expires_after[seconds]": {"type": "integer", "minimum": 3_600, "maximum": 2_592_000},
+    },
+    required=["file", "purpose"],
+)
+
+
+@router.get("/files", summary="List files")
 def files(
     caller: Reader,
     limit: Limit = 100,
-    _: Order = "asc",
-    after: Name | None = None,
+    order: Order = "asc",
+    after: After = None,
     purpose: Annotated[Name | None, Query(description="Only of this purpose; documents have `user_data`.")] = None,
 ) -> FileListJson:
-    """By their ids."""
+    """Those that you have sent, and the documents of all collections that came another way."""
+    newest_first, behind = order == "desc", position(after)
+    sent = caller.files.list(purpose=purpose, newest_first=newest_first, after=behind, limit=limit + 1)
     views = [caller.view(collections=place.name) for place in caller.collections.list()]
-    if purpose not in {None, "user_data"}:
+    if purpose not in {None, _OF_DOCUMENTS}:
         views = []
-    found, more = page_of(views, limit=limit, after=after)
-    data = [_file_json(one) for one in found]
-    return {
-        "object": "list",
-        "data": data,
-        "first_id": data[0]["id"] if data else None,
-        "last_id": data[-1]["id"] if data else None,
-        "has_more": more,
-    }
+    stored = page_of(views, limit=limit, after=behind, newest_first=newest_first, sent=False)
+    found = sorted(
+        [*((one.file_id, _sent_json(one)) for one in sent), *((one.document_id, _file_json(one)) for one in stored)],
+        key=lambda pair: pair[0],
+        reverse=newest_first,
+    )
+    data = [one for _, one in found[:limit]]
+    return {**page_ends(data, more=len(found) > limit), "data": data}
 
 
-@router.get("/files/{file}", summary="Show a document")
+@router.post("/files", summary="Send a file", openapi_extra=_FORM)
+async def upload(request: Request, caller: Writer) -> FileJson:
+    """It is kept, and found by no search until it is attached to a vector store."""
+    async with received_form(request) as form:
+        return await run_in_threadpool(_kept, caller, form)
+
+
+def _kept(view: View, form: Form) -> FileJson:
+    if len(form.files) != 1:
+        raise RefusedRequestError("Send one file, as the part file.", param="file", code="missing_required_parameter")
+    fields = _fields(form)
+    (part,) = form.files
+    file = Original.of_open_file(part.file, name=part.filename or "", mime_type=part.content_type or _TYPE)
+    expires = fields.expires_after
+    return _sent_json(view.files.add(file, purpose=fields.purpose, ttl=None if expires is None else expires.seconds))
+
+
+def _fields(form: Form) -> FileFields:
+    said: dict[str, Any] = {name: values[-1] for name, values in form.fields.items()}
+    nested = {name[14:-1]: said.pop(name) for name in list(said) if name.startswith("expires_after[")}
+    try:
+        return FileFields.model_validate(said | ({"expires_after": nested} if nested else {}))
+    except ValidationError as exc:
+        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in exc.errors()]) from exc
+
+
+@router.get("/files/{file}", summary="Show a file")
 def show(file: Name, caller: Reader) -> FileJson:
-    """One that may be read."""
-    return _file_json(document(caller, file))
+    """One that you have sent, or a document that may be read."""
+    sent = sent_by(caller, file)
+    return _file_json(document(caller, file)) if sent is None else _sent_json(sent)
 
 
 @router.get(
     "/files/{file}/content",
-    summary="Download a document",
+    summary="Download a file",
     response_class=Response,
-    responses={200: {"content": {"application/octet-stream": {}}, "description": "The file, or the document's text."}},
+    responses={200: {"content": {_TYPE: {}}, "description": "The file, or the document's text."}},
 )
 def content(file: Name, caller: Reader) -> Response:
-    """The file as it came, where it was kept, and otherwise the text that was read from it."""
+    """As it came, where that was kept, and otherwise the text that was read from it."""
+    sent = sent_by(caller, file)
+    if sent is not None:
+        return _download(sent.name, caller.files.read(sent.file_id))
     record = document(caller, file)
-    # Whatever it is, a browser is to keep it rather than show it.
-    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(record.source.rpartition('/')[2])}"}
+    name = record.source.rpartition("/")[2]
     try:
-        original = caller.view(collections="*").contents.original(record.document_id)
+        return _download(name, caller.view(collections="*").contents.original(record.document_id))
     except NotFoundError:
-        return Response((record.content or "").encode(), media_type="application/octet-stream", headers=headers)
-    return StreamingResponse(original.opened(), media_type="application/octet-stream", headers=headers)
+        return Response((record.content or "").encode(), media_type=_TYPE, headers=_saved(name))
 
 
-@router.delete("/files/{file}", summary="Close a document")
+def _download(name: str, original: Original) -> Response:
+    return StreamingResponse(original.opened(), media_type=_TYPE, headers=_saved(name))
+
+
+def _saved(name: str) -> dict[str, str]:
+    # Whatever it is, a browser is to keep it rather than show it.
+    return {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
+
+
+@router.delete("/files/{file}", summary="Delete a file")
 def delete(file: Name, caller: Writer) -> DeletedJson:
-    """Searches of the present find it no longer; its history stays."""
+    """With what vector stores made of it: searches of the present find it no longer, the history of documents stays."""
+    sent = sent_by(caller, file)
+    if sent is not None:
+        caller.files.delete(sent.file_id)
+        return {"id": sent.source, "object": "file", "deleted": True}
     found = document(caller, file)
     caller.documents.delete([found.document_id])
-    return {"id": file_id(found.document_id), "object": "file", "deleted": True}
+    return {"id": id_of(found), "object": "file", "deleted": True}
 
 
-def document(view: View, file: str) -> DocumentRecord:
-    """The document that a file's id means.
-
-    Raises:
-        RefusedRequestError: There is none that may be read.
-    """
-    number = _number(file)
-    if number is not None:
-        try:
-            return view.documents.get(number)
-        except NotFoundError:
-            pass
-    raise RefusedRequestError(f"No such File object: {file[:200]}", param="id", code="file_not_found", status=404)
+def sent_by(view: View, file: str) -> UploadedFile | None:
+    """The file of an id that whoever asks has sent; None: there is none."""
+    number = number_of(file)
+    try:
+        return None if number is None else view.files.get(number)
+    except NotFoundError:
+        return None
 
 
-def page_of(
-    views: Sequence[View], *, limit: int, after: str | None, status: DocumentStatus | None = None
-) -> tuple[list[DocumentRecord], bool]:
-    """A page of the documents of several collections, and whether others follow.
-
-    Args:
-        views: Of one collection each.
-        limit: Documents at most.
-        after: The id of the last file of the page before.
-        status: Only these.
+def position(after: str | None) -> int:
+    """The number behind which a page begins; 0: it is the first.
 
     Raises:
-        RefusedRequestError: ``after`` is no file's id.
+        RefusedRequestError: That is no file's id.
     """
-    number = 0 if after is None else _number(after)
+    number = 0 if after is None else number_of(after)
     if number is None:
         raise RefusedRequestError("after is the id of a file.", param="after", code="invalid_value")
-    found = [record for view in views for record in view.documents.list(status=status, after=number, limit=limit + 1)]
-    found.sort(key=lambda record: record.document_id)
-    return found[:limit], len(found) > limit
+    return number
 
 
-def _number(file: str) -> int | None:
-    digits = file.removeprefix("file-")
-    number = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 20 else 0
-    return number if 0 < number <= _HIGHEST else None
+def _sent_json(sent: UploadedFile) -> FileJson:
+    return {
+        "id": sent.source,
+        "object": "file",
+        "bytes": sent.byte_count,
+        "created_at": int(sent.created_at.timestamp()),
+        "filename": sent.name,
+        "purpose": sent.purpose,
+        "status": "processed",
+        "status_details": None,
+        "expires_at": None if sent.expires_at is None else int(sent.expires_at.timestamp()),
+    }
 
 
 def _file_json(record: DocumentRecord) -> FileJson:
     return {
-        "id": file_id(record.document_id),
+        "id": id_of(record),
         "object": "file",
         "bytes": len((record.content or "").encode()),
         "created_at": int(record.known_from.timestamp()),
         "filename": record.source,
-        "purpose": "user_data",
+        "purpose": _OF_DOCUMENTS,
         "status": _STATUS[record.status],
         "status_details": record.error,
         "expires_at": None,

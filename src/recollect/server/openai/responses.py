@@ -33,11 +33,12 @@ from recollect.server.openai.asking import (
 )
 from recollect.server.openai.citations import file_annotations, footnotes
 from recollect.server.openai.errors import RefusedRequestError, error_json, resource
+from recollect.server.openai.file_ids import Made, made_from
 from recollect.server.openai.file_searches import FileSearchTool, read_filters, result_json, vector_store
 from recollect.server.openai.parameters import Ignored, require_text, require_unforced
 from recollect.server.schemas.base import Body, Name
 from recollect.server.service import Service
-from recollect.server.sse import MEDIA_TYPE, frame_stream
+from recollect.server.sse import documented_events, frame_stream
 
 router = resource()
 
@@ -196,7 +197,7 @@ class ResponseJson(TypedDict):
     "/responses",
     summary="Answer a question as OpenAI's responses do",
     response_model=ResponseJson,
-    responses={200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}},
+    responses={200: {"content": documented_events()}},
 )
 async def responses(
     body: ResponsesBody, caller: Asker, service: Asking, request: Request
@@ -213,7 +214,7 @@ async def responses(
         return frame_stream(_frames(events, _Reply(body, question)))
     answer, found = await while_connected(request, answer_of(question, service))
     reply = _Reply(body, question)
-    reply.searched(found)
+    reply.searched(found, await _made_from(found, question))
     reply.answered(answer)
     return reply.json()
 
@@ -234,6 +235,11 @@ async def _question(body: ResponsesBody, caller: Caller, service: Service) -> Qu
     )
 
 
+async def _made_from(found: SearchReply, question: Question) -> Made:
+    """The files that the documents were made from which a search found."""
+    return await run_in_threadpool(made_from, question.view, [one.document_id for one in found.results])
+
+
 class _Reply:
     """The response while it is made: what each of its events tells of it.
 
@@ -244,12 +250,13 @@ class _Reply:
 
     def __init__(self, body: ResponsesBody, question: Question) -> None:
         self._body = body
-        self._question = question
+        self.question = question
         self._number = 0
         self._created = int(time.time())
         self._id = f"resp_{secrets.token_hex(16)}"
         self._error: dict[str, Any] | None = None
         self._answer: Answer | None = None
+        self._made: Made = {}
         self.call: dict[str, Any] = {
             "id": f"fs_{secrets.token_hex(16)}",
             "type": "file_search_call",
@@ -266,21 +273,22 @@ class _Reply:
         }
         self._output: list[dict[str, Any]] = []
 
-    def searched(self, found: SearchReply) -> None:
-        """The search is done."""
+    def searched(self, found: SearchReply, made: Made) -> None:
+        """The search is done; ``made`` are the files that the documents found were made from."""
+        self._made = made
         with_results = _RESULTS in (self._body.include or ())
         self.call |= {
             "status": "completed",
             "queries": [found.query],
-            "results": [result_json(one) for one in found.results] if with_results else None,
+            "results": [result_json(one, made) for one in found.results] if with_results else None,
         }
         self._output = [self.call]
 
     def answered(self, answer: Answer) -> str:
         """The answer is there; gives what its text ends in beside what the answer says."""
         self._answer = answer
-        notes = footnotes(answer) if self._question.footnotes else ""
-        part = {**text_part(answer.text + notes), "annotations": file_annotations(answer)}
+        notes = footnotes(answer) if self.question.footnotes else ""
+        part = {**text_part(answer.text + notes), "annotations": file_annotations(answer, self._made)}
         self.message |= {"status": "completed", "content": [part]}
         self._output = [self.call, self.message]
         return notes
@@ -303,7 +311,7 @@ class _Reply:
         """The response as it is by now."""
         answer = self._answer
         status: Literal["in_progress", "completed", "failed"] = "in_progress" if answer is None else "completed"
-        conversation = self._question.conversation
+        conversation = self.question.conversation
         return {
             "id": self._id,
             "object": "response",
@@ -344,7 +352,7 @@ async def _frames(events: AsyncGenerator[Any], reply: _Reply) -> AsyncGenerator[
             yield reply.event("response.in_progress", response=reply.json())
             async for piece in events:
                 if isinstance(piece, SearchReply):
-                    for frame in _of_search(piece, reply):
+                    for frame in _of_search(piece, reply, await _made_from(piece, reply.question)):
                         yield frame
                 elif isinstance(piece, str):
                     yield _delta(reply, piece)
@@ -357,12 +365,12 @@ async def _frames(events: AsyncGenerator[Any], reply: _Reply) -> AsyncGenerator[
             yield reply.event("response.failed", response=reply.json())
 
 
-def _of_search(found: SearchReply, reply: _Reply) -> Iterator[bytes]:
+def _of_search(found: SearchReply, reply: _Reply, made: Made) -> Iterator[bytes]:
     place = {"output_index": 0, "item_id": reply.call["id"]}
     yield reply.event("response.output_item.added", output_index=0, item=reply.call)
     yield reply.event("response.file_search_call.in_progress", **place)
     yield reply.event("response.file_search_call.searching", **place)
-    reply.searched(found)
+    reply.searched(found, made)
     yield reply.event("response.file_search_call.completed", **place)
     yield reply.event("response.output_item.done", output_index=0, item=reply.call)
     yield reply.event("response.output_item.added", output_index=1, item=reply.message)

@@ -2,68 +2,74 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import Query
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from recollect.errors import NotFoundError
-from recollect.server.dependencies import Administrator, Reader, Writer
-from recollect.server.openai.citations import file_id
+from recollect.server.dependencies import Administrator, Reader
+from recollect.server.openai.chunking import AttachedFile, ChunkingStrategy
 from recollect.server.openai.errors import RefusedRequestError, resource
+from recollect.server.openai.file_ids import made_from
 from recollect.server.openai.file_searches import (
     Attributes,
     FileSearchResultJson,
     RankingOptions,
-    attributes_of,
     read_filters,
     result_json,
     store_id,
     vector_store,
 )
-from recollect.server.openai.files import DeletedJson, Limit, Order, document, page_of
+from recollect.server.openai.files import After, DeletedJson, Limit, Order
+from recollect.server.openai.lists import PageEnds, page_ends
 from recollect.server.openai.parameters import Ignored
 from recollect.server.schemas.base import Body, Name, Text
-from recollect.store.documents import DocumentRecord, DocumentStatus
 
 if TYPE_CHECKING:
     from recollect.model.collection import Collection
+    from recollect.model.collection_notes import CollectionNotes
     from recollect.pipeline import View
 
 router = resource()
 
-_STATUS: dict[DocumentStatus, Literal["in_progress", "completed", "failed"]] = {
-    "embedded": "completed",
-    "pending": "in_progress",
-    "error": "failed",
-}
+Metadata = Annotated[
+    dict[Annotated[Text, Field(min_length=1, max_length=64)], Annotated[Text, Field(max_length=512)]],
+    Field(max_length=16),
+]
+
+
+class StoreExpiry(Body):
+    """After how many days without use the documents of a collection are closed."""
+
+    anchor: Literal["last_active_at"]
+    days: int = Field(ge=1, le=365)
 
 
 class VectorStoreBody(Body):
     """A new collection."""
 
-    name: Name
+    name: Name | None = Field(None, description="Unique; left out: one is made up.")
     description: Text | None = Field(None, max_length=10_000)
-    chunking_strategy: dict[str, Any] | None = None
-    file_ids: tuple[str, ...] | None = None
-    expires_after: dict[str, Any] | None = None
-    metadata: dict[str, str] | None = None
+    file_ids: tuple[Name, ...] = Field((), max_length=500, description="Files that it is given.")
+    chunking_strategy: ChunkingStrategy | None = Field(None, description="Of these files.")
+    expires_after: StoreExpiry | None = None
+    metadata: Metadata | None = None
 
-    def require_possible(self) -> None:
-        """Refuse what a collection has not.
+    def attached(self) -> list[AttachedFile]:
+        """Each file that it is given."""
+        return [AttachedFile(file_id=one, chunking_strategy=self.chunking_strategy) for one in self.file_ids]
 
-        Raises:
-            RefusedRequestError: It is asked for.
-        """
-        if (self.chunking_strategy or {"type": "auto"}).get("type") != "auto":
-            raise RefusedRequestError(
-                "Documents are cut as configured here; POST /v1/collections takes chunking.", param="chunking_strategy"
-            )
-        for param in ("file_ids", "expires_after", "metadata"):
-            if getattr(self, param):
-                raise RefusedRequestError(f"Collections have no {param}: leave it out.", param=param)
+
+class VectorStoreChanges(Body):
+    """What is said anew of a collection; what is left out stays as it is."""
+
+    name: Name | None = Field(None, description="The one that it has: collections are not renamed.")
+    expires_after: StoreExpiry | None = Field(None, description="null: it does not expire.")
+    metadata: Metadata | None = Field(None, description="All of it from now on; null: none.")
 
 
 class VectorStoreSearchBody(Body):
@@ -86,6 +92,13 @@ class FileCountsJson(TypedDict):
     total: int
 
 
+class StoreExpiryJson(TypedDict):
+    """After how many days without use the documents of a collection are closed."""
+
+    anchor: Literal["last_active_at"]
+    days: int
+
+
 class VectorStoreJson(TypedDict):
     """A collection; `usage_bytes` is not known."""
 
@@ -96,52 +109,17 @@ class VectorStoreJson(TypedDict):
     description: str
     usage_bytes: int
     file_counts: FileCountsJson
-    status: Literal["completed"]
-    expires_after: None
-    expires_at: None
-    last_active_at: None
+    status: Literal["completed", "in_progress", "expired"]
+    expires_after: StoreExpiryJson | None
+    expires_at: int | None
+    last_active_at: int | None
     metadata: dict[str, str]
 
 
-class VectorStoreListJson(TypedDict):
+class VectorStoreListJson(PageEnds):
     """Collections."""
 
-    object: Literal["list"]
     data: list[VectorStoreJson]
-    first_id: str | None
-    last_id: str | None
-    has_more: bool
-
-
-class LastErrorJson(TypedDict):
-    """Why a document is not stored."""
-
-    code: Literal["server_error"]
-    message: str
-
-
-class VectorStoreFileJson(TypedDict):
-    """A document of a collection."""
-
-    id: str
-    object: Literal["vector_store.file"]
-    created_at: int
-    vector_store_id: str
-    filename: str
-    status: Literal["in_progress", "completed", "failed"]
-    last_error: LastErrorJson | None
-    usage_bytes: int
-    attributes: Attributes
-
-
-class VectorStoreFileListJson(TypedDict):
-    """Documents of a collection."""
-
-    object: Literal["list"]
-    data: list[VectorStoreFileJson]
-    first_id: str | None
-    last_id: str | None
-    has_more: bool
 
 
 class FoundPassageJson(TypedDict):
@@ -164,28 +142,12 @@ class FoundPassagesJson(TypedDict):
     next_page: None
 
 
-class TextPartJson(TypedDict):
-    """The text of a document."""
-
-    type: Literal["text"]
-    text: str
-
-
-class TextPageJson(TypedDict):
-    """The text of a document."""
-
-    object: Literal["vector_store.file_content.page"]
-    data: list[TextPartJson]
-    has_more: bool
-    next_page: None
-
-
 @router.get("/vector_stores", summary="List the collections as vector stores")
 def vector_stores(
     caller: Reader,
     limit: Limit = 20,
-    order: Annotated[Literal["asc", "desc"], Query(description="The oldest first, or the newest.")] = "desc",
-    after: Name | None = None,
+    order: Order = "desc",
+    after: After = None,
     before: Name | None = None,
 ) -> VectorStoreListJson:
     """By their age, counting what may be read of each."""
@@ -194,26 +156,47 @@ def vector_stores(
     start = ids.index(after) + 1 if after in ids else 0
     end = ids.index(before) if before in ids else len(ids)
     shown = places[start:end][:limit]
-    return {
-        "object": "list",
-        "data": [_store_json(one) for one in shown],
-        "first_id": store_id(shown[0]) if shown else None,
-        "last_id": store_id(shown[-1]) if shown else None,
-        "has_more": len(places[start:end]) > limit,
-    }
+    data = _stores_json(caller, shown)
+    return {**page_ends(data, more=len(places[start:end]) > limit), "data": data}
 
 
 @router.post("/vector_stores", summary="Make a collection")
 def create(body: VectorStoreBody, caller: Administrator) -> VectorStoreJson:
-    """An empty one."""
-    body.require_possible()
-    return _store_json(caller.collections.create(body.name, description=body.description or ""))
+    """With the files that it is given, each of which a job reads."""
+    uses = [one.use(param="file_ids") for one in body.attached()]
+    for use in uses:
+        caller.files.get(use.file_id)
+    place = caller.collections.create(body.name or f"store-{secrets.token_hex(6)}", description=body.description or "")
+    if body.metadata is not None or body.expires_after is not None:
+        days = None if body.expires_after is None else body.expires_after.days
+        caller.collections.note(place.name, metadata=body.metadata, idle_days=days)
+    if uses:
+        caller.view(collections=place.name).files.attach(uses)
+    return _store_json(caller, place)
 
 
 @router.get("/vector_stores/{vector_store_id}", summary="Show a collection as a vector store")
 def show(vector_store_id: Name, caller: Reader) -> VectorStoreJson:
     """By its id as a vector store, or by its name."""
-    return _store_json(vector_store(caller, vector_store_id))
+    return _store_json(caller, vector_store(caller, vector_store_id))
+
+
+@router.post("/vector_stores/{vector_store_id}", summary="Say something else of a collection")
+def change(vector_store_id: Name, body: VectorStoreChanges, caller: Administrator) -> VectorStoreJson:
+    """Its metadata, and whether it expires when nobody uses it."""
+    place = vector_store(caller, vector_store_id)
+    if body.name not in {None, place.name}:
+        raise RefusedRequestError("A collection keeps its name: models and keys are known by it.", param="name")
+    given = body.model_fields_set
+    if given & {"metadata", "expires_after"}:
+        caller.collections.note(
+            place.name,
+            metadata=body.metadata or {} if "metadata" in given else None,
+            idle_days=(0 if body.expires_after is None else body.expires_after.days)
+            if "expires_after" in given
+            else None,
+        )
+    return _store_json(caller, place)
 
 
 @router.delete("/vector_stores/{vector_store_id}", summary="Remove a collection")
@@ -236,7 +219,8 @@ def search(vector_store_id: Name, body: VectorStoreSearchBody, caller: Reader) -
         min_relevance=None if body.ranking_options is None else body.ranking_options.score_threshold,
     )
     replies = [view.search(query, options) for query in queries]
-    found = {one.chunk_id: result_json(one) for reply in reversed(replies) for one in reply.results}
+    made = made_from(view, (one.document_id for reply in replies for one in reply.results))
+    found = {one.chunk_id: result_json(one, made) for reply in reversed(replies) for one in reply.results}
     best = sorted(found.values(), key=lambda one: one["score"], reverse=True)[: body.max_num_results]
     return {
         "object": "vector_store.search_results.page",
@@ -247,71 +231,20 @@ def search(vector_store_id: Name, body: VectorStoreSearchBody, caller: Reader) -
     }
 
 
-@router.get("/vector_stores/{vector_store_id}/files", summary="List the documents of a collection")
-def files(
-    vector_store_id: Name,
-    caller: Reader,
-    limit: Limit = 20,
-    _: Order = "asc",
-    after: Name | None = None,
-    filter: Annotated[
-        Literal["in_progress", "completed", "failed", "cancelled"] | None, Query(description="Only these.")
-    ] = None,
-) -> VectorStoreFileListJson:
-    """By their ids."""
-    place = vector_store(caller, vector_store_id)
-    status = next((ours for ours, theirs in _STATUS.items() if theirs == filter), None)
-    found, more = (
-        ([], False)
-        if filter == "cancelled"
-        else page_of([caller.view(collections=place.name)], limit=limit, after=after, status=status)
-    )
-    data = [_file_json(one, place) for one in found]
-    return {
-        "object": "list",
-        "data": data,
-        "first_id": data[0]["id"] if data else None,
-        "last_id": data[-1]["id"] if data else None,
-        "has_more": more,
-    }
+def _store_json(view: View, place: Collection) -> VectorStoreJson:
+    (told,) = _stores_json(view, [place])
+    return told
 
 
-@router.get("/vector_stores/{vector_store_id}/files/{file}", summary="Show a document of a collection")
-def file(vector_store_id: Name, file: Name, caller: Reader) -> VectorStoreFileJson:
-    """One that is there."""
-    place = vector_store(caller, vector_store_id)
-    return _file_json(_within(caller, place, file), place)
+def _stores_json(view: View, places: Sequence[Collection]) -> list[VectorStoreJson]:
+    notes, unstored = view.collections.notes(), view.files.unstored_counts()
+    return [_shown(one, notes.get(one.collection_id), unstored.get(one.collection_id, (0, 0, 0))) for one in places]
 
 
-@router.get("/vector_stores/{vector_store_id}/files/{file}/content", summary="Read a document of a collection")
-def content(vector_store_id: Name, file: Name, caller: Reader) -> TextPageJson:
-    """Its whole text, as it was read from the file."""
-    found = _within(caller, vector_store(caller, vector_store_id), file)
-    return {
-        "object": "vector_store.file_content.page",
-        "data": [{"type": "text", "text": found.content or ""}],
-        "has_more": False,
-        "next_page": None,
-    }
-
-
-@router.delete("/vector_stores/{vector_store_id}/files/{file}", summary="Close a document of a collection")
-def remove(vector_store_id: Name, file: Name, caller: Writer) -> DeletedJson:
-    """Searches of the present find it no longer; its history stays."""
-    found = _within(caller, vector_store(caller, vector_store_id), file)
-    caller.documents.delete([found.document_id])
-    return {"id": file_id(found.document_id), "object": "vector_store.file.deleted", "deleted": True}
-
-
-def _within(view: View, place: Collection, file: str) -> DocumentRecord:
-    found = document(view, file)
-    if found.collection != place.name:
-        raise NotFoundError(f"No such file: {file!r} is not in {place.name!r}.")
-    return found
-
-
-def _store_json(place: Collection) -> VectorStoreJson:
-    count = place.document_count
+def _shown(place: Collection, notes: CollectionNotes | None, unstored: tuple[int, int, int]) -> VectorStoreJson:
+    (waiting, failed, cancelled), stored = unstored, place.document_count
+    days = None if notes is None else notes.idle_days
+    expired = notes is not None and notes.expired_at is not None
     return {
         "id": store_id(place),
         "object": "vector_store",
@@ -319,27 +252,23 @@ def _store_json(place: Collection) -> VectorStoreJson:
         "name": place.name,
         "description": place.description,
         "usage_bytes": 0,
-        "file_counts": {"in_progress": 0, "completed": count, "failed": 0, "cancelled": 0, "total": count},
-        "status": "completed",
-        "expires_after": None,
-        "expires_at": None,
-        "last_active_at": None,
-        "metadata": {},
+        "file_counts": {
+            "in_progress": waiting,
+            "completed": stored,
+            "failed": failed,
+            "cancelled": cancelled,
+            "total": waiting + stored + failed + cancelled,
+        },
+        "status": "expired" if expired else "in_progress" if waiting else "completed",
+        "expires_after": None if days is None else {"anchor": "last_active_at", "days": days},
+        "expires_at": _seconds(None if notes is None else notes.expires_at),
+        "last_active_at": _seconds(None if notes is None else notes.last_active_at),
+        "metadata": {} if notes is None else dict(notes.metadata),
     }
 
 
-def _file_json(record: DocumentRecord, place: Collection) -> VectorStoreFileJson:
-    return {
-        "id": file_id(record.document_id),
-        "object": "vector_store.file",
-        "created_at": int(record.known_from.timestamp()),
-        "vector_store_id": store_id(place),
-        "filename": record.source,
-        "status": _STATUS[record.status],
-        "last_error": None if record.error is None else {"code": "server_error", "message": record.error},
-        "usage_bytes": len((record.content or "").encode()),
-        "attributes": attributes_of(record.metadata, record.department),
-    }
+def _seconds(moment: datetime | None) -> int | None:
+    return None if moment is None else int(moment.timestamp())
 
 
 def _passage_json(found: FileSearchResultJson) -> FoundPassageJson:

@@ -14,14 +14,14 @@ from typing_extensions import TypedDict
 from recollect.errors import NotFoundError
 from recollect.pipeline import View
 from recollect.pipeline.chat import Conversation
-from recollect.server.answer_events import answer_events
+from recollect.server.answer_events import ANSWER_EVENTS, answer_events
 from recollect.server.dependencies import Administrator, Asking, Reader
 from recollect.server.leaving import while_connected
 from recollect.server.openai.errors import RefusedRequestError
 from recollect.server.openai.model_names import Choice, chosen, may_be_named
 from recollect.server.problems import documented
 from recollect.server.schemas.base import Body, Name, Text
-from recollect.server.sse import MEDIA_TYPE, event_stream
+from recollect.server.sse import documented_events, event_stream
 
 if TYPE_CHECKING:
     from recollect.pipeline.answering import AskEvent
@@ -61,7 +61,7 @@ class ReloadedJson(TypedDict):
     summary="Answer a question, as Server-Sent Events",
     response_class=Response,
     responses={
-        200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}, "description": "The answer as it comes."},
+        200: {"content": documented_events(*ANSWER_EVENTS), "description": "The answer as it comes."},
         **documented(404, 502),
     },
 )

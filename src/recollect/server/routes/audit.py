@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from tempfile import TemporaryFile
-from typing import IO, Annotated
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
 from recollect.replies.accesses import access_json
 from recollect.replies.audit import AuditVerificationJson, audit_record_json, audit_verification_json
+from recollect.replies.cursors import cursor_at
 from recollect.server.dependencies import Administrator
-from recollect.server.pages import Paging, cursor_at, shown
+from recollect.server.downloads import sent_lines
+from recollect.server.pages import Paging, shown
 from recollect.server.schemas.administration import AccessPage, AuditPage
 from recollect.server.schemas.base import Moment, Name
 
 router = APIRouter(prefix="/audit", tags=["people and rights"])
-
-_PIECE_BYTES = 256 * 1024
 
 _Action = Annotated[Name | None, Query(description="Only of this kind: erase, restore, forget, …")]
 _Since = Annotated[Moment | None, Query(description="Only of this time or later.")]
@@ -79,18 +77,4 @@ def export(
     caller: Administrator, action: _Action = None, since: _Since = None, until: _Until = None
 ) -> StreamingResponse:
     """As JSON Lines with its hashes, oldest first, so that others can verify it without the store."""
-    # Whoever reads slowly holds a file then, and no connection to the database.
-    copy = TemporaryFile()  # noqa: SIM115 - closed when it was sent
-    try:
-        copy.writelines(line.encode() for line in caller.audit.export(action=action, since=since, until=until))
-        copy.seek(0)
-    except BaseException:
-        copy.close()
-        raise
-    return StreamingResponse(_pieces(copy), media_type="application/jsonl")
-
-
-def _pieces(file: IO[bytes]) -> Iterator[bytes]:
-    with file:
-        while piece := file.read(_PIECE_BYTES):
-            yield piece
+    return sent_lines(caller.audit.export(action=action, since=since, until=until))

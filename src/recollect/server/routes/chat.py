@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request
@@ -11,12 +12,14 @@ from starlette.responses import Response
 from recollect.model import Answer
 from recollect.pipeline.chat import Conversation
 from recollect.replies.answers import AnswerJson, answer_json
-from recollect.server.answer_events import answer_events
+from recollect.server.admission import hand_over
+from recollect.server.answer_events import ANSWER_EVENTS, answer_events
 from recollect.server.dependencies import Asking, Writer
+from recollect.server.kept_streams import KeepStream, answer_response
 from recollect.server.leaving import while_connected
 from recollect.server.problems import documented
 from recollect.server.schemas.retrieval import ChatBody
-from recollect.server.sse import MEDIA_TYPE, event_stream, wants_events
+from recollect.server.sse import documented_events, wants_events
 
 if TYPE_CHECKING:
     from recollect.pipeline.answering import AskEvent
@@ -28,9 +31,11 @@ router = APIRouter(tags=["conversations"], responses=documented(404))
     "/chat",
     summary="Ask a question in a conversation",
     response_model=AnswerJson,
-    responses={200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}, **documented(422, 502)},
+    responses={200: {"content": documented_events(*ANSWER_EVENTS)}, **documented(422, 502)},
 )
-async def chat(body: ChatBody, caller: Writer, service: Asking, request: Request) -> Response | AnswerJson:
+async def chat(
+    body: ChatBody, caller: Writer, service: Asking, request: Request, keep: KeepStream = None
+) -> Response | AnswerJson:
     """As `recollect chat`: it may lean on what was said before, and question and answer are remembered.
 
     The answer's turn keeps its `rag_sources`: which documents it cites, in which versions, and where. With
@@ -42,7 +47,8 @@ async def chat(body: ChatBody, caller: Writer, service: Asking, request: Request
         return Conversation(view, session=body.session, options=options).ask(body.question)
 
     if wants_events(request):
-        return event_stream(answer_events(service.streams.stream(ask), explain=body.explain))
+        events = answer_events(service.streams.stream(ask), explain=body.explain or keep is not None)
+        return answer_response(service.kept, events, partial(hand_over, request), seconds=keep)
 
     def whole() -> AnswerJson:
         *_, answer = ask()

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
 
-from recollect.replies.collections import CollectionJson, CollectionListJson, collection_json, collection_list_json
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import StreamingResponse
+
+from recollect.model.collection import Collection
+from recollect.replies.collections import CollectionJson, collection_json
+from recollect.replies.cursors import cursor_at
 from recollect.server.dependencies import Administrator, Reader
+from recollect.server.downloads import sent_lines
+from recollect.server.etags import IfMatch, require_match, tagged
+from recollect.server.pages import Paging, shown
 from recollect.server.problems import documented
 from recollect.server.schemas.base import Name
-from recollect.server.schemas.collections import CollectionBody, CollectionChanges
+from recollect.server.schemas.collections import CollectionBody, CollectionChanges, CollectionPage
 
 router = APIRouter(prefix="/collections", tags=["collections"])
 
 
 @router.get("", summary="List the collections")
-def collections(caller: Reader) -> CollectionListJson:
+def collections(caller: Reader, page: Paging) -> CollectionPage:
     """By name, counting what may be read of each."""
-    return collection_list_json(caller.collections.list())
+    found, more = shown(caller.collections.list(after=page.name() or "", limit=page.asked), page)
+    return {
+        "collections": [collection_json(one) for one in found],
+        "next_cursor": cursor_at(found[-1].name) if more else None,
+    }
 
 
 @router.post("", status_code=201, summary="Make a collection", responses=documented(409))
@@ -33,15 +45,38 @@ def create(body: CollectionBody, caller: Administrator) -> CollectionJson:
 
 
 @router.get("/{name}", summary="Show a collection", responses=documented(404))
-def show(name: Name, caller: Reader) -> CollectionJson:
+def show(name: Name, caller: Reader, response: Response) -> CollectionJson:
     """One of those that may be read."""
-    return collection_json(caller.collections.get(name))
+    return tagged(response, collection_json(caller.collections.get(name)))
 
 
-@router.patch("/{name}", summary="Describe a collection", responses=documented(404))
-def change(name: Name, body: CollectionChanges, caller: Administrator) -> CollectionJson:
+@router.patch("/{name}", summary="Describe a collection", responses=documented(404, 412))
+def change(
+    name: Name, body: CollectionChanges, caller: Administrator, response: Response, if_match: IfMatch = None
+) -> CollectionJson:
     """What is said of it; how it is cut and embedded stays as it was made."""
-    return collection_json(caller.collections.update(name, description=body.description))
+
+    def check(now: Collection) -> None:
+        require_match(if_match, collection_json(now))
+
+    return tagged(response, collection_json(caller.collections.update(name, description=body.description, check=check)))
+
+
+@router.get(
+    "/{name}/export",
+    summary="Export a collection",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"application/jsonl": {"schema": {"type": "string"}}}}, **documented(404)},
+)
+def export(
+    name: Name,
+    caller: Reader,
+    originals: Annotated[
+        bool, Query(description="With the files that documents were read from, up to 64 MiB each.")
+    ] = False,
+) -> StreamingResponse:
+    """As JSON Lines: its current documents with their chunks and vectors, as far as they may be read."""
+    return sent_lines(caller.view(collections=name).collections.export_lines(originals=originals))
 
 
 @router.delete("/{name}", status_code=204, summary="Remove a collection", responses=documented(404))

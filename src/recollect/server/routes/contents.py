@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from typing import Annotated
-from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Query
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
-from recollect.model.original import Original
 from recollect.pipeline import View
 from recollect.pipeline.contents import MAX_CHARACTERS
 from recollect.replies.contents import (
@@ -18,12 +16,14 @@ from recollect.replies.contents import (
     document_outline_json,
     document_part_json,
 )
+from recollect.replies.cursors import cursor_at
+from recollect.replies.documents import DuplicatesJson, duplicates_json
 from recollect.replies.history import DocumentHistoryJson, VersionDiffJson, document_history_json, version_diff_json
 from recollect.server.dependencies import Reader
-from recollect.server.etags import IfNoneMatch, unchanged
-from recollect.server.pages import Paging, cursor_at, shown
-from recollect.server.problems import documented, problem, respond
-from recollect.server.ranges import ByteRange, UnsatisfiableError, bytes_of, range_of
+from recollect.server.etags import IfNoneMatch
+from recollect.server.originals import original_reply
+from recollect.server.pages import Paging, shown
+from recollect.server.problems import documented
 from recollect.server.schemas.base import Number
 from recollect.server.schemas.documents import ChunkPage
 
@@ -46,10 +46,20 @@ def content(
 
 
 @router.get("/chunks", summary="List the chunks of a document")
-def chunks(document_id: Number, caller: Reader, page: Paging) -> ChunkPage:
+def chunks(
+    document_id: Number,
+    caller: Reader,
+    page: Paging,
+    start: Annotated[int, Query(ge=0, le=_MOST, description="Only those that hold this character or a later one.")] = 0,
+    end: Annotated[
+        int | None, Query(ge=0, le=_MOST, description="Only those that hold a character before this one.")
+    ] = None,
+) -> ChunkPage:
     """What it is cut into, in order: what is embedded, searched and found."""
     after = page.number()
-    looked_up = _everywhere(caller).contents.chunks(document_id, after=-1 if after is None else after, limit=page.asked)
+    looked_up = _everywhere(caller).contents.chunks(
+        document_id, after=-1 if after is None else after, limit=page.asked, start=start, end=end
+    )
     found, more = shown(looked_up, page)
     next_cursor = cursor_at(found[-1].position) if more else None
     return {"document_id": document_id, "chunks": chunks_json(found), "next_cursor": next_cursor}
@@ -59,6 +69,12 @@ def chunks(document_id: Number, caller: Reader, page: Paging) -> ChunkPage:
 def outline(document_id: Number, caller: Reader) -> DocumentOutlineJson:
     """Its headings and pages, with their offsets."""
     return document_outline_json(_everywhere(caller).contents.outline(document_id))
+
+
+@router.get("/duplicates", summary="List the documents that say the same")
+def duplicates(document_id: Number, caller: Reader) -> DuplicatesJson:
+    """In the same words, or nearly, as far as they may be read."""
+    return duplicates_json(caller.documents.duplicates(document_id))
 
 
 @router.get("/history", summary="List the versions of a document")
@@ -101,43 +117,7 @@ def original(
 ) -> Response:
     """As it came, for downloading; its `ETag` is its hash. Originals of uploads are kept by default."""
     found = _everywhere(caller).contents.original(document_id)
-    tag = f'"{found.file_hash.hex()}"'
-    if unchanged(tag, if_none_match):
-        return Response(status_code=304, headers={"ETag": tag})
-    try:
-        part = range_of(wanted if if_range in {None, tag} else None, found.byte_count)
-    except UnsatisfiableError:
-        told = problem(416, "no-such-range", "No such range", f"The original has {found.byte_count:,} bytes.")
-        return respond(told, {"Content-Range": f"bytes */{found.byte_count}"})
-    return _sent(found, part, tag)
-
-
-def _sent(found: Original, part: ByteRange | None, tag: str) -> Response:
-    whole = ByteRange(0, found.byte_count)
-    sent = part or whole
-    headers = {
-        "ETag": tag,
-        "Accept-Ranges": "bytes",
-        "Content-Length": str(sent.stop - sent.start),
-        # Never shown by a browser as a page of this server, whatever it is.
-        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(found.name, safe='')}",
-        "X-Content-Type-Options": "nosniff",
-        # Compressed, it would have no length and no ranges.
-        "Content-Encoding": "identity",
-    }
-    if part is not None:
-        headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{found.byte_count}"
-    return StreamingResponse(
-        bytes_of(found, sent),
-        status_code=200 if part is None else 206,
-        headers=headers,
-        media_type=_header_safe(found.mime_type),
-    )
-
-
-def _header_safe(mime_type: str) -> str:
-    plain = mime_type.isascii() and mime_type.isprintable() and "/" in mime_type
-    return mime_type if plain else "application/octet-stream"
+    return original_reply(found, wanted=wanted, if_none_match=if_none_match, if_range=if_range)
 
 
 def _everywhere(caller: View) -> View:

@@ -8,21 +8,26 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from recollect.pipeline import View
-from recollect.replies.documents import DocumentJson, document_json
+from recollect.replies.cursors import cursor_at
+from recollect.replies.documents import DocumentJson, document_json, duplicate_groups_json
 from recollect.replies.erasure import ErasureReceiptJson, erasure_receipt_json
+from recollect.replies.history import LifetimeJson, RestoredVersionJson, lifetime_json, restored_version_json
 from recollect.replies.ingest import IngestResultJson, ingest_result_json
 from recollect.replies.jobs import JobJson, job_json
 from recollect.server.dependencies import Actor, Reader, Writer
 from recollect.server.etags import IfMatch, IfNoneMatch, required_version, unchanged, version_tag
-from recollect.server.pages import Paging, cursor_at, shown
+from recollect.server.pages import Paging, shown
 from recollect.server.problems import documented
 from recollect.server.schemas.base import Name, Number
 from recollect.server.schemas.documents import (
     DescriptionBody,
     DocumentBody,
     DocumentPage,
+    DuplicateGroupsPage,
     ErasureBody,
+    LifetimeBody,
     RereadBody,
+    RestoreBody,
     UrlBody,
 )
 
@@ -140,6 +145,32 @@ def erase(document_id: Number, body: ErasureBody, caller: Writer, actor: Actor) 
 def reingest(document_id: Number, body: RereadBody, caller: Writer) -> IngestResultJson:
     """The kept original, as files are read, cut and embedded now: a new version where anything is different."""
     return ingest_result_json(caller.documents.reread(document_id, force=body.force))
+
+
+@router.post("/documents/{document_id}/restore", summary="Restore a version")
+def restore(document_id: Number, body: RestoreBody, caller: Writer, actor: Actor) -> RestoredVersionJson:
+    """What it said becomes the newest version. Department, tags and grants stay as they are."""
+    department = caller.documents.history(document_id).department
+    written = caller.documents.restore(document_id, body.version, actor=actor)
+    return restored_version_json(written, department=department)
+
+
+@router.put("/documents/{document_id}/ttl", summary="Decide how long a document is found")
+def set_ttl(document_id: Number, body: LifetimeBody, caller: Writer) -> LifetimeJson:
+    """From now on; then it is closed as though it were deleted, and its history stays."""
+    caller.documents.set_ttl(document_id, body.ttl)
+    history = caller.documents.history(document_id)
+    return lifetime_json(document_id, history)
+
+
+@router.get("/duplicates", summary="List documents that have the same text")
+def duplicates(caller: Reader, page: Paging) -> DuplicateGroupsPage:
+    """Group by group, in all collections, as far as they may be read."""
+    found, more = shown(caller.documents.list_duplicates(after=page.number() or 0, limit=page.asked), page)
+    return {
+        "groups": duplicate_groups_json(found)["groups"],
+        "next_cursor": cursor_at(min(one.document_id for one in found[-1])) if more else None,
+    }
 
 
 def _required(caller: View, document_id: int, if_match: str | None) -> int | None:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from recollect.model.access import CollectionAccess
 from recollect.pipeline import View
 from recollect.replies.grants import (
     ChangedGrantsJson,
@@ -74,8 +75,11 @@ def set_collection(
 ) -> CollectionGrantsJson:
     """What is given replaces what was; the rest stays."""
     view = body.of(caller)
-    require_match(if_match, _of_collection(caller.view(collections=body.collection)))
-    view.grants.set_collection(owners=body.owner, readers=body.reader, writers=body.writer)
+
+    def check(before: CollectionAccess) -> None:
+        require_match(if_match, collection_grants_json(before, collection=view.standpoint.collection, changed=None))
+
+    view.grants.set_collection(owners=body.owner, readers=body.reader, writers=body.writer, check=check)
     return tagged(response, _of_collection(caller.view(collections=body.collection)))
 
 

@@ -14,13 +14,14 @@ from starlette.responses import Response
 
 from recollect.model.job import JobStatus
 from recollect.pipeline import View
+from recollect.replies.cursors import cursor_at
 from recollect.replies.jobs import JobJson, job_json
 from recollect.server.dependencies import Reader, Writer
-from recollect.server.pages import Paging, cursor_at, shown
+from recollect.server.pages import Paging, shown
 from recollect.server.problems import documented
 from recollect.server.schemas.base import Name, Number
 from recollect.server.schemas.documents import JobPage
-from recollect.server.sse import event_stream
+from recollect.server.sse import documented_events, event_stream
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
 
@@ -57,7 +58,7 @@ def show(job_id: Number, caller: Reader) -> JobJson:
     summary="Follow a job",
     response_class=Response,
     responses={
-        200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "`job`, until it ends."},
+        200: {"content": documented_events("job", "done", "error"), "description": "`job`, until it ends."},
         **documented(404),
     },
 )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter, Response
 
+from recollect.errors import UsageError
 from recollect.model import Principal
 from recollect.model.key import ACCESS_SCOPES
 from recollect.replies._shape import iso
+from recollect.replies.cursors import cursor_at
 from recollect.replies.keys import (
     KeyReply,
     NewKeyReply,
@@ -15,11 +19,13 @@ from recollect.replies.keys import (
     new_key_reply,
     principal_json,
 )
+from recollect.replies.me import BrowserLoginJson, MeJson, server_settings_json
+from recollect.server.caller import BrowserLogin
 from recollect.server.dependencies import Administrator, AdministratorCaller, Asking, Somebody
-from recollect.server.pages import Paging, cursor_at, shown
+from recollect.server.pages import Paging, shown
 from recollect.server.problems import documented
 from recollect.server.schemas.base import Name
-from recollect.server.schemas.keys import KeyBody, KeyPage, KeyRotationBody, MeJson
+from recollect.server.schemas.keys import KeyBody, KeyPage, KeyRotationBody
 
 router = APIRouter(tags=["people and rights"])
 
@@ -37,6 +43,19 @@ def me(caller: Somebody, service: Asking) -> MeJson:
         "principal": principal_json(caller.principal),
         "scopes": [scope for scope in ACCESS_SCOPES if scope in caller.scopes],
         "credential": {"kind": credential.kind, "id": credential.id, "expires_at": iso(credential.expires_at)},
+        "login": _login_json(caller.login),
+        "settings": server_settings_json(service.rag.config),
+    }
+
+
+def _login_json(login: BrowserLogin | None) -> BrowserLoginJson | None:
+    if login is None:
+        return None
+    return {
+        "login_id": login.login_id,
+        "created_at": iso(login.created_at),
+        "idle_until": iso(login.idle_until),
+        "expires_at": iso(login.expires_at),
     }
 
 
@@ -57,9 +76,13 @@ def create(body: KeyBody, caller: AdministratorCaller, service: Asking, response
         if who is None
         else Principal(user_id=who.user, roles=who.roles, department=who.department, groups=who.groups)
     )
-    made = caller.view(service.rag).keys.create(
-        body.name, scopes=body.scopes, principal=principal, expires=body.expires, maker=caller.maker
-    )
+    said: dict[str, Any] = {"principal": principal, "expires": body.expires, "maker": caller.maker}
+    keys = caller.view(service.rag).keys
+    if body.widget is None:
+        return new_key_reply(keys.create(body.name, scopes=body.scopes, **said))
+    if body.scopes != ("read",):
+        raise UsageError("A key of a widget opens the widget alone: leave scopes out.")
+    made = keys.create_widget(body.name, collection=body.widget.collection, origins=body.widget.origins, **said)
     return new_key_reply(made)
 
 

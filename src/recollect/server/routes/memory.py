@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
+from recollect.replies.cursors import cursor_at
 from recollect.replies.facts import (
     ConsolidationReportJson,
     FactHistoryJson,
@@ -18,7 +19,7 @@ from recollect.replies.facts import (
 )
 from recollect.replies.memory import RecallJson, recall_json
 from recollect.server.dependencies import Reader, Writer
-from recollect.server.pages import Paging, cursor_at, shown
+from recollect.server.pages import Paging, shown
 from recollect.server.problems import documented
 from recollect.server.schemas.base import Moment, Name
 from recollect.server.schemas.conversations import ConsolidationBody, FactPage, FactSearchBody, RecallBody
@@ -48,11 +49,13 @@ def facts(
     as_of: _AsOf = None,
 ) -> FactPage:
     """What was said last first."""
-    view, offset = caller.view(user=user, session=session, as_of=as_of), page.number() or 0
-    found, more = shown(view.facts.list(superseded=superseded, limit=page.asked, offset=offset), page)
+    view = caller.view(user=user, session=session, as_of=as_of)
+    found, more = shown(
+        view.facts.list(superseded=superseded, limit=page.asked, offset=page.offset(), after=page.moment()), page
+    )
     return {
         "facts": [fact_json(fact) for fact in found],
-        "next_cursor": cursor_at(offset + page.limit) if more else None,
+        "next_cursor": cursor_at([found[-1].said_at.isoformat(), found[-1].fact_id]) if more else None,
     }
 
 

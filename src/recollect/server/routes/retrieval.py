@@ -2,38 +2,57 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from fastapi import APIRouter, Request
 from pydantic_core import to_json
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from recollect.model import RetrievalOptions
 from recollect.pipeline import View
 from recollect.replies.answers import AnswerJson, answer_json
 from recollect.replies.contexts import AssembledContextJson, assembled_context_json
-from recollect.replies.search import SearchReplyJson, search_reply_json
+from recollect.replies.search import SearchHintsJson, SearchReplyJson, search_reply_json
 from recollect.replies.why_not import WhyNotJson, why_not_json
-from recollect.server.answer_events import answer_events
-from recollect.server.dependencies import Asking, Reader, streaming
+from recollect.server.admission import hand_over
+from recollect.server.answer_events import ANSWER_EVENTS, answer_events
+from recollect.server.dependencies import Asking, Reader, service_of, streaming
+from recollect.server.kept_streams import KeepStream, answer_response
+from recollect.server.leaving import while_connected
 from recollect.server.problems import documented
-from recollect.server.schemas.retrieval import AskBody, ContextBody, SearchBody, WhyNotBody
-from recollect.server.sse import MEDIA_TYPE, event_stream, wants_events
+from recollect.server.schemas.retrieval import AskBody, ContextBody, SearchBody, SearchOptions, WhyNotBody
+from recollect.server.sse import documented_events, wants_events
 
 router = APIRouter(tags=["retrieval"], responses=documented(404))
 
 
 @router.post("/search", summary="Find the passages that answer a query", response_model=SearchReplyJson)
-def search(body: SearchBody, caller: Reader) -> Response:
+async def search(body: SearchBody, caller: Reader, request: Request) -> Response:
     """As `recollect query --json`: best first, with offsets into the documents' contents."""
+    return await service_of(request).searches.run(_found, caller, body)
+
+
+def _found(caller: View, body: SearchBody) -> Response:
     view, options = body.searched(caller)
     reply = view.search(body.query, options)
     # Written here, where a thread is at it already: FastAPI would hand it to another one to look it through once more.
     return json_response(search_reply_json(reply, warnings=[] if reply.results else hints(view, options)))
 
 
+@router.post("/search/hints", summary="Why filters find nothing")
+def search_hints(body: SearchOptions, caller: Reader) -> SearchHintsJson:
+    """What a search with these options would be told where it finds nothing, such as a tag that no document has."""
+    view, options = body.of(caller), body.options(caller.config, top_k=caller.config.top_k)
+    return {"warnings": view.documents.filter_hints(options)}
+
+
 @router.post("/context", summary="What a language model should read to answer a query")
-def context(body: ContextBody, caller: Reader) -> AssembledContextJson:
+async def context(body: ContextBody, caller: Reader, service: Asking) -> AssembledContextJson:
     """As `recollect query --context --json`: numbered passages within a budget."""
+    return await service.searches.run(_assembled, caller, body)
+
+
+def _assembled(caller: View, body: ContextBody) -> AssembledContextJson:
     view, options = body.searched(caller)
     found = view.context(
         body.query, options, token_budget=body.token_budget, max_context_length=body.max_context_length
@@ -47,8 +66,12 @@ def context(body: ContextBody, caller: Reader) -> AssembledContextJson:
 
 
 @router.post("/why-not", summary="Why a search misses a document")
-def why_not(body: WhyNotBody, caller: Reader) -> WhyNotJson:
+async def why_not(body: WhyNotBody, caller: Reader, service: Asking) -> WhyNotJson:
     """Where the document stands at every stage of the search, and what to change."""
+    return await service.searches.run(_missed, caller, body)
+
+
+def _missed(caller: View, body: WhyNotBody) -> WhyNotJson:
     view, options = body.searched(caller)
     return why_not_json(view.why_not(body.query, body.document, options))
 
@@ -57,20 +80,25 @@ def why_not(body: WhyNotBody, caller: Reader) -> WhyNotJson:
     "/ask",
     summary="Answer a question from the documents",
     response_model=AnswerJson,
-    responses={200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}, **documented(502)},
+    responses={200: {"content": documented_events(*ANSWER_EVENTS)}, **documented(502)},
 )
-async def ask(body: AskBody, caller: Reader, service: Asking, request: Request) -> Response | AnswerJson:
+async def ask(
+    body: AskBody, caller: Reader, service: Asking, request: Request, keep: KeepStream = None
+) -> Response | AnswerJson:
     """With citations, or a refusal.
 
     With `Accept: text/event-stream` it comes as it is written: `sources`, then `token` for each checked sentence,
-    `citation` and `unsupported` behind the sentence that they belong to, and `done` with the whole answer.
+    `citation` and `unsupported` behind the sentence that they belong to, and `done` with the whole answer. With
+    `Recollect-Keep-Stream` the stream can be gone on with after its connection broke.
     """
     view, options = body.searched(caller)
     if wants_events(request):
-        return event_stream(
-            answer_events(streaming(view, service).ask_events(body.question, options), explain=options.explain)
-        )
-    return await run_in_threadpool(lambda: _answered(view, body.question, options))
+        # Whoever comes back for the rest is a program that shows all there is, as the library does.
+        explain = options.explain or keep is not None
+        events = answer_events(streaming(view, service).ask_events(body.question, options), explain=explain)
+        return answer_response(service.kept, events, partial(hand_over, request), seconds=keep)
+    # Whoever goes away meanwhile ends the model's work, as of a stream.
+    return await while_connected(request, service.streams.run(_answered, view, body.question, options))
 
 
 def _answered(view: View, question: str, options: RetrievalOptions) -> AnswerJson:

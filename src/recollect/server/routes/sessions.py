@@ -5,14 +5,19 @@ The two are independent: one id may name a conversation, a session with document
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 
 from recollect.errors import NotFoundError, UsageError
+from recollect.model.document_record import DocumentRecord
 from recollect.model.document_session import DocumentSession
+from recollect.model.memory import SessionRecord
 from recollect.pipeline import View
+from recollect.replies.cursors import cursor_at
 from recollect.replies.memory import RememberedJson, remembered_json, turn_json
 from recollect.replies.sessions import (
     DeletedSessionJson,
@@ -20,6 +25,7 @@ from recollect.replies.sessions import (
     EndedSessionJson,
     ForgottenTurnsJson,
     SessionContentJson,
+    SessionJson,
     deleted_session_json,
     document_session_json,
     ended_session_json,
@@ -28,11 +34,17 @@ from recollect.replies.sessions import (
     session_json,
 )
 from recollect.server.dependencies import Actor, Reader, Writer
-from recollect.server.pages import Paging, cursor_at, shown
+from recollect.server.pages import Page, Paging, named_moment, numbered_moment, shown
 from recollect.server.problems import documented
-from recollect.server.schemas.base import Name
-from recollect.server.schemas.conversations import ForgetBody, RememberBody, SessionBody, SessionPage, TurnPage
-from recollect.store.documents import DocumentRecord
+from recollect.server.schemas.base import Name, Text
+from recollect.server.schemas.conversations import (
+    ForgetBody,
+    RememberBody,
+    RenameBody,
+    SessionBody,
+    SessionPage,
+    TurnPage,
+)
 
 router = APIRouter(prefix="/sessions", tags=["conversations"])
 
@@ -41,17 +53,50 @@ _SHOWN = 100
 _User = Annotated[Name | None, Query(description="Whose; needed where several users have a conversation of one id.")]
 
 
+_Words = Annotated[
+    Text | None,
+    Query(
+        max_length=200,
+        description="Only conversations whose title or turns hold this, in whatever case; none of the other sessions.",
+    ),
+]
+
+
 @router.get("", summary="List conversations, and sessions with documents")
-def sessions(caller: Reader, page: Paging, user: _User = None) -> SessionPage:
+def sessions(caller: Reader, page: Paging, user: _User = None, text: _Words = None) -> SessionPage:
     """Of a page, both lists go on behind those of the page before."""
-    view, offset = caller.view(user=user), page.number() or 0
-    conversations, more = shown(view.memory.list(limit=page.asked, offset=offset), page)
-    document_sessions, more_of_these = shown(view.sessions.list(limit=page.asked, offset=offset), page)
+    view, behind = caller.view(user=user), page.parts(2)
+    conversations, places = _both(view, page, behind, text=(text or "").strip() or None)
+    talked, more = shown(conversations, page)
+    stored, more_of_these = shown(places, page)
+    ends = [
+        [talked[-1].updated_at.isoformat(), talked[-1].session_id] if more else None,
+        [_told(stored[-1].expires_at), stored[-1].session_id, stored[-1].owner] if more_of_these else None,
+    ]
     return {
-        "sessions": [session_json(one) for one in conversations],
-        "document_sessions": [document_session_json(one) for one in document_sessions if user in {None, one.owner}],
-        "next_cursor": cursor_at(offset + page.limit) if more or more_of_these else None,
+        "sessions": [session_json(one) for one in talked],
+        "document_sessions": [document_session_json(one) for one in stored if user in {None, one.owner}],
+        "next_cursor": cursor_at(ends) if more or more_of_these else None,
     }
+
+
+def _both(
+    view: View, page: Page, behind: Sequence[object] | None, *, text: str | None
+) -> tuple[Sequence[SessionRecord], Sequence[DocumentSession]]:
+    """Conversations, and sessions with documents, behind where the page before ended; nothing of what has ended."""
+    if behind is None:
+        limit, offset = page.asked, page.offset()
+        talked = view.memory.list(text=text, limit=limit, offset=offset)
+        return talked, [] if text is not None else view.sessions.list(limit=limit, offset=offset)
+    last, stored = behind
+    return (
+        [] if last is None else view.memory.list(text=text, limit=page.asked, after=numbered_moment(last)),
+        [] if stored is None else view.sessions.list(limit=page.asked, after=named_moment(stored)),
+    )
+
+
+def _told(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
 
 
 @router.post("", status_code=201, summary="Begin a session with documents of its own", responses=documented(409))
@@ -73,6 +118,12 @@ def show(session: Name, caller: Reader, user: _User = None) -> SessionContentJso
             raise
         return session_content_json(None, documents)
     return session_content_json((record, view.memory.turns(session, limit=_SHOWN)), documents)
+
+
+@router.patch("/{session}", summary="Rename a conversation", responses=documented(404, 422))
+def rename(session: Name, body: RenameBody, caller: Writer) -> SessionJson:
+    """Without a title it is called by its first words again."""
+    return session_json(caller.view(user=body.user).memory.rename(session, body.title))
 
 
 @router.delete("/{session}", summary="Remove a conversation, and a session with documents", responses=documented(404))

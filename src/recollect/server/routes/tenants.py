@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from recollect.model.tenant import TenantQuota
+from recollect.model.tenant import Tenant, TenantQuota
 from recollect.pipeline import View
+from recollect.replies.cursors import cursor_at
 from recollect.replies.tenants import (
     TenantDetailsJson,
     TenantErasureJson,
@@ -18,7 +20,7 @@ from recollect.replies.tenants import (
 )
 from recollect.server.dependencies import Actor, Operator
 from recollect.server.etags import IfMatch, require_match, tagged
-from recollect.server.pages import Paging, cursor_at, shown
+from recollect.server.pages import Paging, shown
 from recollect.server.problems import documented
 from recollect.server.schemas.administration import TenantBody, TenantChanges, TenantPage
 from recollect.server.schemas.base import Name, Text
@@ -53,13 +55,18 @@ def change(
     tenant: Name, body: TenantChanges, caller: Operator, response: Response, if_match: IfMatch = None
 ) -> TenantDetailsJson:
     """What is left out stays as it is."""
-    require_match(if_match, _details(caller, tenant))
-    if body.quota is not None:
-        caller.tenants.set_quota(tenant, body.quota.changed(caller.tenants.get(tenant).quota))
-    if "pii" in body.model_fields_set:
-        caller.tenants.set_pii(tenant, body.pii)
-    if body.status is not None:
-        (caller.tenants.resume if body.status == "active" else caller.tenants.suspend)(tenant)
+    shared = caller.view(tenant=caller.tenants.get(tenant).tenant_id).collections.shared()
+
+    def decide(now: Tenant) -> Tenant:
+        require_match(if_match, tenant_details_json(now, shared))
+        return replace(
+            now,
+            quota=now.quota if body.quota is None else body.quota.changed(now.quota),
+            pii=body.pii if "pii" in body.model_fields_set else now.pii,
+            status=body.status or now.status,
+        )
+
+    caller.tenants.change(tenant, decide)
     return tagged(response, _details(caller, tenant))
 
 

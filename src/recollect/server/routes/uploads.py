@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from recollect.model.original import Original
 from recollect.pipeline import View
 from recollect.replies.jobs import job_json
 from recollect.server.dependencies import Writer
-from recollect.server.forms import Form, received_form
+from recollect.server.forms import Form, form_of, received_form
 from recollect.server.problems import documented
 from recollect.server.routes.documents import there
 from recollect.server.schemas.base import Name
@@ -21,31 +19,25 @@ from recollect.server.schemas.documents import UploadedJobs, UploadFields
 
 router = APIRouter(tags=["documents"])
 
-_FORM: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["file"],
-                    "properties": {
-                        "file": {
-                            "type": "array",
-                            "items": {"type": "string", "contentMediaType": "application/octet-stream"},
-                            "minItems": 1,
-                            "maxItems": 100,
-                        },
-                        "tag": {"type": "array", "items": {"type": "string"}},
-                        "grant": {"type": "array", "items": {"type": "string"}},
-                        "department": {"type": "string"},
-                        "force": {"type": "boolean"},
-                    },
-                }
-            }
+_NAME = TypeAdapter(Name).json_schema()
+
+_FORM = form_of(
+    {
+        "file": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1, "contentMediaType": "application/octet-stream"},
+            "minItems": 1,
+            "maxItems": 100,
         },
-    }
-}
+        "tag": {"type": "array", "items": _NAME, "maxItems": 1_000},
+        "grant": {"type": "array", "items": _NAME, "maxItems": 1_000},
+        "department": _NAME,
+        "force": {"type": "boolean"},
+        "folders": {"type": "boolean"},
+    },
+    required=["file"],
+    others=False,
+)
 
 
 @router.post(
@@ -58,12 +50,23 @@ _FORM: dict[str, Any] = {
 async def upload(name: Name, request: Request, caller: Writer) -> UploadedJobs:
     """Any number of parts `file`, each a job; what this has answered is not lost. The jobs say what became of them.
 
-    Beside the files: `tag` and `grant` (repeat them), `department`, `force`.
+    Beside the files: `tag` and `grant` (repeat them), `department`, `force`, `folders`.
     """
-    view = await run_in_threadpool(there, caller, name)
+    return await receive_files(request, caller, name)
+
+
+async def receive_files(request: Request, view: View, collection: str) -> UploadedJobs:
+    """Take the files that a request sends, and ask for a job for each.
+
+    Args:
+        request: A form, as of `upload`.
+        view: Of whoever sends them.
+        collection: Where they go.
+    """
+    place = await run_in_threadpool(there, view, collection)
     async with received_form(request) as form:
         fields = _fields(form)
-        return await run_in_threadpool(_ask, view, form, fields)
+        return await run_in_threadpool(_ask, place, form, fields)
 
 
 def _ask(view: View, form: Form, fields: UploadFields) -> UploadedJobs:
@@ -74,7 +77,12 @@ def _ask(view: View, form: Form, fields: UploadFields) -> UploadedJobs:
         for one in form.files
     ]
     jobs = view.jobs.upload(
-        files, tags=fields.tag, permissions=fields.grant, department=fields.department, force=fields.force
+        files,
+        tags=fields.tag,
+        permissions=fields.grant,
+        department=fields.department,
+        force=fields.force,
+        folders=fields.folders,
     )
     return {"jobs": [job_json(job) for job in jobs]}
 

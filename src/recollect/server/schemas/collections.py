@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
+from recollect.replies.collections import CollectionJson
 from recollect.server.schemas.base import Body, Name, Text
 
 
@@ -13,6 +15,13 @@ class CollectionChanges(Body):
     """What is said of a collection; how it is cut and embedded stays as it was made."""
 
     description: Text = Field(max_length=10_000)
+
+
+class CollectionPage(TypedDict):
+    """Collections, by name."""
+
+    collections: list[CollectionJson]
+    next_cursor: str | None
 
 
 class CollectionBody(Body):

@@ -73,6 +73,15 @@ class ForgetBody(Body):
     user: Name | None = Field(None, description="Whose conversation, where several users have one of that id.")
 
 
+class RenameBody(Body):
+    """What a conversation is called."""
+
+    title: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
+        description="null: by its first words again."
+    )
+    user: Name | None = Field(None, description="Whose conversation, where several users have one of that id.")
+
+
 class MemorySearch(Body):
     """Where in memory is looked, and how."""
 

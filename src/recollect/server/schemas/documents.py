@@ -13,7 +13,7 @@ from recollect.fetching.urls import parse_url
 from recollect.model import Document
 from recollect.model.time import read_time
 from recollect.replies.contents import ChunkJson
-from recollect.replies.documents import DocumentJson
+from recollect.replies.documents import DocumentJson, SameDocumentJson
 from recollect.replies.jobs import JobJson
 from recollect.server.schemas.base import Body, Name, Text
 
@@ -128,6 +128,9 @@ class UploadFields(Body):
     grant: tuple[Name, ...] | None = Field(None, max_length=_MAX_TAGS, description="Who may read them.")
     department: Name | None = Field(None, description="Of files that name none themselves.")
     force: bool = Field(False, description="Store them anew even if they are unchanged.")
+    folders: bool = Field(
+        False, description="Call documents by the paths that the files were sent with, and not by the last parts alone."
+    )
 
 
 class UploadedJobs(TypedDict):
@@ -147,6 +150,25 @@ class RereadBody(Body):
     """How an original is read anew."""
 
     force: bool = Field(False, description="Store it anew even if nothing is different.")
+
+
+class RestoreBody(Body):
+    """Which version is the newest again."""
+
+    version: int = Field(ge=1, le=2**31 - 1, description="From 1.")
+
+
+class LifetimeBody(Body):
+    """How long a document is found."""
+
+    ttl: Name | None = Field(description="From now on, such as 12h or 30d; null: for ever.")
+
+
+class DuplicateGroupsPage(TypedDict):
+    """Documents that have the same text."""
+
+    groups: list[list[SameDocumentJson]]
+    next_cursor: str | None
 
 
 class DocumentPage(TypedDict):

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field
 
 from recollect.model.key import AccessScope
-from recollect.replies._shape import Shape, Timestamp
-from recollect.replies.keys import KeyJson, PrincipalJson
+from recollect.replies._shape import Shape
+from recollect.replies.keys import KeyJson
 from recollect.server.schemas.base import Asker, Body, Name, Text
+
+
+class WidgetBody(Body):
+    """What a key of a widget is for, and opens alone."""
+
+    collection: Name = Field(description="Whose documents answer.")
+    origins: tuple[Name, ...] = Field(
+        min_length=1, max_length=100, description="The sites that may show it: https://intranet.example.com."
+    )
 
 
 class KeyBody(Body):
@@ -21,7 +28,12 @@ class KeyBody(Body):
         None, max_length=100, description="After how long it ends: 90d, 12h; left out: when the one that makes it does."
     )
     as_: Asker | None = Field(
-        None, alias="as", description="As whom; left out: as whoever makes it, the owner of the store among them."
+        None,
+        alias="as",
+        description="As whom; left out: as whoever makes it, the owner of the store among them; of a widget: nobody.",
+    )
+    widget: WidgetBody | None = Field(
+        None, description="For a widget on pages of other sites: the key opens it there and nothing else."
     )
 
 
@@ -42,31 +54,3 @@ class KeyPage(Shape):
     keys: list[KeyJson]
     next_cursor: str | None
     """Where the next page begins; null: there is none."""
-
-
-class CredentialJson(Shape):
-    """What somebody is known by."""
-
-    kind: Literal["key", "jwt", "local"]
-    """An API key, a token of an issuer, or nothing, on this machine."""
-    id: str
-    """The key's public id, or the token's user."""
-    expires_at: Timestamp | None
-
-
-class CallerTenantJson(Shape):
-    """Whose knowledge."""
-
-    tenant_id: int
-    name: str
-
-
-class MeJson(Shape):
-    """Who asks, and what they may."""
-
-    tenant: CallerTenantJson
-    principal: PrincipalJson | None
-    """As whom; null: as the owner of the tenant's store."""
-    scopes: list[AccessScope]
-    """What the credential opens."""
-    credential: CredentialJson

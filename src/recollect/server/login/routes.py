@@ -1,0 +1,271 @@
+"""The routes of a login. They are for browsers: pages and redirects, and no part of the API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
+
+from anyio import CapacityLimiter, to_thread
+from fastapi import APIRouter, Form, Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from recollect.errors import AuthenticationError, NotFoundError, RecollectError
+from recollect.server import problems
+from recollect.server.dependencies import service_of
+from recollect.server.login.attempt import (
+    COOKIE_PREFIX,
+    LIFETIME_SECONDS,
+    MOST_ATTEMPTS,
+    LoginAttempt,
+    cookie_name,
+    safe_path,
+)
+from recollect.server.login.page import LoginPage, security_headers
+from recollect.server.requests import address_of, caller_of
+
+if TYPE_CHECKING:
+    from recollect.model.login import NewLogin
+    from recollect.server.authentication import Authenticator
+    from recollect.server.caller import Caller
+    from recollect.server.login.issuer import Issuer
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+router = APIRouter(include_in_schema=False)
+
+LOGIN = "/login"
+_WITH_ISSUER = "/login/oidc"
+_CALLBACK = "/login/callback"
+_LOGOUT = "/logout"
+
+#: Shows a page of the login with a status, where somebody has a look for it.
+Look = Callable[[Request, LoginPage, int], Response]
+
+# An issuer that answers slowly keeps so many threads waiting, and none that answer other requests.
+_MOST_WAITING = 8
+_MOST_KEY_CHARACTERS = 200
+
+
+@router.get(LOGIN)
+async def login_page(request: Request, return_to: str | None = None) -> Response:
+    """Who is logged in, or how to log in."""
+    authenticator = _authenticator(request)
+    try:
+        caller = await _logged_in(request, authenticator)
+    except RecollectError as exc:
+        return _refused(request, authenticator, exc, return_to)
+    return _shown(request, _page(request, authenticator, return_to, user=None if caller is None else _named(caller)))
+
+
+@router.post(LOGIN)
+async def log_in(
+    request: Request, key: Annotated[str, Form()] = "", return_to: Annotated[str | None, Form()] = None
+) -> Response:
+    """Log in with an API key."""
+    authenticator = _authenticator(request)
+    try:
+        authenticator.logins.cookies.require_no_other_page(request)
+        made = await _run(
+            request,
+            authenticator.log_in_with_key,
+            key.strip()[:_MOST_KEY_CHARACTERS],
+            address=address_of(request),
+            admit=lambda caller: service_of(request).limits.check(caller, "ingest"),
+        )
+    except RecollectError as exc:
+        return _refused(request, authenticator, exc, return_to)
+    return await _begun(request, authenticator, made, return_to)
+
+
+@router.get(_WITH_ISSUER)
+async def log_in_with_issuer(request: Request, return_to: str | None = None) -> Response:
+    """Send the browser to the issuer."""
+    authenticator = _authenticator(request)
+    cookies = authenticator.logins.cookies
+    attempt = LoginAttempt.begin(_safe(request, authenticator, return_to))
+    try:
+        issuer = _issuer(authenticator)
+        url = await _run(request, issuer.authorization_url, attempt, redirect_uri=_redirect_uri(request, authenticator))
+    except RecollectError as exc:
+        return _refused(request, authenticator, exc, return_to)
+    response = RedirectResponse(url, status_code=303)
+    for name in cookies.names(request, COOKIE_PREFIX)[: -MOST_ATTEMPTS + 1]:
+        cookies.clear(request, response, name)
+    cookies.set(request, response, attempt.cookie_name, attempt.cookie, seconds=LIFETIME_SECONDS)
+    return response
+
+
+@router.get(_CALLBACK)
+async def come_back_from_issuer(
+    request: Request, state: str = "", code: str = "", error: str = "", iss: str | None = None
+) -> Response:
+    """Log in whoever the issuer has sent back."""
+    authenticator = _authenticator(request)
+    cookies, name = authenticator.logins.cookies, cookie_name(state)
+    attempt = LoginAttempt.read(cookies.get(request, name), state=state)
+    return_to = None if attempt is None else attempt.return_to
+    address = address_of(request)
+    try:
+        issuer = _issuer(authenticator)
+        if attempt is None:
+            raise AuthenticationError("This browser has begun no login that the answer belongs to: log in again.")
+        await _run(request, issuer.require_itself, iss)
+        if error or not code:
+            raise AuthenticationError("Nobody has logged in there, or the issuer has refused it.")
+        made = await _run(
+            request,
+            authenticator.log_in_with_code,
+            code,
+            attempt,
+            redirect_uri=_redirect_uri(request, authenticator),
+            address=address,
+        )
+    except RecollectError as exc:
+        response = _refused(request, authenticator, exc, return_to)
+    else:
+        response = await _begun(request, authenticator, made, return_to)
+    # Whatever came of it: an answer is taken once.
+    cookies.clear(request, response, name)
+    return response
+
+
+@router.post(_LOGOUT)
+async def log_out(request: Request) -> Response:
+    """End the browser's login, and where there is an issuer, offer to be logged out there."""
+    authenticator = _authenticator(request)
+    logins = authenticator.logins
+    further = None
+    try:
+        caller = await _logged_in(request, authenticator)
+        text = logins.cookies.login(request)
+        if caller is not None and caller.login is not None and text is not None:
+            id_token = await _run(request, logins.end, caller, text)
+            if caller.credential.kind == "oidc":
+                further = await _elsewhere(request, authenticator, id_token)
+    except RecollectError as exc:
+        return _refused(request, authenticator, exc, None)
+    page = _page(request, authenticator, None, message="You are logged out.", further=further)
+    response = _shown(request, page)
+    if further is not None:
+        # A redirect of a form is held against `form-action`, which pages would have to name the issuer in.
+        response.headers["Refresh"] = f"0; url={further[0]}"
+    logins.cookies.clear_login(request, response)
+    return response
+
+
+async def _elsewhere(request: Request, authenticator: Authenticator, id_token: str | None) -> tuple[str, str] | None:
+    """Where the issuer logs its users out, where it says."""
+    issuer = _issuer(authenticator)
+    back = authenticator.logins.cookies.base(request) + LOGIN
+    try:
+        url = await _run(request, issuer.logout_url, id_token, return_to=back)
+    except RecollectError:
+        return None  # the login has ended here all the same
+    return None if url is None else (url, f"Log out of {issuer.name} too")
+
+
+async def _begun(request: Request, authenticator: Authenticator, made: NewLogin, return_to: str | None) -> Response:
+    """The reply to a login: a new cookie, whatever the browser had before, and on to the page that was asked for."""
+    logins = authenticator.logins
+    before = logins.cookies.login(request)
+    if before is not None:
+        await _run(request, logins.replace, before)
+    response = RedirectResponse(_safe(request, authenticator, return_to), status_code=303)
+    logins.cookies.set_login(request, response, made.secret, seconds=logins.lifetime_seconds)
+    return response
+
+
+def _refused(request: Request, authenticator: Authenticator, exc: RecollectError, return_to: str | None) -> Response:
+    """What went wrong: as a page for people, as a problem for programs."""
+    told = problems.problem_of(exc)
+    if "text/html" not in request.headers.get("accept", ""):
+        response = problems.respond(told)
+    else:
+        page = _page(request, authenticator, return_to, message=told["detail"], is_error=True)
+        response = _shown(request, page, status=told["status"])
+        response.headers.update({k: v for k, v in problems.headers_of(told).items() if k != "WWW-Authenticate"})
+    if getattr(request.state, "login_refused", False):
+        authenticator.logins.cookies.clear_login(request, response)
+    return response
+
+
+def _shown(request: Request, page: LoginPage, *, status: int = 200) -> Response:
+    look = _look(request)
+    if look is not None:
+        return look(request, page, status)
+    return HTMLResponse(page.html, status_code=status, headers=security_headers())
+
+
+def _page(
+    request: Request,
+    authenticator: Authenticator,
+    return_to: str | None,
+    *,
+    user: str | None = None,
+    message: str | None = None,
+    is_error: bool = False,
+    further: tuple[str, str] | None = None,
+) -> LoginPage:
+    path = authenticator.logins.cookies.path
+    issuer = authenticator.issuer
+    return LoginPage(
+        login_path=path(request, LOGIN),
+        issuer_path=None if issuer is None else path(request, _WITH_ISSUER),
+        logout_path=path(request, _LOGOUT),
+        return_to=_safe(request, authenticator, return_to),
+        issuer_name="" if issuer is None else issuer.name,
+        takes_keys=authenticator.takes_keys_of_browsers,
+        user=user,
+        message=message,
+        is_error=is_error,
+        further=further,
+    )
+
+
+async def _logged_in(request: Request, authenticator: Authenticator) -> Caller | None:
+    """Who is logged in; None: nobody, or nobody any more."""
+    if authenticator.logins.cookies.login(request) is None:
+        return None
+    try:
+        return await caller_of(request, authenticator)
+    except AuthenticationError:
+        return None
+
+
+def _named(caller: Caller) -> str:
+    user = None if caller.principal is None else caller.principal.user_id
+    return user or f"the owner of the store (key {caller.credential.id})"
+
+
+def _look(request: Request) -> Look | None:
+    """How the pages look where the server has others beside them; None: they stand alone."""
+    return getattr(request.app.state, "login_look", None)
+
+
+def _safe(request: Request, authenticator: Authenticator, return_to: str | None) -> str:
+    # Where a login leads that nobody has asked for a page before.
+    home = LOGIN if _look(request) is None else "/"
+    return safe_path(return_to, otherwise=authenticator.logins.cookies.path(request, home))
+
+
+def _redirect_uri(request: Request, authenticator: Authenticator) -> str:
+    return authenticator.logins.cookies.base(request) + _CALLBACK
+
+
+def _issuer(authenticator: Authenticator) -> Issuer:
+    if authenticator.issuer is None:
+        raise NotFoundError("This server has no issuer that people log in with ([rag.server.login.oidc]).")
+    return authenticator.issuer
+
+
+def _authenticator(request: Request) -> Authenticator:
+    return service_of(request).authenticator
+
+
+async def _run(request: Request, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run what waits for the database or for the issuer, in one of a few threads."""
+    limiter = getattr(request.app.state, "login_threads", None)
+    if limiter is None:
+        limiter = request.app.state.login_threads = CapacityLimiter(_MOST_WAITING)
+    return await to_thread.run_sync(lambda: call(*args, **kwargs), limiter=limiter)

@@ -1,0 +1,189 @@
+"""``/v1/vector_stores/{id}/files``: the documents of a collection, and the files that it is given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from fastapi import Query
+from typing_extensions import TypedDict
+
+from recollect.errors import ConflictError
+from recollect.server.dependencies import Reader, Writer
+from recollect.server.openai.chunking import AttachedFile, AttributesBody, ChunkingStrategyJson, chunking_json, said
+from recollect.server.openai.errors import resource
+from recollect.server.openai.file_ids import document, id_of, page_of
+from recollect.server.openai.file_searches import Attributes, attributes_of, store_id, vector_store
+from recollect.server.openai.files import After, DeletedJson, Limit, Order, position
+from recollect.server.openai.lists import PageEnds, page_ends
+from recollect.server.schemas.base import Body, Name
+
+if TYPE_CHECKING:
+    from recollect.model.collection import Collection
+    from recollect.model.document_record import DocumentRecord, DocumentStatus
+    from recollect.pipeline import View
+
+router = resource()
+
+FileStatus = Literal["in_progress", "completed", "failed"]
+
+#: Only files of this status.
+StatusFilter = Annotated[
+    Literal["in_progress", "completed", "failed", "cancelled"] | None,
+    Query(alias="filter", description="Only these; what was cancelled counts as failed."),
+]
+
+_STATUS: dict[DocumentStatus, FileStatus] = {"embedded": "completed", "pending": "in_progress", "error": "failed"}
+
+
+class AttributesChange(Body):
+    """What is said of a document, in place of what was said before."""
+
+    attributes: AttributesBody | None
+
+
+class LastErrorJson(TypedDict):
+    """Why a document is not stored."""
+
+    code: Literal["server_error"]
+    message: str
+
+
+class VectorStoreFileJson(TypedDict):
+    """A document of a collection."""
+
+    id: str
+    object: Literal["vector_store.file"]
+    created_at: int
+    vector_store_id: str
+    filename: str
+    status: FileStatus
+    last_error: LastErrorJson | None
+    usage_bytes: int
+    attributes: Attributes
+    chunking_strategy: ChunkingStrategyJson
+
+
+class VectorStoreFileListJson(PageEnds):
+    """Documents of a collection."""
+
+    data: list[VectorStoreFileJson]
+
+
+class TextPartJson(TypedDict):
+    """The text of a document."""
+
+    type: Literal["text"]
+    text: str
+
+
+class TextPageJson(TypedDict):
+    """The text of a document."""
+
+    object: Literal["vector_store.file_content.page"]
+    data: list[TextPartJson]
+    has_more: bool
+    next_page: None
+
+
+@router.get("/vector_stores/{vector_store_id}/files", summary="List the documents of a collection")
+def files(
+    vector_store_id: Name,
+    caller: Reader,
+    limit: Limit = 20,
+    order: Order = "asc",
+    after: After = None,
+    status: StatusFilter = None,
+) -> VectorStoreFileListJson:
+    """By their ids."""
+    place = vector_store(caller, vector_store_id)
+    behind = _position(caller, after, place)
+    found = (
+        []
+        if status == "cancelled"
+        else page_of(
+            [caller.view(collections=place.name)],
+            limit=limit,
+            after=behind,
+            newest_first=order == "desc",
+            status=next((ours for ours, theirs in _STATUS.items() if theirs == status), None),
+        )
+    )
+    return listed(found, place, limit=limit)
+
+
+def listed(found: list[DocumentRecord], place: Collection, *, limit: int) -> VectorStoreFileListJson:
+    """A page of files; ``found`` holds one more than are shown where others follow."""
+    data = [file_json(one, place) for one in found[:limit]]
+    return {**page_ends(data, more=len(found) > limit), "data": data}
+
+
+@router.post("/vector_stores/{vector_store_id}/files", summary="Make a file a document of a collection")
+def attach(vector_store_id: Name, body: AttachedFile, caller: Writer) -> VectorStoreFileJson:
+    """It is read by a job: `in_progress` until it is found by searches. `attributes` are the document's metadata."""
+    place = vector_store(caller, vector_store_id)
+    view = caller.view(collections=place.name)
+    view.files.attach([body.use()])
+    return file_json(document(view, body.file_id, collection=place.name), place)
+
+
+@router.get("/vector_stores/{vector_store_id}/files/{file}", summary="Show a document of a collection")
+def show(vector_store_id: Name, file: Name, caller: Reader) -> VectorStoreFileJson:
+    """One that is there."""
+    place = vector_store(caller, vector_store_id)
+    return file_json(document(caller, file, collection=place.name), place)
+
+
+@router.post("/vector_stores/{vector_store_id}/files/{file}", summary="Say something else of a document")
+def change(vector_store_id: Name, file: Name, body: AttributesChange, caller: Writer) -> VectorStoreFileJson:
+    """Its `attributes` take the place of those that it had; what is no attribute of its metadata stays."""
+    place = vector_store(caller, vector_store_id)
+    found = document(caller, file, collection=place.name)
+    if found.status != "embedded":
+        raise ConflictError("The file is not stored yet: wait until its status is completed.")
+    metadata, department = said(body.attributes)
+    shown = attributes_of(found.metadata, None)
+    kept = {name: value for name, value in found.metadata.items() if name not in shown}
+    caller.documents.update(found.document_id, metadata={**kept, **metadata}, department=department)
+    return file_json(document(caller, file, collection=place.name), place)
+
+
+@router.get("/vector_stores/{vector_store_id}/files/{file}/content", summary="Read a document of a collection")
+def content(vector_store_id: Name, file: Name, caller: Reader) -> TextPageJson:
+    """Its whole text, as it was read from the file."""
+    found = document(caller, file, collection=vector_store(caller, vector_store_id).name)
+    return {
+        "object": "vector_store.file_content.page",
+        "data": [{"type": "text", "text": found.content or ""}],
+        "has_more": False,
+        "next_page": None,
+    }
+
+
+@router.delete("/vector_stores/{vector_store_id}/files/{file}", summary="Take a document out of a collection")
+def remove(vector_store_id: Name, file: Name, caller: Writer) -> DeletedJson:
+    """Searches of the present find it no longer; its history stays, and so does the file that it was made from."""
+    found = document(caller, file, collection=vector_store(caller, vector_store_id).name)
+    caller.files.detach(found.document_id)
+    return {"id": id_of(found), "object": "vector_store.file.deleted", "deleted": True}
+
+
+def file_json(record: DocumentRecord, place: Collection) -> VectorStoreFileJson:
+    """A document of a collection."""
+    return {
+        "id": id_of(record),
+        "object": "vector_store.file",
+        "created_at": int(record.known_from.timestamp()),
+        "vector_store_id": store_id(place),
+        "filename": record.source,
+        "status": _STATUS[record.status],
+        "last_error": None if record.error is None else {"code": "server_error", "message": record.error},
+        "usage_bytes": len((record.content or "").encode()),
+        "attributes": attributes_of(record.metadata, record.department),
+        "chunking_strategy": chunking_json(record.metadata),
+    }
+
+
+def _position(view: View, after: str | None, place: Collection) -> int:
+    """Behind which document a page begins: files are listed in the order in which the collection was given them."""
+    number = position(after)
+    return view.files.documents(number).get(place.name, number) if number else 0
