@@ -1,0 +1,377 @@
+"""A conversation as its page shows it: read from what is remembered of it, so that a page loaded again is the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+from markupsafe import Markup
+
+from recollect.errors import NotFoundError, RecollectError
+from recollect.model.memory import ConversationEntry
+from recollect.pipeline import View
+from recollect.pipeline.remembered_answers import ANSWER, SOURCES
+from recollect.ui.markdown import Marked, to_html
+
+if TYPE_CHECKING:
+    from recollect.model.memory import Episode, SessionRecord
+    from recollect.ui.languages import Language
+
+
+def _(text: str) -> str:
+    """Marks a text for the catalogues."""
+    return text
+
+
+REASONS = {
+    "uncited": _("The answer cites nothing."),
+    "no_source": _("It cites a source that there is not."),
+    "wrong_source": _("The source that it cites does not say that."),
+    "no_evidence": _("No source says that."),
+    "number": _("A number in it stands in no source, or is said of something else there."),
+    "date": _("A date in it stands in no source, or is said of something else there."),
+    "name": _("A name in it stands in no source, or is said of something else there."),
+    "identifier": _("An identifier in it stands in no source, or is said of something else there."),
+    "contradiction": _("The sources say the opposite."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A conversation's address.
+
+    Attributes:
+        session: Its id.
+        user: Whose, where the owner of a store looks at somebody's; None: nobody's in particular, or the caller's.
+    """
+
+    session: str
+    user: str | None = None
+
+    def path(self, action: str | None = None, **query: str | int | None) -> str:
+        """Its page, or what is done with it."""
+        name = quote(self.session, safe="")
+        place = f"/chat/{name}" if action is None else f"/conversations/{name}/{action}"
+        given = {"user": self.user, **query}
+        told = urlencode({key: value for key, value in given.items() if value is not None})
+        return f"{place}?{told}" if told else place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cited:
+    """A place in a document that an answer rests on.
+
+    Attributes:
+        marker: The number of its footnote; 0: none.
+        source: The document's path.
+        section: The headings above it.
+        page: From 1.
+        path: Where it is shown beside the answer.
+        notes: Why it is not the last word: kind, moment, newer source.
+    """
+
+    marker: int
+    source: str
+    section: str | None
+    page: int | None
+    path: str
+    notes: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nearest:
+    """The evidence that came nearest to a refusal's answer.
+
+    Attributes:
+        cited: Where it stands.
+        quote: What it says.
+        probability: That it answers the question, 0 to 1.
+        threshold: What that had to reach.
+        missing_identifier: Whether it fell short because it does not hold an identifier of the question.
+    """
+
+    cited: Cited
+    quote: str
+    probability: float
+    threshold: float
+    missing_identifier: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownAnswer:
+    """An answer.
+
+    Attributes:
+        text: In Markdown, with its markers.
+        position: Where it stands in its conversation.
+        refused: Whether it is a refusal.
+        model: Who wrote it; None: nobody, it is quoted.
+        known: Whether this is known of it: answers that others have put into the conversation are text alone.
+        cited: What it rests on.
+        unsupported: Its sentences that the sources do not support: from, to, reason; without a place: left out.
+        nearest: Of a refusal: what came nearest.
+        rewritten: What was searched for in place of the question.
+        collections: Where was searched; empty, or ``*``: everywhere.
+        as_of: What was known then was asked.
+        at: When it was given.
+        helpful: What was said of it; None: nothing.
+    """
+
+    text: str
+    position: int | None = None
+    refused: bool = False
+    model: str | None = None
+    known: bool = True
+    cited: Sequence[Cited] = ()
+    unsupported: Sequence[tuple[int | None, int | None, str]] = ()
+    nearest: Nearest | None = None
+    rewritten: str | None = None
+    collections: Sequence[str] = ()
+    as_of: datetime | None = None
+    at: datetime | None = None
+    helpful: bool | None = None
+
+    @property
+    def faults(self) -> list[tuple[str | None, str]]:
+        """What is unsupported, and why in words; None: the sentence was left out."""
+        return [
+            (None if start is None else self.text[start:end], REASONS.get(reason, REASONS["no_evidence"]))
+            for start, end, reason in self.unsupported
+        ]
+
+    def html(self, language: Language, base: str) -> Markup:
+        """Its text, with footnotes and marks."""
+        return answer_html(self.text, self.cited, self.unsupported, language=language, base=base)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """A question and its answer; one of them may be missing.
+
+    Attributes:
+        position: Of the first of them.
+        question: What was asked.
+        asked_by: Its role, where that is not the user's.
+        asked_at: When.
+        answer: What was replied.
+    """
+
+    position: int | None
+    question: str | None
+    asked_by: str = "user"
+    asked_at: datetime | None = None
+    answer: ShownAnswer | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A conversation, or the end of it.
+
+    Attributes:
+        talk: Its address.
+        title: What it is called; None: it has not begun.
+        exchanges: In their order.
+        earlier: Before which position there is more; None: there is not.
+    """
+
+    talk: Talk
+    title: str | None = None
+    exchanges: Sequence[Exchange] = field(default=())
+    earlier: int | None = None
+
+
+def answer_html(
+    text: str,
+    cited: Sequence[Cited],
+    unsupported: Sequence[tuple[int | None, int | None, str]],
+    *,
+    language: Language,
+    base: str,
+    offset: int = 0,
+) -> Markup:
+    """The text of an answer, or a part of it, with footnotes and marks.
+
+    Args:
+        text: In Markdown.
+        cited: What its markers stand for.
+        unsupported: What is marked, by its place in the whole answer.
+        language: Of what is said of marks.
+        base: What paths of the server begin with.
+        offset: Where the part begins in the whole answer.
+    """
+    marked = [
+        Marked(start - offset, end - offset, language.gettext(REASONS.get(reason, REASONS["no_evidence"])))
+        for start, end, reason in unsupported
+        if start is not None and end is not None and offset <= start < end <= offset + len(text)
+    ]
+    by_marker = {one.marker: one for one in cited}
+    return to_html(text, footnote=partial(_footnote, by_marker, language, base), marked=marked)
+
+
+def _footnote(by_marker: Mapping[int, Cited], language: Language, base: str, number: int) -> Markup | None:
+    cited = by_marker.get(number)
+    if cited is None:
+        return None
+    label = language.gettext("Source {number}: {source}").format(number=number, source=cited.source)
+    return Markup(
+        '<a class="footnote" href="{path}" hx-get="{path}" hx-target="#source-content" hx-swap="innerHTML" '
+        'aria-label="{label}" title="{source}">{number}</a>'
+    ).format(path=base + cited.path, label=label, source=cited.source, number=number)
+
+
+def read(view: View, talk: Talk, *, before: int | None = None, limit: int = 60) -> Shown:
+    """A conversation's last turns, or those before a position.
+
+    Args:
+        view: Of whoever looks.
+        talk: Which conversation.
+        before: Where the page behind begins; None: up to the end.
+        limit: How many turns.
+
+    Raises:
+        NotFoundError: There is none that is theirs.
+    """
+    record = own_record(view, talk)
+    turns = view.memory.latest(talk.session, before=before, limit=limit + 1)
+    more = len(turns) > limit
+    turns = turns[1:] if more else turns
+    if more and turns and turns[0].role == "assistant":
+        turns = turns[1:]  # its question is on the page before
+    exchanges = list(exchanges_of(view, talk, turns, record))
+    title = title_of(view, record)
+    return Shown(talk=talk, title=title, exchanges=exchanges, earlier=turns[0].position if more and turns else None)
+
+
+def own_record(view: View, talk: Talk) -> SessionRecord:
+    """A conversation that is the caller's.
+
+    Raises:
+        NotFoundError: There is none.
+    """
+    record = view.memory.get(talk.session)
+    # Where rights are not enforced, an id alone would open what is another's.
+    if view.standpoint.user is not None and record.user not in {view.standpoint.user, None}:
+        raise NotFoundError(f"There is no conversation {talk.session!r}.")
+    return record
+
+
+def title_of(view: View, record: SessionRecord) -> str:
+    """What a conversation is called: as somebody has said, or by its first line."""
+    if record.title is not None:
+        return record.title
+    first = view.memory.turns(record.name, limit=1)
+    return ConversationEntry(record=record, opening=first[0].content if first else "").title or record.name
+
+
+def exchanges_of(view: View, talk: Talk, turns: Sequence[Episode], record: SessionRecord) -> Iterator[Exchange]:
+    """Turns as questions with their answers."""
+    helpful = record.helpful
+    asked: Episode | None = None
+    for turn in turns:
+        if turn.role == "assistant":
+            answer = shown_answer(view, talk, turn, helpful.get(turn.position))
+            yield _exchange(asked, answer)
+            asked = None
+            continue
+        if asked is not None:
+            yield _exchange(asked, None)
+        asked = turn
+    if asked is not None:
+        yield _exchange(asked, None)
+
+
+def shown_answer(view: View, talk: Talk, turn: Episode, helpful: bool | None = None) -> ShownAnswer:
+    """An answer from the turn that remembers it."""
+    try:
+        return _kept_answer(view, talk, turn, helpful)
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
+        # Whoever remembers turns by the API gives them what metadata they like.
+        return ShownAnswer(text=turn.content, position=turn.position, known=False, at=turn.at)
+
+
+def _kept_answer(view: View, talk: Talk, turn: Episode, helpful: bool | None) -> ShownAnswer:
+    kept, sources = turn.metadata.get(ANSWER), turn.metadata.get(SOURCES)
+    cited = _cited(talk, sources if isinstance(sources, list) else [], kept if isinstance(kept, dict) else {})
+    if not isinstance(kept, dict):
+        return ShownAnswer(
+            text=turn.content, position=turn.position, known=False, cited=cited, at=turn.at, helpful=helpful
+        )
+    asked = kept.get("asked") or {}
+    as_of = None if asked.get("as_of") is None else datetime.fromisoformat(asked["as_of"])
+    # Where personal data was taken out of the text, offsets are of another one.
+    whole = kept.get("characters") == len(turn.content)
+    return ShownAnswer(
+        text=turn.content,
+        position=turn.position,
+        refused=bool(kept.get("refused")),
+        model=None if kept.get("model") is None else str(kept["model"]),
+        cited=cited,
+        unsupported=[
+            (int(start), int(end), str(reason)) if whole and start is not None else (None, None, str(reason))
+            for start, end, reason in kept.get("unsupported", ())
+        ],
+        nearest=_nearest(view, talk, kept.get("nearest"), as_of or turn.known_from),
+        rewritten=kept.get("rewritten_question"),
+        collections=[str(name) for name in asked.get("collections", ())],
+        as_of=as_of,
+        at=turn.at,
+        helpful=helpful,
+    )
+
+
+def cited_at(talk: Talk, place: Mapping[str, Any], *, notes: Sequence[Mapping[str, Any]] = ()) -> Cited:
+    """What a citation shows, from where it stands."""
+    query = {
+        "start": place.get("start_offset"),
+        "end": place.get("end_offset"),
+        "version": place.get("version"),
+        # Documents of a conversation are found in it alone.
+        "session": talk.session if str(place.get("collection") or "").startswith("session:") else None,
+    }
+    told = urlencode({key: value for key, value in query.items() if value is not None})
+    return Cited(
+        marker=int(place.get("marker") or 0),
+        source=str(place.get("source") or ""),
+        section=None if place.get("section") is None else str(place["section"]),
+        page=None if place.get("page") is None else int(place["page"]),
+        path=f"/documents/{int(place['document_id'])}/source?{told}",
+        notes=[{name: str(note.get(name) or "") for name in ("kind", "at", "source")} for note in notes],
+    )
+
+
+def _cited(talk: Talk, sources: Sequence[Mapping[str, Any]], kept: Mapping[str, Any]) -> list[Cited]:
+    notes = kept.get("notes") or {}
+    places = [one for one in sources if isinstance(one, dict)]
+    return [cited_at(talk, one, notes=notes.get(str(one.get("marker")), ())) for one in places]
+
+
+def _nearest(view: View, talk: Talk, kept: Mapping[str, Any] | None, as_of: datetime) -> Nearest | None:
+    """The evidence, as far as whoever looks may read it now."""
+    if not kept:
+        return None
+    start, end = int(kept["start_offset"]), int(kept["end_offset"])
+    inside = str(kept.get("collection") or "").startswith("session:")
+    seen = view.view(session=talk.session if inside else None, as_of=as_of)
+    try:
+        part = seen.contents.read(int(kept["document_id"]), start=start, length=max(1, end - start))
+    except RecollectError:
+        return None
+    return Nearest(
+        cited=cited_at(talk, kept),
+        quote=part.text,
+        probability=float(kept["probability"]),
+        threshold=float(kept["threshold"]),
+        missing_identifier=bool(kept["missing_identifier"]),
+    )
+
+
+def _exchange(asked: Episode | None, answer: ShownAnswer | None) -> Exchange:
+    if asked is None:
+        return Exchange(position=None if answer is None else answer.position, question=None, answer=answer)
+    return Exchange(
+        position=asked.position, question=asked.content, asked_by=asked.role, asked_at=asked.at, answer=answer
+    )

@@ -1,0 +1,154 @@
+"""Who may ask for the pages of the administration, and what all of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+from urllib.parse import urlencode
+
+from fastapi import Depends, Query
+from starlette.responses import Response
+
+from recollect.errors import UsageError
+from recollect.model import Principal
+from recollect.replies.cursors import cursor_at, position_of
+from recollect.ui.navigation import ADMINISTRATION
+from recollect.ui.visit import Visit, Visiting
+
+T = TypeVar("T")
+
+PAGE_SIZE = 50
+_HIGHEST = 2**63 - 1
+
+
+def _(text: str) -> str:
+    """Marks a text for the catalogues."""
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the administration: its name, its path, what it is for, and the scope that it needs."""
+
+    name: str
+    path: str
+    about: str
+    icon: str
+    scope: str = "admin"
+
+
+KEYS = Section(_("Keys"), "/administration/keys", _("What programs and browsers present to say who they are."), "key")
+PEOPLE = Section(_("People and roles"), "/administration/people", _("Who is known, and what their roles open."), "user")
+LOGINS = Section(_("Logins"), "/administration/logins", _("Browsers that are logged in."), "open")
+GRANTS = Section(_("Grants"), "/administration/grants", _("Who may read, write and own what, and why."), "lock")
+POLICIES = Section(_("Policies"), "/administration/policies", _("Personal data, retention, quotas and limits."), "info")
+AUDIT = Section(
+    _("Audit"), "/administration/audit", _("What was done and by whom, in a chain that is checked."), "check"
+)
+MODELS = Section(
+    _("Embedding models"),
+    "/administration/models",
+    _("Another model for a collection, compared first."),
+    "machine",
+)
+TENANTS = Section(
+    _("Tenants"), "/administration/tenants", _("Whose knowledge the store holds."), "library", scope="operator"
+)
+SECTIONS = (KEYS, PEOPLE, LOGINS, GRANTS, POLICIES, AUDIT, MODELS, TENANTS)
+
+#: What pages tell after a change, by the word in their address.
+TOLD = {
+    "revoked": _("The key is revoked."),
+    "ended": _("The browser is logged out."),
+    "changed": _("It is changed."),
+    "made": _("It is made."),
+    "erased": _("The tenant is erased."),
+    "dropped": _("What was kept beside the model is removed."),
+    "cleaned": _("What was over is closed."),
+    "cancelled": _("The job is asked to stop."),
+}
+
+
+async def _administering(visit: Visiting) -> Visit:
+    await visit.require("admin", kind_of(visit))
+    return visit
+
+
+async def _operating(visit: Visiting) -> Visit:
+    await visit.require("operator", kind_of(visit))
+    return visit
+
+
+def kind_of(visit: Visit) -> Any:  # noqa: ANN401 - a kind of limit, by name
+    """Which limit a request is counted against."""
+    return "search" if visit.request.method == "GET" else "ingest"
+
+
+#: The visit of whoever administers the tenant.
+Administering = Annotated[Visit, Depends(_administering)]
+#: The visit of whoever looks after the tenants.
+Operating = Annotated[Visit, Depends(_operating)]
+#: Where a page of a list begins.
+Cursor = Annotated[str | None, Query(max_length=2_000)]
+
+
+def shown(visit: Visit, section: Section | None, template: str, *, status: int = 200, **context: Any) -> Response:  # noqa: ANN401
+    """A page of the administration.
+
+    Args:
+        visit: Who asks.
+        section: Where it is; None: the overview.
+        template: Below ``templates/administration``.
+        status: Of the reply.
+        context: What the template shows.
+    """
+    said = TOLD.get(visit.request.query_params.get("told", ""))
+    return visit.page(
+        f"administration/{template}",
+        ADMINISTRATION,
+        status=status,
+        section=section,
+        sections=[one for one in SECTIONS if visit.may(one.scope)],
+        told=said,
+        **context,
+    )
+
+
+def position(cursor: str | None, kind: type[T]) -> T | None:
+    """Where a page begins, as its cursor says; None: at the beginning.
+
+    Raises:
+        UsageError: The cursor is of no such list.
+    """
+    if not cursor:
+        return None
+    found: object = position_of(cursor)
+    if not isinstance(found, kind) or (isinstance(found, int) and not 0 <= found <= _HIGHEST) or "\0" in str(found):
+        raise UsageError("This page of the list does not exist: begin at its first one.")
+    return found
+
+
+def page_of(found: Sequence[T], visit: Visit, place: Callable[[T], int | str]) -> tuple[Sequence[T], str | None]:
+    """The entries that a page shows, and where the next one is; one more was looked up than is shown."""
+    if len(found) <= PAGE_SIZE:
+        return found, None
+    entries = found[:PAGE_SIZE]
+    query = dict(visit.request.query_params) | {"cursor": cursor_at(place(entries[-1]))}
+    query.pop("told", None)
+    return entries, f"{visit.base}{visit.request.url.path}?{urlencode(query)}"
+
+
+def names(text: str | None) -> tuple[str, ...]:
+    """Names that somebody has typed, with commas or line breaks between them."""
+    return tuple(part.strip() for part in (text or "").replace("\r", "").replace("\n", ",").split(",") if part.strip())
+
+
+def somebody(user: str | None, roles: str | None, department: str | None, groups: str | None) -> Principal:
+    """Whom the fields of a form mean."""
+    return Principal(
+        user_id=(user or "").strip() or None,
+        roles=names(roles),
+        department=(department or "").strip() or None,
+        groups=names(groups),
+    )

@@ -1,0 +1,136 @@
+"""The audit: what was done, what was shown to whom, whether the chain holds, and all of it as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from tempfile import TemporaryFile
+from typing import IO, Annotated
+
+from fastapi import Query
+from starlette.responses import Response, StreamingResponse
+
+from recollect.model.audit import AuditChain
+from recollect.pipeline import View
+from recollect.store.access_log import AccessBatch
+from recollect.ui.page_route import page_router
+from recollect.ui.routes.administration.asking import (
+    AUDIT,
+    PAGE_SIZE,
+    Administering,
+    Cursor,
+    page_of,
+    position,
+    shown,
+)
+
+router = page_router()
+
+_Asked = Annotated[str, Query(max_length=500)]
+_PIECE_BYTES = 256 * 1024
+
+#: What the audit records, for the list to choose from.
+ACTIONS = (
+    *("create_key", "rotate_key", "revoke_key", "log_in", "end_login", "end_logins"),
+    *("erase", "erase_proof", "restore", "forget", "scrub", "reembed", "reembed_rollback", "access"),
+)
+
+
+@router.get(AUDIT.path)
+async def audit(
+    visit: Administering, action: _Asked = "", since: _Asked = "", until: _Asked = "", cursor: Cursor = None
+) -> Response:
+    """What was done, newest first."""
+    before = position(cursor, int)
+    found = await visit.run(
+        lambda: visit.administration.audit.list(
+            action=action or None, since=since or None, until=until or None, before=before, limit=PAGE_SIZE + 1
+        )
+    )
+    page, following = page_of(found, visit, lambda entry: entry.audit_id)
+    return shown(
+        visit,
+        AUDIT,
+        "audit.html",
+        entries=page,
+        following=following,
+        actions=ACTIONS,
+        asked={"action": action, "since": since, "until": until},
+    )
+
+
+@router.get(f"{AUDIT.path}/accesses")
+async def accesses(
+    visit: Administering,
+    actor: _Asked = "",
+    document: _Asked = "",
+    since: _Asked = "",
+    until: _Asked = "",
+    cursor: Cursor = None,
+) -> Response:
+    """What was asked and changed, and which documents were shown to whom, newest first."""
+    before = position(cursor, int)
+    number = int(document) if document.isdecimal() and 0 < len(document) < 19 else None
+    found = await visit.run(
+        lambda: visit.administration.audit.accesses(
+            actor=actor or None,
+            document=number,
+            since=since or None,
+            until=until or None,
+            before=before,
+            limit=PAGE_SIZE + 1,
+        )
+    )
+    page, following = page_of(found, visit, lambda access: access.access_id)
+    return shown(
+        visit,
+        AUDIT,
+        "accesses.html",
+        accesses=page,
+        following=following,
+        asked={"actor": actor, "document": document, "since": since, "until": until},
+    )
+
+
+@router.get(f"{AUDIT.path}/check")
+async def check(visit: Administering) -> Response:
+    """Follow the chain, and hold the log of accesses against what the chain says of it."""
+    chains, batches = await visit.run(_checked, visit.administration)
+    return shown(
+        visit,
+        AUDIT,
+        "audit_check.html",
+        chains=chains,
+        checked=sum(batch.intact is not None for batch in batches),
+        changed=[batch for batch in batches if batch.intact is False],
+    )
+
+
+@router.get(f"{AUDIT.path}/export")
+async def export(visit: Administering, action: _Asked = "", since: _Asked = "", until: _Asked = "") -> Response:
+    """As JSON Lines with its hashes, so that others can check it without the store."""
+    file = await visit.run(_written, visit.administration, action, since, until)
+    headers = {"Content-Disposition": 'attachment; filename="audit.jsonl"'}
+    return StreamingResponse(_pieces(file), media_type="application/jsonl", headers=headers)
+
+
+def _checked(view: View) -> tuple[list[AuditChain], Sequence[AccessBatch]]:
+    return view.audit.verify(), view.audit.verify_accesses()
+
+
+def _written(view: View, action: str, since: str, until: str) -> IO[bytes]:
+    # Whoever reads slowly holds a file then, and no connection to the database.
+    file = TemporaryFile()  # noqa: SIM115 - closed when it was sent
+    try:
+        lines = view.audit.export(action=action or None, since=since or None, until=until or None)
+        file.writelines(line.encode() for line in lines)
+        file.seek(0)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        while piece := file.read(_PIECE_BYTES):
+            yield piece

@@ -1,0 +1,117 @@
+"""The embedding models of collections: changed as a job, with a comparison of both before the change."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, get_args
+
+from fastapi import Form
+from starlette.responses import Response
+
+from recollect.config.models import EmbeddingConfig
+from recollect.errors import NotFoundError, UsageError
+from recollect.model.job import Job
+from recollect.model.space import SpaceReport
+from recollect.pipeline import View
+from recollect.ui.page_route import page_router
+from recollect.ui.routes.administration.asking import MODELS, Administering, shown
+
+router = page_router()
+
+_Text = Annotated[str, Form(max_length=500)]
+_Number = Annotated[str, Form(max_length=20)]
+_JOBS = 20
+_PROVIDERS = get_args(EmbeddingConfig.model_fields["provider"].annotation)
+
+
+@router.get(MODELS.path)
+async def models(visit: Administering) -> Response:
+    """Every collection with its model, what stands beside it, and the changes under way."""
+    spaces, jobs = await visit.run(_looked_up, visit.administration)
+    return shown(visit, MODELS, "models.html", spaces=spaces, jobs=jobs, providers=_PROVIDERS)
+
+
+@router.post(MODELS.path)
+async def reembed(
+    visit: Administering,
+    collection: _Text,
+    model: _Text = "",
+    provider: _Text = "",
+    dimensions: _Number = "",
+    samples: _Number = "100",
+    figure: _Text = "",
+    least: _Number = "",
+    switch: Annotated[bool, Form()] = False,
+) -> Response:
+    """Ask for a change of the model."""
+    if not model.strip():
+        raise UsageError("Name the model, as its provider does.")
+    minimum = {figure: _read(least, "The least")} if figure and least.strip() else None
+    view = visit.administration.view(collections=collection)
+    job = await visit.run(
+        lambda: view.jobs.reembed(
+            model.strip(),
+            provider=provider or None,
+            dimensions=int(_read(dimensions, "The dimensions")) if dimensions.strip() else None,
+            samples=int(_read(samples, "The questions")),
+            minimum=minimum,
+            switch=switch,
+            actor=visit.caller.actor,
+        )
+    )
+    return visit.go_to(f"{MODELS.path}/jobs/{job.job_id}")
+
+
+@router.get(f"{MODELS.path}/jobs/{{job_id}}")
+async def job(visit: Administering, job_id: int) -> Response:
+    """How far a change is, and what the comparison found."""
+    found = await visit.run(_job, visit.administration, job_id)
+    if visit.is_fragment:
+        return visit.fragment("administration/model_job_state.html", job=found)
+    return shown(visit, MODELS, "model_job.html", job=found)
+
+
+@router.post(f"{MODELS.path}/jobs/{{job_id}}/cancel")
+async def cancel(visit: Administering, job_id: int) -> Response:
+    """Stop it at its next batch."""
+    found = await visit.run(_job, visit.administration, job_id)
+    await visit.run(visit.administration.jobs.cancel, found.job_id)
+    return visit.go_to(f"{MODELS.path}/jobs/{job_id}?told=cancelled")
+
+
+@router.post(f"{MODELS.path}/rollback")
+async def rollback(visit: Administering, collection: _Text) -> Response:
+    """Change back to the model before."""
+    view = visit.administration.view(collections=collection)
+    await visit.run(lambda: view.spaces.rollback(actor=visit.caller.actor))
+    return visit.go_to(f"{MODELS.path}?told=changed")
+
+
+@router.post(f"{MODELS.path}/drop")
+async def drop(visit: Administering, collection: _Text) -> Response:
+    """Remove what is kept of the model before, and what was begun of another."""
+    view = visit.administration.view(collections=collection)
+    await visit.run(view.spaces.drop)
+    return visit.go_to(f"{MODELS.path}?told=dropped")
+
+
+def _looked_up(view: View) -> tuple[list[SpaceReport], list[Job]]:
+    spaces = [view.view(collections=one.name).spaces.status() for one in view.collections.list()]
+    return spaces, view.jobs.list(kind="reembed", limit=_JOBS)
+
+
+def _job(view: View, job_id: int) -> Job:
+    found = view.jobs.get(job_id)
+    if found.kind != "reembed":
+        raise NotFoundError(f"The job {job_id} changes no model.")
+    return found
+
+
+def _read(text: str, what: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise UsageError(f"{what} must be a number, not {text[:20]!r}.")
+    return number

@@ -1,0 +1,220 @@
+"""One request for a page: who asks, in which language, and how the reply is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from urllib.parse import quote, urlsplit
+
+from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from recollect.pipeline import View
+from recollect.server.admission import admit
+from recollect.server.caller import Caller
+from recollect.server.dependencies import service_of
+from recollect.server.login.attempt import safe_path
+from recollect.server.requests import caller_of
+from recollect.server.service import Service
+from recollect.ui.languages import Language, language_of, languages
+from recollect.ui.navigation import AREAS, Area
+from recollect.ui.templates import rendered
+
+if TYPE_CHECKING:
+    from recollect.server.limits import LimitKind
+
+T = TypeVar("T")
+
+#: Nothing is loaded from elsewhere, no script or style stands in a page, and no other site shows ours in a frame.
+PAGE_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
+        "connect-src 'self'; worker-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    # With `no-referrer` browsers would send forms with ``Origin: null``, which tells nothing of where they come from.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    # Who goes back after a logout sees nothing of what was there.
+    "Cache-Control": "no-store",
+}
+THEME_COOKIE = "recollect-theme"
+THEMES = ("auto", "light", "dark")
+
+
+@dataclass(kw_only=True)
+class Visit:
+    """One request for a page.
+
+    Attributes:
+        request: As it came.
+        caller: Who asks.
+        service: What answers.
+    """
+
+    request: Request
+    caller: Caller
+    service: Service
+
+    @cached_property
+    def view(self) -> View:
+        """What the caller sees, in every collection that they may read."""
+        return self.caller.view(self.service.rag).view(collections="*")
+
+    def view_of(self, collection: str) -> View:
+        """What the caller sees of one collection."""
+        return self.caller.view(self.service.rag).view(collections=collection)
+
+    def own_view(self, user: str | None = None) -> View:
+        """What the caller sees, with the conversations that are theirs.
+
+        Args:
+            user: Whose, where the caller is nobody in particular; None: everybody's.
+        """
+        principal = self.caller.principal
+        return self.view.view(user=user if principal is None else principal.user_id)
+
+    @property
+    def administration(self) -> View:
+        """What whoever administers the tenant sees.
+
+        Raises:
+            PermissionDeniedError: The caller does not.
+        """
+        return self.caller.administration(self.service.rag)
+
+    @property
+    def language(self) -> Language:
+        """The texts' language."""
+        return language_of(self.request)
+
+    @property
+    def languages(self) -> list[Language]:
+        """The languages that there are."""
+        return [Language.named(code) for code in languages()]
+
+    @property
+    def name(self) -> str:
+        """What the visitor is called at the top of the page; nobody has a name on a server for this machine."""
+        user = None if self.caller.principal is None else self.caller.principal.user_id
+        return user or ("" if self.caller.credential.kind == "local" else self.caller.credential.id)
+
+    @property
+    def base(self) -> str:
+        """What paths of this server begin with in the browser."""
+        return base_of(self.request)
+
+    @property
+    def here(self) -> str:
+        """The path of this page."""
+        query = self.request.url.query
+        return self.request.url.path + (f"?{query}" if query else "")
+
+    @property
+    def is_fragment(self) -> bool:
+        """Whether a page asks for a part of itself, which it puts into its place."""
+        return "hx-request" in self.request.headers and "hx-boosted" not in self.request.headers
+
+    def may(self, scope: str) -> bool:
+        """Whether the credential opens that: ``read``, ``write``, ``admin``, ``operator``."""
+        return scope in self.caller.scopes
+
+    async def require(self, scope: str, kind: LimitKind = "search") -> None:
+        """Count the request, and refuse it where the credential is not for that.
+
+        Raises:
+            PermissionDeniedError: It is not.
+            RateLimitedError: The caller has asked too much.
+        """
+        self.caller.require(scope)  # type: ignore[arg-type]
+        await admit(self.request, self.caller, self.service, kind=kind)
+
+    async def run(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:  # noqa: ANN401 - the function's own
+        """Call what waits for the database, in a thread."""
+        return await run_in_threadpool(function, *args, **kwargs)
+
+    def page(self, template: str, area: Area | None = None, *, status: int = 200, **context: Any) -> Response:  # noqa: ANN401
+        """A page of a template; where a part was asked for, templates extend a bare one in its place.
+
+        Args:
+            template: Below ``templates``.
+            area: Where in the interface that is.
+            status: Of the reply.
+            context: What the template shows besides the `Visit` itself, which is ``visit``.
+        """
+        return _reply(self._rendered(template, {**self._frame(area), **context}), status)
+
+    def fragment(self, template: str, *, status: int = 200, **context: Any) -> Response:  # noqa: ANN401
+        """A part of a page."""
+        return _reply(self._rendered(template, {"visit": self, **context}), status)
+
+    def text(self, template: str, **context: Any) -> str:  # noqa: ANN401
+        """A part of a page, for what is sent as events."""
+        return self._rendered(template, {"visit": self, **context})
+
+    def go_to(self, path: str) -> Response:
+        """Send the browser to another page of this server."""
+        path = self.base + path
+        if self.is_fragment:
+            return Response(status_code=204, headers={"HX-Redirect": path})
+        return RedirectResponse(path, status_code=303)
+
+    def _rendered(self, template: str, context: Mapping[str, Any]) -> str:
+        return rendered(template, self.language, context, base=self.base)
+
+    def _frame(self, area: Area | None) -> Mapping[str, Any]:
+        return {
+            "visit": self,
+            "area": area,
+            "areas": [one for one in AREAS if one.scope in self.caller.scopes],
+            "theme": theme_of(self.request),
+        }
+
+
+def base_of(request: Request) -> str:
+    """What paths of this server begin with in the browser: nothing, or what a proxy puts before them."""
+    return service_of(request).authenticator.logins.cookies.path(request, "")
+
+
+def theme_of(request: Request) -> str:
+    """The colours that the visitor has chosen: ``auto``, ``light`` or ``dark``."""
+    theme = request.cookies.get(THEME_COOKIE, "auto")
+    return theme if theme in THEMES else "auto"
+
+
+def _reply(html: str, status: int) -> HTMLResponse:
+    # What documents hold may not be UTF-8: half of a pair of surrogates is shown as a question mark.
+    return HTMLResponse(html.encode("utf-8", "replace"), status_code=status, headers=PAGE_HEADERS)
+
+
+async def _visit(request: Request) -> Visit:
+    service = service_of(request)
+    caller = await caller_of(request, service.authenticator)
+    request.state.actor = caller.actor
+    return Visit(request=request, caller=caller.require("read"), service=service)
+
+
+#: The visit of whoever may read. What costs a search, a model or a write says so itself (`Visit.require`).
+Visiting = Annotated[Visit, Depends(_visit)]
+
+
+def path_to_login(request: Request) -> str:
+    """Where to log in, and come back from."""
+    base = base_of(request)
+    return f"{base}/login?return_to={quote(_page_of(request, base), safe='/')}"
+
+
+def _page_of(request: Request, base: str) -> str:
+    """The path of the page that the visitor sees: of a part of one, or of what a form sends, the page that has it."""
+    headers = request.headers
+    shown = headers.get("hx-current-url") or (headers.get("referer") if request.method != "GET" else None)
+    if shown is None and request.method == "GET" and "hx-request" not in headers:
+        return base + request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    try:
+        parts = urlsplit(shown or "")
+    except ValueError:
+        parts = urlsplit("")
+    return safe_path(parts.path + (f"?{parts.query}" if parts.query else ""), otherwise=f"{base}/")

@@ -1,0 +1,94 @@
+"""Markdown of answers: what comes out is ours, whatever goes in."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markupsafe import Markup
+
+from recollect.ui.markdown import Marked, finished, to_html
+
+TAGS = {"p", "ul", "ol", "li", "blockquote", "strong", "em", "s", "thead", "tbody", "tr", "th", "td", "table"}
+TAGS |= {"div", "pre", "code", "span", "hr", "br", "a", "mark", "sup"}
+ATTRIBUTES = {"class", "title", "href", "rel", "target", "tabindex", "start"}
+
+
+class Tags(HTMLParser):
+    """What a browser would make of a text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.shown = ""
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        assert tag in TAGS and {name for name, _ in attrs} <= ATTRIBUTES, (tag, attrs)
+        for name, value in attrs:
+            if name == "href":
+                assert re.match("https?://", value, re.IGNORECASE), value
+        if tag not in {"hr", "br"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.shown += data
+
+
+def note(number: int) -> Markup | None:
+    return Markup("<sup>{}</sup>").format(number) if number < 5 else None
+
+
+PIECES = ["# ", "- ", "> ", "1. ", "\n", "\n\n", "**", "_", "`", "```", "[1]", "[9]", "[a](", ")"]
+PIECES += ["javascript:alert(1)"]
+PIECES += ["http://e.com", "<script>", "</p>", "<img src=x onerror=1>", "![", "|", "|---|", "&lt;", " "]
+PIECES += ["word", "\ue010", "\ue011", "[1]: http://evil", "<http://e.com>", "data:text/html,x", "http:x"]
+PIECES += ["~~", "\\", "    ", '"', "'"]
+
+
+@given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=30).map("".join), st.data())
+def test_nothing_but_known_tags_comes_out_whatever_goes_in(text, data):
+    ends = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=4, unique=True)))
+    marked = [Marked(start, end, 'why "<b>"') for start, end in zip(ends[::2], ends[1::2], strict=False)]
+    found = Tags(to_html(text, footnote=note, marked=marked))
+    assert found.open == []
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("**So** it is [1].", "<p><strong>So</strong> it is <sup>1</sup>.</p>"),
+        ("- a\n- b [2]", "<ul><li>a</li><li>b <sup>2</sup></li></ul>"),
+        ("[7] and `[1]`", "<p>[7] and <code>[1]</code></p>"),
+        ("<b>x</b>", "<p>&lt;b&gt;x&lt;/b&gt;</p>"),
+        ("[x](javascript:alert)", "<p>[x](javascript:alert)</p>"),
+        ("# Title", '<p class="title">Title</p>'),
+    ],
+)
+def test_what_is_written_is_shown(text, html):
+    assert to_html(text, footnote=note) == html
+
+
+def test_what_is_marked_is_marked_to_its_end_across_emphasis():
+    text = "Good [1]. - Bad **very** bad. Good."
+    html = to_html(text, footnote=note, marked=[Marked(12, 29, "no source")])
+    assert re.sub("<[^>]+>", "", "".join(re.findall("<mark.*?</mark>", html))) == "Bad very bad."
+    assert "(no source)" in html
+
+
+BLOCKS = ["Words. ", "\n\n", "- item", "```\n", "\n", "1. one", "    code", "| a |"]
+
+
+@given(st.lists(st.sampled_from(BLOCKS), max_size=20))
+def test_blocks_that_are_whole_are_the_same_alone(pieces):
+    text = "".join(pieces)
+    cut = finished(text)
+    assert 0 <= cut <= len(text)
+    assert to_html(text[:cut]) + to_html(text[cut:]) == to_html(text)
