@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
@@ -9,6 +11,7 @@ from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ConfigurationError, ConflictError, NotFoundError, UsageError
 from recollect.llm.scripted import ScriptedChatModel
 from recollect.model.answer import REFUSAL
+from recollect.pipeline.activity_log import ActivityLog
 
 
 class Counting(HashingEmbedder):
@@ -40,6 +43,25 @@ def test_many_documents_from_an_iterator_in_order(pipeline: RAGPipeline):
     assert [result.status for result in results] == ["added"] * 150 + ["unchanged"] * 50
     again = [result.document_id for result in pipeline.ingest(f"text number {n}" for n in range(150))]
     assert again == [result.document_id for result in results[:150]]
+
+
+def test_it_can_be_closed_while_a_log_is_about_to_ask_for_its_store(pipeline: RAGPipeline):
+    assembly, about_to_ask, closing = pipeline._at.assembly, threading.Event(), threading.Event()
+
+    def store():
+        about_to_ask.set()
+        closing.wait(5)
+        return assembly.store
+
+    log = vars(assembly)["activity"] = ActivityLog(store, flush_seconds=0.01)
+    log.count(1, "search", "total", 1.0)
+    assert about_to_ask.wait(10)
+    closer = threading.Thread(target=pipeline.close, daemon=True)
+    closer.start()
+    closer.join(0.5)
+    closing.set()
+    closer.join(60)
+    assert not closer.is_alive()
 
 
 def test_it_can_be_closed_and_used_again(pipeline: RAGPipeline):
@@ -162,3 +184,9 @@ def test_bad_configuration_of_a_part_is_said_when_it_is_needed(dsn: str):
     config = RAGConfig.load(storage={"dsn": dsn}, embedding={"provider": "openai", "model": "nonsense", "api_key": "k"})
     with RAGPipeline(config) as rag, pytest.raises(UsageError, match="dimensions the vectors of 'nonsense'"):
         rag.ingest("text")
+
+
+@pytest.mark.parametrize("status", ["stored", "", ["embedded"]])
+def test_a_status_that_there_is_not_is_refused(pipeline: RAGPipeline, status):
+    with pytest.raises(UsageError, match="status must be one of pending, embedded, error"):
+        pipeline.documents.list(status=status)

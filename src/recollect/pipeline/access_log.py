@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import RecollectError, StoreError
 from recollect.model import Scope
+from recollect.pipeline.flushing import FlushThread
 
 if TYPE_CHECKING:
     from recollect.model.shown import Access
@@ -27,7 +28,6 @@ FLUSH_SECONDS = 2.0
 MOST_WAITING = 100_000
 
 _BATCH = 1_000
-_CLOSE_SECONDS = 10.0
 
 
 class AccessLog:
@@ -44,24 +44,25 @@ class AccessLog:
     ) -> None:
         self._store = store
         self._questions = questions
-        self._flush_seconds = flush_seconds
         self._waiting: deque[tuple[int, Access]] = deque()
         self._lock = threading.Lock()
         self._writing = threading.Lock()
-        self._closing = threading.Event()
-        self._thread: threading.Thread | None = None
+        # Accesses are counted as they come: how many came, are stored, and could not be stored at the last try.
+        self._added = self._stored = self._failed_to = 0
+        self._failed: StoreError | None = None
+        self._turn = threading.Condition()
+        self._storing = False
+        self._thread = FlushThread(self.flush, name="recollect-access-log", every_seconds=flush_seconds)
 
     def add(self, tenant_id: int, access: Access) -> None:
         """Take an access; returns at once."""
         with self._lock:
             self._waiting.append((tenant_id, access))
+            self._added += 1
             if len(self._waiting) > MOST_WAITING:
                 self._waiting.popleft()
                 _log.error("An access is not in the log of accesses: more than %d wait.", MOST_WAITING)
-            if self._thread is None:
-                self._closing.clear()
-                self._thread = threading.Thread(target=self._run, name="recollect-access-log", daemon=True)
-                self._thread.start()
+        self._thread.run()
 
     @property
     def waiting(self) -> int:
@@ -71,26 +72,61 @@ class AccessLog:
 
     def flush(self) -> None:
         """Store what waits. What cannot be stored now waits on."""
+        self._flush()
+
+    def store(self) -> None:
+        """Store what waits before anybody is told of it. Those who ask meanwhile share the next transaction.
+
+        Raises:
+            StoreError: It cannot be stored now; it waits on.
+        """
+        with self._lock:
+            wanted = self._added
+        with self._turn:
+            # One stores for all who wait, and those who came meanwhile are the next one's: with a lock alone, whoever
+            # is fastest would take it again and again, and the others would wait for what is stored long since.
+            self._turn.wait_for(lambda: not self._storing or self._is_settled(wanted))
+            if self._is_settled(wanted):
+                self._require_stored(wanted)
+                return
+            self._storing = True
+        try:
+            self._flush()
+        finally:
+            with self._turn:
+                self._storing = False
+                self._turn.notify_all()
+        self._require_stored(wanted)
+
+    def _is_settled(self, wanted: int) -> bool:
+        return max(self._stored, self._failed_to) >= wanted
+
+    def _require_stored(self, wanted: int) -> None:
+        if self._stored < wanted and self._failed is not None:
+            raise StoreError(f"What was shown cannot be stored: {self._failed}") from self._failed
+
+    def _flush(self) -> None:
+        failed: StoreError | None = None
         with self._writing:
             with self._lock:
-                waiting = sorted(self._waiting, key=lambda entry: entry[0])
+                waiting, upto = sorted(self._waiting, key=lambda entry: entry[0]), self._added
                 self._waiting.clear()
             for tenant_id, entries in groupby(waiting, key=lambda entry: entry[0]):
                 accesses = [access for _, access in entries]
                 for start in range(0, len(accesses), _BATCH):
                     # In a context of its own: what is stored here is not what the caller asks for.
-                    contextvars.copy_context().run(self._append, tenant_id, accesses[start : start + _BATCH])
+                    batch = accesses[start : start + _BATCH]
+                    failed = contextvars.copy_context().run(self._append, tenant_id, batch) or failed
+            if failed is None:
+                self._stored = upto
+            else:
+                self._failed, self._failed_to = failed, upto
 
     def close(self) -> None:
         """Store what waits and end the thread; another access starts it again."""
-        self._closing.set()
-        with self._lock:
-            thread, self._thread = self._thread, None
-        if thread is not None:
-            thread.join(_CLOSE_SECONDS)
-        self.flush()
+        self._thread.close()
 
-    def _append(self, tenant_id: int, accesses: list[Access]) -> None:
+    def _append(self, tenant_id: int, accesses: list[Access]) -> StoreError | None:
         from recollect.store.access_log import AccessLogRepository
         from recollect.store.tenants import TenantDirectory
 
@@ -102,12 +138,10 @@ class AccessLog:
             AccessLogRepository(caretaking).append(scope, accesses, questions=self._questions, salt=salt)
         except StoreError as exc:
             _log.warning("%d accesses are not in the log of accesses yet: %s", len(accesses), exc)
-            if not self._closing.is_set():
+            if not self._thread.is_closing:
                 with self._lock:
                     self._waiting.extendleft((tenant_id, access) for access in reversed(accesses))
+            return exc
         except RecollectError as exc:  # the tenant was erased meanwhile, with all that is known of it
             _log.info("%d accesses are not in the log of accesses: %s", len(accesses), exc)
-
-    def _run(self) -> None:
-        while not self._closing.wait(self._flush_seconds):
-            self.flush()
+        return None

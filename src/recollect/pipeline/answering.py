@@ -13,6 +13,7 @@ from recollect.answer.service import AnswerOptions, stream_answer_sync
 from recollect.context.budget import Budget
 from recollect.errors import UsageError
 from recollect.model import Answer, RetrievalOptions, SearchReply, TokenUsage
+from recollect.model.activity import outcome_of
 from recollect.model.shown import show
 from recollect.pipeline.search import search_with_place
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from recollect.context import AssembledContext
     from recollect.embedding.base import EmbeddingProvider
     from recollect.model.collection import Collection
+    from recollect.model.shown import RefusalReason
     from recollect.pipeline.assembly import Assembly
     from recollect.pipeline.standpoint import Standpoint
 
@@ -34,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 def answer_options(
-    assembly: Assembly, place: Collection | None, options: RetrievalOptions | None = None
+    assembly: Assembly, place: Collection | None, options: RetrievalOptions | None = None, *, drafts: bool = False
 ) -> AnswerOptions:
     """The options of an answer from a collection; None: none in particular, or one that does not exist yet.
 
@@ -42,6 +44,7 @@ def answer_options(
         assembly: All parts.
         place: The collection.
         options: That passages are searched with; None: as configured.
+        drafts: Whether what a model writes comes before it is checked, too.
     """
     config = assembly.config
     rule = _calibrated_rule(
@@ -57,6 +60,7 @@ def answer_options(
         prompt=assembly.prompt(place.name if place else None),
         ask_only_if_answerable=rule is not None,
         unsupported=config.answer.unsupported,
+        drafts=drafts,
     )
 
 
@@ -115,7 +119,7 @@ def _tell_once(warning: str) -> None:
 
 
 def answer_stream(
-    at: Standpoint, question: str, options: RetrievalOptions, *, model: str | None = None
+    at: Standpoint, question: str, options: RetrievalOptions, *, model: str | None = None, drafts: bool = False
 ) -> Iterator[AskEvent]:
     """What a search finds, the pieces of the answer made of it with their events, and the whole `Answer` at the end.
 
@@ -124,10 +128,11 @@ def answer_stream(
         question: In plain words.
         options: How to search.
         model: What writes the answer, as ``provider/model``, or ``extractive``; None: as configured.
+        drafts: Whether what a model writes comes before it is checked, too (`Draft`).
     """
     chat_model = at.assembly.chat_model_of(model)
     reply, place = search_with_place(at, question, replace(options, outline=True))
-    show("ask", question=question, passages=reply.results)
+    show("ask", question=question, passages=reply.results, outcome=outcome_of(reply))
     yield reply
     assembly = at.assembly
     for piece in stream_answer_sync(
@@ -135,17 +140,27 @@ def answer_stream(
         reply.results,
         embedder=answering_embedder(assembly, place),
         chat_model=chat_model,
-        options=answer_options(assembly, place, options),
+        options=answer_options(assembly, place, options, drafts=drafts),
     ):
         if isinstance(piece, Answer):
             search_ms = {f"search_{stage}": ms for stage, ms in reply.timings_ms.items()}
             usage = TokenUsage.total((reply.usage, piece.usage))
             answer = replace(piece, timings_ms={**search_ms, **piece.timings_ms}, usage=usage)
+            if answer.refused:
+                show(f"refuse/{_why_refused(answer, reply)}", question=question, outcome="refused")
             for observer in assembly.observers:
                 observer.answered(answer)
             yield answer
         else:
             yield piece
+
+
+def _why_refused(answer: Answer, reply: SearchReply) -> RefusalReason:
+    if not reply.results:
+        return "nothing"
+    if answer.nearest is not None:
+        return "identifier" if answer.nearest.missing_identifier else "threshold"
+    return "unsupported" if answer.unsupported else "model"
 
 
 def assembled_context(

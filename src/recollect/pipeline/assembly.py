@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from recollect.model.collection import Collection
     from recollect.model.scope import Target
     from recollect.pipeline.access_log import AccessLog
+    from recollect.pipeline.activity_log import ActivityLog
     from recollect.pipeline.observation import Observer
     from recollect.pipeline.remembering import TenantMemory
     from recollect.pipeline.request_log import RequestLog
@@ -86,7 +87,7 @@ class Assembly:
     def _begin(self) -> None:
         self._lock = threading.RLock()
         self.embedders = Embedders(
-            self.config, given=self._given_embedder, recorder=self._record, progress=self._on_download
+            self.config, given=self._given_embedder, recorder=self.record_request, progress=self._on_download
         )
         self._store: Store | None = None
         self._default_tenant: int | None = None
@@ -100,15 +101,19 @@ class Assembly:
     def renew_in_child(self) -> None:
         """In the child of a fork: everything is made anew when it is needed; what there was is the parent's."""
         leave_to_parent(dict(self.__dict__))
-        for name in ("models", "reranking_model", "chat_model", "request_log", "access_log", "fetcher"):
+        for name in ("models", "reranking_model", "chat_model", "request_log", "access_log", "activity", "fetcher"):
             self.__dict__.pop(name, None)
         self._begin()
 
     def close(self) -> None:
         """Close the store and let go of its server; the next use opens it again."""
+        # Without the lock, which the threads of the logs take for the store: they are waited for.
+        for name in ("request_log", "access_log", "activity"):
+            if name in vars(self):
+                vars(self)[name].close()
         with self._lock:
-            made = [self.__dict__.get(name) for name in ("reranking_model", "request_log", "access_log")]
-            for part in (self.embedders, *made, self._upkeep, self._searcher, self._patterns, self._store):
+            models = self.embedders, vars(self).get("reranking_model")
+            for part in (*models, self._upkeep, self._searcher, self._patterns, self._store):
                 # A model of this machine holds nothing open.
                 close = getattr(part, "close", None)
                 if close is not None:
@@ -151,6 +156,7 @@ class Assembly:
                     data_dir=storage.data_dir,
                     dsn=storage.dsn.get_secret_value() if storage.dsn else None,
                     application_dsn=storage.application_dsn.get_secret_value() if storage.application_dsn else None,
+                    read_dsn=storage.read_dsn.get_secret_value() if storage.read_dsn else None,
                     max_connections=storage.max_connections,
                     index_threshold=storage.index_threshold,
                     expiry=_expiry_policy(self.config),
@@ -220,7 +226,8 @@ class Assembly:
         """
         return self.embedders.of(place)
 
-    def _record(self, record: RequestRecord) -> None:  # the log is made when a provider is asked, if ever
+    def record_request(self, record: RequestRecord) -> None:
+        """Log a request to a provider, and tell whoever observes; the log is made with the first one."""
         self.request_log(record)
         for observer in self.observers:
             observer.requested(record)
@@ -239,7 +246,7 @@ class Assembly:
             return None
         from recollect.pipeline.models import language_model
 
-        return language_model(self.config, recorder=self._record)
+        return language_model(self.config, recorder=self.record_request)
 
     def chat_model_of(self, name: str | None) -> ChatModel | None:
         """The language model that writes an answer; None: it is extracted.
@@ -257,7 +264,7 @@ class Assembly:
         with self._lock:
             if name not in self._named_chat_models:
                 settings = named_answer_settings(self.config.answer, name)
-                self._named_chat_models[name] = make_language_model(settings, recorder=self.request_log)
+                self._named_chat_models[name] = make_language_model(settings, recorder=self.record_request)
             return self._named_chat_models[name]
 
     @cached_property
@@ -265,7 +272,7 @@ class Assembly:
         """The provider's model that orders what was found; None: there is none."""
         from recollect.pipeline.models import reranking_model
 
-        return reranking_model(self.config, recorder=self._record)
+        return reranking_model(self.config, recorder=self.record_request)
 
     @cached_property
     def request_log(self) -> RequestLog:
@@ -280,6 +287,13 @@ class Assembly:
         from recollect.pipeline.access_log import AccessLog
 
         return AccessLog(lambda: self.store, questions=self.config.server.audit.questions)
+
+    @cached_property
+    def activity(self) -> ActivityLog:
+        """Where what happens is counted."""
+        from recollect.pipeline.activity_log import ActivityLog
+
+        return ActivityLog(lambda: self.store)
 
     def prompt(self, collection: str | None) -> PromptTemplate | None:
         """The prompt of answers from a collection; None: the packaged one.

@@ -13,9 +13,11 @@ from recollect.pipeline.contents import Contents
 from recollect.pipeline.documents import Documents
 from recollect.pipeline.facts import Facts
 from recollect.pipeline.feedback import Feedback
+from recollect.pipeline.files import Files
 from recollect.pipeline.grants import Grants
 from recollect.pipeline.jobs import Jobs
 from recollect.pipeline.keys import Keys
+from recollect.pipeline.logins import Logins
 from recollect.pipeline.maintenance import Maintenance
 from recollect.pipeline.memory import ConversationMemory
 from recollect.pipeline.rag import RAGPipeline
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from recollect.config import RAGConfig
     from recollect.ingest.report import IngestReport
     from recollect.model import Answer, IngestResult, RetrievalOptions, SearchReply
-    from recollect.store.documents import DocumentRecord
+    from recollect.model.document_record import DocumentRecord
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -70,6 +72,8 @@ class AsyncCollections(_AsyncGroup):
     create = threaded(Collections.create)
     get = threaded(Collections.get)
     update = threaded(Collections.update)
+    note = threaded(Collections.note)
+    notes = threaded(Collections.notes)
     delete = threaded(Collections.delete)
     import_file = threaded(Collections.import_file)
     export_lines = streamed(Collections.export_lines)
@@ -97,6 +101,9 @@ class AsyncConversationMemory(_AsyncGroup):
     turns = threaded(ConversationMemory.turns)
     delete = threaded(ConversationMemory.delete)
     forget = threaded(ConversationMemory.forget)
+    latest = threaded(ConversationMemory.latest)
+    rename = threaded(ConversationMemory.rename)
+    overview = threaded(ConversationMemory.overview)
     list = threaded(ConversationMemory.list)
 
 
@@ -135,8 +142,25 @@ class AsyncFeedback(_AsyncGroup):
     """`Feedback`, awaited."""
 
     give = threaded(Feedback.give)
+    judge = threaded(Feedback.judge)
     weights = threaded(Feedback.weights)
     reset = threaded(Feedback.reset)
+
+
+class AsyncFiles(_AsyncGroup):
+    """`Files`, awaited."""
+
+    add = threaded(Files.add)
+    get = threaded(Files.get)
+    read = threaded(Files.read)
+    attach = threaded(Files.attach)
+    batch = threaded(Files.batch)
+    documents = threaded(Files.documents)
+    files_of = threaded(Files.files_of)
+    unstored_counts = threaded(Files.unstored_counts)
+    detach = threaded(Files.detach)
+    delete = threaded(Files.delete)
+    list = threaded(Files.list)
 
 
 class AsyncGrants(_AsyncGroup):
@@ -146,6 +170,7 @@ class AsyncGrants(_AsyncGroup):
     deny = threaded(Grants.deny)
     remove = threaded(Grants.remove)
     of_documents = threaded(Grants.of_documents)
+    explain = threaded(Grants.explain)
     of_collection = threaded(Grants.of_collection)
     set_collection = threaded(Grants.set_collection)
 
@@ -170,11 +195,22 @@ class AsyncKeys(_AsyncGroup):
     """`Keys`, awaited."""
 
     create = threaded(Keys.create)
+    create_widget = threaded(Keys.create_widget)
     get = threaded(Keys.get)
     rotate = threaded(Keys.rotate)
     revoke = threaded(Keys.revoke)
     authenticate = threaded(Keys.authenticate)
+    users = threaded(Keys.users)
     list = threaded(Keys.list)
+
+
+class AsyncLogins(_AsyncGroup):
+    """`Logins`, awaited."""
+
+    get = threaded(Logins.get)
+    revoke = threaded(Logins.revoke)
+    revoke_all = threaded(Logins.revoke_all)
+    list = threaded(Logins.list)
 
 
 class AsyncMaintenance(_AsyncGroup):
@@ -229,6 +265,7 @@ class AsyncTenants(_AsyncGroup):
 
     create = threaded(Tenants.create)
     get = threaded(Tenants.get)
+    change = threaded(Tenants.change)
     suspend = threaded(Tenants.suspend)
     resume = threaded(Tenants.resume)
     set_quota = threaded(Tenants.set_quota)
@@ -333,6 +370,11 @@ class AsyncView:
         return AsyncFeedback(self._inner.feedback, self._threads)
 
     @property
+    def files(self) -> AsyncFiles:
+        """Files that were sent to be kept, and what collections make of them."""
+        return AsyncFiles(self._inner.files, self._threads)
+
+    @property
     def grants(self) -> AsyncGrants:
         """Who may read what."""
         return AsyncGrants(self._inner.grants, self._threads)
@@ -346,6 +388,11 @@ class AsyncView:
     def keys(self) -> AsyncKeys:
         """What programs present to a server."""
         return AsyncKeys(self._inner.keys, self._threads)
+
+    @property
+    def logins(self) -> AsyncLogins:
+        """Who is logged in to a server with a browser."""
+        return AsyncLogins(self._inner.logins, self._threads)
 
     @property
     def maintenance(self) -> AsyncMaintenance:

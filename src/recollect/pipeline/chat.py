@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from recollect.answer.follow_up import Exchange, standing_question
 from recollect.errors import NotFoundError, ProviderError
@@ -14,10 +14,13 @@ from recollect.model import Answer, RetrievalOptions, TokenUsage
 from recollect.model.memory import Turn
 from recollect.pipeline.answering import answer_stream
 from recollect.pipeline.door import make_door
+from recollect.pipeline.remembered_answers import facts_of
 
 if TYPE_CHECKING:
+    from recollect.model.memory import Episode, Remembered
     from recollect.model.time import Moment
     from recollect.pipeline.answering import AskEvent
+    from recollect.pipeline.memory import ConversationMemory
     from recollect.pipeline.view import View
 
 _NOTHING = TokenUsage(input_tokens=0, output_tokens=0, requests=0)
@@ -35,10 +38,14 @@ class Conversation:
         options: How to search; None: the configured defaults.
         history: What was said before, where the caller keeps the conversation; None: what is remembered of the session.
         model: What writes answers, as ``provider/model``, or ``extractive``; None: as configured.
+        instead_of: Where the session's turn stands that the next question replaces, with all that was said behind it;
+            they are removed when that question and its answer are remembered.
+        drafts: Whether what a language model writes comes before it is checked, too (`Draft`).
 
     Attributes:
         answers: All answers so far, oldest first.
         usage: What the language model has cost, rewriting included.
+        kept: Where the last question and its answer stand in the session; None: nothing was remembered.
     """
 
     def __init__(
@@ -49,13 +56,18 @@ class Conversation:
         options: RetrievalOptions | None = None,
         history: Sequence[Exchange] | None = None,
         model: str | None = None,
+        instead_of: int | None = None,
+        drafts: bool = False,
     ) -> None:
         self._view = view
         self._options = options
         self._session = session
         self._model = model
+        self._instead_of = instead_of
+        self._drafts = drafts
         self.answers: list[Answer] = []
         self.usage = _NOTHING
+        self.kept: Remembered | None = None
         self._history = self._resumed() if history is None else list(history)
 
     def as_of(self, moment: Moment | None) -> None:
@@ -81,7 +93,7 @@ class Conversation:
         standing, usage = self._standing(question)
         at = self._view.standpoint
         options = self._options or at.default_options(passages=at.config.answer.passages)
-        for event in answer_stream(at, standing, options, model=self._model):
+        for event in answer_stream(at, standing, options, model=self._model, drafts=self._drafts):
             if not isinstance(event, Answer):
                 yield event
                 continue
@@ -123,32 +135,18 @@ class Conversation:
         self.usage += answer.usage or _NOTHING
         if self._session is None:
             return
-        now = datetime.now(UTC)
+        now, at = datetime.now(UTC), self._view.standpoint
         said = Turn(content=answer.question, role="user", at=now)
-        replied = Turn(content=answer.text, role="assistant", at=now, metadata={"rag_sources": self._sources(answer)})
-        self._view.view(as_of=None, session=self._session).remember([said, replied])
-
-    def _sources(self, answer: Answer) -> list[dict[str, Any]]:
-        """What an answer cites, so that it can be opened later: offsets are of the version that it was read in."""
-        at = self._view.standpoint
-        versions: dict[int, int | None] = {}
-        for citation in answer.citations:
-            if citation.document_id not in versions:
-                try:
-                    versions[citation.document_id] = at.store.documents.get(at.scope, citation.document_id).version
-                except NotFoundError:  # it went while the answer was written
-                    versions[citation.document_id] = None
-        return [
-            {
-                "marker": citation.marker,
-                "source": citation.source,
-                "document_id": citation.document_id,
-                "version": versions[citation.document_id],
-                "start_offset": citation.start_offset,
-                "end_offset": citation.end_offset,
-            }
-            for citation in answer.citations
-        ]
+        replied = Turn(content=answer.text, role="assistant", at=now, metadata=facts_of(answer, at, model=self._model))
+        view = self._view.view(as_of=None, session=self._session)
+        self.kept = view.remember([said, replied])
+        if self._instead_of is not None:
+            # Last: whatever happens meanwhile, what was said before is not lost for an answer that is not there.
+            memory, positions = view.memory, range(self._instead_of, min(self.kept.positions))
+            gone = [turn.position for turn in _turns(memory, self._session, positions)]
+            if gone:
+                memory.forget(self._session, gone)
+            self._instead_of = None
 
     def _resumed(self) -> list[Exchange]:
         """The last exchanges of a conversation that is known already."""
@@ -156,8 +154,7 @@ class Conversation:
             return []
         memory = self._view.view(as_of=None).memory
         try:
-            count = memory.get(self._session).turn_count
-            turns = memory.turns(self._session, after=max(0, count - _RESUMED_TURNS))
+            turns = memory.latest(self._session, before=self._instead_of, limit=_RESUMED_TURNS)
         except NotFoundError:
             return []
         return [
@@ -165,3 +162,11 @@ class Conversation:
             for asked, replied in pairwise(turns)
             if (asked.role, replied.role) == ("user", "assistant")
         ]
+
+
+def _turns(memory: ConversationMemory, session: str, positions: range) -> Iterator[Episode]:
+    """The turns at positions of a session, page by page."""
+    after = positions.start - 1
+    while page := [one for one in memory.turns(session, after=after) if one.position in positions]:
+        yield from page
+        after = page[-1].position

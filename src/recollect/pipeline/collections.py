@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport, ProgressCallback
     from recollect.model import Scope
     from recollect.model.collection import Collection
+    from recollect.model.collection_notes import CollectionNotes
     from recollect.model.tenant import SharedCollection
 
+
+MOST_IDLE_DAYS = 36_500
 
 #: Larger originals are no part of an export as JSON Lines: a line is read into memory.
 MAX_ORIGINAL_BYTES = 64 * 1024 * 1024
@@ -73,19 +76,52 @@ class Collections(Group):
 
         return as_shown(self._at.store.collections.get(self._at.present(), name))
 
-    def update(self, name: str, *, description: str) -> Collection:
+    def update(self, name: str, *, description: str, check: Callable[[Collection], object] | None = None) -> Collection:
         """Change what is said of a collection; how it is cut and embedded stays as it was made.
 
         Args:
             name: Of the collection.
             description: For people.
+            check: Told the collection as it is, which nobody describes until this has; what it raises changes nothing.
 
         Raises:
             NotFoundError: There is none of that name.
         """
         scope = self._at.owner()
-        self._at.store.collections.describe(scope, name, description)
+        self._at.store.collections.describe(scope, name, description, check=check)
         return self._at.store.collections.get(scope, name)
+
+    def note(
+        self, name: str, *, metadata: Mapping[str, str] | None = None, idle_days: int | None = None
+    ) -> CollectionNotes:
+        """Write something on a collection, or have it expire when nobody uses it.
+
+        Args:
+            name: Of the collection.
+            metadata: All of it from now on; None: as it is.
+            idle_days: After so many days without a search and without a new document its documents are closed, by the
+                clean-up; 0: never; None: as it is.
+
+        Raises:
+            NotFoundError: There is none of that name.
+            UsageError: ``idle_days`` is no such number.
+        """
+        if idle_days is not None and not 0 <= idle_days <= MOST_IDLE_DAYS:
+            raise UsageError(f"idle_days must lie between 0 and {MOST_IDLE_DAYS:,}, not {idle_days}.")
+        scope = self._at.owner()
+        place = self._at.store.collections.get(scope, name)
+        repository = self._at.store.collection_notes
+        repository.note(scope, place.collection_id, metadata=metadata, idle_days=idle_days)
+        return repository.all(scope)[place.collection_id]
+
+    def notes(self) -> Mapping[int, CollectionNotes]:
+        """What is noted of collections, by their numbers; of a principal, of those that exist for it."""
+        scope = self._at.present()
+        noted = self._at.store.collection_notes.all(scope)
+        if not noted:
+            return {}
+        seen = {one.collection_id for one in self._at.store.collections.list_all(scope)}
+        return {number: one for number, one in noted.items() if number in seen}
 
     def delete(self, name: str) -> None:
         """Remove a collection with everything in it, physically.
@@ -178,9 +214,20 @@ class Collections(Group):
         return ShareRepository(self._at.store.caretaking).shared_with(self._of_tenant())
 
     # Last: its name is a type's in what stands before it.
-    def list(self) -> list[Collection]:
-        """Every collection, by name; of a principal, those that exist for it, counting what may be read of them."""
-        return self._at.store.collections.list_all(self._at.present())
+    def list(self, *, after: str = "", limit: int | None = None) -> list[Collection]:
+        """Every collection, by name; of a principal, those that exist for it, counting what may be read of them.
+
+        Args:
+            after: The last name of the page before.
+            limit: So many at most; None: all.
+
+        Raises:
+            UsageError: ``limit`` is not positive.
+        """
+        scope = self._at.present()
+        if limit is not None and limit < 1:
+            raise UsageError(f"limit must be at least 1, not {limit}.")
+        return self._at.store.collections.page(scope, after=after, limit=limit)
 
     def _of_tenant(self) -> Scope:
         """The owner's scope of a tenant that there is."""

@@ -66,13 +66,17 @@ class Contents(Group):
         show("read", documents=[(part.document_id, part.version_id)])
         return part
 
-    def chunks(self, document_id: int, *, after: int = -1, limit: int = 100) -> Sequence[DocumentChunk]:
+    def chunks(
+        self, document_id: int, *, after: int = -1, limit: int = 100, start: int = 0, end: int | None = None
+    ) -> Sequence[DocumentChunk]:
         """What a document was cut into, in order: what is embedded, searched and found.
 
         Args:
             document_id: Of the document.
             after: The last position of the page before; -1: from the beginning.
             limit: How many at most, 1 to 10,000.
+            start: Only those that hold this character of the text or one behind it.
+            end: Only those that hold a character before this one; None: to the end.
 
         Raises:
             UsageError: A limit is out of range.
@@ -80,7 +84,12 @@ class Contents(Group):
         """
         _require_range("after", after, -1, 2**31 - 1)
         _require_range("limit", limit, 1, MAX_CHUNKS)
-        return self._at.store.contents.chunks(*self._places(), document_id, after=after, limit=limit)
+        _require_range("start", start, 0, 2**31 - 2)
+        stop = 2**31 - 1 if end is None else end
+        _require_range("end", stop, 0, 2**31 - 1)
+        return self._at.store.contents.chunks(
+            *self._places(), document_id, after=after, limit=limit, start=start, end=stop
+        )
 
     def original(self, document_id: int) -> Original:
         """The file that a document was read from, as it came; its bytes are read when they are wanted.
@@ -215,6 +224,7 @@ class Contents(Group):
         return Places(
             collection_ids=tuple(one.collection.collection_id for one in found),
             hides_expired=any(one.hides_expired for one in found),
+            revisions=tuple(one.revision for one in found),
         )
 
 

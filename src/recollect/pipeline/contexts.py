@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
+from recollect.llm.base import BYTES_PER_TOKEN
 from recollect.model.contexts import ContextEstimate, ContextReport
 from recollect.pipeline.door import make_door
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from recollect.store.contexts import ContextRepository
 
 _TOKENS_OF_RULES = 200
-_BYTES_PER_TOKEN = 4
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def estimate(at: Standpoint) -> ContextEstimate:
     documents, chunks, size = work.repository.size(
         work.scope, work.place, work.contextualiser.made_by, beginning=BEGINNING_CHARACTERS, around=AROUND_CHARACTERS
     )
-    read, written = size // _BYTES_PER_TOKEN + chunks * _TOKENS_OF_RULES, chunks * REPLY_TOKENS
+    read, written = size // BYTES_PER_TOKEN + chunks * _TOKENS_OF_RULES, chunks * REPLY_TOKENS
     answer = at.config.answer
     priced = at.config.ingest.contextualise == f"{answer.provider}/{answer.model}" and answer.input_price is not None
     cost = None
@@ -111,7 +111,7 @@ def _model(assembly: Assembly) -> ChatModel:
         return assembly.given_chat_model
     from recollect.pipeline.models import language_model
 
-    model = language_model(_with_model(assembly.config, spec), recorder=assembly.request_log)
+    model = language_model(_with_model(assembly.config, spec), recorder=assembly.record_request)
     assert model is not None, "extractive is no provider of a model"
     return model
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,17 +12,18 @@ from recollect.config import DEFAULT_COLLECTION
 from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
 from recollect.model.arguments import checked
 from recollect.model.audit import LIBRARY
+from recollect.model.document_record import DOCUMENT_STATUSES
 from recollect.model.history import ErasureProbe, VersionDiff
 from recollect.model.shown import show
 from recollect.model.time import read_duration
 from recollect.pipeline.standpoint import EVERY_COLLECTION, Group
 
 if TYPE_CHECKING:
-    from recollect.model import IngestResult, RetrievalOptions
+    from recollect.model import IngestResult, RetrievalOptions, Scope
+    from recollect.model.document_record import DocumentRecord, DocumentStatus
     from recollect.model.duplicates import Duplicates, SameDocument
     from recollect.model.history import DocumentHistory, ErasureReceipt, EvidenceDiff
     from recollect.model.time import Duration, Moment
-    from recollect.store.documents import DocumentRecord, DocumentStatus
 
 
 @checked
@@ -44,17 +46,31 @@ class Documents(Group):
             NotFoundError: There is none.
             UsageError: Several have that source.
         """
-        scope, store = self._at.present(), self._at.store
-        document_id = self._at.resolve(scope, document)
+        scope = self._at.present()
         try:
-            found = store.documents.get(scope, document_id)
+            return self._stored(scope, document)
         except NotFoundError:
-            unstored = store.jobs.unstored_documents(scope, document_id=document_id)
-            if not unstored or store.collections.find(scope, unstored[0].collection) is None:
-                raise
-            return unstored[0]
+            found = self._unstored(scope, document)
+            # Between the two looks its job may have stored it.
+            return self._stored(scope, document) if found is None else found
+
+    def _stored(self, scope: Scope, document: int | str) -> DocumentRecord:
+        document_id = self._at.resolve(scope, document)
+        found = self._at.store.documents.get(scope, document_id)
         show("read", documents=[(document_id, 0)])
         return found
+
+    def _unstored(self, scope: Scope, document: int | str) -> DocumentRecord | None:
+        """What a job is to store yet, or could not: there is no version that a principal could be refused."""
+        store = self._at.store
+        try:
+            document_id = document if isinstance(document, int) else self._at.resolve(scope, document)
+        except NotFoundError:
+            return None
+        found = store.jobs.unstored_documents(scope, document_id=document_id)
+        if not found or self._at.named not in {None, found[0].collection}:
+            return None
+        return None if store.collections.find(scope, found[0].collection) is None else found[0]
 
     def resolve(self, documents: Sequence[int | str]) -> list[int]:
         """The ids of documents, deleted ones included.
@@ -384,7 +400,9 @@ class Documents(Group):
         Raises:
             NotFoundError: There is no such collection or session. The default collection is empty rather than missing.
             SessionExpiredError: The session's time is over.
+            UsageError: There is no such status.
         """
+        _require_status(status)
         scope, store = self._at.present(), self._at.store
         page: dict[str, Any] = {"source": source, "newest_first": newest_first, "after": after, "limit": limit}
         wanted: dict[str, Any] = {"department": department, "tags": tags, **page}
@@ -398,10 +416,20 @@ class Documents(Group):
         if name == DEFAULT_COLLECTION and store.collections.find(scope, name) is None:
             return []
         place = self._at.place(scope)
-        found = store.documents.list_page(scope, place, **wanted) if status in {None, "embedded"} else []
+        found: dict[int, DocumentRecord] = {}
         if status != "embedded" and department is None and not tags:
-            found = [*found, *store.jobs.unstored_documents(scope, place, status=status, **page)]
-        return sorted(found, key=lambda record: record.document_id, reverse=newest_first)[:limit]
+            unstored = store.jobs.unstored_documents(scope, place, status=status, **page)
+            found = {record.document_id: record for record in unstored}
+        if status in {None, "embedded"}:
+            # Behind the others: what is stored between the two looks is among these.
+            stored = store.documents.list_page(scope, place, **wanted)
+            found |= {record.document_id: record for record in stored}
+        return sorted(found.values(), key=lambda record: record.document_id, reverse=newest_first)[:limit]
+
+
+def _require_status(status: str | None) -> None:
+    if status is not None and status not in DOCUMENT_STATUSES:
+        raise UsageError(f"status must be one of {', '.join(DOCUMENT_STATUSES)}, not {reprlib.repr(status)}.")
 
 
 def _of_documents_alone(receipt: ErasureReceipt) -> ErasureReceipt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 from cachetools import LRUCache
 
 from recollect.embedding.cached import CacheCounts, CachedEmbedder
-from recollect.errors import UsageError
+from recollect.errors import RecollectError, UsageError
 from recollect.model.embedding_spec import EmbeddingSpec
 
 if TYPE_CHECKING:
@@ -64,6 +65,14 @@ class Embedders:
             if self._configured is None:
                 self._configured = self._made(self._config.embedding)
             return self._configured
+
+    def load_ahead(self) -> None:
+        """Load the configured model before its first use, where it is on this machine and is one that is loaded."""
+        # Whatever is wrong is said where the model is used.
+        with suppress(RecollectError, OSError):
+            load = getattr(self.configured, "load_ahead", None)
+            if load is not None:
+                load()
 
     @cached_property
     def meters(self) -> RelevanceMeters:

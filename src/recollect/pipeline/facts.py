@@ -10,6 +10,8 @@ from recollect.pipeline.search import recall_facts
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from recollect.model.facts import ConsolidationReport, Fact, RecalledFact
     from recollect.model.memory import RecallOptions
 
@@ -91,13 +93,21 @@ class Facts(Group):
         self._at.store.facts.delete(self._at.present(), fact_id)
 
     # Last: its name is a type's in what stands before it.
-    def list(self, *, superseded: bool = False, limit: int = 100, offset: int = 0) -> list[Fact]:
+    def list(
+        self,
+        *,
+        superseded: bool = False,
+        limit: int = 100,
+        offset: int = 0,
+        after: tuple[datetime, int] | None = None,
+    ) -> list[Fact]:
         """Facts, what was said last before the others.
 
         Args:
             superseded: Also those that others have taken the place of.
             limit: How many at most.
             offset: How many to pass over.
+            after: When the last one of the page before was said, and its number.
         """
         return self._at.store.facts.page(
             self._at.scope,
@@ -106,4 +116,5 @@ class Facts(Group):
             superseded=superseded,
             limit=limit,
             offset=offset,
+            after=after,
         )

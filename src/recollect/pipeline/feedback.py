@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from recollect.errors import PermissionDeniedError, UsageError
+from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
 from recollect.model.arguments import checked
 from recollect.model.feedback import FeedbackCounts
+from recollect.pipeline.remembered_answers import SOURCES
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
@@ -57,7 +58,37 @@ class Feedback(Group):
             else FeedbackCounts(documents_not=of_documents, memory_not=of_memory)
         )
         self._at.store.feedback.add(scope, self._conversation(scope), counts)
+        for _ in sources:
+            self._at.assembly.activity.count(scope.tenant_id, "feedback", "helpful" if helpful else "not")
         return self.weights()
+
+    def judge(self, position: int, *, helpful: bool) -> bool:
+        """Say of an answer in the view's conversation whether it helped: it counts for what it cites, once.
+
+        Args:
+            position: Where the answer stands in the conversation.
+            helpful: Whether it helped.
+
+        Returns:
+            Whether it was counted: what was said of it before stays.
+
+        Raises:
+            UsageError: The view has no conversation.
+            NotFoundError: There is no such conversation, or no answer at that position that cites anything.
+        """
+        at, scope = self._at, self._at.present()
+        if at.session is None:
+            raise UsageError("Say which conversation this is of: view(session=...).")
+        record = at.store.memory.get_session(scope, at.session, user=at.user)
+        turns = at.store.memory.turns(scope, record, after=position - 1, limit=1)
+        cited = turns[0].metadata.get(SOURCES) if turns and turns[0].position == position else None
+        if not isinstance(cited, list) or not cited:
+            raise NotFoundError(f"There is no answer at {position} that cites anything.")
+        if not at.store.conversations.judge(scope, record, position, helpful=helpful):
+            return False
+        said = FeedbackCounts(documents_helpful=len(cited)) if helpful else FeedbackCounts(documents_not=len(cited))
+        at.store.feedback.add(scope, record, said)
+        return True
 
     def weights(self, weights: RetrievalWeights | None = None) -> WeightAdaptation:
         """What feedback makes of weights, whether that is on or not.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,8 +12,9 @@ from recollect.model.principal import Permissions, read_permissions, read_token
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
-    from recollect.model import Scope
-    from recollect.store.access import CollectionAccess, DocumentPermissions, PermissionChange
+    from recollect.model import Principal, Scope
+    from recollect.model.access import CollectionAccess, DocumentPermissions, ReadingExplained
+    from recollect.store.access import PermissionChange
 
 
 @checked
@@ -98,6 +99,42 @@ class Grants(Group):
         scope = self._at.present()
         return self._at.store.access.of_documents(scope, self._resolved(scope, documents))
 
+    def explain(self, document: int | str, principal: Principal) -> ReadingExplained:
+        """Whether somebody may read a document as it is now, and why.
+
+        Args:
+            document: By id or by source.
+            principal: Somebody.
+
+        Raises:
+            NotFoundError: It does not exist.
+            PermissionDeniedError: The view's principal does not own its collection.
+        """
+        from recollect.model.access import explain_reading
+
+        scope, store = self._at.present(), self._at.store
+        known = store.access.of_documents(scope, self._resolved(scope, document))
+        if not known:
+            raise NotFoundError(f"There is no document {document!r}. `recollect documents list` shows what there is.")
+        told = known[0]
+        access = replace(self._at, collections=(told.collection,))
+        place = access.place(scope)
+        theirs = replace(access, principal=principal).present()
+        try:
+            store.documents.get(theirs, told.document_id)
+            allowed = True
+        except NotFoundError:
+            allowed = False
+        settings = self._at.config.access
+        return explain_reading(
+            principal,
+            told,
+            store.access.of_collection(scope, place),
+            allowed=allowed,
+            asked=settings.mode == "enforce",
+            role_departments=settings.role_departments,
+        )
+
     def of_collection(self) -> CollectionAccess:
         """Who owns, reads and writes the view's collection, and the default of its documents.
 
@@ -114,6 +151,7 @@ class Grants(Group):
         owners: Sequence[str] | None = None,
         readers: Sequence[str] | None = None,
         writers: Sequence[str] | None = None,
+        check: Callable[[CollectionAccess], object] | None = None,
     ) -> CollectionAccess:
         """Say who owns, reads and writes the view's collection; for whoever neither owns nor reads it, it is not there.
 
@@ -121,6 +159,7 @@ class Grants(Group):
             owners: Grants, such as ``("user:ann",)``; they read everything in it, and write. None: as they are.
             readers: Likewise; ``("*",)`` at first.
             writers: Likewise; nobody at first. They store documents, and change those that they have stored.
+            check: Told what was said before, which nobody changes until this has; what it raises changes nothing.
 
         Raises:
             NotFoundError: There is no such collection.
@@ -135,6 +174,7 @@ class Grants(Group):
             owners=_tokens("owners", owners),
             readers=_tokens("readers", readers),
             writers=_tokens("writers", writers),
+            check=check,
         )
         # Whoever gives the collection away is told what became of it all the same.
         return access.of_collection(replace(scope, principal=None), place)

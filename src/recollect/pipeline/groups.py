@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from recollect.pipeline.documents import Documents
     from recollect.pipeline.facts import Facts
     from recollect.pipeline.feedback import Feedback
+    from recollect.pipeline.files import Files
     from recollect.pipeline.grants import Grants
     from recollect.pipeline.jobs import Jobs
     from recollect.pipeline.keys import Keys
+    from recollect.pipeline.logins import Logins
     from recollect.pipeline.maintenance import Maintenance
     from recollect.pipeline.memory import ConversationMemory
     from recollect.pipeline.sessions import Sessions
@@ -42,6 +44,13 @@ class Groups:
         from recollect.pipeline.contents import Contents
 
         return Contents(self._at)
+
+    @property
+    def files(self) -> Files:
+        """Files that were sent to be kept, and what collections make of them."""
+        from recollect.pipeline.files import Files
+
+        return Files(self._at)
 
     @property
     def collections(self) -> Collections:
@@ -105,6 +114,13 @@ class Groups:
         from recollect.pipeline.keys import Keys
 
         return Keys(self._at)
+
+    @property
+    def logins(self) -> Logins:
+        """Who is logged in to a server with a browser."""
+        from recollect.pipeline.logins import Logins
+
+        return Logins(self._at)
 
     @property
     def tenants(self) -> Tenants:

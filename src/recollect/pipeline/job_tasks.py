@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from recollect.ingest.reembedding import FillProgress
     from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback
     from recollect.jobs.progress import Progress
+    from recollect.jobs.together import Together
     from recollect.model.job import JobRun
     from recollect.pipeline.assembly import Assembly
 
@@ -86,6 +87,13 @@ def ingest_upload(view: View, arguments: Mapping[str, Any], progress: Progress) 
     return store_upload(view.standpoint, arguments, progress)
 
 
+def give_up_upload(view: View, arguments: Mapping[str, Any]) -> None:
+    """Take back what `ingest_upload` stored of a file that was taken away, where its worker was killed before that."""
+    from recollect.pipeline.uploading import give_up
+
+    give_up(view.standpoint, arguments)
+
+
 def ingest_url(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
     """A page, as `View.ingest_url` takes it."""
     from recollect.pipeline.web import UrlRequest, store_page
@@ -93,13 +101,11 @@ def ingest_url(view: View, arguments: Mapping[str, Any], progress: Progress) -> 
     return store_page(view.standpoint, UrlRequest.of_job(arguments), progress)
 
 
-def ingest_urls(
-    view: View, arguments: Sequence[Mapping[str, Any]], progress: Progress
-) -> Sequence[Mapping[str, Any] | Exception]:
+def ingest_urls(view: View, together: Together) -> None:
     """Pages of one host, each as `ingest_url` would store it."""
-    from recollect.pipeline.web import UrlRequest, store_pages
+    from recollect.pipeline.web import store_pages
 
-    return store_pages(view.standpoint, [UrlRequest.of_job(one) for one in arguments], progress)
+    store_pages(view.standpoint, together)
 
 
 def crawl(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:

@@ -218,6 +218,7 @@ class Jobs(Group):
         permissions: Sequence[str] | None = None,
         department: str | None = None,
         force: bool = False,
+        folders: bool = False,
         priority: int = 0,
     ) -> Sequence[Job]:
         """Ask for files to be stored whose bytes are here: kept in the store at once, so that any worker can read them.
@@ -232,6 +233,7 @@ class Jobs(Group):
             permissions: Who may read them; None: what a file says of itself, or the collection's default.
             department: Of files that name none themselves.
             force: Store them anew even if they are unchanged.
+            folders: Whether documents are called by the paths in the files' names, and not by their last parts alone.
             priority: Jobs of a higher one run first.
 
         Returns:
@@ -254,6 +256,7 @@ class Jobs(Group):
             permissions=permissions,
             department=department,
             force=force,
+            folders=folders,
             priority=priority,
         )
 

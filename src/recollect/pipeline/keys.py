@@ -7,17 +7,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from recollect.errors import PermissionDeniedError, UsageError
-from recollect.model import Scope
+from recollect.model import Principal, Scope
 from recollect.model.arguments import checked
 from recollect.model.audit import LIBRARY
-from recollect.model.key import KeyMaker, NewApiKey, read_scopes
+from recollect.model.key import KeyMaker, NewApiKey, WidgetUse, read_origins, read_scopes
 from recollect.model.key_text import draw_key, read_key
 from recollect.model.time import Duration, read_duration
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
-    from recollect.model import Principal
-    from recollect.model.key import AccessScope, ApiKey
+    from recollect.model.key import AccessScope, ApiKey, KnownUser
     from recollect.store.keys import KeyRepository
 
 _MOST_NAME_CHARACTERS = 100
@@ -56,9 +55,7 @@ class Keys(Group):
             PermissionDeniedError: The key would go beyond its maker: in scopes, in time, or as somebody else.
         """
         maker = maker or KeyMaker()
-        label = name.strip()
-        if not label or len(label) > _MOST_NAME_CHARACTERS or not label.isprintable():
-            raise UsageError(f"A key's name is 1 to {_MOST_NAME_CHARACTERS} printable characters, not {name[:60]!r}.")
+        label = _label(name)
         wanted = read_scopes(scopes)
         _require_scopes(wanted, maker)
         own = self._at.principal
@@ -79,6 +76,50 @@ class Keys(Group):
             ),
             key.text,
         )
+
+    def create_widget(
+        self,
+        name: str,
+        *,
+        collection: str,
+        origins: Sequence[str],
+        principal: Principal | None = None,
+        expires: Duration | None = None,
+        maker: KeyMaker | None = None,
+    ) -> NewApiKey:
+        """Make a key for a widget on pages of other sites: it opens the widget there and nothing else.
+
+        Args:
+            name: What it is for: 1 to 100 printable characters.
+            collection: Whose documents answer.
+            origins: The sites whose pages may show it, such as ``https://intranet.example.com``.
+            principal: As whom it reads; None: as nobody in particular, so what is granted to everybody.
+            expires: After how long it ends (``90d``); None: when its maker's own credential does.
+            maker: What the maker's own credential allows; None: everything.
+
+        Raises:
+            UsageError: The name, a site or the time is not valid.
+            NotFoundError: There is no such collection.
+            PermissionDeniedError: The view has a principal, or the key would go beyond its maker.
+        """
+        self._at.require_owner()
+        maker = maker or KeyMaker()
+        label, widget = _label(name), WidgetUse(collection=collection, origins=read_origins(origins))
+        _require_scopes(("read",), maker)
+        scope = self._scope()
+        self._at.store.collections.get(scope, collection)
+        key = draw_key(scope.tenant_id)
+        made = self._repository.create(
+            scope,
+            key,
+            name=label,
+            scopes=("read",),
+            principal=principal or Principal(),
+            expires_at=_ending(expires, maker),
+            actor=maker.actor,
+            widget=widget,
+        )
+        return self._new(made, key.text)
 
     def get(self, key_id: str) -> ApiKey:
         """One key, by its public id.
@@ -152,6 +193,15 @@ class Keys(Group):
         given = read_key(key)
         return KeyRepository(self._at.store.caretaking).presented(Scope(tenant_id=given.tenant_id), given)
 
+    def users(self, *, after: str = "", limit: int = 100) -> Sequence[KnownUser]:
+        """The users whom the tenant's keys and logins name, by name.
+
+        Args:
+            after: The last name of the page before.
+            limit: Users at most.
+        """
+        return self._repository.users(self._scope(), user=self._require_user(), after=after, limit=limit)
+
     # Last: its name is a type's in what stands before it.
     def list(self, *, before: str | None = None, limit: int = 100) -> list[ApiKey]:
         """The keys of the view's tenant, newest first, those that are not taken any more among them.
@@ -179,6 +229,13 @@ class Keys(Group):
     @staticmethod
     def _new(key: ApiKey, text: str) -> NewApiKey:
         return NewApiKey(key=key, secret=text)
+
+
+def _label(name: str) -> str:
+    label = name.strip()
+    if not label or len(label) > _MOST_NAME_CHARACTERS or not label.isprintable():
+        raise UsageError(f"A key's name is 1 to {_MOST_NAME_CHARACTERS} printable characters, not {name[:60]!r}.")
+    return label
 
 
 def _require_scopes(wanted: Sequence[AccessScope], maker: KeyMaker) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from recollect.model.contexts import ContextEstimate, ContextReport
     from recollect.model.history import CleanupReport
     from recollect.model.scrub import ScrubReport
-    from recollect.pipeline.status import PipelineStatus
+    from recollect.model.status import PipelineStatus
     from recollect.store.status import Finding
     from recollect.store.verification.report import VerifyReport
 

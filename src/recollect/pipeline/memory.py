@@ -10,9 +10,11 @@ from recollect.model.audit import LIBRARY
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from recollect.context import RetrievalWeights
     from recollect.memory import QueryPatternTracker
-    from recollect.model.memory import Episode, SessionRecord
+    from recollect.model.memory import ConversationEntry, Episode, SessionRecord
     from recollect.pipeline.hybrid import ContextAssembler, HybridRetriever
 
 _PAGE_TURNS = 1_000
@@ -44,6 +46,47 @@ class ConversationMemory(Group):
         """
         memory, scope = self._at.store.memory, self._at.scope
         return memory.turns(scope, memory.get_session(scope, session, user=self._at.user), after=after, limit=limit)
+
+    def latest(self, session: str, *, before: int | None = None, limit: int = 100) -> list[Episode]:
+        """The last turns of a conversation, in their order.
+
+        Args:
+            session: Its id.
+            before: Only turns before this position; None: up to the end.
+            limit: How many at most.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+            UsageError: Several users have one of that id, and the view names none.
+        """
+        at, scope = self._at, self._at.scope
+        record = at.store.memory.get_session(scope, session, user=at.user)
+        return at.store.conversations.latest(scope, record, before=before, limit=limit)
+
+    def rename(self, session: str, title: str | None) -> SessionRecord:
+        """Call a conversation something.
+
+        Args:
+            session: Its id.
+            title: Up to 200 characters; None: it is called by its first words again.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+            UsageError: The title is too long, empty, or holds what cannot be stored.
+            PersonalDataError: It holds personal data, which the tenant's policy refuses.
+        """
+        from recollect.memory.validation import checked_name
+        from recollect.model.memory import Turn
+        from recollect.pipeline.door import make_door
+
+        scope = self._at.present()
+        record = self.get(session)
+        if title is not None:
+            door = make_door(self._at.assembly, scope)
+            title = checked_name("The title", title)
+            title = title if door is None else door.admit_turn(Turn(content=title)).content
+        self._at.store.conversations.rename(scope, record, title)
+        return self.get(session)
 
     def delete(self, session: str, *, actor: str = LIBRARY) -> int:
         """Remove a conversation with everything that was made of it, facts among it, physically.
@@ -123,7 +166,39 @@ class ConversationMemory(Group):
         made_with = settings(at, weights=weights, count_tokens=count_tokens)
         return ContextAssembler(at, at, min_relevance=min_relevance, **made_with)
 
+    def overview(
+        self, *, text: str | None = None, limit: int = 100, after: tuple[datetime, int] | None = None
+    ) -> Sequence[ConversationEntry]:
+        """The conversations of the view's user, or all, with what they are called; the one with the latest turn first.
+
+        Args:
+            text: Only those whose title or turns hold this, in whatever case; None: all.
+            limit: How many at most.
+            after: When the last one of the page before was updated, and its number.
+        """
+        at = self._at
+        return at.store.conversations.overview(at.present(), text=text, user=at.user, limit=limit, after=after)
+
     # Last: its name is a type's in what stands before it.
-    def list(self, *, limit: int = 100, offset: int = 0) -> list[SessionRecord]:
-        """The conversations of the view's user, or all, the one with the latest turn first."""
-        return self._at.store.memory.list_sessions(self._at.present(), user=self._at.user, limit=limit, offset=offset)
+    def list(
+        self,
+        *,
+        text: str | None = None,
+        limit: int = 100,
+        offset: int = 0,
+        after: tuple[datetime, int] | None = None,
+    ) -> list[SessionRecord]:
+        """The conversations of the view's user, or all, the one with the latest turn first.
+
+        Args:
+            text: Only those whose title or turns hold this, in whatever case; None: all.
+            limit: How many at most.
+            offset: How many to pass over.
+            after: When the last one of the page before was updated, and its number.
+        """
+        if text is not None:
+            found = self.overview(text=text, limit=offset + limit, after=after)
+            return [one.record for one in found[offset:]]
+        return self._at.store.memory.list_sessions(
+            self._at.present(), user=self._at.user, limit=limit, offset=offset, after=after
+        )

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from recollect.evaluation.cases import Case, CaseSearch, Suite
     from recollect.evaluation.rag_test import Progress
     from recollect.model import Answer, Principal, RetrievalOptions, RetrievedContext
+    from recollect.model.access import DocumentPermissions
     from recollect.model.principal import Permissions
     from recollect.pipeline.view import View
-    from recollect.store.access import DocumentPermissions
 
 _PAGE_DOCUMENTS = 1_000
 

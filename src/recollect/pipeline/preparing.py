@@ -56,23 +56,33 @@ class ChunkSizes:
     Attributes:
         size: Of the longest chunk; None: as the collection has it.
         overlap: Of neighbouring chunks; None: the same.
+        in_tokens: Whether both count tokens, whatever the collection counts.
     """
 
     size: int | None = None
     overlap: int | None = None
+    in_tokens: bool = False
 
     def within(self, chunking: Mapping[str, Any]) -> dict[str, Any]:
         """A collection's chunking with these sizes.
 
         Raises:
-            UsageError: Its strategy has no overlap.
+            UsageError: Its strategy has no overlap, or does not count tokens.
         """
-        from recollect.chunking.registry import DEFAULT_STRATEGY, size_parameters
+        from recollect.chunking.registry import DEFAULT_STRATEGY, parameter_names, size_parameters
 
         strategy = str(chunking.get("strategy", DEFAULT_STRATEGY))
         window = chunking.get("window_size")
+        counted: dict[str, str] = {}
+        if self.in_tokens:
+            known = parameter_names(strategy)
+            if "unit" in known:
+                counted = {"unit": "tokens"}
+            elif "max_tokens" not in known:
+                raise UsageError(f"{strategy} chunking does not count tokens: sizes in tokens cannot be given.")
         return {
             **chunking,
+            **counted,
             **size_parameters(strategy, size=self.size, overlap=self.overlap, window_size=window),
         }
 

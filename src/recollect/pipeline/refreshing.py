@@ -13,6 +13,7 @@ from recollect.documents.walk import printable
 from recollect.errors import FetchError, RecollectError, SourceError, StoreUnavailableError, UsageError
 from recollect.pipeline.ingesting import FileOptions, destination, store_files
 from recollect.sources.base import Surroundings
+from recollect.sources.declared import DeclaredSetting, declared_settings, settings_of_dataclass
 from recollect.sources.registry import connector_class, connector_of, read_settings
 
 if TYPE_CHECKING:
@@ -36,20 +37,39 @@ class NewConnection:
     settings: Mapping[str, Any]
 
 
+def reader_of(location: str, *, connector: str | None) -> str | None:
+    """The connector that reads a location: the one that is named, or that it looks like; None: it looks like none."""
+    found = connector or connector_of(location)
+    if found is None and "://" not in location:
+        return DIRECTORY
+    if found is None and location.lower().startswith(("https://", "http://")):
+        return WEB
+    return found
+
+
+def settings_declared_by(reader: str) -> tuple[DeclaredSetting, ...]:
+    """The settings that what reads a location declares; none where it declares none."""
+    from recollect.fetching.crawl import CrawlPlan
+
+    if reader == DIRECTORY:
+        return (DeclaredSetting(name="watch", kind="switch", default=False),)
+    return settings_of_dataclass(CrawlPlan) if reader == WEB else declared_settings(reader)
+
+
 def connection_of(location: str, *, connector: str | None, settings: Mapping[str, Any]) -> NewConnection:
     """What a location and settings mean.
 
     Raises:
         UsageError: The location is no connector's, or a setting is not valid.
     """
-    found = connector or connector_of(location)
-    if found == DIRECTORY or (found is None and "://" not in location):
+    found = reader_of(location, connector=connector)
+    if found == DIRECTORY:
         return _folder(location, settings)
     if "watch" in settings:
         raise UsageError(
             "Only a folder can be watched. What is elsewhere is refreshed every so often: every (--every)."
         )
-    if found == WEB or (found is None and location.lower().startswith(("https://", "http://"))):
+    if found == WEB:
         return _site(location, settings)
     if found is None:
         raise UsageError(
@@ -68,7 +88,12 @@ def _folder(location: str, settings: Mapping[str, Any]) -> NewConnection:
             "A folder has no settings but watch, which is true or false: what is left out of it stands in its "
             ".recollectignore."
         )
-    if not path.is_dir():
+    try:
+        found = path.is_dir()
+    except OSError as exc:
+        # As where a name is longer than the file system allows.
+        raise UsageError(f"{location[:200]!r} cannot be looked for: {exc.strerror}.") from exc
+    if not found:
         raise UsageError(f"{location!r} is no folder, and no connector reads it.")
     full = printable(path.resolve())
     watch = {"watch": True} if settings.get("watch") else {}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from recollect.errors import RecollectError
 from recollect.model.asking import asking_tenant
 from recollect.model.requests import LoggedRequest
+from recollect.pipeline.flushing import FlushThread
 
 if TYPE_CHECKING:
     from recollect.providers.records import RequestRecord
@@ -27,8 +28,6 @@ FLUSH_SECONDS = 2.0
 
 #: Records that wait at most, while the store cannot be reached; the oldest go first.
 MOST_WAITING = 10_000
-
-_CLOSE_SECONDS = 10.0
 
 
 class RequestLog:
@@ -44,22 +43,17 @@ class RequestLog:
 
     def __init__(self, repository: Callable[[], RequestLogRepository], *, flush_seconds: float = FLUSH_SECONDS) -> None:
         self._repository = repository
-        self._flush_seconds = flush_seconds
         self._waiting: deque[tuple[int, LoggedRequest]] = deque(maxlen=MOST_WAITING)
         self._lock = threading.Lock()
         self._writing = threading.Lock()
-        self._closing = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread = FlushThread(self.flush, name="recollect-request-log", every_seconds=flush_seconds)
 
     def __call__(self, record: RequestRecord) -> None:
         """Take a record; returns at once."""
         entry = asking_tenant(), LoggedRequest(at=datetime.now(UTC), **asdict(record))
         with self._lock:
             self._waiting.append(entry)
-            if self._thread is None:
-                self._closing.clear()
-                self._thread = threading.Thread(target=self._run, name="recollect-request-log", daemon=True)
-                self._thread.start()
+        self._thread.run()
 
     def flush(self) -> None:
         """Store what waits."""
@@ -73,12 +67,7 @@ class RequestLog:
 
     def close(self) -> None:
         """Store what waits and end the thread; another record starts it again."""
-        self._closing.set()
-        with self._lock:
-            thread, self._thread = self._thread, None
-        if thread is not None:
-            thread.join(_CLOSE_SECONDS)
-        self.flush()
+        self._thread.close()
 
     def _store(self, tenant_id: int, requests: list[LoggedRequest]) -> None:
         from recollect.model import Scope
@@ -87,7 +76,3 @@ class RequestLog:
             self._repository().append(Scope(tenant_id=tenant_id), requests)
         except RecollectError as exc:
             _log.warning("%d requests to providers are not in the log of requests: %s", len(requests), exc)
-
-    def _run(self) -> None:
-        while not self._closing.wait(self._flush_seconds):
-            self.flush()

@@ -17,10 +17,10 @@ from recollect.pipeline.session_place import session_place
 if TYPE_CHECKING:
     from recollect.model import Document, IngestResult, Scope
     from recollect.model.collection import Collection
+    from recollect.model.document_record import DocumentRecord
     from recollect.model.history import VersionRecord
     from recollect.model.original import Original
     from recollect.pipeline.standpoint import Standpoint
-    from recollect.store.documents import DocumentRecord
 
 
 def reread(at: Standpoint, document: int | str, *, force: bool) -> IngestResult:

@@ -16,9 +16,9 @@ from recollect.pipeline.rag import RAGPipeline
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport, ProgressCallback
     from recollect.model import IngestResult, Principal
+    from recollect.model.document_record import DocumentRecord
     from recollect.model.time import Moment
     from recollect.pipeline.view import View
-    from recollect.store.documents import DocumentRecord
 
 
 @checked

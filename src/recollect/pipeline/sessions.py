@@ -11,6 +11,8 @@ from recollect.pipeline.session_place import checked_id, living
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from recollect.store.document_sessions import DocumentSessionRepository
 
 
@@ -86,11 +88,19 @@ class Sessions(Group):
         return self._repository.end_expired(self._at.present())
 
     # Last: its name is a type's in what stands before it.
-    def list(self, *, limit: int = 100, offset: int = 0) -> list[DocumentSession]:
-        """Sessions, those first that expire first; what has expired and asks for it is removed before."""
+    def list(
+        self, *, limit: int = 100, offset: int = 0, after: tuple[datetime | None, str, str | None] | None = None
+    ) -> list[DocumentSession]:
+        """Sessions, those first that expire first; what has expired and asks for it is removed before.
+
+        Args:
+            limit: How many at most.
+            offset: How many to pass over.
+            after: When the last one of the page before expires, its id and its owner.
+        """
         scope = self._at.present()
         self._repository.end_in_passing(scope)
-        return self._repository.list_all(scope, limit=limit, offset=offset)
+        return self._repository.list_all(scope, limit=limit, offset=offset, after=after)
 
     @property
     def _repository(self) -> DocumentSessionRepository:

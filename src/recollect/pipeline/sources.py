@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from recollect.errors import UsageError
+from recollect.errors import ConflictError, UsageError
 from recollect.model.arguments import checked
 from recollect.model.principal import read_permissions
 from recollect.model.time import Duration, read_duration
@@ -47,14 +47,15 @@ class Sources(Group):
         Args:
             location: ``s3://BUCKET/PREFIX``, the URL of a Git repository, or a folder of this machine.
             connector: What reads it; None: what the location looks like.
-            name: Of the source, in its collection; None: the location.
+            name: Of the source, in its collection; None: the location. Documents of the folder that are there already
+                are this source's from its first refresh on.
             settings: The connector's. Credentials are given as ``env:NAME``, and read from that variable when they are
                 used. Of a folder ``{"watch": True}``: a worker watches it until the source is removed.
             every: How often it is refreshed where a worker runs; None: when somebody asks.
 
         Raises:
             UsageError: The location or a setting is not valid.
-            ConflictError: There is a source of that name.
+            ConflictError: There is a source of that name, or the folder is another source already.
             PermissionDeniedError: The view has a principal.
         """
         from recollect.pipeline.refreshing import connection_of
@@ -66,6 +67,8 @@ class Sources(Group):
         new = connection_of(location, connector=connector, settings=settings or {})
         place = ensure_collection(self._at, self._at.collection)
         documents = self._at.store.documents
+        if new.type == "directory":
+            self._require_unread(new.location, name or new.name)
         source = documents.ensure_source(scope, place, name or new.name, new.type)
         if source.type != new.type:
             raise UsageError(
@@ -82,6 +85,12 @@ class Sources(Group):
         record = self.get(source.name)
         keep_watched(self._at, record)
         return record
+
+    def _require_unread(self, folder: str, name: str) -> None:
+        """Raise a `ConflictError` where a folder is another source already: its documents have one name."""
+        for record in self._at.store.sources.records(self._at.owner(), collection=self._at.place(self._at.owner())):
+            if record.type == "directory" and record.location == folder and record.name != name:
+                raise ConflictError(f"The source {record.name!r} is that folder already: remove it first.")
 
     def get(self, source: str) -> SourceRecord:
         """A source of the view's collection, with what is known of its refreshing.

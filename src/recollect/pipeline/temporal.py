@@ -13,10 +13,12 @@ from recollect.model.arguments import checked
 from recollect.model.time import Duration, Moment, MomentRange, read_duration, read_time
 from recollect.pipeline.owned import OwnedPipeline
 from recollect.pipeline.rag import RAGPipeline
+from recollect.pipeline.standpoint import EVERY_COLLECTION
 
 if TYPE_CHECKING:
     from recollect.model import IngestResult
     from recollect.model.history import EvidenceDiff
+    from recollect.pipeline.view import View
 
 
 @checked
@@ -185,3 +187,16 @@ class TemporalRAG(OwnedPipeline):
             event_time_range=given.event_time_range if event_time_range is None else event_time_range,
             ingestion_time_range=given.ingestion_time_range if ingestion_time_range is None else ingestion_time_range,
         )
+
+
+def known_span(view: View) -> tuple[datetime, datetime] | None:
+    """When what a view's principal may read in its collections first became known, and when it last changed.
+
+    Returns:
+        Both moments; None where there is nothing.
+    """
+    at = view.standpoint
+    scope = replace(at.scope, as_of=None)
+    places = at.store.collections.list_all(scope)
+    seen = [one.collection_id for one in places if EVERY_COLLECTION in at.names or one.name in at.names]
+    return at.store.history.span(scope, seen) if seen else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,19 @@ class Tenants(Group):
             NotFoundError: There is none.
         """
         return self._repository.get(tenant)
+
+    def change(self, tenant: int | str, decide: Callable[[Tenant], Tenant]) -> Tenant:
+        """Change a tenant as it is: nobody changes it between the look and the change.
+
+        Args:
+            tenant: By number or name.
+            decide: Given the tenant, gives it with another status, quota or policy; what it raises changes nothing.
+
+        Raises:
+            NotFoundError: There is none.
+            UsageError: A quota is negative.
+        """
+        return self._repository.change(tenant, decide)
 
     def suspend(self, tenant: int | str) -> Tenant:
         """From now on the tenant can neither be searched nor written to (`TenantSuspendedError`); it keeps what it has.

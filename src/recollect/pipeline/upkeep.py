@@ -45,6 +45,8 @@ def clean_up(
     # First, because nothing in them needs to be closed any more.
     sessions = store.document_sessions.end_expired(scope)
     expired = store.expiry.close_all(scope)
+    store.files.delete_expired(scope)
+    store.collection_notes.expire(scope, store.writer.close)
     # Two who erased the same text from different collections at once may each have left it to the other.
     EmbeddingCacheRepository(store.database, scope).drop_unowned()
     dropped = store.audit.maintain(
@@ -63,10 +65,12 @@ def clean_up(
         retention_days=settings.indexing.access_retention_days,
     )
     store.access_log.forget_questions(scope, retention_days=settings.indexing.question_retention_days)
+    store.activity.maintain(scope)
     if keep_previous_days is not None:
         store.spaces.drop_previous(scope, days=keep_previous_days)
     store.limits.forget(scope)
     store.idempotency.forget(scope)
+    store.logins.forget(scope)
     if settings.scrub_after_erased and store.scrubber.due() >= settings.scrub_after_erased:
         store.scrubber.scrub(scope, actor="cleanup")
     from recollect.model.history import CleanupReport

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import base64
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from recollect.errors import FetchError, NotFoundError, RecollectError, UsageError
+from recollect.errors import FetchError, NotFoundError, UsageError
 from recollect.fetching.client import PageRequest
 from recollect.fetching.crawl import Crawl, CrawlPlan, Visit
 from recollect.fetching.urls import parse_url
 from recollect.ingest.gone import MAX_REMOVED_SHARE
-from recollect.ingest.named_pages import NamedPages
+from recollect.ingest.named_pages import NamedPages, PageOutcome
 from recollect.ingest.pages import page_document
 from recollect.ingest.report import IngestReport
 from recollect.ingest.site import PageOptions, SiteIngest, can_be_asked_again, described, visited_again
@@ -25,8 +24,10 @@ from recollect.pipeline.ingesting import Destination, destination, store_in_stag
 from recollect.pipeline.preparing import ChunkSizes
 
 if TYPE_CHECKING:
+    from recollect.ingest.door import Door
     from recollect.ingest.report import ProgressCallback
     from recollect.jobs.progress import Progress
+    from recollect.jobs.together import Member, Together
     from recollect.model.job import Job
     from recollect.model.source import SourceType
     from recollect.pipeline.jobs import JobCallback
@@ -151,19 +152,12 @@ def store_page(at: Standpoint, request: UrlRequest, progress: Progress) -> dict[
         return told(source, *store_in_stages(place, source, document, given=given, force=force, progress=progress))
 
 
-def store_pages(
-    at: Standpoint, requests: Sequence[UrlRequest], progress: Progress
-) -> list[dict[str, Any] | RecollectError]:
-    """Fetch pages of one host, asked for with the same options, and store them; what became of each, in order."""
-    first = requests[0]
-    pages = len(requests)
-    done = itertools.count()
-
-    def tell() -> None:
-        progress("fetch", min(next(done) + 1, pages), pages)
-
+def store_pages(at: Standpoint, together: Together) -> None:
+    """Fetch pages of one host, asked for with the same options, and store them; each job ends with its page."""
+    first = UrlRequest.of_job(together.arguments)
     with _place(at, first.options, parse_url(first.page.url).host) as (place, source):
-        ingest = NamedPages(
+        NamedPages(
+            _PageJobs(together, source, place.preparer.door),
             fetcher=at.assembly.fetcher,
             source=source,
             preparer=place.preparer,
@@ -171,13 +165,36 @@ def store_pages(
             workers=at.assembly.parser_workers,
             options=first.options,
             force=first.force,
-            on_progress=tell,
-        )
-        outcomes = ingest.run([request.page for request in requests])
-        door = place.preparer.door
-    progress("store", pages, pages)
-    outcomes = [shown_error(door, one) if isinstance(one, FetchError) else one for one in outcomes]
-    return [one if isinstance(one, RecollectError) else told(source, *one) for one in outcomes]
+        ).run()
+
+
+class _PageJobs:
+    """Jobs that each ask for a page."""
+
+    def __init__(self, together: Together, source: Source, door: Door | None) -> None:
+        self._together, self._source, self._door = together, source, door
+
+    def take(self, most: int) -> Sequence[tuple[Member, PageRequest]] | None:
+        taken = self._together.take(most)
+        return None if taken is None else [(one, UrlRequest.of_job(one.arguments).page) for one in taken]
+
+    def wanted(self, key: Member) -> bool:
+        return self._together.wants(key)
+
+    def came(self, keys: Sequence[Member], stage: str) -> None:
+        for one in keys:
+            self._together.tell(one, stage)
+
+    def ended(self, outcomes: Sequence[tuple[Member, PageOutcome]]) -> None:
+        self._together.end([(one, self._told(outcome)) for one, outcome in outcomes])
+
+    def look(self) -> None:
+        self._together.look()
+
+    def _told(self, outcome: PageOutcome) -> dict[str, Any] | Exception:
+        if isinstance(outcome, FetchError):
+            return shown_error(self._door, outcome)
+        return outcome if isinstance(outcome, Exception) else told(self._source, *outcome)
 
 
 def store_site(at: Standpoint, request: UrlRequest, *, on_progress: ProgressCallback | None = None) -> IngestReport:

@@ -52,7 +52,13 @@ def worker_of(
         heartbeats=heartbeats_of(settings),
     )
     runner = runner_of(assembly, together=_TOGETHER)
-    return Worker(assembly.store.database, runner, options, periodic=periodic_tasks(assembly))
+    return Worker(
+        assembly.store.database,
+        runner,
+        options,
+        periodic=periodic_tasks(assembly),
+        prepare=assembly.embedders.load_ahead,
+    )
 
 
 def periodic_tasks(assembly: Assembly) -> list[PeriodicTask]:

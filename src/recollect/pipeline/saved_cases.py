@@ -1,0 +1,164 @@
+"""Test cases that are kept with a view's collection: saved, listed, run under a configuration, written to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import ValidationError
+
+from recollect.errors import PermissionDeniedError, UsageError
+from recollect.evaluation.case_files import dump_suite
+from recollect.evaluation.case_options import options_of
+from recollect.evaluation.cases import Case, Persona, Suite
+from recollect.evaluation.rag_test import Found, run_suite
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from recollect.evaluation.cases import CaseSearch
+    from recollect.evaluation.rag_test import SuiteResult
+    from recollect.model import RetrievalOptions
+    from recollect.model.saved_case import SavedCase
+    from recollect.pipeline.view import View
+
+_LONGEST_NAME = 200
+
+#: Entered for each search and each answer of a run.
+Counting = Callable[[Literal["search", "answer"]], AbstractContextManager[object]]
+
+
+def saved_cases(view: View) -> list[SavedCase]:
+    """The test cases of a view's collection, by name: all, or those that its principal saved.
+
+    Raises:
+        NotFoundError: There is no such collection.
+        UsageError: The view is of several.
+    """
+    at = view.standpoint
+    scope = replace(at.scope, as_of=None)
+    return at.store.saved_cases.list(scope, at.place(scope).collection_id)
+
+
+def save_case(view: View, definition: Mapping[str, Any], *, as_of: datetime | None = None) -> int:
+    """Keep a test case with a view's collection; the principal's own of the same name is replaced.
+
+    Args:
+        view: Of one collection.
+        definition: As a file of cases has it; see `recollect.evaluation.cases.Case`.
+        as_of: As of when it is searched; None: now.
+
+    Returns:
+        Its number.
+
+    Raises:
+        UsageError: It is no test case.
+        NotFoundError: There is no such collection.
+        PermissionDeniedError: The principal has no name that the case could be kept under.
+        ConflictError: The collection has as many as it may have.
+    """
+    case = _read(definition)
+    at = view.standpoint
+    scope = replace(at.scope, as_of=None)
+    if scope.principal is not None and scope.principal.user_id is None:
+        raise PermissionDeniedError("Test cases are kept for a user, and this credential names none.")
+    collection_id = at.place(scope).collection_id
+    return at.store.saved_cases.save(scope, collection_id, name=case.name, definition=definition, as_of=as_of)
+
+
+def delete_case(view: View, case_id: int) -> None:
+    """Delete a test case of a view's collection.
+
+    Raises:
+        NotFoundError: There is no such collection, or no such case for the principal.
+    """
+    at = view.standpoint
+    scope = replace(at.scope, as_of=None)
+    at.store.saved_cases.delete(scope, at.place(scope).collection_id, case_id)
+
+
+def run_cases(
+    view: View,
+    cases: Sequence[SavedCase],
+    options: RetrievalOptions,
+    *,
+    counting: Counting = lambda _: nullcontext(),
+) -> SuiteResult:
+    """Run test cases under one configuration, as whoever the view is of.
+
+    Args:
+        view: What is searched. A case that names a moment is searched as of that.
+        cases: From `saved_cases`, at least one.
+        options: How to search; a case's filters and number of passages stand before them.
+        counting: Entered for each search and answer, to count them against limits.
+    """
+
+    def seen(asked: CaseSearch) -> View:
+        return view if asked.as_of is None else view.view(as_of=asked.as_of)
+
+    def search(asked: CaseSearch) -> list[Found]:
+        with counting("search"):
+            reply = seen(asked).search(asked.query, options_of(asked, options))
+        return [Found(one.source, one.content, document_id=one.document_id) for one in reply.results]
+
+    def refuses(asked: CaseSearch) -> bool:
+        given = replace(options_of(asked, options), top_k=view.config.answer.passages)
+        with counting("answer"):
+            return seen(asked).ask(asked.query, given).refused
+
+    return run_suite(_suite(cases), search=search, refuses=refuses)
+
+
+def cases_as_yaml(cases: Sequence[SavedCase], *, comment: str = "") -> str:
+    """Test cases as a file that `recollect.evaluation.case_files.load_suite` reads.
+
+    Args:
+        cases: From `saved_cases`, at least one.
+        comment: Stands at the top.
+    """
+    return dump_suite(
+        _in_file(cases),
+        comment=comment,
+        personas={_persona(at): {"as_of": at.isoformat()} for at in _moments(cases)},
+    )
+
+
+def _read(definition: Mapping[str, Any]) -> Case:
+    try:
+        case = Case.model_validate(definition)
+    except ValidationError as exc:
+        told = "; ".join(
+            f"{'.'.join(map(str, one['loc']))}: {one['msg']}".lstrip(": ") for one in exc.errors(include_url=False)
+        )
+        raise UsageError(f"This is no test case: {told.replace('Value error, ', '')}.") from exc
+    if len(case.name) > _LONGEST_NAME:
+        raise UsageError(f"The name of a test case has {_LONGEST_NAME} characters at most.")
+    return case
+
+
+def _suite(cases: Sequence[SavedCase]) -> Suite:
+    personas = {_persona(at): Persona(as_of=at) for at in _moments(cases)}
+    return Suite(personas=personas, cases=tuple(Case.model_validate(one) for one in _in_file(cases)))
+
+
+def _in_file(cases: Sequence[SavedCase]) -> list[dict[str, Any]]:
+    """The cases as a file has them; of two of one name, by different people, the second is numbered."""
+    written: dict[str, dict[str, Any]] = {}
+    for case in cases:
+        name = case.definition["name"]
+        if name in written:
+            name = f"{name} ({case.case_id})"
+        written[name] = {**case.definition, "name": name}
+        if case.as_of is not None:
+            written[name]["as"] = _persona(case.as_of)
+    return list(written.values())
+
+
+def _moments(cases: Sequence[SavedCase]) -> list[datetime]:
+    return sorted({case.as_of for case in cases if case.as_of is not None})
+
+
+def _persona(at: datetime) -> str:
+    return f"as of {at.isoformat()}"
