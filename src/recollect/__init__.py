@@ -10,6 +10,7 @@ from recollect._names import imported_on_use as _imported_on_use
 
 if TYPE_CHECKING:
     from recollect.chunking.base import ChunkingStrategy
+    from recollect.client import AsyncClient, Client
     from recollect.config import RAGConfig
     from recollect.embedding.base import EmbeddingProvider
     from recollect.errors import RecollectError
@@ -36,10 +37,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
+    "AsyncClient",
     "AsyncRAGPipeline",
     "AsyncView",
     "ChunkingStrategy",
     "Citation",
+    "Client",
     "ContextAssembler",
     "CrawlPlan",
     "Document",
@@ -67,6 +70,7 @@ __getattr__, __dir__ = _imported_on_use(
     __name__,
     {
         "recollect.chunking.base": ("ChunkingStrategy",),
+        "recollect.client": ("AsyncClient", "Client"),
         "recollect.config": ("RAGConfig",),
         "recollect.embedding.base": ("EmbeddingProvider",),
         "recollect.errors": ("RecollectError",),

@@ -13,7 +13,8 @@
     ├── ConflictError         what should be created exists already
     │   ├── SessionFullError        a session has no room for another document
     │   ├── ModelChangedError       a collection's embedding model was changed meanwhile
-    │   └── VersionChangedError     a document is not at the version any more that was to be changed
+    │   ├── VersionChangedError     a document is not at the version any more that was to be changed
+    │   └── RequestUnderWayError    the same request is being answered already
     ├── TenantSuspendedError  the tenant can neither be searched nor written to
     ├── QuotaExceededError    a tenant may not store that much (quota, limit, used)
     ├── RateLimitedError      too much was asked for in too short a time (retry_after_seconds)
@@ -21,6 +22,9 @@
     ├── FetchError            a page that cannot be fetched (url, reason, status, retryable)
     │   └── AddressRefusedError     its address is not one that may be contacted
     ├── SourceError           a bucket, repository or the like that cannot be listed or read (location, retryable)
+    ├── ServerError           a server that does not reply as one of recollect does (url, status)
+    │   ├── ServerUnavailableError  it cannot be reached, or did not reply
+    │   └── StreamBrokenError       events broke off, and cannot be gone on with (received)
     ├── StoreError            the database
     │   ├── StoreUnavailableError   it cannot be started or reached
     │   ├── SchemaVersionError      it was written by a newer recollect, or before the first release
@@ -35,10 +39,18 @@ Messages are written for the person who reads them: what happened, and what to d
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 
 class RecollectError(Exception):
-    """The root of every error raised on purpose by recollect."""
+    """The root of every error raised on purpose by recollect.
+
+    Attributes:
+        request_id: Of an error that a server told (`recollect.Client`): its log has more under this id. None: no server
+            told it.
+    """
+
+    request_id: str | None = None
 
 
 class UsageError(RecollectError):
@@ -103,6 +115,10 @@ class ModelChangedError(ConflictError):
 
 class VersionChangedError(ConflictError):
     """A document was to be changed as of one version, and is at another by now, or is deleted; nothing was changed."""
+
+
+class RequestUnderWayError(ConflictError):
+    """A request with the same idempotency key is being answered; ask again in a moment for its reply."""
 
 
 class TenantSuspendedError(RecollectError):
@@ -193,6 +209,17 @@ class AddressRefusedError(FetchError):
     """What would be contacted is not the web: a private network, this machine, a cloud's metadata, another service."""
 
 
+class IssuerError(FetchError):
+    """The issuer that vouches for users does not answer as it has to; whoever runs the server has to look into it."""
+
+
+class IssuerUnavailableError(IssuerError):
+    """The issuer that vouches for users cannot be asked now: nobody is let in on its word, and nobody called wrong."""
+
+    def __init__(self, url: str, reason: str, *, retry_after_seconds: float | None = None) -> None:
+        super().__init__(url, reason, retryable=True, retry_after_seconds=retry_after_seconds)
+
+
 class SourceError(RecollectError):
     """A source of documents outside cannot be listed or read; what was stored of it stays as it is.
 
@@ -209,12 +236,46 @@ class SourceError(RecollectError):
         self.retryable = retryable
 
 
+class ServerError(RecollectError):
+    """A server replied with what is no reply of recollect's, or failed without a reason that concerns the caller.
+
+    Attributes:
+        url: Of the server.
+        status: The HTTP status, where there was one.
+    """
+
+    def __init__(self, message: str, *, url: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.url = url
+        self.status = status
+
+
+class ServerUnavailableError(ServerError):
+    """A server cannot be reached, or its reply did not come."""
+
+
+class StreamBrokenError(ServerError):
+    """A stream of events broke off, and what is missing of it cannot be had any more.
+
+    Attributes:
+        received: What came before: the pieces of an answer, for instance, in their order.
+    """
+
+    def __init__(self, message: str, *, url: str, received: Sequence[object] = ()) -> None:
+        super().__init__(message, url=url)
+        self.received = tuple(received)
+
+
 class StoreError(RecollectError):
     """The database refused or failed an operation."""
 
 
 class StoreUnavailableError(StoreError):
     """The database cannot be started or reached; the message says which and what to do."""
+
+
+class StoreFullError(StoreUnavailableError):
+    """There is no room left on the store's disk. What was acknowledged is safe."""
 
 
 class SchemaVersionError(StoreError):

@@ -83,3 +83,13 @@ def stoppable(stop: Callable[[], None]) -> Iterator[None]:
         return
     with interruption.stopped_by(stop):
         yield
+
+
+@contextmanager
+def carried_through() -> Iterator[None]:
+    """For the time of the block nobody can give up the current call: what is cleared away after it is done whole."""
+    before = current.set(None)
+    try:
+        yield
+    finally:
+        current.reset(before)

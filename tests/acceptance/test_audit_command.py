@@ -105,3 +105,10 @@ def test_what_was_shown_is_listed(recollect, dsn):
     told = recollect("audit", "accesses", "--json", "--limit", "1").json
     assert told["accesses"][0]["question"] == "When?" and told["next_before"]
     assert recollect("audit", "accesses", "--actor", "user:bob", "--json").json["accesses"] == []
+
+
+def test_a_chain_without_entries_is_none_whoever_asks_for_it(recollect):
+    """As a server says it too, which always asks for one tenant's."""
+    for whose in ((), ("--tenant", "default")):
+        assert recollect("audit", "verify", "--json", *whose).json == {"intact": True, "chains": []}
+        assert recollect("audit", "verify", *whose).out == "Nothing is recorded.\n"

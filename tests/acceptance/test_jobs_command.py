@@ -61,7 +61,9 @@ def test_options_that_a_worker_would_not_have_are_refused(recollect: Recollect):
 
 def test_workers_that_are_killed_lose_nothing_and_do_nothing_twice(recollect: Recollect, dsn: str):
     count = 12
-    recollect.environment["RECOLLECT_JOBS__HEARTBEAT_SECONDS"] = "0.1"
+    # No heartbeat is missed: that the process has ended tells.
+    recollect.environment["RECOLLECT_JOBS__HEARTBEAT_SECONDS"] = "60"
+    recollect.environment["RECOLLECT_JOBS__STALLED_SECONDS"] = "3600"
     for number in range(count):
         folder = recollect.folder / f"f{number}"
         folder.mkdir()

@@ -7,7 +7,7 @@ RESULT_KEYS = [
 ]  # fmt: skip
 ASK_KEYS = [
     *("question", "answer", "refused", "citations"),
-    *("model", "usage", "unsupported", "rewritten_question", "timings_ms"),
+    *("model", "generated_by", "usage", "unsupported", "rewritten_question", "timings_ms"),
 ]
 CITATION_KEYS = [
     "marker", "document_id", "source", "department", "section", "page", "last_page", "start_offset", "end_offset",
@@ -279,3 +279,16 @@ def test_a_contexts_limits_hold(recollect, office):
     assert none.err.splitlines() == [unknown, "0 passages, 0 tokens"]
     assert "give --context" in recollect("query", "leave", "--token-budget", "5", status=2).err
     assert "--token-budget" in recollect("query", "leave", "--context", "--token-budget", "0", status=2).err
+
+
+def test_a_piece_of_a_table_is_shown_with_the_names_of_its_columns(recollect, tmp_path):
+    rows = [f"| Cost of line {n} in the whole of the year | {n},500 | ({n},400) |" for n in range(30)]
+    header = "| (in millions) | 2024 | 2023 |"
+    (tmp_path / "costs.md").write_text("\n".join(["Costs by line", "", header, "|---|---|---|", *rows]))
+    recollect("ingest", tmp_path / "costs.md")
+    found = recollect("query", "cost of line 29 in 2023", "--mode", "lexical", "--json").json["results"]
+    piece = next(one for one in found if rows[29] in one["content"])
+    assert piece["table_header"] == header
+    assert all(line in rows for line in piece["content"].split("\n"))
+    assert header in recollect("query", "cost of line 29 in 2023", "--mode", "lexical").out
+    assert "Table header: (in millions) / 2024 / 2023" in recollect("context", "cost of line 29 in 2023").out

@@ -18,9 +18,9 @@ def damage(dsn: str):
 
 
 def test_a_sound_store(recollect, office):
-    assert recollect("db", "verify").out == "The store is sound: 28 checks of 0 chunks in 0 collections.\n"
+    assert recollect("db", "verify").out == "The store is sound: 29 checks of 0 chunks in 0 collections.\n"
     recollect("ingest", office)
-    assert recollect("db", "verify", "--deep").out.startswith("The store is sound: 28 checks of ")
+    assert recollect("db", "verify", "--deep").out.startswith("The store is sound: 29 checks of ")
     report = recollect("db", "verify", "--json").json
     assert report["clean"] is True
     assert {tuple(check) for check in report["checks"]} == {("name", "found", "repaired", "detail")}
@@ -53,7 +53,7 @@ def test_damage_is_told_mended_and_gone(recollect, office, damage):
 def test_what_is_lost_is_left_with_what_to_do(recollect, office, damage):
     recollect("ingest", office)
     damage(
-        "UPDATE document_contents SET content = 'other'",
+        "UPDATE texts SET content = 'other'",
         r"UPDATE chunks SET text = reverse(text), content_hash = '\x00' WHERE version_id = "
         "(SELECT version_id FROM document_versions WHERE uri = 'hr/pay.txt')",
     )

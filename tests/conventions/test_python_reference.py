@@ -210,7 +210,7 @@ def test_every_public_name_and_member_is_explained():
         assert inspect.getdoc(value), name
         for inner, member in members(value) if inspect.isclass(value) else ():
             assert inspect.getdoc(member), f"{name}.{inner}"
-    assert len(groups()) == 15
+    assert len(groups()) == 17
     for name, group in groups().items():
         for inner, member in members(group):
             assert inspect.getdoc(member), f"View.{name}.{inner}"

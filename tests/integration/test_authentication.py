@@ -76,7 +76,12 @@ def test_a_credential_is_checked_where_none_is_needed(pipeline):
 
 
 def test_what_programs_send_because_they_must_opens_what_is_open_anyway(pipeline):
-    assert door(pipeline).authenticate("Bearer none", local=True) == Caller.local()
+    for text in ("none", "local", "NOT-NEEDED", "sk-no-key-required"):
+        assert door(pipeline).authenticate(f"Bearer {text}", local=True) == Caller.local()
+    # What was meant for another server is not passed over.
+    for text in ("sk-proj-Abc123", "eyJhbGciOiJIUzI1NiJ9.e30.x", "nones", "secret"):
+        with pytest.raises(AuthenticationError, match="send none, or local"):
+            door(pipeline).authenticate(f"Bearer {text}", local=True)
     for elsewhere in ({"authentication": "required"}, {"host": "0.0.0.0"}, {"jwt": TOKENS}):
         with pytest.raises(AuthenticationError):
             door(pipeline, **elsewhere).authenticate("Bearer none", local=True)

@@ -54,7 +54,7 @@ def rows_of_everything(pipeline: RAGPipeline) -> dict[str, int]:
     """How many rows each table holds of what belongs to a collection."""
     tables = (
         *("collections", "collection_state", "document_sessions", "sources", "documents", "document_versions"),
-        *("document_contents", "chunks", "chunk_vectors", "chunk_lexical", "term_stats", "access_lists"),
+        *("document_contents", "texts", "chunks", "chunk_vectors", "chunk_lexical", "term_stats", "access_lists"),
         *("version_acronyms", "chunk_token_vectors", "embedding_cache", "search_health"),
     )
     with pipeline.store.database.transaction(Scope()) as connection:

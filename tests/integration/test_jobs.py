@@ -22,6 +22,7 @@ from recollect.model.job import Job, NewJob
 from recollect.pipeline.job_waiting import runner_of
 from recollect.pipeline.jobs import enqueue, enqueue_all
 from recollect.store.job_queue import Heartbeats, JobQueue
+from recollect.store.jobs import JobRepository
 
 
 @pytest.fixture
@@ -210,6 +211,33 @@ def test_a_worker_that_dies_leaves_its_job_to_the_next_and_one_that_kills_them_i
     done = rag.jobs.wait(job.job_id)
     assert (done.status, ran) == ("failed", [1])
     assert "12 workers died" in str(done.error)
+
+
+def test_what_a_run_has_stored_before_its_worker_died_is_not_stored_again(rag, tmp_path, monkeypatch):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "leave.md").write_text("Thirty days of annual leave.", encoding="utf-8")
+    rag.ingest([folder])
+    job = rag.jobs.ingest([folder], force=True)
+    queue, store, scope = JobQueue(rag.standpoint.store.database), rag.standpoint.store, Scope()
+    number = store.jobs.queue_number(scope, job.job_id)
+    assert number is not None
+
+    def lost(*_: object, **__: object) -> None:
+        raise StoreError("the worker is gone before it could note that")
+
+    with queue.presence() as presence, monkeypatch.context() as patch:
+        patch.setattr(JobRepository, "end", lost)
+        assert queue.claim(number, worker_id=presence.worker_id)
+        with pytest.raises(StoreError, match="is gone"):
+            runner_of(rag.standpoint.assembly).run(1, job.job_id, queue_id=number)
+    assert rag.documents.get("leave.md").version == 2
+    queue.recover()
+    done = rag.jobs.wait(job.job_id)
+    assert (done.status, done.result["unchanged"]) == ("succeeded", 1)
+    assert rag.documents.get("leave.md").version == 2
+    again = rag.jobs.wait(rag.jobs.ingest([folder], force=True).job_id)
+    assert (again.result["updated"], rag.documents.get("leave.md").version) == (1, 3)
 
 
 def test_a_run_that_was_taken_for_dead_writes_nothing_any_more(rag, task):

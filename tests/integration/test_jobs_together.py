@@ -13,9 +13,10 @@ from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import UsageError
 from recollect.jobs import tasks
 from recollect.jobs.tasks import Task
+from recollect.jobs.together import Together
 from recollect.jobs.worker import Worker, WorkerOptions
 from recollect.model import Scope
-from recollect.model.job import Job, NewJob
+from recollect.model.job import Job, JobRun, NewJob
 from recollect.pipeline.job_waiting import runner_of
 from recollect.pipeline.jobs import enqueue_all
 from recollect.store.job_queue import Heartbeats, JobQueue, queue_transaction
@@ -38,10 +39,15 @@ def rag(dsn: str, tmp_path) -> Iterator[RAGPipeline]:
 
 @pytest.fixture
 def task(monkeypatch) -> Callable[..., None]:
-    """Makes two functions a kind of job, ``alike``, for the time of a test."""
+    """Makes two functions a kind of job, ``alike``, for the time of a test; the second one takes as many as it can."""
     monkeypatch.setattr(tasks, "_TASKS", dict(tasks._TASKS))
 
-    def make(alone: Callable[..., Any], together: Callable[..., Any]) -> None:
+    def make(alone: Callable[..., Any], several: Callable[..., Any]) -> None:
+        def together(view: Any, jobs: Together) -> None:
+            while taken := jobs.take(99):
+                results = several(view, [one.arguments for one in taken], lambda *_: jobs.look())
+                jobs.end(zip(taken, results, strict=True))
+
         tasks.register(Task(kind="alike", function=alone, together=together, differs="n", stages=("work",)))
 
     return make
@@ -56,6 +62,13 @@ def ask(rag, *numbers: int, source: str = "s", **more: Any) -> list[Job]:
 def worker_of(rag, **options: Any) -> Worker:
     runner = runner_of(rag.standpoint.assembly, together=4)
     return Worker(rag.standpoint.store.database, runner, WorkerOptions(poll_seconds=0.2, heartbeats=BEATS, **options))
+
+
+def begin_alike(rag, first: JobRun, queue_id: int, *, together: int, most: int = 99, **more: Any) -> list[JobRun]:
+    begun = more.pop("begun", [first])
+    return rag.standpoint.store.jobs.alike.begin(
+        Scope(), first, queue_id=queue_id, differs="n", together=together, most=most, begun=begun, **more
+    )
 
 
 def queued(rag) -> int:
@@ -159,10 +172,8 @@ def test_those_of_a_worker_that_died_are_run_by_the_next(rag, task):
     dead = queue.presence().open()
     taken = queue.fetch(None, worker_id=dead)
     run = store.jobs.begin(scope, jobs[0].job_id, queue_id=taken["id"])
-    assert [one.job_id for one in store.jobs.begin_alike(scope, run, differs="n", limit=9)] == [
-        jobs[1].job_id,
-        jobs[2].job_id,
-    ]
+    begun = begin_alike(rag, run, taken["id"], together=9)
+    assert [one.job_id for one in begun] == [jobs[1].job_id, jobs[2].job_id]
     with store.database.autocommit() as connection:
         connection.execute("UPDATE recollect_jobs.procrastinate_jobs SET worker_id = NULL")
     worker_of(rag, ends="empty").run()
@@ -190,7 +201,7 @@ def test_those_that_a_worker_died_with_are_taken_together_again_in_smaller_numbe
         dead = queue.presence().open()
         taken = queue.fetch(None, worker_id=dead)
         run = store.jobs.begin(Scope(), jobs[0].job_id, queue_id=taken["id"])
-        begun = store.jobs.begin_alike(Scope(), run, differs="n", limit=limit)
+        begun = begin_alike(rag, run, taken["id"], together=limit << (2 * run.deaths), most=limit)
         with queue_transaction(store.database) as connection:
             connection.execute("UPDATE procrastinate_jobs SET status = 'todo', worker_id = NULL")
         return len(begun)
@@ -215,7 +226,7 @@ def test_others_of_another_tenant_are_not_begun(rag, task):
     presence.open()
     taken = queue.fetch(None, worker_id=presence.worker_id)
     run = store.jobs.begin(Scope(), mine[0].job_id, queue_id=taken["id"])
-    assert store.jobs.begin_alike(Scope(), run, differs="n", limit=9) == []
+    assert begin_alike(rag, run, taken["id"], together=9) == []
     presence.close()
     assert rag.view(tenant="other").jobs.get(theirs[0].job_id).status == "pending"
 
@@ -258,3 +269,205 @@ def test_others_of_another_collection_are_not_begun_however_the_names_are_put_to
     worker_of(rag, ends="empty").run()
     assert sorted(seen) == [("a", [2, 3]), ("a/b", [0, 1])]
     assert states(rag, jobs) == [("succeeded", 1)] * 4
+
+
+def run_together(monkeypatch, run: Callable[[Any, Together], None]) -> None:
+    """Makes a function that takes jobs itself a kind of job, ``alike``."""
+    monkeypatch.setattr(tasks, "_TASKS", dict(tasks._TASKS))
+    tasks.register(Task(kind="alike", function=lambda *_: {}, together=run, differs="n", stages=("work",)))
+
+
+def test_more_are_taken_while_others_are_under_way_and_each_has_ended_when_it_is_told(rag, monkeypatch):
+    runs: list[list[int]] = []
+    under_way: list[int] = []
+    ended: list[str] = []
+
+    def run(view, together):
+        runs.append([])
+        old = list(together.take(3))
+        while old:
+            new = together.take(2) or []
+            runs[-1] += [one.arguments["n"] for one in old]
+            under_way.append(len(old) + len(new))
+            together.end((one, {}) for one in old)
+            ended.extend(rag.jobs.get(one.run.job_id).status for one in old)
+            old = list(new) or list(together.take(3) or [])
+
+    run_together(monkeypatch, run)
+    jobs = ask(rag, *range(12))
+    worker_of(rag, ends="empty").run()
+    assert runs == [list(range(12))]
+    assert max(under_way) <= 5
+    # The first of them too, whose place in the queue is held for the others.
+    assert ended == ["succeeded"] * 12
+    assert states(rag, jobs) == [("succeeded", 1)] * 12
+    assert queued(rag) == 0
+
+
+def test_how_far_each_has_come_is_seen_and_one_that_is_cancelled_is_not_wanted_any_more(rag, monkeypatch):
+    jobs: list[Job] = []
+    seen: list[Any] = []
+    monkeypatch.setattr("recollect.jobs.together.WRITE_SECONDS", 0)
+
+    def run(view, together):
+        first, second, third = together.take(3)
+        together.tell(second, "work", 2, 3)
+        together.look()
+        seen.extend((one.name, one.done, one.total) for one in rag.jobs.get(second.run.job_id).stages)
+        rag.jobs.cancel(third.run.job_id)
+        together.look()
+        seen.extend([together.wants(second), together.wants(third)])
+        together.end((one, {}) for one in (first, second, third))
+
+    run_together(monkeypatch, run)
+    jobs += ask(rag, *range(3))
+    worker_of(rag, ends="empty").run()
+    assert seen == [("work", 2, 3), True, False]
+    assert [state for state, _ in states(rag, jobs)] == ["succeeded", "succeeded", "cancelled"]
+    assert queued(rag) == 0
+
+
+def test_a_run_that_is_taken_for_dead_ends_and_writes_nothing(rag, monkeypatch):
+    monkeypatch.setattr("recollect.jobs.together.WRITE_SECONDS", 0)
+    store, told = rag.standpoint.store, []
+
+    def run(view, together):
+        taken = together.take(9)
+        with queue_transaction(store.database) as connection:
+            connection.execute("UPDATE recollect.jobs SET run = run + 1 WHERE status = 'running'")
+        together.end([(taken[1], UsageError("too late")), (taken[2], {})])
+        told.extend(rag.jobs.get(one.run.job_id) for one in taken)
+        worker.stop()
+        together.look()
+        raise AssertionError("it goes on")
+
+    run_together(monkeypatch, run)
+    ask(rag, *range(3))
+    worker = worker_of(rag)
+    worker.run()
+    assert [(job.status, job.error) for job in told] == [("running", None)] * 3
+    assert [job.status for job in rag.jobs.list()] == ["running"] * 3
+
+
+def test_others_have_their_turn_where_they_wait_for_the_place(rag, monkeypatch):
+    order: list[Any] = []
+
+    def run(view, together):
+        while taken := together.take(99):
+            if not order:
+                # Asked for while the first of many are under way.
+                ask(rag, 100, source="other")
+                enqueue_all(rag.standpoint, [NewJob(kind="alike", source="urgent", priority=1, arguments={"n": 200})])
+            order.append([one.arguments["n"] for one in taken])
+            together.end((one, {}) for one in taken)
+
+    run_together(monkeypatch, run)
+    tasks.register(
+        Task(
+            kind="alike",
+            function=lambda view, arguments, progress: order.append(arguments["n"]),
+            together=run,
+            differs="n",
+        )
+    )
+    ask(rag, *range(12))
+    worker_of(rag, ends="empty").run()
+    assert order == [[0, 1, 2, 3, 4], 200, [5, 6, 7, 8, 9], [10, 11], 100]
+
+
+def test_other_jobs_of_the_source_have_their_turn_also_where_places_are_free(rag, monkeypatch):
+    order: list[Any] = []
+
+    def run(view, together):
+        while taken := together.take(99):
+            order.append([one.arguments["n"] for one in taken])
+            together.end((one, {}) for one in taken)
+
+    run_together(monkeypatch, run)
+    tasks.register(Task(kind="other", function=lambda *_: order.append("other")))
+    ask(rag, *range(7))
+    enqueue_all(rag.standpoint, [NewJob(kind="other", source="s")])
+    ask(rag, *range(7, 9))
+    worker_of(rag, ends="empty", concurrency=3).run()
+    # So many are taken without asking who else waits; what follows the other one comes after it.
+    assert order == [[0, 1, 2, 3, 4], [5, 6, 7, 8], "other"]
+
+
+def test_no_more_are_taken_once_the_worker_is_told_to_end(rag, monkeypatch):
+    workers: list[Worker] = []
+
+    def run(view, together):
+        while taken := together.take(2):
+            together.end((one, {}) for one in taken)
+            workers[0].stop()
+
+    run_together(monkeypatch, run)
+    jobs = ask(rag, *range(12))
+    workers.append(worker_of(rag))
+    workers[0].run()
+    found = [state for state, _ in states(rag, jobs)]
+    # What was at work comes to its end; what was only begun waits again.
+    assert found == ["succeeded"] * 2 + ["pending"] * 10
+    workers[:] = [worker_of(rag, ends="empty")]
+    run_together(monkeypatch, lambda view, together: together.end((one, {}) for one in together.take(99)))
+    workers[0].run()
+    assert states(rag, jobs) == [("succeeded", 1)] * 12
+
+
+def test_which_are_begun_beside_those_that_are_under_way(rag, task):
+    task(lambda *_: {}, lambda view, several, progress: [{}] * len(several))
+    jobs = ask(rag, *range(12))
+    store = rag.standpoint.store
+    queue = JobQueue(store.database)
+
+    def numbers(runs: list[JobRun]) -> list[int]:
+        return [run.arguments["n"] for run in runs]
+
+    with queue.presence() as presence:
+        taken = queue.fetch(None, worker_id=presence.worker_id)
+        first = store.jobs.begin(Scope(), jobs[0].job_id, queue_id=taken["id"])
+        # One whose own attempt failed is taken with others, one that failed with others is run alone.
+        with queue_transaction(store.database) as connection:
+            connection.execute(
+                "UPDATE recollect.jobs SET attempts = 1, due_at = CASE job_id WHEN %s THEN now() END "
+                "WHERE job_id = ANY (%s)",
+                (jobs[1].job_id, [jobs[1].job_id, jobs[2].job_id]),
+            )
+        begun = begin_alike(rag, first, taken["id"], together=4, most=2)
+        assert [(run.arguments["n"], run.attempts) for run in begun] == [(1, 2), (3, 1)]
+        begun = [first, *begun]
+        assert numbers(begin_alike(rag, first, taken["id"], together=2, begun=begun)) == []
+        # One of them has lost a worker: a quarter of eight, and none of them is to be of those that nobody has lost.
+        with queue_transaction(store.database) as connection:
+            connection.execute("UPDATE recollect.jobs SET deaths = 1 WHERE job_id = %s", (begun[1].job_id,))
+        assert numbers(begin_alike(rag, first, taken["id"], together=8, begun=begun)) == []
+        assert numbers(begin_alike(rag, first, taken["id"], together=16, begun=begun)) == [4, 5]
+        # Its place in the queue is another's by now.
+        with queue_transaction(store.database) as connection:
+            connection.execute("UPDATE procrastinate_jobs SET status = 'todo', worker_id = NULL WHERE status = 'doing'")
+        assert begin_alike(rag, first, taken["id"], together=64, begun=begun) == []
+
+
+def test_a_slow_page_holds_up_no_other(rag):
+    stored = threading.Event()
+
+    def slow(visit) -> Page:
+        # It comes once all others are stored.
+        assert stored.wait(30)
+        return Page("<h1>Slow</h1><p>It took its time.</p>")
+
+    pages = {f"/{n}": Page(f"<title>Page {n}</title><h1>Page {n}</h1><p>River {n} is long.</p>") for n in range(40)}
+    with web_site({"/slow": slow, **pages}) as site:
+        jobs = [rag.ingest_url(site.url(path), wait=False) for path in ("/slow", *pages)]
+        worker = worker_of(rag, ends="empty")
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        for job in jobs[1:]:
+            for now in rag.jobs.events(job.job_id, timeout_seconds=25):
+                status = now.status
+            assert status == "succeeded"
+        assert rag.jobs.get(jobs[0].job_id).status == "running"
+        stored.set()
+        thread.join(30)
+    assert rag.jobs.get(jobs[0].job_id).status == "succeeded"
+    assert queued(rag) == 0

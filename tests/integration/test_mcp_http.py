@@ -20,11 +20,13 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.auth.provider import TokenVerifier
 
 from recollect import Document, Principal, RAGConfig, RAGPipeline, View
+from recollect.config.server import ServerConfig
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.interruption import Interrupted, check
 from recollect.pipeline.threads import Threads
 from recollect.server.app import create_app
 from recollect.server.authentication import Authenticator
+from recollect.server.limits import Limits
 from recollect.server.mcp.http import CallerVerifier, Door
 
 ERAS = ["2026-07-28", "legacy"]
@@ -264,6 +266,41 @@ def test_without_credentials_this_machines_user_is_served_and_nobody_through_it(
         assert httpx2.get(f"{url}/.well-known/oauth-protected-resource").status_code == 404
 
 
+def test_calls_count_against_the_limits_of_their_kind(served: Served, monkeypatch):
+    monkeypatch.setenv("MCP_TEST_SECRET", "0123456789abcdef" * 4)
+    limits = {"search": 3, "answer": 1, "ingest": 1, "upload_bytes_per_day": 1_000}
+    own = ServerConfig.model_validate({**served.rag.config.server.model_dump(), "limits": limits})
+    config = served.rag.config.model_copy(update={"server": own})
+    keys = {"carl": served.rag.keys.create("carl", scopes=("read", "write")).secret}
+
+    async def main(client: Client) -> list[Any]:
+        calls = [
+            ("search", {"query": "leave"}),
+            ("ask", {"question": "How long is leave?"}),
+            ("remember", {"text": "x"}),
+        ]
+        replies = [await client.call_tool(name, arguments) for name, arguments in calls * 2]
+        await client.list_resources()
+        with pytest.raises(MCPError, match="Too many requests of the kind 'search'"):
+            await client.list_resources()
+        # What is told once is not counted: which tools there are.
+        await client.list_tools()
+        return replies
+
+    async def too_long(client: Client) -> Any:
+        return await client.call_tool("remember", {"text": "x" * 2_000})
+
+    with RAGPipeline(config, embedder=HashingEmbedder()) as rag, serving(rag) as url:
+        replies = Served(rag, url, keys).talk("carl", main)
+        keys["dora"] = rag.keys.create("dora", scopes=("read", "write")).secret
+        over = Served(rag, url, keys).talk("dora", too_long)
+        assert "may upload 1,000 bytes a day" in over.structured_content["error"]["message"]
+    assert [one.is_error for one in replies] == [False, False, False, False, True, True]
+    refused = [one.structured_content["error"] for one in replies[4:]]
+    assert {one["kind"] for one in refused} == {"busy"}
+    assert all(1 <= one["retry_after_seconds"] <= 60 for one in refused)
+
+
 @pytest.mark.parametrize("era", ERAS)
 def test_an_agent_answers_in_two_hops_over_http(served: Served, era: str, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
@@ -337,7 +374,7 @@ def test_a_client_that_vanishes_stops_the_work(served: Served, version: str, slo
 
 @pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25"])
 def test_a_client_that_vanishes_within_its_message_is_no_defect(served: Served, version: str, caplog):
-    door = Door(served.rag, Authenticator(served.rag))
+    door = Door(served.rag, Authenticator(served.rag), Limits(served.rag, served.rag.config.server.limits))
     headers = {**HEADERS, "Content-Type": "application/json", "MCP-Protocol-Version": version, "Host": "127.0.0.1",
                "Authorization": f"Bearer {served.keys['owner']}"}  # fmt: skip
     sent = [(name.lower().encode(), value.encode()) for name, value in headers.items()]

@@ -196,7 +196,7 @@ def test_documents_are_resources_page_by_page_and_part_by_part(pipeline: RAGPipe
     long = "".join(f"Line {number} of a long text: ä 💥\n" for number in range(4_000))
     pipeline.ingest(Document(content="A long text.", source="long.txt"))
     with pipeline.store.database.autocommit() as connection:  # cutting and embedding it is not what is tested
-        connection.execute("UPDATE document_contents SET content = %s", [long])
+        connection.execute("UPDATE texts SET content = %s", [long])
     pipeline.ingest(
         Document(content=f"Note {number}.", source=f"{number}.md", mime_type="text/markdown") for number in range(120)
     )

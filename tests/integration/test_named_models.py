@@ -11,10 +11,22 @@ from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import UsageError
 from recollect.pipeline.chat import Conversation
 from recollect.pipeline.models import named_answer_settings
+from recollect.pipeline.observation import Observer
+from recollect.providers.records import RequestRecord
 from recollect.server.openai.errors import RefusedRequestError
 from recollect.server.openai.model_names import chosen, named_models
 
 SETTINGS = AnswerConfig(provider="openai", model="gpt-a", api_key="sk-secret", base_url="http://127.0.0.1:1/v1")
+
+
+class Told(Observer):
+    """The models that were asked."""
+
+    def __init__(self) -> None:
+        self.models: list[str] = []
+
+    def requested(self, record: RequestRecord) -> None:
+        self.models.append(record.model)
 
 
 def test_a_key_goes_nowhere_but_where_it_is_configured_for():
@@ -38,11 +50,15 @@ def test_what_is_named_writes_and_only_what_the_server_allows_is_named(dsn, tmp_
         with RAGPipeline(config, embedder=HashingEmbedder()) as rag:
             rag.ingest("Employees have thirty days of leave.")
             written = {}
+            told = Told()
+            rag.standpoint.assembly.observers += (told,)
             for name in (None, "openai/gpt-b", "extractive"):
                 *_, answer = Conversation(rag, model=name).ask("How many days of leave do employees have?")
                 assert isinstance(answer, Answer)
                 written[name] = answer.model
             assert written == {None: "gpt-a", "openai/gpt-b": "gpt-b", "extractive": None}
+            # Whoever observes hears of requests to a model that is named, too.
+            assert told.models == ["gpt-a", "gpt-b"]
             assert named_models(rag) == ["extractive", "openai/gpt-a", "openai/gpt-b"]
             assert chosen(rag, "*@ollama/qwen3:8b@q4").model == "ollama/qwen3:8b@q4"
             for refused in ("default@openai/gpt-c", "default@anthropic/claude"):

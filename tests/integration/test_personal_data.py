@@ -130,7 +130,8 @@ def test_what_is_redacted_is_nowhere(guarded, dsn: str, tmp_path: Path, embedder
         assert check.found == 0, check
     with psycopg.connect(dsn) as connection:
         wrong = connection.execute(
-            "SELECT count(*) FROM recollect.chunks c JOIN recollect.document_contents d USING (tenant_id, version_id) "
+            "SELECT count(*) FROM recollect.chunks c JOIN recollect.document_contents USING (tenant_id, version_id) "
+            "JOIN recollect.texts d USING (tenant_id, text_hash) "
             "WHERE substr(d.content, c.start_offset + 1, c.end_offset - c.start_offset) <> c.text"
         ).fetchone()
         assert wrong == (0,)
@@ -150,7 +151,7 @@ def test_what_is_tagged_is_counted_and_stays(guarded, dsn: str):
     record = rag.documents.get(written.document_id)
     assert record.content == TEXT
     # So what looks for values finds them where they are.
-    assert {"document_contents.content", "chunks.text"} <= set(places_of(dsn, *VALUES))
+    assert {"texts.content", "chunks.text"} <= set(places_of(dsn, *VALUES))
     assert record.metadata["pii"] == {"email": 1, "iban": 1, "payment_card": 1, "national_id": 2, "phone": 1}
     assert record.tags == ("hr", "pii:email", "pii:iban", "pii:payment_card", "pii:national_id", "pii:phone")
     assert rag.ingest(Document(content="None.", source="b")).document_id

@@ -28,6 +28,7 @@ from recollect.model.answer import Answer, UnsupportedSentence
 from recollect.model.audit import AuditBreak
 from recollect.model.document_session import SessionConfig
 from recollect.model.job import JOB_STATUSES, JobStage
+from recollect.model.login import Login
 from recollect.model.original import Original
 from recollect.model.requests import LoggedRequest, RequestTotals
 from recollect.model.scrub import ScrubReport
@@ -41,6 +42,7 @@ from recollect.replies import (
     collections,
     contents,
     contexts,
+    cursors,
     documents,
     erasure,
     facts,
@@ -50,6 +52,8 @@ from recollect.replies import (
     ingest,
     jobs,
     keys,
+    logins,
+    me,
     memory,
     requests,
     search,
@@ -156,6 +160,8 @@ def replies_of(view: RAGPipeline, folder: Path) -> Iterator[tuple[Callable[..., 
     yield from of_documents(view)
     yield from of_jobs(view, folder)
     yield from of_keys(view)
+    yield from of_logins()
+    yield from of_servers()
     yield from of_accesses()
     yield from of_reports(view)
     yield from of_conversations(view)
@@ -173,6 +179,8 @@ def searches(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
     (best, *_) = view.search(QUERY, EXPLAINED).results
     preferred = replace(best, explain=replace(best.explain, preference=1.1))
     for reply in (
+        # As a piece of a long table has it.
+        replace(past.search(QUERY), results=(replace(preferred, metadata={"table_header": "| What | Days |"}),)),
         replace(past.search(QUERY), results=(preferred,)),
         view.search(QUERY, EXPLAINED),
         view.search(QUERY),
@@ -247,6 +255,7 @@ def of_documents(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
     copies = view.documents.duplicates(leave)
     assert copies.same
     yield documents.document_content_json, documents.document_content_json(view.documents.get(leave), copies)
+    yield documents.duplicates_json, documents.duplicates_json(copies)
     yield documents.same_document_json, documents.same_document_json(copies.same[0])
     yield documents.duplicate_groups_json, documents.duplicate_groups_json(view.documents.list_duplicates())
     original = Original.of_bytes(b"leave", name="leave.md", mime_type="text/markdown")
@@ -256,6 +265,7 @@ def of_documents(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
     yield contents.chunks_json, contents.chunks_json(view.contents.chunks(leave))
     told = view.documents.history(leave)
     yield history.document_history_json, history.document_history_json(told)
+    yield history.lifetime_json, history.lifetime_json(told.document_id, told)
     yield from ((history.version_json, history.version_json(one)) for one in told.versions)
     yield history.version_diff_json, history.version_diff_json(view.documents.diff(leave))
     for first, second in (("1d", None), (None, "1d")):
@@ -277,6 +287,7 @@ def of_documents(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
     yield from ((collections.collection_json, collections.collection_json(one)) for one in found)
     yield collections.collection_list_json, collections.collection_list_json(found)
     yield status.status_json, status.status_json(view.maintenance.status())
+    yield status.cleanup_json, status.cleanup_json(view.maintenance.cleanup())
 
 
 def of_jobs(view: View, folder: Path) -> Iterator[tuple[Callable[..., Any], Any]]:
@@ -315,6 +326,43 @@ def of_keys(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
     assert listed["next_before"] == revoked.key_id
     yield keys.key_list_json, listed
     yield keys.key_list_json, keys.key_list_json([], more=False)
+
+
+def of_logins() -> Iterator[tuple[Callable[..., Any], Any]]:
+    now = datetime.now(UTC)
+    by_key = Login(
+        login_id="abc",
+        tenant_id=1,
+        key_id="def",
+        scopes=("read",),
+        principal=None,
+        created_at=now,
+        last_used_at=now,
+        idle_until=now,
+        expires_at=now,
+        key_expires_at=None,
+        ended_at=None,
+        status="active",
+    )
+    by_issuer = replace(by_key, key_id=None, principal=Principal(user_id="ann"), ended_at=now, status="ended")
+    for one in (by_key, by_issuer):
+        yield logins.login_json, logins.login_json(one)
+        yield logins.login_reply, logins.login_reply(one)
+    listed = logins.login_list_json([by_key, by_issuer], more=True)
+    assert listed["next_before"] == by_issuer.login_id
+    yield logins.login_list_json, listed
+    yield logins.login_list_json, logins.login_list_json([], more=False)
+
+
+def of_servers() -> Iterator[tuple[Callable[..., Any], Any]]:
+    for ttl in ("1h", None):
+        yield me.server_settings_json, me.server_settings_json(RAGConfig.load(session={"ttl": ttl}))
+    for position in (7, "a", ["2026-01-01", 7]):
+        cursor = cursors.cursor_at(position)
+        yield cursors.cursor_at, cursor
+        assert cursors.position_of(cursor) == position
+        yield cursors.position_of, cursors.position_of(cursor)
+    yield cursors.position_of, cursors.position_of("no cursor")
 
 
 def of_reports(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:

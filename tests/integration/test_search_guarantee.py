@@ -24,6 +24,7 @@ from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import StoreError
 from recollect.model import Scope, SearchReply
 from recollect.model.collection import Collection
+from recollect.model.search_health import HitCounts, SearchHealth
 from recollect.retrieval.analysis import lexeme
 from recollect.retrieval.candidates import CandidateRequest, analyzer_of
 from recollect.retrieval.enhance.plan import QueryPlan
@@ -35,7 +36,6 @@ from recollect.store import search_health
 from recollect.store.database import Database
 from recollect.store.filters import MatchingVersions, document_filter_of, matching_versions
 from recollect.store.search import RowSelection
-from recollect.store.search_health import HitCounts, SearchHealth
 
 DOCUMENTS = 300
 PER_DOCUMENT = 10

@@ -103,7 +103,7 @@ def replace_content(rag: RAGPipeline, document_id: int, content: str) -> None:
     """Below the pipeline: cutting and embedding a long text is not what these tests are about."""
     with rag.store.database.autocommit() as connection:
         connection.execute(
-            "UPDATE document_contents SET content = %s WHERE version_id = (SELECT version_id FROM document_versions "
+            "UPDATE texts SET content = %s WHERE text_hash = (SELECT content_hash FROM document_versions "
             "WHERE document_id = %s)",
             [content, document_id],
         )

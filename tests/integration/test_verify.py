@@ -146,7 +146,7 @@ DUMPS = (
     "SELECT tenant_id, collection_id, access_id, grants, denials FROM access_lists",
     "SELECT version_id, document_id, collection_id, access_id, uri, version, chunk_count, content_hash, known_from, "
     "known_to FROM document_versions",
-    "SELECT version_id, content FROM document_contents",
+    "SELECT version_id, content FROM document_contents LEFT JOIN texts USING (tenant_id, text_hash)",
     "SELECT version_id, position, start_offset, end_offset, parent_start, parent_end, page, token_count, content_hash, "
     "section, text FROM chunks",
     "SELECT c.version_id, c.position, x.space_id, x.version_id, x.known_from, x.known_to, x.access_id, "
@@ -255,7 +255,7 @@ DAMAGES = {
     "hashes of chunks wrong": (r"UPDATE chunks SET content_hash = '\x00' WHERE chunk_id % 3 = 0", {"chunk_hashes"}),
     "hashes of texts wrong": (r"UPDATE document_versions SET content_hash = '\x00'", {"content_hashes"}),
     "texts changed": (
-        "UPDATE document_contents SET content = replace(content, 'reads', 'READS')",
+        "UPDATE texts SET content = replace(content, 'reads', 'READS')",
         {"content_hashes", "chunk_texts"},
     ),
     "versions that others may read": (
@@ -293,6 +293,10 @@ DAMAGES = {
         "INSERT INTO documents (tenant_id, collection_id, source_id, uri) "
         "SELECT tenant_id, collection_id, source_id, 'x' FROM sources",
         {"orphaned_documents"},
+    ),
+    "texts of no version": (
+        r"INSERT INTO texts (tenant_id, text_hash, content) VALUES (1, '\x00', 'left behind')",
+        {"texts"},
     ),
     "cached embeddings wrong": (
         "UPDATE embedding_cache SET embedding = '[1,0]'; DELETE FROM chunk_vectors WHERE chunk_id % 3 = 0",
@@ -336,7 +340,10 @@ REFUSED = {
     "versions of another path": "UPDATE document_versions SET uri = 'x'",
     "two current versions": "UPDATE document_versions SET known_to = 'infinity'",
     "versions closed before they began": "UPDATE document_versions SET known_to = '-infinity'",
-    "texts of no version": "UPDATE document_contents SET version_id = version_id + 1000",
+    "contents of no version": "UPDATE document_contents SET version_id = version_id + 1000",
+    "texts that are not there": r"UPDATE document_contents SET text_hash = '\x00'",
+    "texts that versions have lost": "DELETE FROM texts",
+    "texts of another tenant": "UPDATE texts SET tenant_id = 2",
     "acronyms of no version": "UPDATE version_acronyms SET version_id = 9999",
     "chunks of no version": "UPDATE chunks SET version_id = version_id + 1000",
     "chunks of one number": "UPDATE chunks SET position = 0",
@@ -459,11 +466,30 @@ def test_a_lost_text_is_put_together_from_its_chunks_where_the_hash_proves_it(
     assert dumped(dsn) == template.rows
 
 
-def test_what_is_lost_is_named_with_what_to_do(filled: RAGPipeline, dsn: str):
-    victim = filled.view(collections="stored").documents.list()[0]
+def test_a_damaged_text_is_put_together_from_the_chunks_of_any_document_that_has_it(filled: RAGPipeline, dsn: str):
+    alone, copy = (
+        Document(content=text_about("hops"), source="hops.md"),
+        Document(content=text_about("hops"), source="copy.md"),
+    )
+    filled.ingest([alone, copy])
     damage(
         dsn,
-        f"UPDATE document_contents SET content = 'other' WHERE version_id IN (SELECT version_id FROM document_versions "
+        "UPDATE texts SET content = reverse(content)",
+        "UPDATE chunks SET text = reverse(text) WHERE version_id IN (SELECT version_id FROM document_versions "
+        "WHERE uri = 'hops.md')",
+    )
+    assert {"content_hashes", "chunk_texts"} <= set(found(filled.maintenance.verify()))
+    assert filled.maintenance.verify(repair=True).clean
+    assert [filled.documents.get(one).content for one in ("hops.md", "copy.md")] == [text_about("hops")] * 2
+
+
+def test_what_is_lost_is_named_with_what_to_do(filled: RAGPipeline, dsn: str):
+    stored = filled.view(collections="stored")
+    stored.ingest(Document(content=text_about("nothing that others tell of"), source="alone.md"))
+    victim = stored.documents.get("alone.md")
+    damage(
+        dsn,
+        f"UPDATE texts SET content = 'other' WHERE text_hash IN (SELECT content_hash FROM document_versions "
         f"WHERE document_id = {victim.document_id})",
         r"UPDATE chunks SET text = reverse(text), content_hash = '\x00' WHERE version_id IN (SELECT version_id FROM "
         f"document_versions WHERE document_id = {victim.document_id})",

@@ -182,8 +182,14 @@ def test_no_method_takes_again_what_a_view_holds():
     for module in pkgutil.iter_modules(recollect.pipeline.__path__, "recollect.pipeline."):
         importlib.import_module(module.name)
     groups = [View, *Group.__subclasses__()]
-    assert len(groups) == 16
-    subjects = {"Tenants": {"tenant"}, "Sessions": {"session_id"}, "Keys": {"principal"}}
+    assert len(groups) == 18
+    subjects = {
+        "Tenants": {"tenant"},
+        "Sessions": {"session_id"},
+        "Keys": {"principal", "collection"},
+        "Logins": {"user"},
+        "Grants": {"principal"},
+    }
     for group in groups:
         for name, method in inspect.getmembers(group, inspect.isfunction):
             subject = subjects.get(group.__name__, set())

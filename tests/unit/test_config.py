@@ -252,7 +252,12 @@ def test_errors_never_show_a_value(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 # What some settings are refused without.
 _AUDIENCE = ("RECOLLECT_SERVER__JWT__AUDIENCE", "recollect")
-_BESIDE = {("server", "jwt", "public_key"): _AUDIENCE, ("server", "jwt", "jwks_url"): _AUDIENCE}
+_CLIENT = ("RECOLLECT_SERVER__LOGIN__OIDC__CLIENT_ID", "recollect")
+_BESIDE = {
+    ("server", "jwt", "public_key"): _AUDIENCE,
+    ("server", "jwt", "jwks_url"): _AUDIENCE,
+    ("server", "login", "oidc", "issuer"): _CLIENT,
+}
 
 
 @pytest.mark.parametrize("place", list(places(RAGConfig)), ids=".".join)
@@ -285,7 +290,7 @@ def _candidates(place: tuple[str, ...]) -> list[object]:
     tables += [{"token_budget": 7}, {"passages": 7}, {"facts": False}, {"auto_expire": False}, {"hyde": True}]
     tables += [{"time_partitions": "daily"}, {"max_connections": 7}, {"mode": "off"}, {"collection_prefix": "x"}]
     tables += [{"max_attempts": 7}, {"pii": "tag"}, {"max_bytes": 7}, {"port": 7}, {"issuer": "x"}, {"tenant": "x"}]
-    tables += [{"search": 7}, {"questions": "hash"}]
+    tables += [{"search": 7}, {"questions": "hash"}, {"keys": False}, {"name": "x"}]
     tables += [{"k": "v"}, {"k": ["a"]}, {"k": ["read"]}, {"k": {"departments": ["a"]}}]
     if "Config" in annotation or "Defaults" in annotation or "dict" in annotation:
         return tables
@@ -303,6 +308,8 @@ def _candidates(place: tuple[str, ...]) -> list[object]:
         ["a", "b"],
         ["US", "FR"],
         ["read", "write"],
+        ["openid", "email"],
+        ["10.0.0.0/8", "127.0.0.1"],
     ]
 
 

@@ -139,6 +139,13 @@ _WHEN = re.compile(
 _MONEY = re.compile(r"[$€£¥₹₺]|\b(?:EUR|USD|GBP|CHF|JPY|euros?|dollars?|pounds?|cents?|francs?|yen|free)\b", _I)
 _PERCENT = re.compile(r"\d ?(?:%|percent\b|per cent\b)", _I)
 _PRICE = re.compile(r"\b(?:costs?|prices?|fees?|premium|deductible)\b", _I)
+_ASKS_PRICE = re.compile(r"\bhow (?:much|expensive)\b.*\b(?:costs?|price)\b", _I)
+_ASKS_WEIGHT = re.compile(r"\bhow heavy\b|\bhow much (?:do|does|did)\b.*\bweigh\b", _I)
+_WEIGHT = re.compile(
+    r"\b(?:weigh(?:s|ed|t|ts)?|mass|heavy|heavier|grams?|kilograms?|kilos?|tonnes?|tons?|pounds?|ounces?)\b|"
+    r"\d\s?(?:[kmµ]?g|t|lbs?|oz)\b",
+    _I,
+)
 _NAME = re.compile(r"(?<=\w[ ,;:|])\W{0,2}[^\W\d_a-z]\w+|\b[A-Z]{2,}\b")
 _ROLES = re.compile(
     r"\b(?:\w*(?:manager|officer|director|head|owner|lead|leader|chief|president|minister|board|team|department|desk|"
@@ -198,6 +205,8 @@ def holds_kind(kind: Kind, text: str, question: str, *, in_table: bool = False) 
         case Kind.MONEY:
             return _holds_money(_without_names(text, question), question, in_table=in_table)
         case Kind.NUMBER:
+            if _ASKS_WEIGHT.search(question[:READ_CHARACTERS]) and not _WEIGHT.search(text):
+                return False
             return bool(_COUNT.search(_DATED.sub(" ", _without_names(text, question))))
         case Kind.DURATION:
             bare = _DAY.sub(" ", _without_names(text, question))
@@ -208,6 +217,12 @@ def holds_kind(kind: Kind, text: str, question: str, *, in_table: bool = False) 
             return bool(_NAME.search(text) or _ROLES.search(text))
         case _:
             return True
+
+
+def lacks_price(question: str, text: str) -> bool:
+    """Whether a question asks what something costs, and a text names neither money nor a price."""
+    asks = _ASKS_PRICE.search(question[:READ_CHARACTERS]) is not None
+    return asks and not _MONEY.search(text) and not _PRICE.search(text)
 
 
 def _holds_money(text: str, question: str, *, in_table: bool) -> bool:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from recollect.answer._kinds import lacks_price
 from recollect.answer._question import Asked, in_range, understand
 from recollect.answer._question_names import is_code, words_of
 from recollect.answer._regions import Region
@@ -167,7 +168,9 @@ def _support(
 
 
 def _missing_attribute(asked: Asked, best: Evidence) -> float:
-    """The share of the words for what is asked that are missing; the noun counts twice."""
+    """The share of the words for what is asked that are missing; the noun counts twice. Of a price: the money."""
+    if not best.fits and lacks_price(asked.text, best.quote):
+        return 1.0
     words = [*asked.attribute, *asked.attribute[-1:]]
     return sum(word not in best.context for word in words) / max(1, len(words))
 

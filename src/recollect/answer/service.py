@@ -48,6 +48,8 @@ class AnswerOptions:
         unsupported: What is done with sentences of a language model that the sources do not support. ``mark``: they
             stay, and are listed; ``remove``: they are left out; ``retry``: the model is asked once more, told which,
             and what then is unsupported is marked; ``refuse``: one of them makes the answer a refusal.
+        drafts: Whether what a language model writes comes as a `Draft` before it is checked, where all of it will be
+            shown (``mark``).
     """
 
     language: str = "en"
@@ -60,6 +62,7 @@ class AnswerOptions:
     prompt: PromptTemplate | None = None
     ask_only_if_answerable: bool = False
     unsupported: Treatment = "mark"
+    drafts: bool = False
 
     def __post_init__(self) -> None:
         if self.unsupported not in get_args(Treatment):
@@ -191,6 +194,7 @@ async def stream_answer(
         treatment=options.unsupported,
         max_tokens=options.max_tokens,
         count_tokens=options.count_tokens or estimate_tokens,
+        drafts=options.drafts,
     )
     async for event in writing.events(question):
         yield _timed(event, started) if isinstance(event, Answer) else event

@@ -90,6 +90,11 @@ class StatementStream:
         self._language = language
         self._pending = ""
 
+    @property
+    def pending(self) -> str:
+        """What belongs to no statement yet."""
+        return self._pending
+
     def feed(self, piece: str) -> list[Statement]:
         """The statements that a further piece completes."""
         self._pending += piece

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from recollect.answer.statements import Statement, StatementStream
+from recollect.answer.statements import MARKER, Statement, StatementStream
 from recollect.answer.written import Treatment, WrittenAnswer
 from recollect.llm.base import ChatMessage, ChatUsage
 from recollect.model import Answer, Citation, TokenUsage, UnsupportedSentence
@@ -20,8 +20,20 @@ if TYPE_CHECKING:
     from recollect.answer.written import CheckedSentence
     from recollect.llm.base import ChatModel
 
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a language model has written beyond its checked sentences: each replaces the one before.
+
+    Attributes:
+        text: As the model wrote it, its markers left out: their numbers are not yet the answer's.
+    """
+
+    text: str
+
+
 #: What a stream yields: checked text, then what it cites and what is wrong with it; at the end the whole answer.
-AnswerEvent: TypeAlias = "str | Citation | UnsupportedSentence | Answer"
+AnswerEvent: TypeAlias = "str | Citation | UnsupportedSentence | Draft | Answer"
 
 _AGAIN = (
     "Some sentences of your answer are not supported by the sources:\n{faults}\n\n"
@@ -41,6 +53,7 @@ class Writing:
         treatment: What is done with unsupported sentences.
         max_tokens: The longest answer; None: the model's own limit.
         count_tokens: Counts what the model's server does not tell.
+        drafts: Whether what is not checked yet comes too, where all of it will be shown.
     """
 
     def __init__(
@@ -53,6 +66,7 @@ class Writing:
         treatment: Treatment,
         max_tokens: int | None,
         count_tokens: Callable[[str], int],
+        drafts: bool = False,
     ) -> None:
         self._prompt = prompt
         self._verifier = verifier
@@ -61,6 +75,7 @@ class Writing:
         self._treatment = treatment
         self._max_tokens = max_tokens
         self._count_tokens = count_tokens
+        self._drafts = drafts and treatment == "mark"
         self._usage = TokenUsage(input_tokens=0, output_tokens=0, requests=0)
 
     async def events(self, question: str) -> AsyncIterator[AnswerEvent]:
@@ -74,9 +89,12 @@ class Writing:
                 yield event
         else:
             written, shown = self._nothing_written(), False
-            async for sentence in self._round(self._prompt.messages, written):
+            async for piece in self._round(self._prompt.messages, written):
+                if isinstance(piece, Draft):
+                    yield piece
+                    continue
                 shown = True
-                for event in _events(sentence):
+                for event in _events(piece):
                     yield event
             reply = written.answer(question)
             if not shown:
@@ -105,8 +123,10 @@ class Writing:
         removes = self._treatment == "remove"
         return WrittenAnswer(self._verifier, self._prompt.passages, self._language, removes=removes)
 
-    async def _round(self, messages: Sequence[ChatMessage], written: WrittenAnswer) -> AsyncIterator[CheckedSentence]:
-        """One request to the model: its sentences, each as soon as it is checked."""
+    async def _round(
+        self, messages: Sequence[ChatMessage], written: WrittenAnswer
+    ) -> AsyncIterator[CheckedSentence | Draft]:
+        """One request to the model: its sentences, each as soon as it is checked, and drafts where they are wanted."""
         stream = StatementStream(self._language)
         told: ChatUsage | None = None
         async for item in self._model.stream(messages, max_tokens=self._max_tokens):
@@ -116,6 +136,8 @@ class Writing:
             written.heard += item
             for sentence in await self._checked(written, stream.feed(item)):
                 yield sentence
+            if self._drafts and not written.refused:
+                yield Draft(MARKER.sub("", written.held + stream.pending))
         for sentence in await self._checked(written, stream.flush()):
             yield sentence
         for sentence in written.finish():

@@ -73,6 +73,11 @@ class WrittenAnswer:
     _held: list[tuple[Statement, Verdict]] = field(default_factory=list)
     _claims: list[tuple[int, int, str, bool]] = field(default_factory=list)
 
+    @property
+    def held(self) -> str:
+        """What was checked and is not shown yet, because it may still be a refusal."""
+        return "".join(statement.raw for statement, _ in self._held)
+
     def add(self, statement: Statement) -> list[CheckedSentence]:
         """Check a statement; what can be shown now: nothing where it is not known yet whether this is an answer."""
         if self.refused:

@@ -7,20 +7,22 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from recollect.errors import RecollectError, UsageError
+from recollect.cli._remote import SERVER_VARIABLE, key_of, server_of
+from recollect.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from recollect.cli._server import Server
     from recollect.config import RAGConfig
     from recollect.model import Principal
     from recollect.model.time import Moment
@@ -55,6 +57,18 @@ class GlobalOptions:
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document and nothing else.", rich_help_panel=_PANEL)
     ] = False
+    server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Ask this server in place of a store; by default RECOLLECT_SERVER. The key is in RECOLLECT_API_KEY.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+    key_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --server: the file that the key stands in.", rich_help_panel=_PANEL),
+    ] = None
     verbose: Annotated[
         bool,
         typer.Option("--verbose", "-v", help="Log more, and show where errors come from.", rich_help_panel=_PANEL),
@@ -77,19 +91,33 @@ class CommandContext:
         collection: The collection named, if any.
     """
 
-    def __init__(self, options: GlobalOptions, *, collection: str | None) -> None:
+    def __init__(self, options: GlobalOptions, *, collection: str | None, remote: bool = False) -> None:
         self.options = options
         self.json = options.json
         self._collection = collection
+        url = server_of(options.server, local=any((options.dsn, options.data_dir, options.config)))
+        if url is not None and not remote:
+            raise UsageError(
+                f"This command needs the store itself, and not a server ({url}): run it where the store is, without "
+                f"--server and {SERVER_VARIABLE}."
+            )
+        self._server_url = url
 
     @classmethod
     def of(
-        cls, root: RootOptions | None, own: GlobalOptions, *, collection: str | None, takes_collection: bool
+        cls,
+        root: RootOptions | None,
+        own: GlobalOptions,
+        *,
+        collection: str | None,
+        takes_collection: bool,
+        remote: bool = False,
     ) -> CommandContext:
         """Join the options from before the command's name with the command's own, which win.
 
         Raises:
-            UsageError: A collection stands before a command that has no use for it.
+            UsageError: A collection stands before a command that has no use for it, or a server is named for one that
+                needs the store itself.
         """
         before = root or RootOptions(GlobalOptions(), None)
         if before.collection is not None and not takes_collection:
@@ -100,6 +128,8 @@ class CommandContext:
             config=own.config or before.options.config,
             tenant=own.tenant or before.options.tenant,
             json=own.json or before.options.json,
+            server=own.server or before.options.server,
+            key_file=own.key_file or before.options.key_file,
             verbose=own.verbose or before.options.verbose,
         )
         logging.basicConfig(
@@ -107,7 +137,22 @@ class CommandContext:
             level=logging.INFO if joined.verbose else logging.WARNING,
             format="%(levelname)s %(name)s: %(message)s",
         )
-        return cls(joined, collection=collection or before.collection)
+        return cls(joined, collection=collection or before.collection, remote=remote)
+
+    @cached_property
+    def server(self) -> Server | None:
+        """The server that the command asks; None: it works on a store.
+
+        Raises:
+            UsageError: The address or the key is none, or the tenant is named, which the key says.
+        """
+        if self._server_url is None:
+            return None
+        from recollect.cli._server import Server
+
+        if self.options.tenant is not None:
+            raise UsageError("With --server, leave --tenant out: whose knowledge it is, the key says.")
+        return Server(self._server_url, key_of(self.options.key_file))
 
     @cached_property
     def config(self) -> RAGConfig:
@@ -116,6 +161,8 @@ class CommandContext:
         Raises:
             ConfigurationError: One of them is unknown or not valid.
         """
+        if self.server is not None:
+            return self.server.config(None if self._collection is None else argument_text(self._collection))
         from recollect.config import RAGConfig
 
         return RAGConfig.load(self.options.config, **self.overrides)
@@ -166,7 +213,7 @@ class CommandContext:
             if not embeds:
                 yield rag
                 return
-            loading = Thread(target=_load_model, args=(rag,), name="recollect-model", daemon=True)
+            loading = Thread(target=rag.standpoint.assembly.embedders.load_ahead, name="recollect-model", daemon=True)
             loading.start()
             try:
                 yield rag
@@ -191,15 +238,27 @@ class CommandContext:
 
         The arguments are those of `recollect.View.view`; ``config`` and ``embeds`` are `pipeline`'s.
         """
+        where: dict[str, Any] = {
+            "principal": principal,
+            "collections": self.named_collection if collections is None else collections,
+            "as_of": as_of,
+            "session": None if session is None else argument_text(session),
+            "user": None if user is None else argument_text(user),
+        }
+        if self.server is not None:
+            if config is not None and config != self.config:
+                raise UsageError("This asks a server, whose settings are its own: leave out options that change them.")
+            # What commands do with a view, they do with this.
+            yield cast("View", self.server.view(self.config, **where))
+            return
         with self.pipeline(config, embeds=embeds) as rag:
-            yield rag.view(
-                tenant=tenant,
-                principal=principal,
-                collections=self.named_collection if collections is None else collections,
-                as_of=as_of,
-                session=None if session is None else argument_text(session),
-                user=None if user is None else argument_text(user),
-            )
+            yield rag.view(tenant=tenant, **where)
+
+    def close(self) -> None:
+        """Close the connections to the server, however far the command came; idempotent."""
+        server = self.__dict__.get("server")
+        if server is not None:
+            server.close()
 
     @cached_property
     def out(self) -> Console:
@@ -239,14 +298,6 @@ class CommandContext:
             return
         if not typer.confirm(question, err=True):
             raise UsageError("Nothing was changed.")
-
-
-def _load_model(rag: RAGPipeline) -> None:
-    # Whatever is wrong is said where the model is used.
-    with suppress(RecollectError, OSError):
-        load = getattr(rag.embedder, "load_ahead", None)
-        if load is not None:
-            load()
 
 
 def write_json(document: Mapping[str, Any], *, indent: int | None = 2) -> None:

@@ -18,8 +18,8 @@ from recollect.replies.sessions import document_session_json, ended_session_json
 if TYPE_CHECKING:
     from datetime import timedelta
 
+    from recollect.model.document_record import DocumentRecord
     from recollect.model.document_session import DocumentSession
-    from recollect.store.documents import DocumentRecord
 
 _Name = Annotated[str, typer.Argument(metavar="SESSION", help="Your id of it.")]
 _WITHOUT_END = "never"
@@ -34,9 +34,9 @@ class WhenFull(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the group."""
-    command(app, "create")(_create)
-    command(app, "renew")(_renew)
-    command(app, "end")(_end)
+    command(app, "create", remote=True)(_create)
+    command(app, "renew", remote=True)(_renew)
+    command(app, "end", remote=True)(_end)
 
 
 def _create(

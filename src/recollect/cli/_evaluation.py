@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from recollect.model import Document
 
 if TYPE_CHECKING:
+    from recollect.cli._command_context import CommandContext
+    from recollect.cli._options import SearchOptions
     from recollect.cli._progress import WorkBar
     from recollect.config import RAGConfig
     from recollect.evaluation.datasets import BeirDocument
@@ -90,6 +92,19 @@ class Engine:
             if enough or self._depth is not None or depth == MAX_TOP_K:
                 return found
             depth = min(MAX_TOP_K, 2 * depth)
+
+
+def measured_options(ctx: CommandContext, search: SearchOptions) -> RetrievalOptions:
+    """The options of every search of an evaluation, refused before anything is ingested; the depth is the engine's.
+
+    Raises:
+        UsageError: One of them makes no sense.
+    """
+    from recollect.retrieval.validation import validate
+
+    options = search.retrieval(mode=ctx.config.retrieval.mode, top_k=ctx.config.top_k)
+    validate("any question", options)
+    return options
 
 
 def measured(config: RAGConfig) -> RAGConfig:

@@ -315,7 +315,7 @@ def _not_a_value(name: str) -> None:
 
 
 def command(
-    app: typer.Typer, name: str, *, collection: bool = False
+    app: typer.Typer, name: str, *, collection: bool = False, remote: bool = False
 ) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
     """Register a function as a command; a parameter whose type is a group of options becomes those options.
 
@@ -326,16 +326,17 @@ def command(
         app: Where the command belongs.
         name: The command's name.
         collection: Whether it takes ``--collection``, which its context knows.
+        remote: Whether it works against a server too.
     """
 
     def register(function: Callable[..., int | None]) -> Callable[..., int | None]:
-        app.command(name)(_expanded(function, collection=collection))
+        app.command(name)(_expanded(function, collection=collection, remote=remote))
         return function
 
     return register
 
 
-def _expanded(function: Callable[..., int | None], *, collection: bool) -> Callable[..., int | None]:
+def _expanded(function: Callable[..., int | None], *, collection: bool, remote: bool) -> Callable[..., int | None]:
     parameters = inspect.signature(function, eval_str=True).parameters
     groups: dict[str, type] = {"": CollectionOption} if collection else {}
     plain: dict[str, inspect.Parameter] = {}
@@ -353,6 +354,7 @@ def _expanded(function: Callable[..., int | None], *, collection: bool) -> Calla
             _picked(GlobalOptions, values),
             collection=named,
             takes_collection=CollectionOption in groups.values(),
+            remote=remote,
         )
         try:
             own.pop("", None)
@@ -360,6 +362,8 @@ def _expanded(function: Callable[..., int | None], *, collection: bool) -> Calla
         except BrokenPipeError:
             # Typer would make this an error like any other.
             return STATUS_BROKEN_PIPE
+        finally:
+            context.close()
 
     signature = [inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context), *plain.values()]
     for group in (*groups.values(), GlobalOptions):

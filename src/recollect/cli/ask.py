@@ -38,7 +38,7 @@ _MARKER = re.compile(r"\[\d+\]")
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "ask", collection=True)(_ask)
+    command(app, "ask", collection=True, remote=True)(_ask)
 
 
 def _ask(

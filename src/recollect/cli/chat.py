@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -22,7 +22,9 @@ from recollect.errors import RecollectError, UsageError
 from recollect.replies.answers import answer_json, token_usage_json
 
 if TYPE_CHECKING:
-    from recollect.model import Answer, Citation
+    from recollect.cli._server import ServerView
+    from recollect.model import Answer, Citation, RetrievalOptions
+    from recollect.pipeline import View
     from recollect.pipeline.chat import Conversation
 
 _HELP = """/sources          what the last answer rests on, in full
@@ -34,7 +36,7 @@ _HELP = """/sources          what the last answer rests on, in full
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "chat", collection=True)(_chat)
+    command(app, "chat", collection=True, remote=True)(_chat)
 
 
 def _chat(
@@ -64,8 +66,6 @@ def _chat(
     Questions and answers are remembered in the conversation. Each line of the input is a question; /help says what
     else can be said. Through a pipe, answers come one after the other, and with --json one document at the end.
     """
-    from recollect.pipeline.chat import Conversation
-
     if everywhere and ctx.names_collection:
         raise UsageError("--everywhere goes without --collection.")
     if forget and session is not None:
@@ -76,8 +76,16 @@ def _chat(
     where: dict[str, Any] = {"collections": EVERYWHERE} if everywhere else {}
     name = None if forget else argument_text(session or f"chat-{datetime.now(UTC):%Y%m%d-%H%M%S}")
     with ctx.view(config, principal=principal, as_of=times.moment(), user=user, **where) as view:
-        talk = _Talk(ctx, Conversation(view, session=name, options=times.confine(given)), name)
+        talk = _Talk(ctx, _conversation(ctx, view, name, times.confine(given)), name)
         return talk.run(_lines(prompted=sys.stdin.isatty() and not ctx.json))
+
+
+def _conversation(ctx: CommandContext, view: View, name: str | None, options: RetrievalOptions) -> Conversation:
+    if ctx.server is not None:
+        return cast("Conversation", cast("ServerView", view).conversation(session=name, options=options))
+    from recollect.pipeline.chat import Conversation
+
+    return Conversation(view, session=name, options=options)
 
 
 def _lines(*, prompted: bool) -> Iterator[str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import typer
 
 from recollect.cli._command_context import CommandContext
-from recollect.cli._json import shown
 from recollect.cli._options import command
+from recollect.replies.status import cleanup_json
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "cleanup")(_cleanup)
+    command(app, "cleanup", remote=True)(_cleanup)
 
 
 def _cleanup(ctx: CommandContext) -> int:
@@ -22,7 +22,7 @@ def _cleanup(ctx: CommandContext) -> int:
     with ctx.view() as view:
         report = view.maintenance.cleanup()
     if ctx.json:
-        ctx.emit(shown(report, "expired", "sessions_ended", "partitions_dropped"))
+        ctx.emit(cleanup_json(report))
         return 0
     ctx.out.print(f"{report.expired:,} document{'' if report.expired == 1 else 's'} expired.")
     if report.sessions_ended:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated
 
 import typer
@@ -18,14 +19,25 @@ app = typer.Typer(help="List, create and delete collections.", no_args_is_help=T
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="The collection.")]
 
 
-def _list(ctx: CommandContext) -> int:
-    """List the collections."""
+def _list(
+    ctx: CommandContext,
+    *,
+    limit: Annotated[int | None, typer.Option(min=1, help="Collections at most; by default all.")] = None,
+    after: Annotated[str, typer.Option(metavar="NAME", help="Only collections behind this name: the next page.")] = "",
+) -> int:
+    """List the collections by name."""
     with ctx.view() as view:
-        found = view.collections.list()
+        found = view.collections.list(after=argument_text(after), limit=None if limit is None else limit + 1)
+    page = found[:limit]
+    more = len(found) > len(page)
     if ctx.json:
-        ctx.emit(collection_list_json(found))
-    elif found:
-        show_collections(ctx, found)
+        ctx.emit(collection_list_json(page, more=more))
+    elif page:
+        show_collections(ctx, page)
+        if more:
+            ctx.note(f"There are more: recollect collections list --after {shlex.quote(page[-1].name)}")
+    elif after:
+        ctx.out.print("There is no other collection.")
     else:
         ctx.out.print("There is no collection yet. Try: recollect ingest FOLDER")
     return 0
@@ -83,6 +95,6 @@ def _delete(
     return 0
 
 
-command(app, "list")(_list)
-command(app, "create")(_create)
-command(app, "delete")(_delete)
+command(app, "list", remote=True)(_list)
+command(app, "create", remote=True)(_create)
+command(app, "delete", remote=True)(_delete)

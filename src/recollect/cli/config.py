@@ -90,7 +90,26 @@ def _unreachable(config: RAGConfig, notes: list[str]) -> list[str]:
         notes.append(_database(config))
     except RecollectError as exc:
         problems.append(f"The database: {exc}")
+        return problems
+    try:
+        notes.extend(_replica(config))
+    except RecollectError as exc:
+        problems.append(f"The replica: {exc}")
     return problems
+
+
+def _replica(config: RAGConfig) -> list[str]:
+    storage = config.storage
+    if storage.read_dsn is None:
+        return []
+    from recollect.errors import ConfigurationError
+
+    if storage.dsn is None:
+        raise ConfigurationError("read_dsn needs dsn: the embedded server of a data directory has no replicas.")
+    from recollect.store.standing import compare
+
+    status = compare(storage.dsn.get_secret_value(), storage.read_dsn.get_secret_value())
+    return [f"The replica: reached; it is {status.behind_bytes:,} bytes of the write-ahead log behind."]
 
 
 def _database(config: RAGConfig) -> str:
@@ -139,6 +158,10 @@ def _missing_token_secret(config: RAGConfig) -> list[str]:
     problems: list[str] = []
     if jwt.secret is not None and not os.environ.get(jwt.secret.removeprefix("env:")):
         problems.append(f"rag.server.jwt.secret: {jwt.secret.removeprefix('env:')} is not in the environment")
+    client_secret = config.server.login.oidc.client_secret
+    if client_secret is not None and not os.environ.get(client_secret.removeprefix("env:")):
+        name = client_secret.removeprefix("env:")
+        problems.append(f"rag.server.login.oidc.client_secret: {name} is not in the environment")
     if jwt.public_key is not None and not jwt.public_key.is_file():
         problems.append(f"rag.server.jwt.public_key: there is no file {str(jwt.public_key)!r}")
     return problems

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "consolidate")(_consolidate)
+    command(app, "consolidate", remote=True)(_consolidate)
 
 
 def _consolidate(

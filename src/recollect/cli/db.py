@@ -54,9 +54,12 @@ def _check(ctx: CommandContext) -> int:
     """Look for anything in the store that contradicts itself. Exit status 1 if there is."""
     with ctx.view() as view:
         findings, isolation = view.maintenance.check(), view.tenants.isolation()
+        replica = view.store.replica
+        reads = None if replica is None else replica.status()
     if ctx.json:
         found = [{"problem": finding.problem, "count": finding.count} for finding in findings]
-        ctx.emit({"ok": not findings, "findings": found, "isolation": _isolation_json(isolation)})
+        told = {} if reads is None else {"replica": shown(reads, "problem", "behind_bytes", "behind_seconds")}
+        ctx.emit({"ok": not findings, "findings": found, "isolation": _isolation_json(isolation), **told})
     elif findings:
         for finding in findings:
             ctx.out.print(f"✗ {finding.problem}: {finding.count:,}")
@@ -66,6 +69,10 @@ def _check(ctx: CommandContext) -> int:
         ctx.out.print("The store is sound.")
     if not ctx.json:
         _show_isolation(ctx, isolation)
+        if reads is not None and reads.problem is None:
+            ctx.out.print(f"The replica is read from; it is {reads.behind_bytes:,} bytes behind.")
+        elif reads is not None:
+            ctx.note(plain(f"The replica is not read from: {reads.problem}"))
     return 1 if findings else 0
 
 

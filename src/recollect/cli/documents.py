@@ -34,8 +34,8 @@ from recollect.replies.erasure import erasure_receipt_json
 from recollect.replies.ingest import IngestResultJson, ingest_result_json
 
 if TYPE_CHECKING:
+    from recollect.model.document_record import DocumentRecord
     from recollect.pipeline import View
-    from recollect.store.documents import DocumentRecord
 
 app = typer.Typer(help="List, show, delete and erase documents.", no_args_is_help=True)
 
@@ -280,11 +280,11 @@ def _reread(
     return 1 if errors else 0
 
 
-command(app, "list", collection=True)(_list)
-command(app, "show", collection=True)(_show)
-command(app, "delete", collection=True)(_delete)
-command(app, "erase", collection=True)(_erase)
-command(app, "duplicates")(_duplicates)
-command(app, "original", collection=True)(_original)
-command(app, "reread", collection=True)(_reread)
+command(app, "list", collection=True, remote=True)(_list)
+command(app, "show", collection=True, remote=True)(_show)
+command(app, "delete", collection=True, remote=True)(_delete)
+command(app, "erase", collection=True, remote=True)(_erase)
+command(app, "duplicates", remote=True)(_duplicates)
+command(app, "original", collection=True, remote=True)(_original)
+command(app, "reread", collection=True, remote=True)(_reread)
 add_history_commands(app)

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from recollect.cli import compare, evaluate_memory, make, report
+from recollect.cli import compare, evaluate_all, evaluate_memory, evaluate_pages, make, report
 from recollect.cli._command_context import CommandContext
-from recollect.cli._evaluation import MAX_TOP_K, Engine, fresh_collection
+from recollect.cli._evaluation import MAX_TOP_K, measured_options
+from recollect.cli._measuring import Measuring
 from recollect.cli._options import ChunkingOptions, CollectionOption, SearchOptions, command
-from recollect.cli.ingest import chunking_of
-
-if TYPE_CHECKING:
-    from recollect.model import RetrievalOptions
-    from recollect.pipeline import View
 
 app = typer.Typer(help="Measure retrieval quality on data sets with judgements.", no_args_is_help=True)
 
@@ -40,27 +36,16 @@ def _beir(
     DIR holds corpus.jsonl, queries.jsonl and qrels.tsv. The corpus is ingested into a collection of its own, every
     judged query is run, and a document ranks by its best passage.
     """
-    from recollect.cli._progress import WorkBar
-    from recollect.evaluation.datasets import load_beir
-    from recollect.evaluation.runner import run_beir
-
-    options = measured_options(ctx, search)
-    dataset = load_beir(folder)
-    with (
-        ctx.view() as view,
-        fresh_collection(
-            view, collection.collection, chunking=_parameters(view, chunking), keep=keep, language=language
-        ) as fresh,
-        WorkBar(ctx.err, "Ingesting", unit="documents") as corpus_bar,
-        WorkBar(ctx.err, "Searching", unit="queries") as query_bar,
-    ):
-        engine = Engine(fresh, options, depth=search.top_k)
-        report = run_beir(
-            dataset,
-            ingest=lambda documents: engine.ingest_corpus(documents, corpus_bar),
-            search=engine.ranked_documents,
-            progress=query_bar.update,
-        )
+    measuring = Measuring(
+        ctx=ctx,
+        options=measured_options(ctx, search),
+        depth=search.top_k,
+        chunking=chunking,
+        collection=collection.collection,
+        language=language,
+        keep=keep,
+    )
+    report = measuring.beir(folder)
     if ctx.json:
         ctx.emit(report.as_json())
         return 0
@@ -89,30 +74,16 @@ def _spans(
 
     DIR holds corpora/* and questions.jsonl with character ranges.
     """
-    from recollect.cli._progress import WorkBar
-    from recollect.evaluation.datasets import load_spans
-    from recollect.evaluation.runner import run_spans
-
-    options = measured_options(ctx, search)
-    dataset = load_spans(folder)
-    with (
-        ctx.view() as view,
-        fresh_collection(
-            view, collection.collection, chunking=_parameters(view, chunking), keep=keep, language=language
-        ) as fresh,
-        WorkBar(ctx.err, "Searching", unit="questions") as bar,
-    ):
-        engine = Engine(fresh, options, depth=search.top_k)
-        report = run_spans(
-            dataset,
-            ingest=engine.ingest_texts,
-            search=lambda question: engine.shown_passages(
-                question, budget=None if passages else budget, least=passages
-            ),
-            budget_chars=budget,
-            passages=passages,
-            progress=bar.update,
-        )
+    measuring = Measuring(
+        ctx=ctx,
+        options=measured_options(ctx, search),
+        depth=search.top_k,
+        chunking=chunking,
+        collection=collection.collection,
+        language=language,
+        keep=keep,
+    )
+    (report,) = measuring.spans(folder, [(budget, passages)])
     if ctx.json:
         ctx.emit({"metrics": dict(report.metrics), "budget_chars": report.budget_chars, "questions": report.questions})
         return 0
@@ -120,23 +91,6 @@ def _spans(
     limit = f"{report.passages:,} passages" if report.passages else f"{report.budget_chars:,} characters"
     ctx.out.print(f"{report.questions:,} questions, {limit} each")
     return 0
-
-
-def measured_options(ctx: CommandContext, search: SearchOptions) -> RetrievalOptions:
-    """The options of every search of an evaluation, refused before anything is ingested; the depth is the engine's.
-
-    Raises:
-        UsageError: One of them makes no sense.
-    """
-    from recollect.retrieval.validation import validate
-
-    options = search.retrieval(mode=ctx.config.retrieval.mode, top_k=ctx.config.top_k)
-    validate("any question", options)
-    return options
-
-
-def _parameters(view: View, chunking: ChunkingOptions) -> dict[str, Any] | None:
-    return chunking_of(view.config, chunking) if chunking.given else None
 
 
 def _show_metrics(ctx: CommandContext, metrics: Mapping[str, float]) -> None:
@@ -152,7 +106,9 @@ def _show_metrics(ctx: CommandContext, metrics: Mapping[str, float]) -> None:
 
 command(app, "beir")(_beir)
 command(app, "spans")(_spans)
+evaluate_pages.register(app)
 evaluate_memory.register(app)
+evaluate_all.register(app)
 compare.register(app)
 report.register(app)
 make.register(app)

@@ -149,8 +149,8 @@ def _moment(as_of: str | None) -> datetime | None:
     return None if as_of is None else read_time(as_of, name="--as-of")
 
 
-command(app, "list")(_list)
-command(app, "search")(_search)
-command(app, "show")(_show)
-command(app, "history")(_history)
-command(app, "delete")(_delete)
+command(app, "list", remote=True)(_list)
+command(app, "search", remote=True)(_search)
+command(app, "show", remote=True)(_show)
+command(app, "history", remote=True)(_history)
+command(app, "delete", remote=True)(_delete)

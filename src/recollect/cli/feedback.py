@@ -73,7 +73,7 @@ def _tell(ctx: CommandContext, adaptation: WeightAdaptation, *, on: bool) -> Non
         ctx.note("Contexts do not use this: set adaptive_weights = true in [rag.memory].")
 
 
-command(app, "helpful")(_helpful)
-command(app, "not")(_not)
-command(app, "show")(_show)
-command(app, "reset")(_reset)
+command(app, "helpful", remote=True)(_helpful)
+command(app, "not", remote=True)(_not)
+command(app, "show", remote=True)(_show)
+command(app, "reset", remote=True)(_reset)

@@ -14,8 +14,8 @@ from recollect.errors import UsageError
 from recollect.replies.grants import changed_grants_json, collection_grants_json, document_grants_list_json
 
 if TYPE_CHECKING:
+    from recollect.model.access import CollectionAccess, DocumentPermissions
     from recollect.pipeline import View
-    from recollect.store.access import CollectionAccess, DocumentPermissions
 
 app = typer.Typer(
     help="Say who may read documents: user:NAME, role:NAME, department:NAME, group:NAME, or * for everybody.",
@@ -193,8 +193,8 @@ def _show_collection(ctx: CommandContext, access: CollectionAccess, *, changed: 
     ctx.out.print(table)
 
 
-command(app, "list", collection=True)(_list)
-command(app, "add", collection=True)(_add)
-command(app, "remove", collection=True)(_remove)
-command(app, "deny", collection=True)(_deny)
-command(app, "collection", collection=True)(_collection)
+command(app, "list", collection=True, remote=True)(_list)
+command(app, "add", collection=True, remote=True)(_add)
+command(app, "remove", collection=True, remote=True)(_remove)
+command(app, "deny", collection=True, remote=True)(_deny)
+command(app, "collection", collection=True, remote=True)(_collection)

@@ -26,16 +26,16 @@ _Document = Annotated[str, typer.Argument(metavar="ID", help="A document, by id 
 
 def add_history_commands(app: typer.Typer) -> None:
     """Add the commands to those of ``recollect documents``."""
-    command(app, "history", collection=True)(_history)
-    command(app, "diff", collection=True)(_diff)
-    command(app, "restore", collection=True)(_restore)
-    command(app, "ttl", collection=True)(_ttl)
-    command(app, "receipts")(_receipts)
+    command(app, "history", collection=True, remote=True)(_history)
+    command(app, "diff", collection=True, remote=True)(_diff)
+    command(app, "restore", collection=True, remote=True)(_restore)
+    command(app, "ttl", collection=True, remote=True)(_ttl)
+    command(app, "receipts", remote=True)(_receipts)
 
 
 def register(app: typer.Typer) -> None:
     """Add ``recollect history``, short for ``recollect documents history``."""
-    command(app, "history", collection=True)(_history)
+    command(app, "history", collection=True, remote=True)(_history)
 
 
 def whoever() -> str:

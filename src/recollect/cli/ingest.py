@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,7 +44,7 @@ _Situated = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "ingest", collection=True)(_ingest)
+    command(app, "ingest", collection=True, remote=True)(_ingest)
 
 
 def _ingest(
@@ -142,13 +143,16 @@ def _refuse_in_background(**given: str | None) -> None:
             raise UsageError(f"With --background, --{name.replace('_', '-')} is the worker's setting: leave it out.")
 
 
-def tell_queued(ctx: CommandContext, job: Job) -> int:
-    """Print a job that was asked for; returns the exit status."""
+def tell_queued(ctx: CommandContext, asked: Job | Sequence[Job]) -> int:
+    """Print a job that was asked for, or those that a server has made of files; returns the exit status."""
+    from recollect.model.job import Job
     from recollect.replies.jobs import job_json
 
+    jobs = [asked] if isinstance(asked, Job) else asked
     if ctx.json:
-        ctx.emit(job_json(job))
-    else:
+        ctx.emit(job_json(asked) if isinstance(asked, Job) else {"jobs": [job_json(job) for job in jobs]})
+        return 0
+    for job in jobs:
         ctx.out.print(f"Job {job.job_id} waits for a worker: recollect worker. recollect jobs show {job.job_id}")
     return 0
 

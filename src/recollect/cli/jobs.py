@@ -109,7 +109,7 @@ def _tell(ctx: CommandContext, job: Job, *, whole: bool = False) -> int:
     return 0
 
 
-command(app, "list")(_list)
-command(app, "show")(_show)
-command(app, "cancel")(_cancel)
-command(app, "retry")(_retry)
+command(app, "list", remote=True)(_list)
+command(app, "show", remote=True)(_show)
+command(app, "cancel", remote=True)(_cancel)
+command(app, "retry", remote=True)(_retry)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,7 @@ from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._terminal import one_line, plain
 from recollect.cli.history import whoever
+from recollect.errors import UsageError
 from recollect.replies.keys import key_list_json, key_reply, new_key_reply
 
 if TYPE_CHECKING:
@@ -42,22 +43,38 @@ def _create(
         typer.Option(help="What it opens; repeat for more. None includes another; by default read."),
     ] = None,
     expires: _Expires = None,
+    widget: Annotated[
+        str | None,
+        typer.Option(metavar="COLLECTION", help="For a widget on pages of other sites, which asks this collection."),
+    ] = None,
+    origin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="URL", help="A site that may show the widget: https://intranet.example.com; repeat."),
+    ] = None,
 ) -> int:
     """Make a key of --tenant and print it, this once: only its hash is kept.
 
     read: search, ask and read documents; write: ingest, delete and remember; admin: grants, keys, the audit and
-    collections; operator: the tenants of the store. With --as, it is as that user, otherwise as the tenant's owner.
+    collections; operator: the tenants of the store. With --as, it is as that user, otherwise as the tenant's owner. A
+    key of a widget opens the widget and nothing else; it reads what is granted to everybody, or with --as to that user.
     """
     from recollect.model.key import KeyMaker
 
+    if widget is None and origin:
+        raise UsageError("--origin names the sites of a widget: say with --widget which collection it asks.")
+    if widget is not None and scope:
+        raise UsageError("A key of a widget opens the widget alone: leave --scope out.")
+    how: dict[str, Any] = {
+        "principal": actor.actor(),
+        "expires": expires,
+        "maker": KeyMaker(actor=whoever()),
+    }
     with ctx.view() as view:
-        made = view.keys.create(
-            argument_text(name),
-            scopes=[one.value for one in scope or [_Scope.READ]],
-            principal=actor.actor(),
-            expires=expires,
-            maker=KeyMaker(actor=whoever()),
-        )
+        if widget is None:
+            made = view.keys.create(argument_text(name), scopes=[one.value for one in scope or [_Scope.READ]], **how)
+        else:
+            sites = [argument_text(one) for one in origin or []]
+            made = view.keys.create_widget(argument_text(name), collection=argument_text(widget), origins=sites, **how)
     return _tell_secret(ctx, made)
 
 
@@ -139,7 +156,7 @@ def _show(ctx: CommandContext, keys: list[ApiKey]) -> None:
         table.add_row(
             Text(key.key_id, style="cyan"),
             Text(one_line(key.name)),
-            ", ".join(key.scopes),
+            ", ".join(key.scopes) if key.widget is None else "its widget",
             Text("the owner" if key.principal is None else one_line(key.principal.user_id or "nobody in particular")),
             Text(ends, style="" if key.status == "active" else "red"),
             _day(key.last_used_at, "never"),
@@ -151,7 +168,7 @@ def _day(at: datetime | None, otherwise: str) -> str:
     return otherwise if at is None else f"{at:%Y-%m-%d %H:%M}"
 
 
-command(app, "create")(_create)
-command(app, "list")(_list)
-command(app, "rotate")(_rotate)
-command(app, "revoke")(_revoke)
+command(app, "create", remote=True)(_create)
+command(app, "list", remote=True)(_list)
+command(app, "rotate", remote=True)(_rotate)
+command(app, "revoke", remote=True)(_revoke)

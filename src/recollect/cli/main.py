@@ -43,7 +43,7 @@ PANELS = {
         "cleanup",
     ),
     "Conversations": ("remember", "recall", "consolidate", "facts", "feedback"),
-    "People": ("grants", "keys", "sessions", "tenants"),
+    "People": ("grants", "keys", "logins", "sessions", "tenants"),
     "Quality": ("why-not", "rag-test", "quality-test", "eval", "calibrate"),
     "Operation": (
         "serve",
@@ -144,6 +144,8 @@ def main() -> int:
     Returns:
         The exit status: 0 all well; 1 an error, or some files of an ingest failed; 2 wrong usage; 130 interrupted.
     """
+    if not _has_streams():
+        return 1
     for stream in (sys.stdout, sys.stderr):
         # A name or a text that the terminal's encoding cannot show must not end the command.
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
@@ -157,10 +159,33 @@ def main() -> int:
             sys.stdout.flush()
             return status
     except BrokenPipeError:
-        pass
-    # What is still buffered goes nowhere, lest the interpreter complain at its end.
+        status = STATUS_BROKEN_PIPE
+    except OSError as exc:
+        _give_up_output()
+        return _fail(exc, f"Standard output cannot be written: {exc.strerror or exc}.", 1)
+    _give_up_output()
+    return status
+
+
+def _give_up_output() -> None:
+    """What is still buffered goes nowhere, lest the interpreter complain at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return STATUS_BROKEN_PIPE
+
+
+def _has_streams() -> bool:
+    """Whether there is somewhere to write to; where standard output is closed, says so.
+
+    The number of a closed stream is given to the next file or connection that is opened, and whatever is written to the
+    stream then goes there. So none of the three stays closed.
+    """
+    closed = [name for name in ("stdin", "stdout", "stderr") if getattr(sys, name) is None]
+    for name in closed:
+        # The lowest number that is free, which is the stream's.
+        number = os.open(os.devnull, os.O_RDONLY if name == "stdin" else os.O_WRONLY)
+        setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w", encoding="utf-8"))
+    if "stdout" in closed:
+        _fail(OSError(), "Standard output is closed, and nothing could be shown: send it to a file or to /dev/null.", 1)
+    return "stdout" not in closed
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - a signal handler's signature

@@ -230,7 +230,7 @@ def _toml(text: str) -> str:
 
 def mention_models_once(ctx: CommandContext) -> None:
     """Say to a person who asks without a language model, the first time, that there may be one."""
-    if ctx.config.answer.provider != "extractive" or ctx.json or not ctx.err.is_terminal:
+    if ctx.server is not None or ctx.config.answer.provider != "extractive" or ctx.json or not ctx.err.is_terminal:
         return
     import platformdirs
 

@@ -34,7 +34,7 @@ _SNIPPET_LINES = 3
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "query", collection=True)(_query)
+    command(app, "query", collection=True, remote=True)(_query)
 
 
 def _query(
@@ -179,6 +179,8 @@ def _show_result(ctx: CommandContext, result: RetrievedContext, highlighter: Hig
         head.append(f"  {result.relevance:.0%} relevant", "dim not bold")
     ctx.out.print(head, soft_wrap=not ctx.out.is_terminal)
     width = max(40, ctx.out.width - 6)
+    if result.table_header is not None:
+        print_indented(ctx.out, Text(one_line(result.table_header), style="dim"), by=4)
     snippet = highlighter.snippet(result.content, length=_SNIPPET_LINES * width)
     print_indented(ctx.out, snippet, by=4)
     if result.also_in:

@@ -23,7 +23,7 @@ _INDENT = 3
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "recall")(_recall)
+    command(app, "recall", remote=True)(_recall)
 
 
 def _recall(

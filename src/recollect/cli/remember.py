@@ -22,7 +22,7 @@ _STDIN = "-"
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "remember")(_remember)
+    command(app, "remember", remote=True)(_remember)
 
 
 def _remember(

@@ -105,5 +105,5 @@ def _total(one: RequestTotals) -> str:
     )
 
 
-command(app, "list")(_list)
-command(app, "stats")(_stats)
+command(app, "list", remote=True)(_list)
+command(app, "stats", remote=True)(_stats)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import threading
+import webbrowser
 from typing import Annotated
 
 import typer
@@ -25,9 +27,10 @@ def _serve(
     *,
     host: Annotated[str | None, typer.Option(help="The address to listen at; by default this machine's alone.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65_535, help="The port; 0 takes any that is free.")] = None,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the web interface in the browser.")] = False,
     no_worker: Annotated[bool, typer.Option("--no-worker", help="Leave jobs to `recollect worker`.")] = False,
 ) -> int:
-    """Serve the store over HTTP, and run its jobs, until it is interrupted.
+    """Serve the store over HTTP, with the web interface, and run its jobs, until it is interrupted.
 
     At an address of this machine alone, whoever uses the machine needs no credential. Anywhere else every request
     brings one: see `recollect keys`. Interrupted (or told to end by SIGTERM), it takes no more requests and lets those
@@ -41,6 +44,7 @@ def _serve(
     with ctx.pipeline(config) as rag:
         from recollect.server.logs import logging_as
         from recollect.server.running import serve
+        from recollect.ui import install
 
         def ready(url: str) -> None:
             if ctx.json:
@@ -48,7 +52,10 @@ def _serve(
             elif config.server.log_format == "text":
                 ctx.note(f"Serving at {url}; Ctrl-C ends it.")
             logger.info("Serving at %s", url)
+            if open_page:
+                # Some browsers keep whoever starts them waiting; the server is not to.
+                threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
         with logging_as(config.server.log_format):
-            serve(rag, worker=not no_worker, on_ready=ready)
+            serve(rag, worker=not no_worker, on_ready=ready, install=install)
     return 0

@@ -21,18 +21,19 @@ from recollect.replies.sessions import (
     deleted_session_json,
     forgotten_turns_json,
     session_content_json,
+    session_json,
     session_list_json,
 )
 
 if TYPE_CHECKING:
     from recollect.model.audit import AuditRecord
+    from recollect.model.document_record import DocumentRecord
     from recollect.model.document_session import DocumentSession
     from recollect.model.memory import Episode, SessionRecord
     from recollect.pipeline import View
-    from recollect.store.documents import DocumentRecord
 
 app = typer.Typer(
-    help="Conversations: list, show, forget, delete. Sessions with documents: create, list, show, renew, end.",
+    help="Conversations: list, show, rename, forget, delete. Sessions with documents: create, list, show, renew, end.",
     no_args_is_help=True,
 )
 
@@ -44,18 +45,26 @@ def _list(
     actor: ActorOptions,
     *,
     user: Annotated[str | None, typer.Option(help="Only this user's.")] = None,
+    search: Annotated[
+        str | None,
+        typer.Option(metavar="WORDS", help="Only conversations whose title or turns hold this, in whatever case."),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most, the latest first.")] = 100,
 ) -> int:
     """List the conversations, the one with the latest turn first, and the sessions that have documents."""
+    text = None if search is None else argument_text(search).strip() or None
     with ctx.view(principal=actor.actor(), user=user) as view:
-        found = view.memory.list(limit=limit)
+        found = view.memory.list(text=text, limit=limit)
         wanted = view.standpoint.user
-        sessions = [one for one in view.sessions.list(limit=limit) if wanted is None or one.owner == wanted]
+        sessions = [] if text is not None else view.sessions.list(limit=limit)
+        sessions = [one for one in sessions if wanted is None or one.owner == wanted]
     if ctx.json:
         ctx.emit(session_list_json(found, sessions))
         return 0
     if found:
         _show_list(ctx, found)
+    elif text is not None:
+        ctx.out.print("No conversation holds that.")
     else:
         ctx.out.print('No conversation is remembered yet. Try: recollect remember SESSION "…"')
     if sessions:
@@ -126,6 +135,29 @@ def _show_turns(ctx: CommandContext, record: SessionRecord, turns: list[Episode]
         ctx.out.print(f"{more}: recollect sessions show {record.name} --after {turns[-1].position}")
 
 
+def _rename(
+    ctx: CommandContext,
+    actor: ActorOptions,
+    *,
+    name: _Name,
+    title: Annotated[
+        str | None, typer.Argument(metavar="[TITLE]", help="Up to 200 characters; without one: by its first words.")
+    ] = None,
+) -> int:
+    """Call a conversation something."""
+    wanted = argument_text(name)
+    with ctx.view(principal=actor.actor(), user=actor.as_) as view:
+        record = view.memory.rename(wanted, None if title is None else argument_text(title))
+    if ctx.json:
+        ctx.emit(session_json(record))
+    else:
+        from recollect.cli._terminal import plain
+
+        called = "by its first words" if record.title is None else repr(record.title)
+        ctx.out.print(plain(f"The conversation {record.name!r} is called {called}."), soft_wrap=True)
+    return 0
+
+
 def _delete(
     ctx: CommandContext,
     actor: ActorOptions,
@@ -187,12 +219,16 @@ def _show_list(ctx: CommandContext, found: list[SessionRecord]) -> None:
     table = Table(box=None, pad_edge=False)
     # Names are folded, not cut: the next command is given them whole.
     table.add_column("CommandContext", style="bold cyan", overflow="fold")
+    titled = any(record.title for record in found)
+    if titled:
+        table.add_column("Title", overflow="fold")
     table.add_column("User", overflow="fold")
     table.add_column("Turns", justify="right", no_wrap=True)
     table.add_column("Latest", no_wrap=True)
     for record in found:
         table.add_row(
             one_line(record.name),
+            *([one_line(record.title or "")] if titled else []),
             one_line(record.user or ""),
             f"{record.turn_count:,}",
             moment_words(record.updated_at),
@@ -200,9 +236,10 @@ def _show_list(ctx: CommandContext, found: list[SessionRecord]) -> None:
     ctx.out.print(table)
 
 
-command(app, "list")(_list)
-command(app, "show")(_show)
-command(app, "forget")(_forget)
-command(app, "delete")(_delete)
-command(app, "receipts")(_receipts)
+command(app, "list", remote=True)(_list)
+command(app, "show", remote=True)(_show)
+command(app, "rename", remote=True)(_rename)
+command(app, "forget", remote=True)(_forget)
+command(app, "delete", remote=True)(_delete)
+command(app, "receipts", remote=True)(_receipts)
 _document_sessions.register(app)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from recollect.model.source import SourceRecord
 
 app = typer.Typer(
-    help="Buckets, repositories and folders that are read, and refreshed: list, add, refresh, remove.",
+    help="Buckets, repositories, mailboxes and folders that are read, and refreshed: list, add, refresh, remove.",
     no_args_is_help=True,
 )
 
@@ -53,10 +53,12 @@ def _add(
     ctx: CommandContext,
     *,
     location: Annotated[
-        str, typer.Argument(metavar="LOCATION", help="s3://BUCKET/PREFIX, a Git repository's URL, or a folder.")
+        str,
+        typer.Argument(metavar="LOCATION", help="s3://BUCKET/PREFIX, imaps://USER@HOST, a repository or a folder."),
     ],
     connector: Annotated[
-        str | None, typer.Option(help="What reads it: git, s3, directory; by default what the location looks like.")
+        str | None,
+        typer.Option(help="What reads it: git, imap, s3, directory; by default what it looks like."),
     ] = None,
     name: Annotated[str | None, typer.Option(help="What it is called; by default the location.")] = None,
     setting: Annotated[
@@ -247,7 +249,7 @@ def _shown(text: str) -> str:
     return one_line(text)
 
 
-command(app, "list", collection=True)(_list)
+command(app, "list", collection=True, remote=True)(_list)
 command(app, "add", collection=True)(_add)
 command(app, "refresh", collection=True)(_refresh)
 command(app, "remove", collection=True)(_remove)

@@ -12,13 +12,13 @@ from recollect.replies.status import status_json
 
 if TYPE_CHECKING:
     from recollect.model.collection import Collection
-    from recollect.pipeline import PipelineStatus
-    from recollect.store.search_health import HitCounts, RetrieverRecall
+    from recollect.model.search_health import HitCounts, RetrieverRecall
+    from recollect.model.status import PipelineStatus
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "status", collection=True)(_status)
+    command(app, "status", collection=True, remote=True)(_status)
 
 
 def _status(ctx: CommandContext) -> int:
@@ -32,12 +32,16 @@ def _status(ctx: CommandContext) -> int:
     return 0
 
 
+def _place(ctx: CommandContext) -> str:
+    return "the server given by --dsn" if ctx.config.storage.dsn else str(ctx.config.storage.data_dir)
+
+
 def _show(ctx: CommandContext, status: PipelineStatus) -> None:
     from rich.table import Table
 
     from recollect.cli._terminal import one_line
 
-    where = "the server given by --dsn" if ctx.config.storage.dsn else str(ctx.config.storage.data_dir)
+    where = ctx.server.url if ctx.server is not None else _place(ctx)
     out = ctx.out
     documents = f"{status.total_documents:,} document{'' if status.total_documents == 1 else 's'}"
     parts = f"{status.total_chunks:,} chunk{'' if status.total_chunks == 1 else 's'}"

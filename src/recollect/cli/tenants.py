@@ -305,4 +305,4 @@ for name, function in (
     ("share", _share),
     ("unshare", _unshare),
 ):
-    command(app, name)(function)
+    command(app, name, remote=name not in {"export", "share", "unshare"})(function)

@@ -24,7 +24,7 @@ STANDARD_OUTPUT = Path("-")
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     command(app, "import", collection=True)(_import)
-    command(app, "export", collection=True)(_export)
+    command(app, "export", collection=True, remote=True)(_export)
 
 
 def _import(

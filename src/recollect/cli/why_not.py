@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "why-not", collection=True)(_why_not)
+    command(app, "why-not", collection=True, remote=True)(_why_not)
 
 
 def _why_not(

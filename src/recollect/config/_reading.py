@@ -24,6 +24,10 @@ CONFIG_FILE_VARIABLE = "RECOLLECT_CONFIG"
 # Kubernetes and container links set these where a service is called recollect; nobody wrote them.
 _OF_A_SERVICE = re.compile(r"RECOLLECT_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?)?)")
 
+#: Where the server is that the command line asks, and what it is known by there. As a table, the first is a section.
+SERVER_VARIABLE = "RECOLLECT_SERVER"
+_OF_CLIENTS = frozenset({"RECOLLECT_API_KEY", "RECOLLECT_API_KEY_FILE"})
+
 Place = tuple[str, ...]
 
 
@@ -63,6 +67,8 @@ def read_environment(
     for name in sorted(own, key=lambda name: (name.count("__"), name)):
         upper = name.upper()
         if upper in short_names or upper == CONFIG_FILE_VARIABLE or _OF_A_SERVICE.fullmatch(upper):
+            continue
+        if upper in _OF_CLIENTS or (upper == SERVER_VARIABLE and not environment[name].lstrip().startswith("{")):
             continue
         segments = name[len(PREFIX) :].split("__")
         place = _place(model, segments)

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from ipaddress import ip_address, ip_network
+from typing import Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from recollect.config.login import LoginConfig, SecretVariable
 from recollect.config.sections import Folder, Section
 
 _AccessScope = Literal["read", "write", "admin", "operator"]
-
-
-def _variable(name: str) -> str:
-    if not name.startswith("env:") or not name.removeprefix("env:").isidentifier():
-        raise ValueError("must be env:NAME: the name of a variable that holds it")
-    return name
-
-
-#: A secret, named by the variable of the environment that holds it, so that it stands in no file of settings.
-SecretVariable = Annotated[str, AfterValidator(_variable)]
 
 
 class JwtClaimsConfig(Section):
@@ -101,6 +93,9 @@ class LimitsConfig(Section):
     tenant_ingest: int | None = Field(None, ge=1, description="Writes of all of a tenant's callers.")
     concurrent_answers: int = Field(256, ge=1, description="Answers that a process writes at the same time.")
     concurrent_answers_per_credential: int = Field(256, ge=1, description="Of these, for one credential.")
+    failed_credentials: int | None = Field(
+        60, ge=1, description="Credentials of an address, and secrets of a key, that are not taken."
+    )
     upload_bytes_per_day: int | None = Field(
         None, ge=1, description="What all of a tenant's callers may send to be stored in a day (UTC); by default any."
     )
@@ -112,6 +107,10 @@ class AuditConfig(Section):
     questions: Literal["keep", "hash", "off"] = Field(
         "keep",
         description="Of questions: keep: their words; hash: a keyed hash, which tells which are the same; off: none.",
+    )
+    before_reply: bool = Field(
+        False,
+        description="Whether what a reply shows is stored before it is sent; by default within two seconds.",
     )
 
 
@@ -126,6 +125,7 @@ class ServerConfig(Section):
         "that takes no tokens.",
     )
     jwt: JwtConfig = Field(default_factory=JwtConfig)
+    login: LoginConfig = Field(default_factory=LoginConfig)
     limits: LimitsConfig = LimitsConfig()
     audit: AuditConfig = AuditConfig()
     allowed_hosts: tuple[str, ...] = Field(
@@ -138,9 +138,22 @@ class ServerConfig(Section):
         description="How clients reach the server, where a proxy stands before it, for instance "
         "https://knowledge.example.com; by default as each request came.",
     )
+    trusted_proxies: tuple[str, ...] = Field(
+        (),
+        description="Addresses or networks of proxies that say truly where a request came from (X-Forwarded-For and "
+        "X-Forwarded-Proto); of all others that is not believed.",
+    )
     max_body_bytes: int = Field(8 << 20, ge=1_024, description="The longest body of a request that uploads no file.")
     max_upload_bytes: int = Field(2 << 30, ge=1_024, description="The longest upload.")
     max_streams: int = Field(256, ge=1, le=10_000, description="Answers that are streamed at the same time.")
+    concurrent_searches: int | None = Field(
+        None,
+        ge=1,
+        le=1_000,
+        description="Searches that a process computes at the same time; the others wait in the order they came in. By "
+        "default two for each processor, at least four; 40 where a provider's model embeds, reranks or rewords, which "
+        "a search only waits for.",
+    )
     keep_alive_seconds: int = Field(30, ge=1, le=3_600, description="How long an idle connection is kept.")
     answer_models: tuple[str, ...] = Field(
         (),
@@ -158,3 +171,26 @@ class ServerConfig(Section):
         False,
         description="Whether requests, searches and calls of models are traced, by OpenTelemetry (recollect[otel]).",
     )
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _networks(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for one in given:
+            try:
+                ip_network(one)
+            except ValueError as exc:
+                raise ValueError(f"{one!r} is neither an address nor a network ({exc})") from exc
+        return given
+
+    @model_validator(mode="after")
+    def _address_for_issuers(self) -> ServerConfig:
+        if self.login.oidc.configured and self.public_url is None and not _is_loopback(self.host):
+            raise ValueError("login.oidc needs public_url: where the issuer sends people back to")
+        return self
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"

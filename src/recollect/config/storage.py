@@ -31,7 +31,14 @@ class StorageConfig(Section):
     application_dsn: SecretStr | None = Field(
         None, description="With dsn: the same for a role that owns nothing, which searches and writes are done as."
     )
-    max_connections: int = Field(10, ge=2, le=1000, description="Connections that one process opens at most.")
+    read_dsn: SecretStr | None = Field(
+        None,
+        description="With dsn: of a streaming replica of the same database, which searches and texts are read from "
+        "while it has what they must see.",
+    )
+    max_connections: int = Field(
+        10, ge=2, le=1000, description="Connections that one process opens at most, and as many to a replica."
+    )
     index_threshold: int = Field(
         10_000, ge=1, description="Chunks from which on a collection's vectors get an approximate index."
     )

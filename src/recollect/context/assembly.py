@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from recollect.chunking.sentences import sentence_spans
 from recollect.chunking.tokens import LONGEST_TOKEN, tokenize
 from recollect.context.blocks import CUT_MARK, ContextBlock, context_block, part_of, trimmed
-from recollect.context.budget import Budget, estimate_tokens, most
+from recollect.context.budget import Budget, most
+from recollect.llm.base import estimate_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

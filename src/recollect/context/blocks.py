@@ -36,6 +36,8 @@ class ContextBlock:
 def context_block(passage: RetrievedContext, *, number: int, mark: str = "") -> str:
     """A header with source, section, page, date and notes, as far as there are any, and the passage's text below it.
 
+    Where it begins inside a table, the header names the table's columns.
+
     Args:
         passage: Of any kind; its ``source`` may be a path, an address or a name such as ``memory:42``. Text that
             imitates a header or a context's borders is made harmless; a field longer than 200 characters is clipped.
@@ -51,6 +53,8 @@ def context_block(passage: RetrievedContext, *, number: int, mark: str = "") -> 
         facts.append(f"Section: {_one_line(passage.section)}")
     if passage.page is not None:
         facts.append(f"Page: {passage.page}")
+    if passage.table_header:
+        facts.append(f"Table header: {_one_line(passage.table_header.strip(' |'))}")
     date = _date(passage)
     if date:
         facts.append(f"Date: {_one_line(date)}")

@@ -6,22 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
+from recollect.llm.base import estimate_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-BYTES_PER_TOKEN = 4
 # No tokenizer's vocabulary has words of this length.
 _LONGEST_PLAUSIBLE = 64
-
-
-def estimate_tokens(text: str) -> int:
-    """A quarter of the text's bytes in UTF-8, rounded up: near what most tokenizers count for European languages.
-
-    Args:
-        text: Any text.
-    """
-    return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
 
 
 def counter_of(token_spans: Callable[[str], Sequence[tuple[int, int]]]) -> Callable[[str], int]:

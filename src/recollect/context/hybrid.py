@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from recollect.context.assembly import SEPARATOR, AssembledContext, assemble
 from recollect.context.blocks import context_block
-from recollect.context.budget import estimate_tokens
 from recollect.context.merging import (
     HybridPassage,
     Scales,
@@ -24,6 +23,7 @@ from recollect.context.merging import (
 )
 from recollect.context.weights import RetrievalWeights, WeightAdaptation
 from recollect.errors import UsageError
+from recollect.llm.base import estimate_tokens
 
 if TYPE_CHECKING:
     from recollect.model import RetrievedContext

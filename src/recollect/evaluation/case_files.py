@@ -92,15 +92,23 @@ def read_yaml(text: str, *, name: str, wanted: str) -> tuple[dict[str, object], 
     return content, node
 
 
-def dump_suite(cases: Iterable[Mapping[str, object]], *, comment: str = "") -> str:
+def dump_suite(
+    cases: Iterable[Mapping[str, object]],
+    *,
+    comment: str = "",
+    personas: Mapping[str, Mapping[str, object]] | None = None,
+) -> str:
     """Test cases as YAML text that `load_suite` reads.
 
     Args:
         cases: Each with the keys of a case in a file.
         comment: Stands at the top, each line behind a ``#``.
+        personas: Those that cases run as, by name.
     """
     head = "".join(f"# {line}".rstrip() + "\n" for line in comment.splitlines())
-    body = yaml.safe_dump({"cases": [dict(case) for case in cases]}, allow_unicode=True, sort_keys=False, width=110)
+    content: dict[str, object] = {"personas": {name: dict(one) for name, one in personas.items()}} if personas else {}
+    content["cases"] = [dict(case) for case in cases]
+    body = yaml.safe_dump(content, allow_unicode=True, sort_keys=False, width=110)
     return f"{head}\n{body}" if head else body
 
 

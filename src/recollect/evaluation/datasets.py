@@ -49,12 +49,12 @@ class BeirDataset:
         Raises:
             UsageError: A line is malformed; the message names file and line.
         """
-        for record, where in _records(self.path / "corpus.jsonl"):
+        for record, where in records(self.path / "corpus.jsonl"):
             title = record.get("title")
             yield BeirDocument(
-                document_id=_identifier(record, "_id", where),
-                title="" if title is None else _text(record, "title", where),
-                text=_text(record, "text", where),
+                document_id=identifier(record, "_id", where),
+                title="" if title is None else text_of(record, "title", where),
+                text=text_of(record, "text", where),
             )
 
 
@@ -95,16 +95,16 @@ def load_beir(path: Path | str) -> BeirDataset:
         NotFoundError: The folder or one of its files does not exist.
         UsageError: A line is malformed, or no query has judgements.
     """
-    folder = _folder(path)
-    _file(folder / "corpus.jsonl")
-    judgements = _judgements(_file(folder / "qrels.tsv", folder / "qrels" / "test.tsv"))
+    folder = existing_folder(path)
+    existing_file(folder / "corpus.jsonl")
+    judgements = _judgements(existing_file(folder / "qrels.tsv", folder / "qrels" / "test.tsv"))
     queries: dict[str, Query] = {}
-    for record, where in _records(_file(folder / "queries.jsonl")):
-        query_id = _identifier(record, "_id", where)
+    for record, where in records(existing_file(folder / "queries.jsonl")):
+        query_id = identifier(record, "_id", where)
         if query_id in queries:
             message = f"{where}: the query {query_id!r} is there twice"
             raise UsageError(message)
-        queries[query_id] = Query(query_id=query_id, text=_text(record, "text", where))
+        queries[query_id] = Query(query_id=query_id, text=text_of(record, "text", where))
     judged = tuple(query for query_id, query in queries.items() if query_id in judgements)
     if not judged:
         message = f"{folder}: no query of queries.jsonl has judgements; do the ids in the qrels match its _id?"
@@ -123,14 +123,14 @@ def load_spans(path: Path | str) -> SpanDataset:
         NotFoundError: The folder or one of its parts does not exist.
         UsageError: A text is not UTF-8, a line is malformed, or a reference lies outside its document.
     """
-    folder = _folder(path)
+    folder = existing_folder(path)
     documents = {
         file.name: _read(file)
-        for file in sorted(_folder(folder / "corpora").iterdir())
+        for file in sorted(existing_folder(folder / "corpora").iterdir())
         if file.is_file() and not file.name.startswith(".")
     }
     questions = tuple(
-        _span_question(record, where, documents) for record, where in _records(_file(folder / "questions.jsonl"))
+        _span_question(record, where, documents) for record, where in records(existing_file(folder / "questions.jsonl"))
     )
     if not questions:
         message = f"{folder / 'questions.jsonl'}: there is no question in it"
@@ -139,7 +139,7 @@ def load_spans(path: Path | str) -> SpanDataset:
 
 
 def _span_question(record: JsonObject, where: str, documents: Mapping[str, str]) -> SpanQuestion:
-    document = _text(record, "document", where)
+    document = text_of(record, "document", where)
     if document not in documents:
         message = f"{where}: the document {document!r} is not in corpora/"
         raise UsageError(message)
@@ -148,8 +148,8 @@ def _span_question(record: JsonObject, where: str, documents: Mapping[str, str])
         message = f'{where}: \'references\' must be a list of at least one {{"start", "end"}}'
         raise UsageError(message)
     return SpanQuestion(
-        question_id=_identifier(record, "id", where),
-        text=_text(record, "question", where),
+        question_id=identifier(record, "id", where),
+        text=text_of(record, "question", where),
         document=document,
         references=tuple(_span(reference, where, len(documents[document])) for reference in references),
     )
@@ -187,7 +187,12 @@ def _grade(field: str) -> int | None:
     return int(value) if value.is_integer() else None
 
 
-def _records(path: Path) -> Iterator[tuple[JsonObject, str]]:
+def records(path: Path) -> Iterator[tuple[JsonObject, str]]:
+    """The JSON objects of a file of lines, each with where it stands.
+
+    Raises:
+        UsageError: A line is none.
+    """
     for number, line in _lines(path):
         where = f"{path}:{number}"
         try:
@@ -222,7 +227,12 @@ def _read(path: Path) -> str:
         raise UsageError(message) from exc
 
 
-def _folder(path: Path | str) -> Path:
+def existing_folder(path: Path | str) -> Path:
+    """A folder that is there.
+
+    Raises:
+        NotFoundError: It is not.
+    """
     folder = Path(path)
     if not folder.is_dir():
         message = f"{folder} is not a folder"
@@ -230,7 +240,12 @@ def _folder(path: Path | str) -> Path:
     return folder
 
 
-def _file(*alternatives: Path) -> Path:
+def existing_file(*alternatives: Path) -> Path:
+    """The first of some files that is there.
+
+    Raises:
+        NotFoundError: None is.
+    """
     for path in alternatives:
         if path.is_file():
             return path
@@ -246,10 +261,15 @@ def _field(record: JsonObject, name: str, where: str, accepts: Callable[[object]
     return str(value)
 
 
-def _text(record: JsonObject, name: str, where: str) -> str:
+def text_of(record: JsonObject, name: str, where: str) -> str:
+    """A text of a record.
+
+    Raises:
+        UsageError: It is missing, or none.
+    """
     return _field(record, name, where, lambda value: isinstance(value, str))
 
 
-def _identifier(record: JsonObject, name: str, where: str) -> str:
+def identifier(record: JsonObject, name: str, where: str) -> str:
     """An id: text, or a whole number written as one."""
     return _field(record, name, where, lambda value: type(value) is int or (isinstance(value, str) and value != ""))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.errors import ProviderError
-from recollect.llm.base import estimated_tokens
+from recollect.llm.base import estimate_tokens
 from recollect.model import TokenUsage
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _usage(model: ChatModel, messages: Sequence[ChatMessage], text: str, told: C
     """What the provider tells, or else what is counted here: by the model's own tokenizer, where it has one at hand."""
     if told is not None:
         return TokenUsage(input_tokens=told.input_tokens, output_tokens=told.output_tokens, estimated=told.estimated)
-    count: Callable[[str], int] = getattr(model, "count_tokens", estimated_tokens)
+    count: Callable[[str], int] = getattr(model, "count_tokens", estimate_tokens)
     return TokenUsage(
         input_tokens=sum(count(message.content) for message in messages),
         output_tokens=count(text) if text else 0,

@@ -77,7 +77,7 @@ def batches(texts: Sequence[str], limits: BatchLimits) -> list[range]:
 
 
 def most_tokens(text: str) -> int:
-    """More tokens than a text is likely to take, for limits; `llm.base.estimated_tokens` is nearer the truth."""
+    """More tokens than a text is likely to take, for limits; `llm.base.estimate_tokens` is nearer the truth."""
     return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_A_TOKEN)
 
 

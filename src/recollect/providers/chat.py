@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from recollect.errors import ProviderError
-from recollect.llm.base import ChatMessage, ChatUsage, estimated_tokens
+from recollect.llm.base import ChatMessage, ChatUsage, estimate_tokens
 from recollect.providers._tokenizers import openai_counter
 from recollect.providers.faults import Fault
 from recollect.providers.requesting import Measured, Requester
@@ -109,7 +109,7 @@ class HostedChatModel:
         """How many tokens a text takes: by the model's tokenizer where that is at hand, otherwise four bytes each."""
         own = openai_counter(self.model_name) if self.provider == "openai" else None
         text = text.encode("utf-8", "replace").decode("utf-8")
-        return estimated_tokens(text) if own is None else own(text)
+        return estimate_tokens(text) if own is None else own(text)
 
     async def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None
@@ -145,7 +145,7 @@ class _Run:
         self._requester = requester
         self._messages = messages
         self._max_tokens = max_tokens
-        self._measured = Measured(len(messages), sum(estimated_tokens(one.content) for one in messages))
+        self._measured = Measured(len(messages), sum(estimate_tokens(one.content) for one in messages))
         self._written = 0
         self._end: StreamEnd | None = None
         self._usage: ChatUsage | None = None
@@ -217,7 +217,7 @@ class _Run:
                 elif isinstance(item, ChatUsage):
                     self._usage = item
                 elif item:
-                    self._written += estimated_tokens(item)
+                    self._written += estimate_tokens(item)
                     return item
         return None
 

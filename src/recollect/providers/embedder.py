@@ -11,7 +11,7 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 
 from recollect.embedding.base import Vectors
-from recollect.llm.base import estimated_tokens
+from recollect.llm.base import estimate_tokens
 from recollect.providers._clients import close_client
 from recollect.providers.batches import BatchLimits, batches, cut, in_parallel
 from recollect.providers.faults import Fault
@@ -120,7 +120,7 @@ class HostedEmbedder:
 
     def _call(self, texts: Sequence[str], purpose: Purpose) -> Callable[[threading.Event], Vectors]:
         def call(cancelled: threading.Event) -> Vectors:
-            measured = Measured(len(texts), sum(map(estimated_tokens, texts)))
+            measured = Measured(len(texts), sum(map(estimate_tokens, texts)))
 
             def request() -> Vectors:
                 reply = self._backend.embed(texts, purpose)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from recollect.llm.base import estimated_tokens
+from recollect.llm.base import estimate_tokens
 from recollect.providers._clients import close_client
 from recollect.providers.batches import BatchLimits, batches, cut, in_parallel
 from recollect.providers.faults import Fault
@@ -38,8 +38,8 @@ class RerankReply:
 
 def estimated_searches(query: str, passages: Sequence[str]) -> float:
     """About how many searches a request is billed as: each is a question with up to a hundred pieces of passages."""
-    asked = estimated_tokens(query)
-    pieces = sum(-(-(asked + estimated_tokens(passage)) // _PIECE_TOKENS) for passage in passages)
+    asked = estimate_tokens(query)
+    pieces = sum(-(-(asked + estimate_tokens(passage)) // _PIECE_TOKENS) for passage in passages)
     return float(-(-pieces // _SEARCH_PIECES))
 
 
@@ -96,7 +96,7 @@ class HostedScorer:
 
     def _call(self, query: str, passages: Sequence[str]) -> Callable[[threading.Event], list[float]]:
         def call(cancelled: threading.Event) -> list[float]:
-            tokens = sum(estimated_tokens(text) for text in passages) + len(passages) * estimated_tokens(query)
+            tokens = sum(estimate_tokens(text) for text in passages) + len(passages) * estimate_tokens(query)
             measured = Measured(len(passages), tokens)
 
             def request() -> list[float]:

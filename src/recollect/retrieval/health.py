@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from recollect.embedding.cached import CacheCounts
 from recollect.errors import StoreError, UsageError
 from recollect.model import Scope
+from recollect.model.search_health import HitCounts, SearchHealth
 from recollect.retrieval.probe import Sample, sample_of
-from recollect.store.search_health import HitCounts, SearchHealth
 
 if TYPE_CHECKING:
     from recollect.model.collection import Collection

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from recollect.model.search_health import RetrieverRecall, SearchHealth
 from recollect.retrieval.sql_candidates import SqlCandidates
 from recollect.store.collections import CollectionRepository
 from recollect.store.search import RowSelection, SearchRepository
-from recollect.store.search_health import Aside, RetrieverRecall, SearchHealth
+from recollect.store.search_health import Aside
 
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from recollect.errors import TenantSuspendedError, UsageError
+from recollect.store.revision import CollectionRevision
 
 if TYPE_CHECKING:
     from recollect.model import Scope
@@ -33,6 +34,11 @@ class Searched:
     collection: Collection
     label: str
     hides_expired: bool = False
+
+    @property
+    def revision(self) -> CollectionRevision:
+        """What a replica must have to be searched in its place."""
+        return CollectionRevision(self.scope.tenant_id, self.collection.collection_id, self.collection.revision)
 
     @property
     def kept(self) -> bool:

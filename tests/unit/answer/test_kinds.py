@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.answer._kinds import Kind, attribute, expected_kind, holds_kind
+from recollect.answer._kinds import Kind, attribute, expected_kind, holds_kind, lacks_price
 from recollect.answer._question import in_range, tells_of_another_year, understand
 from recollect.answer._question_names import missing_names, names_in
 from recollect.retrieval.analysis import Analyzer
@@ -42,6 +42,7 @@ def test_the_kind_of_answer_that_a_question_expects(question, kind):
         ("How much does it cost?", "It costs EUR 400.", "It is reported within 48 hours by the CFO."),
         ("How much does the Gold level cost?", "Gold is USD 4 a seat.", "Gold has 99.9 percent of the month."),
         ("How many parts has the RW-400?", "It has twelve parts.", "The RW-400 is a sensor of POL-040."),
+        ("How heavy is the RW-400?", "The sensor weighs 2.4 kg.", "RW-400 with serial number RW4 and 8 digits"),
         ("How many employees are there?", "There were 9,200.", "The plan of November 1, 2016 is amended in 2019."),
         ("When was it founded?", "It was founded in 1998.", "It was founded by an engineer."),
         ("Who founded it?", "It was founded by an engineer and Anna Berg.", "it is a sensor with a cable"),
@@ -51,6 +52,14 @@ def test_a_text_holds_the_kind_or_not(question, holds, lacks):
     kind = expected_kind(question)
     assert holds_kind(kind, holds, question)
     assert not holds_kind(kind, lacks, question)
+
+
+def test_a_price_is_money():
+    question = "How much does the Gold level cost per month?"
+    assert lacks_price(question, "Gold | 99.9 percent | 24 hours, every day")
+    assert not lacks_price(question, "Gold | EUR 40")
+    assert not lacks_price(question, "Prices are in Appendix B.")
+    assert not lacks_price("How many hours a month is Gold available?", "Gold | 99.9 percent")
 
 
 def test_numbers_that_the_question_names_are_no_answer():

@@ -9,6 +9,7 @@ from answer.samples import LEAVE, WordEmbedder, passage
 from recollect.answer import AnswerOptions, answer, stream_answer, stream_answer_sync, verify
 from recollect.answer.absence import is_refusal
 from recollect.answer.synchronous import iterate
+from recollect.answer.writing import Draft
 from recollect.errors import ProviderError, UsageError
 from recollect.llm import ScriptedChatModel
 from recollect.llm.base import ChatUsage
@@ -184,6 +185,24 @@ def test_streaming_synchronously():
 
 
 BAD = "You receive 28 days of paid annual leave [1]. Managers receive a yacht [12]."
+
+
+def drafts(treatment, written=BAD, **options):
+    stream = stream_answer_sync(
+        QUESTION,
+        [passage(LEAVE)],
+        embedder=EMBEDDER,
+        chat_model=ScriptedChatModel(written),
+        options=AnswerOptions(unsupported=treatment, **options),
+    )
+    return [piece.text for piece in stream if isinstance(piece, Draft)]
+
+
+def test_drafts_are_what_is_not_checked_yet_and_come_where_all_of_it_will_be_shown():
+    found = drafts("mark", drafts=True)
+    assert found[0] == BAD[:8] and not any("[1]" in text for text in found)
+    assert any(text.strip().startswith("Managers") for text in found), "a checked sentence is no draft any more"
+    assert drafts("mark") == drafts("remove", drafts=True) == drafts("refuse", drafts=True) == []
 
 
 def test_model_usage_and_unsupported_are_told():

@@ -17,6 +17,7 @@ def command(told, *, provider="extractive", terminal=True, json=False):
     return SimpleNamespace(
         config=SimpleNamespace(answer=SimpleNamespace(provider=provider)),
         json=json,
+        server=None,
         err=SimpleNamespace(is_terminal=terminal),
         note=told.append,
     )

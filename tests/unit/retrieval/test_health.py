@@ -18,11 +18,11 @@ from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import StoreUnavailableError, UsageError
 from recollect.model import Scope
 from recollect.model.collection import Collection
+from recollect.model.search_health import HitCounts, RetrieverRecall, SearchHealth
 from recollect.retrieval.candidates import CandidateRequest, Candidates
 from recollect.retrieval.enhance.plan import QueryPlan
 from recollect.retrieval.health import SearchMonitor
 from recollect.retrieval.probe import RECALL_AT, Sample, recall, sample_of
-from recollect.store.search_health import HitCounts, RetrieverRecall, SearchHealth
 
 NEVER = 1e6
 AT_ONCE = float("inf")

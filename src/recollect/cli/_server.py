@@ -1,0 +1,332 @@
+"""A view as commands ask it, of a server: what they do with a `recollect.View`, a client does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recollect.errors import NotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from recollect.client.client import Client, RemoteView
+    from recollect.client.place import Place
+    from recollect.config import RAGConfig
+    from recollect.model import Answer, RetrievalOptions
+    from recollect.model.job import Job
+    from recollect.model.time import Moment
+    from recollect.replies.me import MeJson
+
+
+class Server:
+    """A server that a command asks.
+
+    Args:
+        url: Where it is.
+        key: What the caller is known by.
+    """
+
+    def __init__(self, url: str, key: str | None) -> None:
+        from recollect.client import Client
+
+        self.url = url
+        self.client: Client = Client(url, key)
+
+    @cached_property
+    def me(self) -> MeJson:
+        """Who asks, and what the server is configured with."""
+        return self.client.me()
+
+    def config(self, collection: str | None) -> RAGConfig:
+        """The settings as the server has them, as far as commands need to know them; the others are the defaults."""
+        from recollect.config import (
+            AnswerConfig,
+            ChunkingConfig,
+            MemoryConfig,
+            RAGConfig,
+            RetrievalConfig,
+        )
+
+        told = self.me["settings"]
+        return RAGConfig.model_construct(
+            collection=collection or told["collection"],
+            language=told["language"],
+            retrieval=RetrievalConfig(mode=told["mode"], fusion=told["fusion"], top_k=told["top_k"]),
+            chunking=ChunkingConfig(**told["chunking"]),
+            memory=MemoryConfig(adaptive_weights=told["adaptive_weights"]),
+            # Which provider writes the answers is the server's to know; that one does is shown while they come.
+            answer=AnswerConfig.model_construct(
+                passages=told["passages"], provider="openai" if told["writes_answers"] else "extractive"
+            ),
+        )
+
+    def view(self, config: RAGConfig, **where: Any) -> ServerView:  # noqa: ANN401 - as of `recollect.Client.view`
+        """What a command sees."""
+        self.client.standpoint.known.settings = self.me["settings"]
+        view = self.client.view(**{name: value for name, value in where.items() if value is not None})
+        return ServerView(view, config, asks_as_somebody=self.me["principal"] is not None)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.client.close()
+
+
+@dataclass(frozen=True)
+class _Standpoint:
+    """Where a view of a server stands, as commands ask it."""
+
+    at: Place
+    config: RAGConfig
+    asks_as_somebody: bool
+
+    @property
+    def principal(self) -> object:
+        """Somebody in particular, named or by the credential; None: the owner of the store."""
+        return self.at.principal or (True if self.asks_as_somebody else None)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of the place
+        return getattr(self.at, name)
+
+
+class _Group:
+    """A group of a client's, of which commands ask more than a server is told: who acts, the credential says."""
+
+    def __init__(self, group: Any, view: RemoteView) -> None:  # noqa: ANN401 - each class names its own
+        self._group = group
+        self._view = view
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of the group
+        return getattr(self._group, name)
+
+
+class _Documents(_Group):
+    def get(self, document: int | str) -> Any:  # noqa: ANN401 - a record
+        """With its text, as a view gives it."""
+        record = self._group.get(document)
+        if record.status != "embedded":
+            return record
+        return replace(record, content="".join(_text(self._view, record.document_id)))
+
+    def list(self, *, limit: int = 100, **how: Any) -> Any:  # noqa: ANN401 - records
+        """Of a session, those that the server shows with it."""
+        session = self._view.standpoint.session
+        return (
+            self._group.list(limit=limit, **how) if session is None else self._view.sessions.documents(session)[:limit]
+        )
+
+    def erase(self, documents: Sequence[int | str], *, actor: str, **how: Any) -> Any:  # noqa: ANN401, ARG002
+        """The actor is the credential."""
+        return self._group.erase(documents, **how)
+
+    def restore(self, document: int | str, version: int, *, actor: str) -> Any:  # noqa: ANN401, ARG002 - see above
+        """Make a version the newest again."""
+        return self._group.restore(document, version)
+
+
+def _text(view: RemoteView, document_id: int) -> Iterator[str]:
+    start = 0
+    while True:
+        part = view.contents.read(document_id, start=start, length=_PIECE_CHARACTERS)
+        yield part.text
+        start = part.end_offset
+        if start >= part.characters or not part.text:
+            return
+
+
+_PIECE_CHARACTERS = 50_000
+
+
+class _Memory(_Group):
+    def delete(self, session: str, *, actor: str) -> int:  # noqa: ARG002 - the credential's to say
+        """Remove a conversation."""
+        return int(self._group.delete(session))
+
+    def forget(self, session: str, positions: Sequence[int], *, actor: str) -> int:  # noqa: ARG002 - see above
+        """Remove turns of it."""
+        return int(self._group.forget(session, positions))
+
+
+class _Keys(_Group):
+    def create(self, name: str, *, maker: object, **how: Any) -> Any:  # noqa: ANN401, ARG002 - see above
+        """Make a key."""
+        return self._group.create(name, **how)
+
+    def create_widget(self, name: str, *, maker: object, **how: Any) -> Any:  # noqa: ANN401, ARG002 - see above
+        """Make one of a widget."""
+        return self._group.create_widget(name, **how)
+
+    def rotate(self, key_id: str, *, maker: object, **how: Any) -> Any:  # noqa: ANN401, ARG002 - see above
+        """Give it another secret."""
+        return self._group.rotate(key_id, **how)
+
+    def revoke(self, key_id: str, *, actor: str) -> Any:  # noqa: ANN401, ARG002 - see above
+        """Have it refused."""
+        return self._group.revoke(key_id)
+
+
+class _Logins(_Group):
+    def revoke(self, login_id: str, *, actor: str) -> Any:  # noqa: ANN401, ARG002 - see above
+        """Log a browser out."""
+        return self._group.revoke(login_id)
+
+    def revoke_all(self, *, user: str | None = None, actor: str) -> Any:  # noqa: ANN401, ARG002 - see above
+        """Log out every browser of a user, or of everybody."""
+        return self._group.revoke_all(user=user)
+
+
+class _Tenants(_Group):
+    def erase(self, tenant: int | str, *, actor: str, reason: str | None) -> Any:  # noqa: ANN401, ARG002 - see above
+        """Remove it."""
+        return self._group.erase(tenant, reason=reason)
+
+
+class _Jobs(_Group):
+    def ingest(self, paths: Sequence[Path], *, sync: bool = False, **how: Any) -> list[Job]:  # noqa: ANN401 - of the group
+        """Send files; a job each."""
+        if sync:
+            raise UsageError("--sync is of an ingest where the store is: a server does not know what is gone here.")
+        _ensure_collection(self._view)
+        made: list[Job] = self._group.ingest(paths, **how)
+        return made
+
+
+def _ensure_collection(view: RemoteView) -> None:
+    """Make the collection that is named where there is none."""
+    name = view.standpoint.named
+    if name is None:
+        return
+    try:
+        view.collections.get(name)
+    except NotFoundError:
+        view.collections.create(name)
+
+
+class _OfTenant:
+    """What a tenant's view is asked by a command that has none of it."""
+
+    def __init__(self, view: RemoteView, tenant: int | str) -> None:
+        self._view = view
+        self._tenant = tenant
+
+    @property
+    def collections(self) -> _OfTenant:
+        """Its collections, of which those are told that others share with it."""
+        return self
+
+    def shared(self) -> Any:  # noqa: ANN401 - collections
+        """What others let it read."""
+        return self._view.tenants.shared(self._tenant)
+
+
+class ServerView:
+    """A view of a server's, with what commands ask of a `recollect.View` beside its methods.
+
+    Args:
+        view: The client's.
+        config: The settings as the server has them.
+        asks_as_somebody: Whether the credential is somebody's in particular.
+    """
+
+    def __init__(self, view: RemoteView, config: RAGConfig, *, asks_as_somebody: bool) -> None:
+        self._view = view
+        self.config = config
+        self._asks_as_somebody = asks_as_somebody
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of the client's view
+        return getattr(self._view, name)
+
+    @property
+    def standpoint(self) -> _Standpoint:
+        """Whose, who, when and where."""
+        return _Standpoint(self._view.standpoint, self.config, self._asks_as_somebody)
+
+    def view(self, *, tenant: int | str | None = None, **changes: Any) -> Any:  # noqa: ANN401 - as of `recollect.View.view`
+        """A view that differs from this one in what is named."""
+        if tenant is not None:
+            return _OfTenant(self._view, tenant)
+        return ServerView(self._view.view(**changes), self.config, asks_as_somebody=self._asks_as_somebody)
+
+    @property
+    def documents(self) -> _Documents:
+        """Documents."""
+        return _Documents(self._view.documents, self._view)
+
+    @property
+    def memory(self) -> _Memory:
+        """Conversations."""
+        return _Memory(self._view.memory, self._view)
+
+    @property
+    def keys(self) -> _Keys:
+        """Keys."""
+        return _Keys(self._view.keys, self._view)
+
+    @property
+    def logins(self) -> _Logins:
+        """Logins."""
+        return _Logins(self._view.logins, self._view)
+
+    @property
+    def tenants(self) -> _Tenants:
+        """Tenants."""
+        return _Tenants(self._view.tenants, self._view)
+
+    @property
+    def jobs(self) -> _Jobs:
+        """Jobs."""
+        return _Jobs(self._view.jobs, self._view)
+
+    def ingest(self, paths: Sequence[Path], *, sync: bool = False, **how: Any) -> Any:  # noqa: ANN401 - a report
+        """Send files and wait until they are stored; the collection is made where it is missing, as here."""
+        if sync:
+            raise UsageError("--sync is of an ingest where the store is: a server does not know what is gone here.")
+        _ensure_collection(self._view)
+        return self._view.ingest(list(paths), **how)
+
+    def conversation(self, *, session: str | None, options: RetrievalOptions | None) -> ServerConversation:
+        """A conversation about what the view finds."""
+        if session is None:
+            raise UsageError(
+                "--forget: a server remembers what is asked in a conversation. recollect ask remembers nothing."
+            )
+        return ServerConversation(self, session=session, options=options)
+
+
+class ServerConversation:
+    """As `recollect.pipeline.chat.Conversation`, held by a server.
+
+    Args:
+        view: What is searched, and who asks.
+        session: The conversation.
+        options: How to search.
+
+    Attributes:
+        answers: All answers so far, oldest first.
+        usage: What the language model has cost.
+    """
+
+    def __init__(self, view: ServerView, *, session: str, options: RetrievalOptions | None) -> None:
+        from recollect.model import TokenUsage
+
+        self._view = view
+        self._session = session
+        self._options = options
+        self.answers: list[Answer] = []
+        self.usage = TokenUsage(input_tokens=0, output_tokens=0, requests=0)
+
+    def as_of(self, moment: Moment | None) -> None:
+        """From now on, ask what was known at a time; None: the present."""
+        self._view = self._view.view(as_of=moment)
+
+    def ask(self, question: str) -> Iterator[Any]:
+        """The answer as it comes."""
+        from recollect.model import Answer
+
+        for event in self._view.chat_events(question, self._options, session=self._session):
+            if isinstance(event, Answer):
+                self.answers.append(event)
+                if event.usage is not None:
+                    self.usage += event.usage
+            yield event

@@ -1,0 +1,280 @@
+"""The groups of methods of a client that awaits, each method one line: what it asks stands in `calls`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from recollect.client.calls.collections import CollectionCalls
+from recollect.client.calls.conversations import FactCalls, FeedbackCalls, MemoryCalls
+from recollect.client.calls.documents import ContentCalls, DocumentCalls, VersionCalls
+from recollect.client.calls.everyday import ConfiguredSessionCalls, UploadCalls
+from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, LoginCalls, TenantCalls
+from recollect.client.calls.work import StoreCalls, UpkeepCalls
+from recollect.client.methods import awaited, downloaded_awaited, followed_awaited, lined_awaited, paged_awaited
+
+if TYPE_CHECKING:
+    from recollect.client.async_connection import AsyncConnection
+    from recollect.client.place import Place
+
+
+class _Group:
+    """Methods on one subject.
+
+    Args:
+        calls: What they ask.
+        connection: The way to the server.
+    """
+
+    def __init__(self, calls: Any, connection: AsyncConnection) -> None:  # noqa: ANN401 - each class names its own
+        self._calls = calls
+        self._connection = connection
+
+
+class AsyncAudit(_Group):
+    """What was done, by whom and when. Awaited."""
+
+    export = lined_awaited(AuditCalls.export)
+    accesses = awaited(AuditCalls.accesses)
+    verify = awaited(AuditCalls.verify)
+    requests = awaited(AuditCalls.requests)
+    request_totals = awaited(AuditCalls.request_totals)
+    list = awaited(AuditCalls.list)
+
+
+class AsyncCollections(_Group):
+    """Collections: made, listed, described and removed. Awaited."""
+
+    create = awaited(CollectionCalls.create)
+    get = awaited(CollectionCalls.get)
+    update = awaited(CollectionCalls.update)
+    delete = awaited(CollectionCalls.delete)
+    export_lines = lined_awaited(CollectionCalls.export_lines)
+    each = paged_awaited(CollectionCalls.each)
+    list = awaited(CollectionCalls.list)
+
+
+class AsyncDocuments(_Group):
+    """Documents, their versions, and what becomes of them. Awaited."""
+
+    get = awaited(DocumentCalls.get)
+    resolve = awaited(DocumentCalls.resolve)
+    duplicates = awaited(DocumentCalls.duplicates)
+    filter_hints = awaited(DocumentCalls.filter_hints)
+    history = awaited(DocumentCalls.history)
+    diff = awaited(DocumentCalls.diff)
+    restore = awaited(VersionCalls.restore)
+    set_ttl = awaited(VersionCalls.set_ttl)
+    list_duplicates = awaited(VersionCalls.list_duplicates)
+    reread = awaited(DocumentCalls.reread)
+    update = awaited(DocumentCalls.update)
+    delete = awaited(DocumentCalls.delete)
+    erase = awaited(DocumentCalls.erase)
+    each = paged_awaited(DocumentCalls.each)
+    list = awaited(DocumentCalls.list)
+
+
+class AsyncFacts(_Group):
+    """Facts drawn from conversations. Awaited."""
+
+    consolidate = awaited(FactCalls.consolidate)
+    search = awaited(FactCalls.search)
+    get = awaited(FactCalls.get)
+    history = awaited(FactCalls.history)
+    delete = awaited(FactCalls.delete)
+    list = awaited(FactCalls.list)
+
+
+class AsyncFeedback(_Group):
+    """Whether what contexts showed has helped. Awaited."""
+
+    give = awaited(FeedbackCalls.give)
+    weights = awaited(FeedbackCalls.weights)
+    reset = awaited(FeedbackCalls.reset)
+
+
+class AsyncGrants(_Group):
+    """Who may read what. Awaited."""
+
+    add = awaited(GrantCalls.add)
+    deny = awaited(GrantCalls.deny)
+    remove = awaited(GrantCalls.remove)
+    of_documents = awaited(GrantCalls.of_documents)
+    of_collection = awaited(GrantCalls.of_collection)
+    set_collection = awaited(GrantCalls.set_collection)
+
+
+class AsyncJobs(_Group):
+    """Work in the background: looked at, waited for, stopped and tried again. Awaited."""
+
+    get = awaited(UploadCalls.get)
+    cancel = awaited(UploadCalls.cancel)
+    retry = awaited(UploadCalls.retry)
+    upload = awaited(UploadCalls.upload)
+    ingest = awaited(UploadCalls.ingest)
+    wait = awaited(UploadCalls.wait)
+    each = paged_awaited(UploadCalls.each)
+    events = followed_awaited(UploadCalls.events)
+    list = awaited(UploadCalls.list)
+
+
+class AsyncKeys(_Group):
+    """What programs present to a server. Awaited."""
+
+    create = awaited(KeyCalls.create)
+    create_widget = awaited(KeyCalls.create_widget)
+    get = awaited(KeyCalls.get)
+    rotate = awaited(KeyCalls.rotate)
+    revoke = awaited(KeyCalls.revoke)
+    list = awaited(KeyCalls.list)
+
+
+class AsyncLogins(_Group):
+    """Browsers that are logged in. Awaited."""
+
+    get = awaited(LoginCalls.get)
+    revoke = awaited(LoginCalls.revoke)
+    revoke_all = awaited(LoginCalls.revoke_all)
+    list = awaited(LoginCalls.list)
+
+
+class AsyncMaintenance(_Group):
+    """The store as a whole: what it holds, and how searches fare. Awaited."""
+
+    status = awaited(StoreCalls.status)
+    cleanup = awaited(UpkeepCalls.cleanup)
+
+
+class AsyncConversationMemory(_Group):
+    """Conversations. Awaited."""
+
+    get = awaited(MemoryCalls.get)
+    turns = awaited(MemoryCalls.turns)
+    delete = awaited(MemoryCalls.delete)
+    forget = awaited(MemoryCalls.forget)
+    rename = awaited(MemoryCalls.rename)
+    each_turn = paged_awaited(MemoryCalls.each_turn)
+    list = awaited(MemoryCalls.list)
+
+
+class AsyncSessions(_Group):
+    """Sessions with documents of their own. Awaited."""
+
+    create = awaited(ConfiguredSessionCalls.create)
+    default_config = awaited(ConfiguredSessionCalls.default_config)
+    get = awaited(ConfiguredSessionCalls.get)
+    documents = awaited(ConfiguredSessionCalls.documents)
+    renew = awaited(ConfiguredSessionCalls.renew)
+    end = awaited(ConfiguredSessionCalls.end)
+    list = awaited(ConfiguredSessionCalls.list)
+
+
+class AsyncSources(_Group):
+    """Where documents come from."""
+
+    list = awaited(UpkeepCalls.sources)
+
+
+class AsyncTenants(_Group):
+    """The tenants of the store. Awaited."""
+
+    create = awaited(TenantCalls.create)
+    get = awaited(TenantCalls.get)
+    shared = awaited(TenantCalls.shared)
+    suspend = awaited(TenantCalls.suspend)
+    resume = awaited(TenantCalls.resume)
+    set_quota = awaited(TenantCalls.set_quota)
+    set_pii = awaited(TenantCalls.set_pii)
+    erase = awaited(TenantCalls.erase)
+    list = awaited(TenantCalls.list)
+
+
+class AsyncContents(_Group):
+    """What documents say: outlined, read in parts, cut into chunks, and as they came. Awaited."""
+
+    outline = awaited(ContentCalls.outline)
+    read = awaited(ContentCalls.read)
+    chunks = awaited(ContentCalls.chunks)
+    each_chunk = paged_awaited(ContentCalls.each_chunk)
+    download = downloaded_awaited(ContentCalls.original)
+
+
+class Groups:
+    """The groups of a client."""
+
+    _at: Place
+    _connection: AsyncConnection
+
+    @property
+    def audit(self) -> AsyncAudit:
+        """What was done, by whom and when."""
+        return AsyncAudit(AuditCalls(self._at), self._connection)
+
+    @property
+    def collections(self) -> AsyncCollections:
+        """Collections: made, listed, described and removed."""
+        return AsyncCollections(CollectionCalls(self._at), self._connection)
+
+    @property
+    def contents(self) -> AsyncContents:
+        """What documents say: outlined, read in parts, cut into chunks, and as they came."""
+        return AsyncContents(ContentCalls(self._at), self._connection)
+
+    @property
+    def documents(self) -> AsyncDocuments:
+        """Documents, their versions, and what becomes of them."""
+        return AsyncDocuments(DocumentCalls(self._at), self._connection)
+
+    @property
+    def facts(self) -> AsyncFacts:
+        """Facts drawn from conversations."""
+        return AsyncFacts(FactCalls(self._at), self._connection)
+
+    @property
+    def feedback(self) -> AsyncFeedback:
+        """Whether what contexts showed has helped."""
+        return AsyncFeedback(FeedbackCalls(self._at), self._connection)
+
+    @property
+    def grants(self) -> AsyncGrants:
+        """Who may read what."""
+        return AsyncGrants(GrantCalls(self._at), self._connection)
+
+    @property
+    def jobs(self) -> AsyncJobs:
+        """Work in the background: looked at, waited for, stopped and tried again."""
+        return AsyncJobs(UploadCalls(self._at), self._connection)
+
+    @property
+    def keys(self) -> AsyncKeys:
+        """What programs present to a server."""
+        return AsyncKeys(KeyCalls(self._at), self._connection)
+
+    @property
+    def logins(self) -> AsyncLogins:
+        """Browsers that are logged in."""
+        return AsyncLogins(LoginCalls(self._at), self._connection)
+
+    @property
+    def maintenance(self) -> AsyncMaintenance:
+        """The store as a whole: what it holds, and how searches fare."""
+        return AsyncMaintenance(StoreCalls(self._at), self._connection)
+
+    @property
+    def memory(self) -> AsyncConversationMemory:
+        """Conversations."""
+        return AsyncConversationMemory(MemoryCalls(self._at), self._connection)
+
+    @property
+    def sessions(self) -> AsyncSessions:
+        """Sessions with documents of their own."""
+        return AsyncSessions(ConfiguredSessionCalls(self._at), self._connection)
+
+    @property
+    def sources(self) -> AsyncSources:
+        """Where documents come from."""
+        return AsyncSources(UpkeepCalls(self._at), self._connection)
+
+    @property
+    def tenants(self) -> AsyncTenants:
+        """The tenants of the store."""
+        return AsyncTenants(TenantCalls(self._at), self._connection)

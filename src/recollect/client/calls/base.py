@@ -1,0 +1,224 @@
+"""A request as a value, lists page by page, and streams of events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+from urllib.parse import quote
+
+from recollect.errors import ServerError
+
+if TYPE_CHECKING:
+    from recollect.client.place import Place
+    from recollect.client.uploads import Upload
+    from recollect.replies.me import ServerSettingsJson
+
+T = TypeVar("T")
+
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+#: Entries of a list that one request asks for at most.
+MOST_OF_A_PAGE = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A reply that was read.
+
+    Attributes:
+        status: Of HTTP.
+        headers: By name, in small letters.
+        json: What its body says; None where it has none.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    json: Any = None
+
+    @property
+    def etag(self) -> str | None:
+        """What the thing that was read or changed is at now, for ``if_match``."""
+        return self.headers.get("etag")
+
+    @property
+    def request_id(self) -> str | None:
+        """The id of the server's log lines about it."""
+        return self.headers.get("x-request-id")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(Generic[T]):
+    """One request, and what its reply means.
+
+    Attributes:
+        method: Of HTTP.
+        path: Below the server's address.
+        read: Makes the result of what the body says.
+        query: Left out where None; several values for a list.
+        body: Sent as JSON.
+        upload: Files, sent as a form in place of a body.
+        headers: Beside the client's own.
+        searches: Whether it changes nothing though it is no GET: it can be repeated as it is.
+    """
+
+    method: Method
+    path: str
+    read: Callable[[Any], T]
+    query: Mapping[str, Any] = field(default_factory=dict)
+    body: Mapping[str, Any] | None = None
+    upload: Upload | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    searches: bool = False
+
+    @property
+    def writes(self) -> bool:
+        """Whether it changes something."""
+        return self.method != "GET" and not self.searches
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Some time in which nothing is asked."""
+
+    seconds: float
+
+
+#: A method of several requests: yields each, and is sent what it gave.
+Steps: TypeAlias = Generator[Call[Any] | Pause, Any, T]
+
+
+def once(call: Call[T]) -> Steps[T]:
+    """One request of several, with the type of what it gives."""
+    result: T = yield call
+    return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pages(Generic[T]):
+    """A list that the server gives page by page.
+
+    Attributes:
+        call: Asks for its first page; the cursor comes to its query.
+        items: Reads the entries of a page.
+        cursor: Where it begins; None: at its beginning.
+    """
+
+    call: Call[Mapping[str, Any]]
+    items: Callable[[Mapping[str, Any]], Sequence[T]]
+    cursor: str | None = None
+
+    def page(self, cursor: str | None, limit: int) -> Call[Mapping[str, Any]]:
+        """The request for one page."""
+        query = {**self.call.query, "limit": limit, "cursor": cursor}
+        return replace(self.call, query=query)
+
+    def first(self, most: int) -> Steps[list[T]]:
+        """The first entries, so many at most."""
+        found: list[T] = []
+        cursor = self.cursor
+        while len(found) < most:
+            page = yield self.page(cursor, min(most - len(found), MOST_OF_A_PAGE))
+            found += self.items(page)
+            cursor = page["next_cursor"]
+            if cursor is None:
+                break
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event as it came.
+
+    Attributes:
+        name: What it is.
+        data: What it says.
+        id: Where the stream is with it; empty: not said.
+        url: Of the server.
+    """
+
+    name: str
+    data: str
+    id: str
+    url: str
+
+    def json(self) -> Any:  # noqa: ANN401 - whatever JSON holds
+        """What it says, as JSON.
+
+        Raises:
+            ServerError: It is none.
+        """
+        try:
+            return json.loads(self.data)
+        except (ValueError, RecursionError) as exc:
+            raise ServerError(
+                f"The server at {self.url} sent an event {self.name!r} that is no JSON.", url=self.url
+            ) from exc
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventStream(Generic[T]):
+    """Events that come one after the other.
+
+    Attributes:
+        call: Begins it.
+        read: What one event gives; several things, or none.
+        ends: Whether an event is the last one.
+        resumes: How it goes on after its connection broke: ``restarted`` asks the same again with the id of the last
+            event, ``kept`` asks for what the server keeps of it for a while. None: not at all.
+    """
+
+    call: Call[Any]
+    read: Callable[[Event], Sequence[T]]
+    ends: frozenset[str]
+    resumes: Literal["restarted", "kept"] | None = None
+
+
+class Calls:
+    """The requests of a group of methods; see `recollect.Client`.
+
+    Args:
+        at: Where the client stands.
+    """
+
+    def __init__(self, at: Place) -> None:
+        self._at = at
+
+    def _settings(self) -> Steps[ServerSettingsJson]:
+        """What the server is configured with; asked once."""
+        known = self._at.known
+        if known.settings is None:
+            known.settings = (yield Call(method="GET", path="/v1/me", read=as_it_is))["settings"]
+        return known.settings
+
+    def _collection(self) -> Steps[str]:
+        """The one collection of the view; the configured one where none was named."""
+        if self._at.collections is None:
+            yield from self._settings()
+        return self._at.collection
+
+
+def segment(name: object) -> str:
+    """A name as a part of a path."""
+    return quote(str(name), safe="")
+
+
+def nothing(_: Any) -> None:  # noqa: ANN401 - whatever a reply says
+    """Of a reply that says nothing."""
+    return
+
+
+def as_it_is(told: Any) -> Any:  # noqa: ANN401 - whatever a reply says
+    """What a reply says."""
+    return told
+
+
+def listed(key: str, read: Callable[[Mapping[str, Any]], T]) -> Callable[[Mapping[str, Any]], list[T]]:
+    """Reads the entries of a page.
+
+    Args:
+        key: That they stand under.
+        read: One of them.
+    """
+    return lambda page: [read(one) for one in page[key]]

@@ -1,0 +1,308 @@
+"""Conversations, sessions with documents, facts and feedback."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from recollect.client.calls.base import Call, Calls, Pages, Steps, listed, nothing, segment
+from recollect.client.calls.documents import read_record
+from recollect.client.calls.work import length_of
+from recollect.client.options import duration_text, recall_body
+from recollect.client.place import given
+from recollect.client.reading import Json, read
+from recollect.errors import NotFoundError, UsageError
+from recollect.model.document_record import DocumentRecord
+from recollect.model.document_session import DocumentSession, SessionConfig
+from recollect.model.facts import ConsolidationReport, Fact, RecalledFact
+from recollect.model.memory import Episode, RecallOptions, Recollection, Remembered, SessionRecord, Turn
+from recollect.replies.cursors import cursor_at
+
+if TYPE_CHECKING:
+    from recollect.context.weights import WeightAdaptation
+    from recollect.model.feedback import FeedbackCounts
+
+
+class MemoryCalls(Calls):
+    """Conversations; see `recollect.View.memory`."""
+
+    def get(self, session: str) -> Steps[SessionRecord]:
+        """A conversation."""
+        told = yield _content(session, self._query())
+        if "session" not in told:
+            raise NotFoundError(f"There is no conversation {session!r}.")
+        return _conversation(told["session"])
+
+    def turns(self, session: str, *, after: int = 0, limit: int = 1_000) -> Steps[list[Episode]]:
+        """What was said, in its order, behind the turn at ``after``."""
+        pages = self.each_turn(session)
+        cursor = cursor_at(after) if after else None
+        return (yield from Pages(call=pages.call, items=pages.items, cursor=cursor).first(limit))
+
+    def each_turn(self, session: str) -> Pages[Episode]:
+        """All of it, page by page as it is read."""
+        call: Call[Json] = Call(method="GET", path=_path(session, "/turns"), query=self._query(), read=dict)
+        return Pages(call=call, items=listed("turns", lambda one: _episode(one, session)))
+
+    def rename(self, session: str, title: str | None) -> Call[SessionRecord]:
+        """Call a conversation something; None: it is called by its first words again."""
+        return Call(method="PATCH", path=_path(session), body={"title": title, **self._query()}, read=_conversation)
+
+    def delete(self, session: str) -> Call[int]:
+        """Remove a conversation for good, with the session with documents of that id; returns how many turns it had."""
+        return Call(method="DELETE", path=_path(session), query=self._query(), read=lambda told: int(told["turns"]))
+
+    def forget(self, session: str, positions: Sequence[int]) -> Call[int]:
+        """Remove turns for good; returns how many there were."""
+        body = {"turns": list(positions), **self._query()}
+        return Call(method="POST", path=_path(session, "/forget"), body=body, read=lambda told: int(told["removed"]))
+
+    def list(self, *, text: str | None = None, limit: int = 100, offset: int = 0) -> Steps[list[SessionRecord]]:
+        """Conversations, the one with the latest turn first; with ``text`` those whose title or turns hold it."""
+        pages = _sessions({**self._query(), **given(text=text)}, "sessions", _conversation, offset)
+        return (yield from pages.first(limit))
+
+    def _query(self) -> Mapping[str, Any]:
+        self._at.require_present()
+        return given(user=self._at.user)
+
+
+class SessionCalls(Calls):
+    """Sessions with documents of their own; see `recollect.View.sessions`."""
+
+    def create(self, session_id: str, config: SessionConfig | None = None) -> Call[DocumentSession]:
+        """Begin one; without ``config`` as the server is configured."""
+        self._at.require_present()
+        body: dict[str, Any] = {"session": session_id}
+        if config is not None:
+            body |= {
+                "ttl": "never" if config.ttl is None else duration_text(config.ttl),
+                "max_documents": config.max_documents,
+                "when_full": config.when_full,
+                "auto_cleanup": config.auto_cleanup,
+            }
+        return Call(method="POST", path="/v1/sessions", body=body, read=_session)
+
+    def get(self, session_id: str) -> Steps[DocumentSession]:
+        """A session, expired or not."""
+        told = yield from self._found(session_id)
+        return _session(told["document_session"])
+
+    def documents(self, session_id: str) -> Steps[list[DocumentRecord]]:
+        """What it holds: the first hundred."""
+        told = yield from self._found(session_id)
+        return [_document(one) for one in told["documents"]]
+
+    def renew(self, session_id: str) -> Call[DocumentSession]:
+        """Begin its time anew, before it is over."""
+        self._at.require_present()
+        return Call(method="POST", path=_path(session_id, "/renew"), read=_session)
+
+    def end(self, session_id: str) -> Call[int]:
+        """Remove its documents for good; returns how many there were. A conversation of that id stays."""
+        self._at.require_present()
+        return Call(method="POST", path=_path(session_id, "/end"), read=lambda told: int(told["documents"]))
+
+    def list(self, *, limit: int = 100, offset: int = 0) -> Steps[list[DocumentSession]]:
+        """The sessions."""
+        self._at.require_present()
+        return (yield from _sessions(given(user=self._at.user), "document_sessions", _session, offset).first(limit))
+
+    def _found(self, session_id: str) -> Steps[Json]:
+        self._at.require_present()
+        told: Json = yield _content(session_id, {})
+        if "document_session" not in told:
+            raise NotFoundError(f"There is no session {session_id!r} with documents.")
+        return told
+
+
+class RecallCalls(Calls):
+    """What was said, remembered and found again."""
+
+    def remember(
+        self,
+        turns: Turn | str | Sequence[Turn | str],
+        *,
+        role: str = "user",
+        at: datetime | None = None,
+    ) -> Call[Remembered]:
+        """Append turns to the view's conversation; see `recollect.View.remember`."""
+        self._at.require_present()
+        if self._at.session is None:
+            raise UsageError("Say which conversation this is of: view(session=...).")
+        several = [turns] if isinstance(turns, Turn | str) else turns
+        said = [Turn(content=one, role=role, at=at) if isinstance(one, str) else one for one in several]
+        body = given(turns=[_said(one) for one in said], user=self._at.user)
+        return Call(
+            method="POST",
+            path=_path(self._at.session, "/turns"),
+            body=body,
+            read=lambda told: read(Remembered, told, positions=tuple(told["positions"])),
+        )
+
+    def recall(self, query: str, options: RecallOptions | None = None) -> Call[list[Recollection]]:
+        """The turns that answer a query, best first; see `recollect.View.recall`."""
+        body = self._at.conversation() | recall_body(options, turns=True) | {"query": query}
+        return Call(
+            method="POST",
+            path="/v1/recall",
+            body=body,
+            read=lambda told: [_recollection(one) for one in told["results"]],
+            searches=True,
+        )
+
+
+class FactCalls(Calls):
+    """Facts drawn from conversations; see `recollect.View.facts`."""
+
+    def consolidate(self, *, min_retrievals: int | None = None, limit: int = 100) -> Call[ConsolidationReport]:
+        """Draw facts from the turns that searches find again and again."""
+        self._at.require_present()
+        body = given(min_retrievals=min_retrievals, limit=limit, user=self._at.user)
+        return Call(
+            method="POST",
+            path="/v1/facts/consolidate",
+            body=body,
+            read=lambda told: read(ConsolidationReport, told),
+        )
+
+    def search(self, query: str, options: RecallOptions | None = None) -> Call[list[RecalledFact]]:
+        """Those that answer a question, best first."""
+        body = self._at.conversation() | recall_body(options, turns=False) | {"query": query}
+        return Call(
+            method="POST",
+            path="/v1/facts/search",
+            body=body,
+            read=lambda told: [read(RecalledFact, one, fact=_fact(one)) for one in told["results"]],
+            searches=True,
+        )
+
+    def get(self, fact_id: int) -> Call[Fact]:
+        """A fact with the words that it rests on."""
+        return Call(method="GET", path=f"/v1/facts/{fact_id}", query=self._moment(), read=_fact)
+
+    def history(self, fact_id: int) -> Call[list[Fact]]:
+        """What was said of the same before and after, the earliest first."""
+        return Call(
+            method="GET",
+            path=f"/v1/facts/{fact_id}/history",
+            query=self._moment(),
+            read=lambda told: [_fact(one) for one in told["history"]],
+        )
+
+    def delete(self, fact_id: int) -> Call[None]:
+        """Remove a fact; the turns that it rests on stay."""
+        self._at.require_present()
+        return Call(method="DELETE", path=f"/v1/facts/{fact_id}", read=nothing)
+
+    def list(self, *, superseded: bool = False, limit: int = 100, offset: int = 0) -> Steps[list[Fact]]:
+        """What was said last first."""
+        self._at.require_itself()
+        query = {**self._moment(), **given(user=self._at.user, session=self._at.session), "all": superseded}
+        call: Call[Json] = Call(method="GET", path="/v1/facts", query=query, read=dict)
+        cursor = cursor_at(offset) if offset else None
+        return (yield from Pages(call=call, items=listed("facts", _fact), cursor=cursor).first(limit))
+
+    def _moment(self) -> Mapping[str, Any]:
+        self._at.require_itself()
+        return given(as_of=self._at.moment())
+
+
+class FeedbackCalls(Calls):
+    """Whether what contexts showed has helped; see `recollect.View.feedback`."""
+
+    def give(self, passages: str | Sequence[str], *, helpful: bool) -> Call[WeightAdaptation]:
+        """Say whether passages of a context helped, by what the context named them."""
+        sources = [passages] if isinstance(passages, str) else list(passages)
+        body = {"sources": sources, "helpful": helpful, **self._whose()}
+        return Call(method="POST", path="/v1/feedback", body=body, read=_adaptation)
+
+    def weights(self) -> Call[WeightAdaptation]:
+        """What feedback makes of the configured weights."""
+        return Call(method="GET", path="/v1/feedback", query=self._whose(), read=_adaptation)
+
+    def reset(self) -> Call[int]:
+        """Forget it; returns how much there was."""
+        return Call(method="DELETE", path="/v1/feedback", query=self._whose(), read=lambda told: int(told["forgotten"]))
+
+    def _whose(self) -> Mapping[str, Any]:
+        self._at.require_present()
+        return given(session=self._at.session, user=self._at.user)
+
+
+def _path(session: str, more: str = "") -> str:
+    return f"/v1/sessions/{segment(session)}{more}"
+
+
+def _content(session: str, query: Mapping[str, Any]) -> Call[Json]:
+    return Call(method="GET", path=_path(session), query=query, read=dict)
+
+
+def _sessions(query: Mapping[str, Any], key: str, read_one: Any, offset: int) -> Pages[Any]:  # noqa: ANN401 - of each its own
+    call: Call[Json] = Call(method="GET", path="/v1/sessions", query=query, read=dict)
+    return Pages(call=call, items=listed(key, read_one), cursor=cursor_at(offset) if offset else None)
+
+
+def _conversation(told: Json) -> SessionRecord:
+    return read(SessionRecord, told, name=told["session"], turn_count=told["turns"])
+
+
+def _session(told: Json) -> DocumentSession:
+    return read(
+        DocumentSession,
+        told,
+        session_id=told["session"],
+        ttl=length_of(told["ttl_seconds"]),
+        document_count=told["documents"],
+        chunk_count=told["chunks"],
+    )
+
+
+def _document(told: Json) -> DocumentRecord:
+    return read_record({"tags": (), "event_time": None, **told, "chunk_count": told["chunks"]})
+
+
+def _episode(told: Json, session: str) -> Episode:
+    return read(Episode, told, session=session, turn_id=told["id"])
+
+
+def _recollection(told: Json) -> Recollection:
+    session = told["session"]
+    return read(
+        Recollection,
+        told,
+        episode=_episode(told, session),
+        before=tuple(_episode(one, session) for one in told["before"]),
+        after=tuple(_episode(one, session) for one in told["after"]),
+    )
+
+
+def _said(turn: Turn) -> Mapping[str, Any]:
+    return given(
+        content=turn.content,
+        role=turn.role,
+        at=None if turn.at is None else turn.at.isoformat(),
+        id=turn.turn_id,
+        metadata=dict(turn.metadata),
+    )
+
+
+def _fact(told: Json) -> Fact:
+    return read(Fact, told, fact_id=told["fact"])
+
+
+def _adaptation(told: Json) -> WeightAdaptation:
+    from recollect.context.weights import RetrievalWeights, WeightAdaptation
+    from recollect.model.feedback import FeedbackCounts
+
+    def counts(one: Json) -> FeedbackCounts:
+        return read(FeedbackCounts, one)
+
+    return WeightAdaptation(
+        base=read(RetrievalWeights, told["base"]),
+        weights=read(RetrievalWeights, told["weights"]),
+        shift=told["shift"],
+        tenant=counts(told["tenant"]),
+        session=counts(told["session"]),
+    )

@@ -1,0 +1,421 @@
+"""Documents: stored, listed, read, described, closed and erased."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from recollect.client.calls.base import Call, Calls, Pages, Steps, as_it_is, listed, nothing, once, segment
+from recollect.client.options import duration_text, search_body
+from recollect.client.place import given
+from recollect.client.reading import Json, read
+from recollect.errors import NotFoundError, UsageError
+from recollect.model import Document, IngestResult, RetrievalOptions
+from recollect.model.contents import DocumentChunk, DocumentOutline, DocumentPart
+from recollect.model.document_record import DocumentRecord, DocumentStatus
+from recollect.model.duplicates import Duplicates, SameDocument
+from recollect.model.history import (
+    DocumentHistory,
+    ErasedDocument,
+    ErasureReceipt,
+    VersionDiff,
+)
+from recollect.replies.cursors import cursor_at
+
+if TYPE_CHECKING:
+    from recollect.client.uploads import FileToSend
+    from recollect.fetching.client import Method
+    from recollect.fetching.crawl import CrawlPlan
+    from recollect.model.job import Job
+    from recollect.model.time import Duration
+
+
+class DocumentCalls(Calls):
+    """Documents, their versions, and what becomes of them; see `recollect.View.documents`.
+
+    A document is named by its id, or by its source in the view's collection, which is looked up first.
+    """
+
+    def get(self, document: int | str) -> Steps[DocumentRecord]:
+        """A document as its current version is, without its text."""
+        number = yield from self._number(document)
+        return (yield from once(Call(method="GET", path=_path(number), read=read_record)))
+
+    def resolve(self, documents: Sequence[int | str]) -> Steps[list[int]]:
+        """The ids of documents that are named by id or by source."""
+        found: list[int] = []
+        for one in documents:
+            found.append((yield from self._number(one)))  # noqa: PERF401 - a comprehension cannot yield
+        return found
+
+    def duplicates(self, document: int | str) -> Steps[Duplicates]:
+        """The documents that say the same, and those that nearly do."""
+        number = yield from self._number(document)
+        return (yield from once(Call(method="GET", path=_path(number, "/duplicates"), read=_duplicates)))
+
+    def filter_hints(self, options: RetrievalOptions) -> Call[list[str]]:
+        """Why a search with these options can have found nothing."""
+        body = self._at.viewpoint() | search_body(options)
+        return Call(
+            method="POST", path="/v1/search/hints", body=body, read=lambda told: list(told["warnings"]), searches=True
+        )
+
+    def history(self, document: int | str) -> Steps[DocumentHistory]:
+        """Its versions, oldest first."""
+        number = yield from self._number(document)
+        return (
+            yield from once(
+                Call(method="GET", path=_path(number, "/history"), read=lambda told: read(DocumentHistory, told))
+            )
+        )
+
+    def diff(
+        self,
+        document: int | str,
+        *,
+        from_version: int | None = None,
+        to_version: int | None = None,
+        context_lines: int = 3,
+    ) -> Steps[VersionDiff]:
+        """What changed from one version to another."""
+        number = yield from self._number(document)
+        query = {"from": from_version, "to": to_version, "context_lines": context_lines}
+        return (yield from once(Call(method="GET", path=_path(number, "/diff"), query=query, read=_diff)))
+
+    def reread(self, document: int | str, *, force: bool = False) -> Steps[IngestResult]:
+        """Read its kept original anew, as files are read, cut and embedded now."""
+        number = yield from self._number(document)
+        return (
+            yield from once(
+                Call(method="POST", path=_path(number, "/reingest"), body={"force": force}, read=read_ingest_result)
+            )
+        )
+
+    def update(
+        self,
+        document: int | str,
+        *,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        tags: Sequence[str] | None = None,
+        department: str | None = None,
+        if_version: int | None = None,
+    ) -> Steps[IngestResult]:
+        """Say something else of it; what is None stays as it is. With ``if_version``: only while it is at that one."""
+        number = yield from self._number(document)
+        body = given(
+            title=title,
+            metadata=None if metadata is None else dict(metadata),
+            tags=None if tags is None else list(tags),
+            department=department,
+        )
+        return (
+            yield from once(
+                Call(
+                    method="PUT",
+                    path=_path(number),
+                    body=body,
+                    headers=_at_version(if_version),
+                    read=read_ingest_result,
+                )
+            )
+        )
+
+    def delete(self, documents: Sequence[int | str], *, if_version: int | None = None) -> Steps[int]:
+        """Close documents, one after the other; returns how many. Their history stays."""
+        numbers = yield from self.resolve(documents)
+        if if_version is not None and len(numbers) != 1:
+            raise UsageError("if_version is of one document.")
+        for number in dict.fromkeys(numbers):
+            yield Call(method="DELETE", path=_path(number), headers=_at_version(if_version), read=nothing)
+        return len(dict.fromkeys(numbers))
+
+    def erase(
+        self, documents: Sequence[int | str], *, reason: str | None = None, scrub: bool = False
+    ) -> Steps[ErasureReceipt]:
+        """Remove a document with every version, physically; the receipt proves it. A server erases one at a time."""
+        if len(documents) != 1:
+            raise UsageError("A server erases documents one at a time, each with its receipt: name one.")
+        number = yield from self._number(documents[0])
+        body = {**given(reason=reason), "scrub": scrub}
+        return (yield from once(Call(method="POST", path=_path(number, "/erase"), body=body, read=_receipt)))
+
+    def list(
+        self,
+        *,
+        department: str | None = None,
+        status: DocumentStatus | None = None,
+        source: str | None = None,
+        tags: Sequence[str] = (),
+        newest_first: bool = False,
+        after: int = 0,
+        limit: int = 100,
+    ) -> Steps[list[DocumentRecord]]:
+        """The documents of the view's collection, by their ids, behind ``after``."""
+        pages = yield from self.each(
+            department=department, status=status, source=source, tags=tags, newest_first=newest_first
+        )
+        return (yield from _behind(pages, after).first(limit))
+
+    def each(
+        self,
+        *,
+        department: str | None = None,
+        status: DocumentStatus | None = None,
+        source: str | None = None,
+        tags: Sequence[str] = (),
+        newest_first: bool = False,
+    ) -> Steps[Pages[DocumentRecord]]:
+        """All of them, page by page as they are read."""
+        self._at.require_present()
+        query = {
+            "department": department,
+            "status": status,
+            "source": source,
+            "tag": list(tags),
+            "sort": "newest" if newest_first else None,
+        }
+        if self._at.session is not None:
+            raise UsageError("A server shows a session's documents with the session: sessions.show(id).")
+        path = f"/v1/collections/{segment((yield from self._collection()))}/documents"
+        return Pages(call=Call(method="GET", path=path, query=query, read=dict), items=listed("documents", read_record))
+
+    def _number(self, document: int | str) -> Steps[int]:
+        self._at.require_present()
+        if isinstance(document, int):
+            return document
+        if document.isascii() and document.isdecimal():
+            return int(document)
+        pages = yield from self.each(source=document)
+        found = yield from pages.first(1_000)
+        alike = [one.document_id for one in found if one.source == document]
+        if not alike:
+            named = self._at.named
+            within = "" if named is None else f" in the collection {named!r}"
+            hint = "`recollect documents list` shows what there is"
+            raise NotFoundError(f"There is no document {document!r}{within}: {hint}.")
+        if len(alike) > 1:
+            numbers = ", ".join(str(one) for one in alike)
+            raise UsageError(f"Several documents have the source {document!r}: name one by its id ({numbers}).")
+        return alike[0]
+
+
+class VersionCalls(Calls):
+    """Which version of a document is current, for how long, and which documents say the same."""
+
+    def restore(self, document: int | str, version: int) -> Steps[IngestResult]:
+        """Make what an old version said the newest version."""
+        (number,) = yield from DocumentCalls(self._at).resolve([document])
+        call = Call(method="POST", path=_path(number, "/restore"), body={"version": version}, read=read_ingest_result)
+        return (yield from once(call))
+
+    def set_ttl(self, document: int | str, ttl: Duration | None) -> Steps[None]:
+        """Decide how long it is found from now on; None: it never expires."""
+        (number,) = yield from DocumentCalls(self._at).resolve([document])
+        body = {"ttl": None if ttl is None else duration_text(ttl)}
+        return (yield from once(Call(method="PUT", path=_path(number, "/ttl"), body=body, read=nothing)))
+
+    def list_duplicates(self, *, after: int = 0, limit: int = 100) -> Steps[list[tuple[SameDocument, ...]]]:
+        """Documents that have the same text, group by group; ``after``: the first id of the last group before."""
+        self._at.require_present()
+        call: Call[Json] = Call(method="GET", path="/v1/duplicates", read=dict)
+        pages = Pages(call=call, items=listed("groups", _group))
+        return (yield from _behind(pages, after).first(limit))
+
+
+class ContentCalls(Calls):
+    """What documents say; see `recollect.View.contents`."""
+
+    def outline(self, document_id: int) -> Call[DocumentOutline]:
+        """Its headings and pages."""
+        return Call(method="GET", path=_path(document_id, "/outline"), read=lambda told: read(DocumentOutline, told))
+
+    def read(self, document_id: int, *, start: int = 0, length: int = 10_000) -> Call[DocumentPart]:
+        """A range of its text, by characters."""
+        query = {"start": start, "length": length}
+        return Call(
+            method="GET", path=_path(document_id, "/content"), query=query, read=lambda told: read(DocumentPart, told)
+        )
+
+    def original(self, document_id: int) -> Call[Any]:
+        """The file that it was read from, byte by byte as it comes. A connection that breaks is gone on with."""
+        return Call(method="GET", path=_path(document_id, "/original"), read=as_it_is)
+
+    def chunks(
+        self, document_id: int, *, after: int = -1, limit: int = 100, start: int = 0, end: int | None = None
+    ) -> Steps[list[DocumentChunk]]:
+        """What it is cut into, in order, behind the one at ``after``; of its characters from ``start`` to ``end``."""
+        pages = self.each_chunk(document_id, start=start, end=end)
+        return (yield from (pages if after < 0 else _behind(pages, after)).first(limit))
+
+    def each_chunk(self, document_id: int, *, start: int = 0, end: int | None = None) -> Pages[DocumentChunk]:
+        """All of them, page by page as they are read; of its characters from ``start`` to ``end``."""
+        query = given(start=start or None, end=end)
+        call: Call[Json] = Call(method="GET", path=_path(document_id, "/chunks"), query=query, read=dict)
+        return Pages(call=call, items=listed("chunks", _chunk))
+
+
+class IngestCalls(Calls):
+    """Texts, files and pages of the web into the view's collection."""
+
+    def text(self, document: Document | str, *, force: bool = False) -> Steps[IngestResult]:
+        """Store a text; it is findable when the reply comes."""
+        one = Document(content=document) if isinstance(document, str) else document
+        body = given(
+            content=one.content,
+            source=one.source,
+            title=one.title,
+            metadata=dict(one.metadata),
+            tags=list(one.tags),
+            department=one.department,
+            language=one.language,
+            event_time=None if one.event_time is None else one.event_time.isoformat(),
+            event_end=None if one.event_end is None else one.event_end.isoformat(),
+            ttl=None if one.ttl is None else duration_text(one.ttl),
+            permissions=None if one.permissions is None else list(one.permissions),
+            force=force,
+        )
+        path = f"/v1/collections/{segment((yield from self._where()))}/documents"
+        return (yield from once(Call(method="POST", path=path, body=body, read=read_ingest_result)))
+
+    def files(
+        self,
+        files: Sequence[FileToSend],
+        *,
+        force: bool = False,
+        tags: Sequence[str] = (),
+        permissions: Sequence[str] | None = None,
+        department: str | None = None,
+    ) -> Steps[list[Job]]:
+        """Send files, a job each; they are in the store's hands when the reply comes."""
+        from recollect.client.calls.work import read_job
+        from recollect.client.uploads import Upload
+
+        fields: dict[str, list[str]] = {
+            "tag": list(tags),
+            "grant": list(permissions or ()),
+            "department": [] if department is None else [department],
+            "force": ["true"] if force else [],
+            "folders": ["true"] if any("/" in one.name for one in files) else [],
+        }
+        if permissions is not None and not permissions:
+            raise UsageError("permissions names nobody: leave it out for the collection's default.")
+        path = f"/v1/collections/{segment((yield from self._where()))}/files"
+        return (
+            yield from once(
+                Call(
+                    method="POST",
+                    path=path,
+                    upload=Upload(files=tuple(files), fields=fields),
+                    read=lambda told: [read_job(one) for one in told["jobs"]],
+                )
+            )
+        )
+
+    def url(
+        self,
+        url: str,
+        *,
+        method: Method = "GET",
+        headers: Mapping[str, str] | None = None,
+        body: bytes | str | None = None,
+        chunk_size: int | None = None,
+        chunk_overlap: int | None = None,
+        tags: Sequence[str] = (),
+        permissions: Sequence[str] | None = None,
+        force: bool = False,
+        crawl: CrawlPlan | None = None,
+    ) -> Steps[Job]:
+        """Have a page of the web stored, or the pages of a site: a job."""
+        from recollect.client.calls.work import read_job
+
+        said = given(
+            url=url,
+            method=method,
+            headers=dict(headers or {}),
+            data=_text(body),
+            chunk_size=chunk_size,
+            chunk_overlap=chunk_overlap,
+            tag=list(tags),
+            grant=None if permissions is None else list(permissions),
+            force=force,
+        )
+        path = f"/v1/collections/{segment((yield from self._where()))}/urls"
+        return (yield from once(Call(method="POST", path=path, body={**said, **_crawl(crawl)}, read=read_job)))
+
+    def _where(self) -> Steps[str]:
+        self._at.require_present()
+        if self._at.session is not None:
+            raise UsageError("A server puts documents into collections: leave the session out.")
+        return (yield from self._collection())
+
+
+def read_record(told: Json) -> DocumentRecord:
+    """A document without its text."""
+    return read(DocumentRecord, told)
+
+
+def read_ingest_result(told: Json) -> IngestResult:
+    """What became of a text."""
+    return read(IngestResult, told)
+
+
+def _path(number: int, more: str = "") -> str:
+    return f"/v1/documents/{number}{more}"
+
+
+def _behind(pages: Pages[Any], after: int) -> Pages[Any]:
+    return Pages(call=pages.call, items=pages.items, cursor=cursor_at(after) if after else None)
+
+
+def _at_version(version: int | None) -> dict[str, str]:
+    return {} if version is None else {"If-Match": f'"{version}"'}
+
+
+def _history(told: Json) -> DocumentHistory:
+    return read(DocumentHistory, told)
+
+
+def _duplicates(told: Json) -> Duplicates:
+    return Duplicates(
+        same=tuple(read(SameDocument, one) for one in told["same_content"]),
+        near=tuple(read(SameDocument, one) for one in told["nearly_the_same"]),
+    )
+
+
+def _group(told: Any) -> tuple[SameDocument, ...]:  # noqa: ANN401 - a list of them
+    return tuple(read(SameDocument, one) for one in told)
+
+
+def _diff(told: Json) -> VersionDiff:
+    return read(VersionDiff, told, lines=tuple(told["diff"]))
+
+
+def _chunk(told: Json) -> DocumentChunk:
+    section = told["section"]
+    return read(DocumentChunk, told, section=tuple(section.split(" > ")) if section else ())
+
+
+def _receipt(told: Json) -> ErasureReceipt:
+    documents = tuple(read(ErasedDocument, one, version_count=one["versions"]) for one in told["documents"])
+    return read(ErasureReceipt, told, documents=documents)
+
+
+def _text(body: bytes | str | None) -> str | None:
+    if not isinstance(body, bytes):
+        return body
+    try:
+        return body.decode()
+    except UnicodeDecodeError as exc:
+        raise UsageError("A server takes the body of a request to the web as UTF-8 text, and this is none.") from exc
+
+
+def _crawl(plan: CrawlPlan | None) -> dict[str, Any]:
+    if plan is None:
+        return {}
+    if plan.subdomains or not plan.obey_robots or plan.at_once != 2:
+        raise UsageError("subdomains, obey_robots and at_once are of a crawl in this process: leave them out.")
+    said = given(
+        depth=plan.depth, max_pages=plan.max_pages, below=plan.below, delay=plan.delay_seconds, sitemaps=plan.sitemaps
+    )
+    return {"crawl": True, **said}

@@ -1,0 +1,114 @@
+"""Searches, contexts and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from recollect.client.calls.base import Call, Calls, EventStream
+from recollect.client.options import search_body
+from recollect.client.place import given
+from recollect.client.reading import Json, answer_of, passage_of, read, search_reply_of
+from recollect.errors import UsageError
+from recollect.model import Answer, Citation, RetrievalOptions, SearchReply, UnsupportedSentence
+from recollect.model.why_not import WhyNot, WhyNotStage
+
+if TYPE_CHECKING:
+    from recollect.client.calls.base import Event
+    from recollect.context import AssembledContext
+
+#: What a question yields, as `recollect.View.ask_events` does.
+AskEvent: TypeAlias = "SearchReply | str | Citation | UnsupportedSentence | Answer"
+
+_OF_A_STAGE = ("stage", "passed", "detail")
+
+
+class RetrievalCalls(Calls):
+    """Searches, contexts and answers; see `recollect.View`."""
+
+    def search(self, query: str, options: RetrievalOptions | None = None) -> Call[SearchReply]:
+        """Find the passages that answer a query; see `recollect.View.search`."""
+        return self._asked("/v1/search", {"query": query}, options, search_reply_of)
+
+    def context(
+        self,
+        query: str,
+        options: RetrievalOptions | None = None,
+        *,
+        token_budget: int | None = None,
+        max_context_length: int | None = None,
+    ) -> Call[AssembledContext]:
+        """What a language model should read to answer a query; see `recollect.View.context`.
+
+        The text is whole; passages have their places, and not their text once more.
+        """
+        said = given(query=query, token_budget=token_budget, max_context_length=max_context_length)
+        return self._asked("/v1/context", said, options, _context)
+
+    def why_not(self, query: str, document: int | str, options: RetrievalOptions | None = None) -> Call[WhyNot]:
+        """Where a document stands at every stage of a search; see `recollect.View.why_not`."""
+        return self._asked("/v1/why-not", {"query": query, "document": document}, options, _why_not)
+
+    def ask_events(self, question: str, options: RetrievalOptions | None = None) -> EventStream[AskEvent]:
+        """As it comes: the `SearchReply`, each sentence with what belongs to it, and the `Answer`.
+
+        See `recollect.View.ask_events`. A connection that breaks is made anew, and nothing is lost or comes twice.
+        """
+        return _answered(self._asked("/v1/ask", {"question": question}, options, answer_of))
+
+    def chat_events(
+        self, question: str, options: RetrievalOptions | None = None, *, session: str
+    ) -> EventStream[AskEvent]:
+        """A question of a conversation, which is remembered with its answer; otherwise as `ask_events`."""
+        body = self._at.viewpoint() | search_body(options) | {"question": question, "session": session}
+        if self._at.session is not None or body.pop("with", None):
+            raise UsageError("A conversation is about collections: chat with a view that has no session of its own.")
+        if self._at.user is not None:
+            body["user"] = self._at.user
+        # Kept idempotent by the stream itself: it is begun once, and gone on with.
+        return _answered(Call(method="POST", path="/v1/chat", body=body, read=answer_of))
+
+    def _asked(self, path: str, said: Any, options: RetrievalOptions | None, read_reply: Any) -> Call[Any]:  # noqa: ANN401 - of each its own
+        body = self._at.viewpoint() | search_body(options) | dict(said)
+        return Call(method="POST", path=path, body=body, read=read_reply, searches=True)
+
+
+def _answered(call: Call[Answer]) -> EventStream[AskEvent]:
+    return EventStream(call=call, read=_ask_event, ends=frozenset({"done"}), resumes="kept")
+
+
+def _ask_event(event: Event) -> Sequence[AskEvent]:
+    match event.name:
+        case "sources":
+            return [search_reply_of(event.json())]
+        case "token":
+            return [str(event.json()["text"])]
+        case "citation":
+            return [read(Citation, event.json())]
+        case "unsupported":
+            return [read(UnsupportedSentence, event.json())]
+        case "done":
+            return [answer_of(event.json())]
+        case _:  # of a later version
+            return []
+
+
+def _context(told: Json) -> AssembledContext:
+    from recollect.context import AssembledContext, ContextBlock
+
+    blocks = tuple(
+        # Its text stands in the whole one, and not once more.
+        ContextBlock(number=one["number"], passage=passage_of(one), text=None, shortened=one["shortened"])  # type: ignore[arg-type]
+        for one in told["passages"]
+    )
+    return AssembledContext(
+        text=told["context"], blocks=blocks, token_count=told["token_count"], omitted=told["omitted"]
+    )
+
+
+def _why_not(told: Json) -> WhyNot:
+    stages = tuple(
+        read(WhyNotStage, one, numbers={name: value for name, value in one.items() if name not in _OF_A_STAGE})
+        for one in told["stages"]
+    )
+    return read(WhyNot, told, stages=stages)

@@ -1,0 +1,181 @@
+"""A client that waits: the methods of a view, asked of a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from recollect.client.attempts import RETRIES, TIMEOUT_SECONDS
+from recollect.client.calls.conversations import RecallCalls
+from recollect.client.calls.everyday import EverydayCalls
+from recollect.client.calls.retrieval import AskEvent, RetrievalCalls
+from recollect.client.calls.work import StoreCalls
+from recollect.client.connection import Connection, Pool
+from recollect.client.groups import Groups
+from recollect.client.methods import followed, sent
+from recollect.client.opening import UNCHANGED, headers_of, opened_settings, refined, refined_settings
+from recollect.client.place import Place
+from recollect.model import Answer, Principal, RetrievalOptions, RetrievedContext
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from recollect.client.calls.base import Reply
+    from recollect.model.time import Moment
+
+
+class _Calls(RetrievalCalls, RecallCalls, EverydayCalls, StoreCalls):
+    """What a client asks by itself, beside its groups."""
+
+
+class RemoteView(Groups):
+    """A view of what a server has; see `recollect.View`, whose methods these are, and `Client`, which makes it.
+
+    Immutable, and safe to share between threads.
+    """
+
+    def __init__(self, at: Place, connection: Connection) -> None:
+        self._at = at
+        self._connection = connection
+        self._calls = _Calls(at)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._connection.url!r})"
+
+    def view(
+        self,
+        *,
+        principal: Principal | None = UNCHANGED,
+        collections: Sequence[str] | str | None = UNCHANGED,
+        as_of: Moment | None = UNCHANGED,
+        session: str | None = UNCHANGED,
+        user: str | None = UNCHANGED,
+    ) -> RemoteView:
+        """A view that differs from this one in what is named here; see `recollect.View.view`.
+
+        Whose knowledge it is of is the credential's to say. ``principal`` is for whom the owner of the store asks.
+
+        Raises:
+            UsageError: ``as_of`` is no time, or ``collections`` names none.
+        """
+        at = refined(self._at, principal=principal, collections=collections, as_of=as_of, session=session, user=user)
+        return RemoteView(at, self._connection)
+
+    def with_options(
+        self,
+        *,
+        timeout_seconds: float = UNCHANGED,
+        retries: int = UNCHANGED,
+        idempotency_key: str | None = UNCHANGED,
+        on_reply: Callable[[Reply], None] | None = UNCHANGED,
+    ) -> RemoteView:
+        """The same view, asked in another way.
+
+        Args:
+            timeout_seconds: How long a reply may take to come, or to go on.
+            retries: How often a request is made again where that is safe.
+            idempotency_key: Of the next write, which takes effect once under it however often it is made; None: each
+                write has one of its own.
+            on_reply: Told every reply with its status, headers, ``etag`` and ``request_id``.
+
+        Raises:
+            UsageError: A number is out of range.
+        """
+        settings = refined_settings(
+            self._connection.settings,
+            timeout_seconds=timeout_seconds,
+            retries=retries,
+            idempotency_key=idempotency_key,
+            on_reply=on_reply,
+        )
+        return RemoteView(self._at, Connection(self._connection.pool, settings))
+
+    @property
+    def standpoint(self) -> Place:
+        """Who, when and where, as it was said."""
+        return self._at
+
+    me = sent(StoreCalls.me)
+    default_options = sent(EverydayCalls.default_options)
+    search = sent(RetrievalCalls.search)
+    context = sent(RetrievalCalls.context)
+    why_not = sent(RetrievalCalls.why_not)
+    ask_events = followed(RetrievalCalls.ask_events)
+    chat_events = followed(RetrievalCalls.chat_events)
+    ingest = sent(EverydayCalls.ingest)
+    ingest_url = sent(EverydayCalls.ingest_url)
+    remember = sent(RecallCalls.remember)
+    recall = sent(RecallCalls.recall)
+
+    def retrieve(self, query: str, options: RetrievalOptions | None = None) -> list[RetrievedContext]:
+        """The passages that answer a query, best first: `search` without what stands around them."""
+        return list(self.search(query, options).results)
+
+    def ask(self, question: str, options: RetrievalOptions | None = None) -> Answer:
+        """Answer a question from the knowledge base, with citations, or refuse; see `recollect.View.ask`."""
+        return _last(self.ask_events(question, options))
+
+    def ask_stream(self, question: str, options: RetrievalOptions | None = None) -> Iterator[str | Answer]:
+        """As `ask`, but yields the answer as it comes, in whole checked sentences, and the `Answer` at the end."""
+        return (event for event in self.ask_events(question, options) if isinstance(event, str | Answer))
+
+    def chat(self, question: str, options: RetrievalOptions | None = None, *, session: str) -> Answer:
+        """Answer a question of a conversation, which is remembered with its answer."""
+        return _last(self.chat_events(question, options, session=session))
+
+
+def _last(events: Iterator[AskEvent]) -> Answer:
+    *_, answer = events
+    assert isinstance(answer, Answer), "a stream ends with the answer"
+    return answer
+
+
+class Client(RemoteView):
+    """A server's client: the methods of a view over HTTP. A context manager.
+
+    Safe to share between threads, and after a fork, whose child has connections of its own. Requests are made again
+    where that is safe: those that change nothing, and those that change something under an idempotency key, which each
+    write has. What the server says of errors is raised as the library raises it.
+
+    Args:
+        url: Where the server is.
+        key: An API key, or a token of its issuer; None: none is needed, as on the server's own machine.
+        timeout_seconds: How long a reply may take to come, or to go on.
+        retries: How often a request is made again.
+        allow_insecure: Send the key over plain HTTP to another machine, where the way there is safe.
+
+    Raises:
+        UsageError: The address is none, or a key would go over plain HTTP to another machine.
+
+    Example:
+        >>> from recollect import Client
+        >>> with Client("https://knowledge.example.org", key="…") as client:  # doctest: +SKIP
+        ...     for passage in client.search("How long is annual leave?").results:
+        ...         print(passage.source, passage.content)
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        retries: int = RETRIES,
+        allow_insecure: bool = False,
+    ) -> None:
+        settings = opened_settings(timeout_seconds=timeout_seconds, retries=retries)
+        address, headers = headers_of(url, key, allow_insecure=allow_insecure)
+        super().__init__(Place(), Connection(Pool(address, headers), settings))
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; the next request opens others."""
+        self._connection.pool.close()

@@ -1,0 +1,291 @@
+"""The groups of methods of a client that waits, each method one line: what it asks stands in `calls`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from recollect.client.calls.collections import CollectionCalls
+from recollect.client.calls.conversations import FactCalls, FeedbackCalls, MemoryCalls
+from recollect.client.calls.documents import ContentCalls, DocumentCalls, VersionCalls
+from recollect.client.calls.everyday import ConfiguredSessionCalls, UploadCalls
+from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, LoginCalls, TenantCalls
+from recollect.client.calls.work import StoreCalls, UpkeepCalls
+from recollect.client.downloads import original_of
+from recollect.client.methods import downloaded, followed, lined, paged, sent
+
+if TYPE_CHECKING:
+    from recollect.client.connection import Connection
+    from recollect.client.place import Place
+    from recollect.model.original import Original
+
+
+class _Group:
+    """Methods on one subject.
+
+    Args:
+        calls: What they ask.
+        connection: The way to the server.
+    """
+
+    def __init__(self, calls: Any, connection: Connection) -> None:  # noqa: ANN401 - each class names its own
+        self._calls = calls
+        self._connection = connection
+
+
+class Audit(_Group):
+    """What was done, by whom and when."""
+
+    export = lined(AuditCalls.export)
+    accesses = sent(AuditCalls.accesses)
+    verify = sent(AuditCalls.verify)
+    requests = sent(AuditCalls.requests)
+    request_totals = sent(AuditCalls.request_totals)
+    list = sent(AuditCalls.list)
+
+
+class Collections(_Group):
+    """Collections: made, listed, described and removed."""
+
+    create = sent(CollectionCalls.create)
+    get = sent(CollectionCalls.get)
+    update = sent(CollectionCalls.update)
+    delete = sent(CollectionCalls.delete)
+    export_lines = lined(CollectionCalls.export_lines)
+    each = paged(CollectionCalls.each)
+    list = sent(CollectionCalls.list)
+
+
+class Documents(_Group):
+    """Documents, their versions, and what becomes of them."""
+
+    get = sent(DocumentCalls.get)
+    resolve = sent(DocumentCalls.resolve)
+    duplicates = sent(DocumentCalls.duplicates)
+    filter_hints = sent(DocumentCalls.filter_hints)
+    history = sent(DocumentCalls.history)
+    diff = sent(DocumentCalls.diff)
+    restore = sent(VersionCalls.restore)
+    set_ttl = sent(VersionCalls.set_ttl)
+    list_duplicates = sent(VersionCalls.list_duplicates)
+    reread = sent(DocumentCalls.reread)
+    update = sent(DocumentCalls.update)
+    delete = sent(DocumentCalls.delete)
+    erase = sent(DocumentCalls.erase)
+    each = paged(DocumentCalls.each)
+    list = sent(DocumentCalls.list)
+
+
+class Facts(_Group):
+    """Facts drawn from conversations."""
+
+    consolidate = sent(FactCalls.consolidate)
+    search = sent(FactCalls.search)
+    get = sent(FactCalls.get)
+    history = sent(FactCalls.history)
+    delete = sent(FactCalls.delete)
+    list = sent(FactCalls.list)
+
+
+class Feedback(_Group):
+    """Whether what contexts showed has helped."""
+
+    give = sent(FeedbackCalls.give)
+    weights = sent(FeedbackCalls.weights)
+    reset = sent(FeedbackCalls.reset)
+
+
+class Grants(_Group):
+    """Who may read what."""
+
+    add = sent(GrantCalls.add)
+    deny = sent(GrantCalls.deny)
+    remove = sent(GrantCalls.remove)
+    of_documents = sent(GrantCalls.of_documents)
+    of_collection = sent(GrantCalls.of_collection)
+    set_collection = sent(GrantCalls.set_collection)
+
+
+class Jobs(_Group):
+    """Work in the background: looked at, waited for, stopped and tried again."""
+
+    get = sent(UploadCalls.get)
+    cancel = sent(UploadCalls.cancel)
+    retry = sent(UploadCalls.retry)
+    upload = sent(UploadCalls.upload)
+    ingest = sent(UploadCalls.ingest)
+    wait = sent(UploadCalls.wait)
+    each = paged(UploadCalls.each)
+    events = followed(UploadCalls.events)
+    list = sent(UploadCalls.list)
+
+
+class Keys(_Group):
+    """What programs present to a server."""
+
+    create = sent(KeyCalls.create)
+    create_widget = sent(KeyCalls.create_widget)
+    get = sent(KeyCalls.get)
+    rotate = sent(KeyCalls.rotate)
+    revoke = sent(KeyCalls.revoke)
+    list = sent(KeyCalls.list)
+
+
+class Logins(_Group):
+    """Browsers that are logged in."""
+
+    get = sent(LoginCalls.get)
+    revoke = sent(LoginCalls.revoke)
+    revoke_all = sent(LoginCalls.revoke_all)
+    list = sent(LoginCalls.list)
+
+
+class Maintenance(_Group):
+    """The store as a whole: what it holds, and how searches fare."""
+
+    status = sent(StoreCalls.status)
+    cleanup = sent(UpkeepCalls.cleanup)
+
+
+class ConversationMemory(_Group):
+    """Conversations."""
+
+    get = sent(MemoryCalls.get)
+    turns = sent(MemoryCalls.turns)
+    delete = sent(MemoryCalls.delete)
+    forget = sent(MemoryCalls.forget)
+    rename = sent(MemoryCalls.rename)
+    each_turn = paged(MemoryCalls.each_turn)
+    list = sent(MemoryCalls.list)
+
+
+class Sessions(_Group):
+    """Sessions with documents of their own."""
+
+    create = sent(ConfiguredSessionCalls.create)
+    default_config = sent(ConfiguredSessionCalls.default_config)
+    get = sent(ConfiguredSessionCalls.get)
+    documents = sent(ConfiguredSessionCalls.documents)
+    renew = sent(ConfiguredSessionCalls.renew)
+    end = sent(ConfiguredSessionCalls.end)
+    list = sent(ConfiguredSessionCalls.list)
+
+
+class Sources(_Group):
+    """Where documents come from."""
+
+    list = sent(UpkeepCalls.sources)
+
+
+class Tenants(_Group):
+    """The tenants of the store."""
+
+    create = sent(TenantCalls.create)
+    get = sent(TenantCalls.get)
+    shared = sent(TenantCalls.shared)
+    suspend = sent(TenantCalls.suspend)
+    resume = sent(TenantCalls.resume)
+    set_quota = sent(TenantCalls.set_quota)
+    set_pii = sent(TenantCalls.set_pii)
+    erase = sent(TenantCalls.erase)
+    list = sent(TenantCalls.list)
+
+
+class Contents(_Group):
+    """What documents say: outlined, read in parts, cut into chunks, and as they came."""
+
+    outline = sent(ContentCalls.outline)
+    read = sent(ContentCalls.read)
+    chunks = sent(ContentCalls.chunks)
+    each_chunk = paged(ContentCalls.each_chunk)
+    download = downloaded(ContentCalls.original)
+
+    def original(self, document_id: int) -> Original:
+        """The file that a document was read from; its bytes are fetched when they are read.
+
+        Raises:
+            NotFoundError: There is none, or it was not kept.
+        """
+        call = self._calls.original(document_id)
+        return original_of(self._connection.head(call), lambda: self._connection.download(call))
+
+
+class Groups:
+    """The groups of a client."""
+
+    _at: Place
+    _connection: Connection
+
+    @property
+    def audit(self) -> Audit:
+        """What was done, by whom and when."""
+        return Audit(AuditCalls(self._at), self._connection)
+
+    @property
+    def collections(self) -> Collections:
+        """Collections: made, listed, described and removed."""
+        return Collections(CollectionCalls(self._at), self._connection)
+
+    @property
+    def contents(self) -> Contents:
+        """What documents say: outlined, read in parts, cut into chunks, and as they came."""
+        return Contents(ContentCalls(self._at), self._connection)
+
+    @property
+    def documents(self) -> Documents:
+        """Documents, their versions, and what becomes of them."""
+        return Documents(DocumentCalls(self._at), self._connection)
+
+    @property
+    def facts(self) -> Facts:
+        """Facts drawn from conversations."""
+        return Facts(FactCalls(self._at), self._connection)
+
+    @property
+    def feedback(self) -> Feedback:
+        """Whether what contexts showed has helped."""
+        return Feedback(FeedbackCalls(self._at), self._connection)
+
+    @property
+    def grants(self) -> Grants:
+        """Who may read what."""
+        return Grants(GrantCalls(self._at), self._connection)
+
+    @property
+    def jobs(self) -> Jobs:
+        """Work in the background: looked at, waited for, stopped and tried again."""
+        return Jobs(UploadCalls(self._at), self._connection)
+
+    @property
+    def keys(self) -> Keys:
+        """What programs present to a server."""
+        return Keys(KeyCalls(self._at), self._connection)
+
+    @property
+    def logins(self) -> Logins:
+        """Browsers that are logged in."""
+        return Logins(LoginCalls(self._at), self._connection)
+
+    @property
+    def maintenance(self) -> Maintenance:
+        """The store as a whole: what it holds, and how searches fare."""
+        return Maintenance(StoreCalls(self._at), self._connection)
+
+    @property
+    def memory(self) -> ConversationMemory:
+        """Conversations."""
+        return ConversationMemory(MemoryCalls(self._at), self._connection)
+
+    @property
+    def sessions(self) -> Sessions:
+        """Sessions with documents of their own."""
+        return Sessions(ConfiguredSessionCalls(self._at), self._connection)
+
+    @property
+    def sources(self) -> Sources:
+        """Where documents come from."""
+        return Sources(UpkeepCalls(self._at), self._connection)
+
+    @property
+    def tenants(self) -> Tenants:
+        """The tenants of the store."""
+        return Tenants(TenantCalls(self._at), self._connection)

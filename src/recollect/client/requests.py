@@ -1,0 +1,42 @@
+"""Requests as the HTTP library takes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import httpx2
+
+from recollect.client.attempts import Settings
+from recollect.client.calls.base import Call
+
+#: Connections that are kept open for the next requests, and all of them.
+LIMITS = httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=30.0)
+
+_CONNECT_SECONDS = 10.0
+
+
+def request_of(url: str, call: Call[Any], headers: Mapping[str, str], settings: Settings) -> dict[str, Any]:
+    """One request.
+
+    Args:
+        url: Of the server.
+        call: What is asked.
+        headers: Beside those of every request.
+        settings: How long it may take.
+    """
+    patience = settings.timeout_seconds
+    return {
+        "method": call.method,
+        "url": url + call.path,
+        "params": {name: _text(value) for name, value in call.query.items() if value is not None},
+        "headers": {**headers, **({} if call.body is None else {"Content-Type": "application/json"})},
+        # In ASCII: what is no text, such as a lone surrogate, is for the server to refuse.
+        "content": None if call.body is None else json.dumps(dict(call.body)).encode(),
+        "timeout": httpx2.Timeout(patience, connect=min(_CONNECT_SECONDS, patience)),
+    }
+
+
+def _text(value: Any) -> Any:  # noqa: ANN401 - what a query holds
+    return str(value).lower() if isinstance(value, bool) else value

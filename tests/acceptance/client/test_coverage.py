@@ -1,0 +1,181 @@
+"""Every operation of the API has a method: a new route without one fails."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import GeneratorType
+
+import pytest
+
+from recollect import AsyncClient, Client, Document, Principal, RetrievalOptions
+from recollect.client import async_groups, groups
+from recollect.client.calls.base import Call, EventStream, Pages
+from recollect.client.calls.collections import CollectionCalls
+from recollect.client.calls.conversations import FactCalls, FeedbackCalls, MemoryCalls, RecallCalls
+from recollect.client.calls.documents import ContentCalls, DocumentCalls, IngestCalls, VersionCalls
+from recollect.client.calls.everyday import ConfiguredSessionCalls, UploadCalls
+from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, LoginCalls, TenantCalls
+from recollect.client.calls.retrieval import RetrievalCalls
+from recollect.client.calls.work import StoreCalls, UpkeepCalls
+from recollect.client.place import Known, Place
+from recollect.client.uploads import FileToSend
+from recollect.server.app import create_app
+
+#: Other programs' doors, with clients of their own.
+OTHERS = re.compile(
+    r"/(api|mcp|healthz|readyz|metrics)|/v1/(chat/completions|responses|embeddings|models|files|vector_stores)"
+)
+#: The stream that a client goes on with by itself.
+BY_ITSELF = re.compile(r"/v1/streams/")
+
+AT = Place(known=Known({"collection": "default", "session": {}}), session=None)
+TALK = Place(session="talk")
+
+#: What each method asks, by the method and path of HTTP.
+ASKS = [
+    RetrievalCalls(AT).search("q"),
+    RetrievalCalls(AT).context("q"),
+    RetrievalCalls(AT).why_not("q", 1),
+    RetrievalCalls(AT).ask_events("q"),
+    RetrievalCalls(AT).chat_events("q", session="talk"),
+    CollectionCalls(AT).create("a"),
+    CollectionCalls(AT).get("a"),
+    CollectionCalls(AT).update("a", description=""),
+    CollectionCalls(AT).delete("a"),
+    CollectionCalls(AT).export_lines(),
+    CollectionCalls(AT).list(),
+    DocumentCalls(AT).get(1),
+    DocumentCalls(AT).duplicates(1),
+    DocumentCalls(AT).filter_hints(RetrievalOptions()),
+    DocumentCalls(AT).history(1),
+    DocumentCalls(AT).diff(1),
+    VersionCalls(AT).restore(1, 1),
+    VersionCalls(AT).set_ttl(1, "1d"),
+    VersionCalls(AT).list_duplicates(),
+    DocumentCalls(AT).reread(1),
+    DocumentCalls(AT).update(1, title="a"),
+    DocumentCalls(AT).delete([1]),
+    DocumentCalls(AT).erase([1]),
+    DocumentCalls(AT).list(),
+    ContentCalls(AT).outline(1),
+    ContentCalls(AT).read(1),
+    ContentCalls(AT).chunks(1),
+    ContentCalls(AT).original(1),
+    IngestCalls(AT).text(Document(content="a")),
+    IngestCalls(AT).files([FileToSend(path=Path("a"), name="a")]),
+    IngestCalls(AT).url("https://example.com"),
+    MemoryCalls(AT).get("talk"),
+    MemoryCalls(AT).turns("talk"),
+    MemoryCalls(AT).delete("talk"),
+    MemoryCalls(AT).forget("talk", [1]),
+    MemoryCalls(AT).rename("talk", "Leave"),
+    MemoryCalls(AT).list(),
+    ConfiguredSessionCalls(AT).create("a"),
+    ConfiguredSessionCalls(AT).renew("a"),
+    ConfiguredSessionCalls(AT).end("a"),
+    RecallCalls(TALK).remember("a"),
+    RecallCalls(TALK).recall("a"),
+    FactCalls(AT).consolidate(),
+    FactCalls(AT).search("a"),
+    FactCalls(AT).get(1),
+    FactCalls(AT).history(1),
+    FactCalls(AT).delete(1),
+    FactCalls(AT).list(),
+    FeedbackCalls(AT).give("a", helpful=True),
+    FeedbackCalls(AT).weights(),
+    FeedbackCalls(AT).reset(),
+    UploadCalls(AT).get(1),
+    UploadCalls(AT).cancel(1),
+    UploadCalls(AT).retry(1),
+    UploadCalls(AT).list(),
+    UploadCalls(AT).events(1),
+    StoreCalls(AT).status(),
+    UpkeepCalls(AT).cleanup(),
+    UpkeepCalls(AT).sources(),
+    StoreCalls(AT).me(),
+    GrantCalls(AT).add("user:a", documents=[1]),
+    GrantCalls(AT).of_documents([1]),
+    GrantCalls(AT).of_collection(),
+    GrantCalls(AT).set_collection(owners=["user:a"]),
+    KeyCalls(AT).create("a", principal=Principal(user_id="a")),
+    KeyCalls(AT).get("a"),
+    KeyCalls(AT).rotate("a"),
+    KeyCalls(AT).revoke("a"),
+    KeyCalls(AT).list(),
+    LoginCalls(AT).get("a"),
+    LoginCalls(AT).revoke("a"),
+    LoginCalls(AT).revoke_all(),
+    LoginCalls(AT).list(),
+    TenantCalls(AT).create("a"),
+    TenantCalls(AT).get("a"),
+    TenantCalls(AT).suspend("a"),
+    TenantCalls(AT).erase("a"),
+    TenantCalls(AT).list(),
+    AuditCalls(AT).list(),
+    AuditCalls(AT).accesses(),
+    AuditCalls(AT).verify(),
+    AuditCalls(AT).export(),
+    AuditCalls(AT).requests(),
+    AuditCalls(AT).request_totals(),
+]
+
+
+def asked(made) -> tuple[str, str]:
+    """The method and path of what a method asks first."""
+    if isinstance(made, GeneratorType):
+        made = next(made)
+    if isinstance(made, Pages | EventStream):
+        made = made.call
+    assert isinstance(made, Call)
+    return made.method, made.path
+
+
+def test_every_operation_has_a_method(served):
+    paths = create_app(served.rag).openapi()["paths"]
+    operations = {
+        (method.upper(), path)
+        for path, methods in paths.items()
+        for method in methods
+        if not OTHERS.match(path) and not BY_ITSELF.match(path)
+    }
+    assert len(operations) > 60
+    made = [asked(one) for one in ASKS]
+    missed = {
+        f"{method} {path}"
+        for method, path in operations
+        if not any(one == method and re.fullmatch(_pattern(path), given) for one, given in made)
+    }
+    assert not missed
+    # And nothing is asked that no server has.
+    assert not [one for one in made if not any(_is(one, operation) for operation in operations)]
+
+
+def _pattern(path: str) -> str:
+    return re.sub(r"\\\{[^}]+\\\}", "[^/]+", re.escape(path))
+
+
+def _is(given: tuple[str, str], operation: tuple[str, str]) -> bool:
+    return given[0] == operation[0] and re.fullmatch(_pattern(operation[1]), given[1]) is not None
+
+
+def public(kind: type) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+def test_both_clients_have_the_same_methods():
+    assert public(Client) == public(AsyncClient)
+    names = [name for name, kind in vars(groups).items() if isinstance(kind, type) and name[0].isupper()]
+    kinds = [name for name in names if getattr(groups, name).__module__ == groups.__name__ and name != "Groups"]
+    assert len(kinds) >= 13
+    # Bytes that are fetched when they are read: what awaits has `download`.
+    waiting = {"Contents": {"original"}}
+    for name in kinds:
+        one, other = getattr(groups, name), getattr(async_groups, f"Async{name}")
+        assert public(one) - waiting.get(name, set()) == public(other), name
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_every_method_is_described(kind):
+    for name in public(kind):
+        assert getattr(kind, name).__doc__, name

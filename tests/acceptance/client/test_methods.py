@@ -1,0 +1,342 @@
+"""What a client gives is what a view gives: the same types, and the same JSON made of them."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from recollect import Answer, Document, Principal, RetrievalOptions
+from recollect.errors import (
+    AuthenticationError,
+    ConflictError,
+    IdempotencyKeyReusedError,
+    NotFoundError,
+    PermissionDeniedError,
+    UsageError,
+    VersionChangedError,
+)
+from recollect.model.document_session import SessionConfig
+from recollect.model.memory import RecallOptions
+from recollect.model.tenant import TenantQuota
+from recollect.replies.answers import answer_json
+from recollect.replies.audit import audit_list_json, audit_verification_json
+from recollect.replies.collections import collection_json, collection_list_json
+from recollect.replies.contents import chunks_json, document_outline_json, document_part_json
+from recollect.replies.contexts import assembled_context_json
+from recollect.replies.documents import document_json, document_list_json
+from recollect.replies.facts import fact_history_json, fact_json, fact_list_json, fact_search_json
+from recollect.replies.feedback import weight_adaptation_json
+from recollect.replies.grants import collection_grants_json, document_grants_list_json
+from recollect.replies.history import document_history_json, version_diff_json
+from recollect.replies.keys import key_json, key_list_json
+from recollect.replies.memory import recall_json, turn_json
+from recollect.replies.search import search_reply_json
+from recollect.replies.sessions import document_session_json, session_json
+from recollect.replies.status import status_json
+from recollect.replies.tenants import tenant_json
+from recollect.replies.why_not import why_not_json
+from wires import ASKED, untimed
+
+ADA = Principal(user_id="ada")
+# A server always looks the outline up.
+OUTLINED = RetrievalOptions(outline=True)
+FULL = RetrievalOptions(
+    top_k=5,
+    outline=True,
+    explain=True,
+    neighbours=1,
+    merge_adjacent=True,
+    department=("hr",),
+    metadata_filters={"year": 2026},
+    filters={"metadata.year": {"gte": 2020}},
+    min_relevance=0,
+    mmr_lambda=0.7,
+    collapse_duplicates=False,
+    ingestion_time_range=("2020-01-01", None),
+    rerank="bm25",
+    rerank_candidates=20,
+)
+
+
+#: Both give an object of a view's type; this is the JSON of it.
+SAME = {
+    "search": lambda v: search_reply_json(v.search(ASKED, OUTLINED)),
+    "search with everything": lambda v: search_reply_json(v.search(ASKED, FULL)),
+    "search everywhere": lambda v: search_reply_json(v.view(collections="*").search("ERR-4012 leave", OUTLINED)),
+    "search of a collection": lambda v: search_reply_json(v.view(collections="it").search("ERR-4012", OUTLINED)),
+    "search of a session": lambda v: search_reply_json(v.view(session="desk").search(ASKED, OUTLINED)),
+    "search of both": lambda v: search_reply_json(v.view(session="desk", collections=["it"]).search(ASKED, OUTLINED)),
+    "search of the past": lambda v: search_reply_json(v.view(as_of="2020-01-01").search(ASKED, OUTLINED)),
+    "search as somebody": lambda v: search_reply_json(
+        v.view(principal=Principal(user_id="ada")).search(ASKED, OUTLINED)
+    ),
+    "nothing found": lambda v: search_reply_json(v.search("zzz", RetrievalOptions(mode="lexical", explain=True))),
+    "answer": lambda v: answer_json(v.ask(ASKED)),
+    "refusal": lambda v: answer_json(
+        v.ask("Who won the cup of 1954 in football?", RetrievalOptions(explain=True)), explain=True
+    ),
+    "context": lambda v: assembled_context_json(ASKED, v.context(ASKED, token_budget=500), collection="default"),
+    "why not": lambda v: why_not_json(v.why_not(ASKED, "hr/pay.txt")),
+    "collections": lambda v: collection_list_json(v.collections.list()),
+    "collection": lambda v: collection_json(v.collections.get("it")),
+    "documents": lambda v: document_list_json(v.documents.list(), collection="default", more=False),
+    "documents, filtered": lambda v: document_list_json(
+        v.documents.list(tags=("official",), newest_first=True, limit=1), collection="default", more=False
+    ),
+    "documents behind one": lambda v: [document_json(one) for one in v.documents.list(after=1)],
+    "document": lambda v: document_json(v.documents.get("hr/leave.md")),
+    "duplicates": lambda v: repr(v.documents.duplicates(1)),
+    "hints": lambda v: v.documents.filter_hints(RetrievalOptions(tags=("no-such-tag",))),
+    "refusal, unexplained": lambda v: answer_json(v.ask("Who won the cup of 1954?"), explain=True),
+    "history": lambda v: document_history_json(v.documents.history(1)),
+    "outline": lambda v: document_outline_json(v.contents.outline(1)),
+    "part": lambda v: document_part_json(v.contents.read(1, start=3, length=20)),
+    "chunks": lambda v: chunks_json(v.contents.chunks(1)),
+    "chunks of some characters": lambda v: chunks_json(v.contents.chunks(1, start=60, end=70)),
+    "chunks from a character on": lambda v: chunks_json(v.contents.chunks(1, start=60)),
+    "conversation": lambda v: session_json(v.view(user="ada").memory.get("talk")),
+    "conversations": lambda v: [session_json(one) for one in v.memory.list()],
+    "conversations with a word": lambda v: [session_json(one) for one in v.memory.list(text="LISBON")],
+    "conversations without": lambda v: [session_json(one) for one in v.memory.list(text="Madrid")],
+    "turns": lambda v: [turn_json(one) for one in v.memory.turns("talk")],
+    "turns behind one": lambda v: [turn_json(one) for one in v.memory.turns("talk", after=1)],
+    "session": lambda v: document_session_json(v.sessions.get("desk")),
+    "sessions": lambda v: [document_session_json(one) for one in v.sessions.list()],
+    "how sessions are": lambda v: repr(v.sessions.default_config().lifetime),
+    "recall": lambda v: recall_json("sister", v.recall("Where does my sister live?"), mode="hybrid"),
+    "recall of one": lambda v: recall_json(
+        "sister",
+        v.view(session="talk").recall("sister", RecallOptions(top_k=1, mode="lexical", before=0, after=0)),
+        mode="lexical",
+    ),
+    "facts": lambda v: fact_list_json(v.facts.list(superseded=True)),
+    "fact": lambda v: fact_json(v.facts.get(1)),
+    "fact's history": lambda v: fact_history_json(1, v.facts.history(1)),
+    "facts found": lambda v: fact_search_json("sister", v.facts.search("sister"), mode="hybrid"),
+    "weights": lambda v: weight_adaptation_json(v.feedback.weights(), on=False),
+    "grants": lambda v: collection_grants_json(v.grants.of_collection(), collection="default"),
+    "grants of documents": lambda v: document_grants_list_json(v.grants.of_documents([1, "hr/pay.txt"])),
+    "keys": lambda v: key_list_json(v.keys.list(), more=False),
+    "tenants": lambda v: [tenant_json(one) for one in v.tenants.list()],
+    "tenant": lambda v: tenant_json(v.tenants.get("default")),
+    "audit": lambda v: audit_list_json(v.audit.list(limit=3), more=False),
+    "audit's chain": lambda v: audit_verification_json(v.audit.verify()),
+    "audit's lines": lambda v: list(v.audit.export()),
+    "requests": lambda v: [list(v.audit.requests()), list(v.audit.request_totals())],
+    "status": lambda v: status_json(v.maintenance.status()),
+    "default options": lambda v: repr(v.default_options()),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def facts(served):
+    served.rag.view(user="ada").recall("sister")
+    served.rag.facts.consolidate(min_retrievals=1)
+    served.rag.keys.create("somebody's", principal=Principal(user_id="ada", roles=("hr",)), expires="90d")
+    assert served.rag.facts.list()
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_a_client_gives_what_a_view_gives(served, client, name):
+    make = SAME[name]
+    assert untimed(make(client)) == untimed(make(served.rag))
+
+
+def test_what_is_given_has_the_types_of_a_view(served, client):
+    ours, theirs = served.rag.search(ASKED), client.search(ASKED)
+    assert type(ours) is type(theirs)
+    assert theirs.results[0].parts == ours.view.results[0].parts if hasattr(ours, "view") else theirs.results
+    found = theirs.results[0]
+    # What the reply does not tell is what the type has where nothing is said.
+    assert (found.version_id, found.tags, found.similarity, found.chunk_ids) == (None, (), None, ())
+    assert {one.name for one in fields(found)} == {one.name for one in fields(ours.results[0])}
+
+
+def test_an_answer_comes_as_it_is_written(served, client):
+    events = list(client.ask_events(ASKED))
+    assert [type(one).__name__ for one in events] == [type(one).__name__ for one in _with_citations(served.rag)]
+    assert isinstance(events[-1], Answer)
+    *pieces, answer = client.ask_stream(ASKED)
+    assert "".join(pieces) == answer.text
+
+
+def _with_citations(view):
+    """Over HTTP quotes come as events of their own before the answer that has them."""
+    *events, answer = view.ask_events(ASKED)
+    return [*events, *answer.citations, answer]
+
+
+def test_a_conversation_is_held_and_remembered(served, client):
+    answer = client.chat(ASKED, session="chat-1")
+    assert "30 days" in answer.text
+    said = client.memory.turns("chat-1")
+    assert [one.role for one in said] == ["user", "assistant"]
+    assert said[1].metadata["rag_sources"][0]["source"] == "hr/leave.md"
+    assert client.memory.forget("chat-1", [2]) == 1
+    assert client.memory.delete("chat-1") == 1
+    with pytest.raises(NotFoundError):
+        client.memory.get("chat-1")
+
+
+def test_documents_are_stored_described_and_closed(served, client):
+    client.collections.create("work", description="Work")
+    assert client.collections.update("work", description="Our work").description == "Our work"
+    work = client.view(collections="work")
+    added = work.ingest(Document(content="A first text.", source="a.md", metadata={"n": 1}))
+    assert (added.status, added.version) == ("added", 1)
+    assert [one.status for one in work.ingest(["Another text.", "A third."])] == ["added", "added"]
+    described = work.documents.update("a.md", title="A", tags=["new"], if_version=1)
+    assert described.version == 2
+    with pytest.raises(VersionChangedError):
+        work.documents.update(added.document_id, title="B", if_version=1)
+    assert version_diff_json(work.documents.diff(added.document_id, from_version=1, to_version=2))["added"] == 0
+    assert len(list(work.documents.each())) == 3
+    receipt = work.documents.erase(["a.md"], reason="asked to")
+    assert receipt.complete
+    assert work.documents.delete([one.document_id for one in work.documents.each()]) == 2
+    assert client.collections.delete("work") is None
+    with pytest.raises(NotFoundError, match="work"):
+        client.collections.get("work")
+
+
+def test_files_are_sent_stored_and_downloaded_again(served, client, tmp_path: Path):
+    folder = tmp_path / "office"
+    (folder / "hr").mkdir(parents=True)
+    (folder / "hr" / "notes.md").write_text("# Notes\n\nThe canteen opens at noon.")
+    (folder / "notes.md").write_text("# Notes\n\nThe gate closes at ten.")
+    (folder / "empty.txt").touch()
+    (folder / "picture.xyz").write_bytes(b"\x00\x01")
+    client.collections.create("office")
+    office = client.view(collections="office")
+    seen = []
+    report = office.ingest(folder, tags=["sent"], on_progress=seen.append)
+    assert (report.added, report.failed) == (2, 1)
+    assert report.errors[0].path == "empty.txt"
+    assert seen[-1].done == seen[-1].total == 2
+    documents = {one.source: one for one in office.documents.list()}
+    assert {name: (one.department, one.tags) for name, one in documents.items()} == {
+        "hr/notes.md": ("hr", ("sent",)),
+        "notes.md": (None, ("sent",)),
+    }
+    again = office.ingest(folder, tags=["sent"])
+    assert (again.added, again.unchanged) == (0, 2)
+    original = office.contents.original(documents["notes.md"].document_id)
+    assert (original.read(), original.byte_count) == ((folder / "notes.md").read_bytes(), 32)
+    assert b"".join(office.contents.download(documents["notes.md"].document_id)) == original.read()
+    (job,) = office.jobs.upload(folder / "notes.md")
+    assert office.jobs.wait(job.job_id).status == "succeeded"
+    assert [one.status for one in office.jobs.events(job.job_id)][-1] == "succeeded"
+    assert office.jobs.get(job.job_id) in office.jobs.list(kind="ingest_upload")
+    assert office.documents.reread("notes.md").status in {"updated", "unchanged"}
+    with pytest.raises(ConflictError):
+        office.jobs.retry(job.job_id)
+
+
+def test_two_files_of_one_name_are_not_made_one_document(client, tmp_path: Path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "same.txt").write_text(f"Of {folder}.")
+    client.collections.create("twice")
+    report = client.view(collections="twice").ingest([tmp_path / "a" / "same.txt", tmp_path / "b" / "same.txt"])
+    assert (report.added, report.failed) == (1, 1)
+    assert "one document" in report.errors[0].error
+
+
+def test_a_page_that_may_not_be_asked_for_says_so(client):
+    job = client.ingest_url("http://127.0.0.1:9/private")
+    assert job.status in {"failed", "cancelled"}
+    assert job.error
+
+
+def test_people_rights_and_keys(served, client):
+    made = client.keys.create("reader", scopes=["read"], expires="1d", principal=Principal(user_id="bob"))
+    assert key_json(client.keys.get(made.key.key_id)) == key_json(made.key)
+    rotated = client.keys.rotate(made.key.key_id, grace=0)
+    assert rotated.secret != made.secret
+    with served.client(rotated.secret) as bob:
+        assert bob.me()["principal"]["user_id"] == "bob"
+        assert bob.search(ASKED).results
+        with pytest.raises(PermissionDeniedError):
+            bob.keys.list()
+        with pytest.raises(PermissionDeniedError):
+            bob.ingest("A text.")
+        with pytest.raises(PermissionDeniedError):
+            bob.view(principal=Principal(user_id="ada")).search(ASKED)
+    assert client.keys.revoke(made.key.key_id).status == "revoked"
+    with served.client(rotated.secret) as bob, pytest.raises(AuthenticationError):
+        bob.me()
+    assert client.grants.deny("user:bob", documents=["hr/pay.txt"]) == 1
+    assert client.grants.of_documents("hr/pay.txt")[0].permissions.denials == ("user:bob",)
+    assert client.grants.remove("!user:bob", documents=["hr/pay.txt"]) == 1
+    tenant = client.tenants.create("acme", quota=TenantQuota(max_documents=5))
+    assert client.tenants.set_quota("acme", TenantQuota(max_chunks=7)).quota == TenantQuota(max_chunks=7)
+    assert client.tenants.suspend("acme").status == "suspended"
+    assert client.tenants.resume(tenant.tenant_id).status == "active"
+    assert client.tenants.set_pii("acme", "refuse").pii == "refuse"
+    assert client.tenants.shared("acme") == []
+    assert client.tenants.erase("acme", reason="gone").name == "acme"
+
+
+def test_sessions_feedback_and_facts_change(client):
+    made = client.sessions.create("mine", SessionConfig(ttl="2h", max_documents=3, when_full="oldest"))
+    assert (made.max_documents, made.when_full, made.ttl.total_seconds()) == (3, "oldest", 7200)
+    assert client.sessions.renew("mine").expires_at >= made.expires_at
+    assert client.sessions.documents("desk")[0].source == "draft.md"
+    assert client.sessions.end("mine") == 0
+    client.view(session="talk-2").remember("Tea is at five.", role="ada")
+    assert client.view(session="talk-2").feedback.give("memory:talk-2", helpful=True).session.memory_helpful == 1
+    assert client.view(session="talk-2").feedback.reset() == 1
+    assert client.facts.consolidate(min_retrievals=1000).examined == 0
+
+
+def test_changes_are_made_of_what_was_read(client):
+    seen = []
+    asking = client.with_options(on_reply=seen.append)
+    asking.tenants.get("default")
+    etag = seen[-1].etag
+    assert seen[-1].request_id
+    client.tenants.set_quota("default", TenantQuota(max_documents=1_000_000), if_match=etag)
+    with pytest.raises(VersionChangedError):
+        client.tenants.set_quota("default", TenantQuota(max_documents=5), if_match=etag)
+
+
+def test_a_key_of_ones_own_makes_a_write_once(client):
+    once = client.with_options(idempotency_key="0f-once")
+    first = once.ingest(Document(content="Made once.", source="once.md"))
+    assert once.ingest(Document(content="Made once.", source="once.md")) == first
+    with pytest.raises(IdempotencyKeyReusedError):
+        once.ingest(Document(content="Made twice.", source="once.md"))
+    client.documents.delete(["once.md"])
+
+
+ODD = RetrievalOptions(filters={"metadata.a": {"near": 1}})
+ERRORS = {
+    "no such collection": (NotFoundError, lambda v: v.view(collections="nowhere").search(ASKED, OUTLINED)),
+    "no such document": (NotFoundError, lambda v: v.documents.get(4711)),
+    "no such source": (NotFoundError, lambda v: v.documents.get("no/such.md")),
+    "no such session": (NotFoundError, lambda v: v.view(session="none").search(ASKED, OUTLINED)),
+    "an empty query": (UsageError, lambda v: v.search("  ")),
+    "a filter that is none": (
+        UsageError,
+        lambda v: v.search(ASKED, RetrievalOptions(filters={"metadata.a": {"near": 1}})),
+    ),
+    "a collection that is there": (ConflictError, lambda v: v.collections.create("it")),
+    "a fact that is not there": (NotFoundError, lambda v: v.facts.get(4711)),
+    "a tenant that is there": (ConflictError, lambda v: v.tenants.create("default")),
+    "several collections": (UsageError, lambda v: v.view(collections=["it", "default"]).documents.list()),
+    "the past": (UsageError, lambda v: v.view(as_of="7d").ingest("A text.")),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_an_error_is_that_of_the_library(served, client, name):
+    kind, do = ERRORS[name]
+    with pytest.raises(kind) as ours:
+        do(served.rag)
+    with pytest.raises(kind) as theirs:
+        do(client)
+    assert type(theirs.value) is type(ours.value)
+    if name not in {"no such source", "no such session", "the past"}:
+        assert str(theirs.value) == str(ours.value)
