@@ -39,10 +39,11 @@ COMMAND = [sys.executable, "-m", "recollect.cli.main"]
 TARGETS = ("process", "process and PostgreSQL", "PostgreSQL")
 
 DOCUMENTS = """
-    SELECT v.uri, v.version, t.content, v.chunk_count, v.known_to = 'infinity',
+    SELECT v.uri, v.version, x.content, v.chunk_count, v.known_to = 'infinity',
            (SELECT json_agg(json_build_array(c.position, c.start_offset, c.end_offset, c.text) ORDER BY c.position)
             FROM chunks c WHERE c.tenant_id = v.tenant_id AND c.version_id = v.version_id)
     FROM document_versions v LEFT JOIN document_contents t USING (tenant_id, version_id)
+    LEFT JOIN texts x USING (tenant_id, text_hash)
 """
 VISIBLE = "SELECT uri FROM document_versions WHERE known_to = 'infinity'"
 

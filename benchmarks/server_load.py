@@ -5,6 +5,8 @@ Uses the store that ``query_speed.py build`` has made (100,000 chunks). Run from
     python benchmarks/query_speed.py build --work ../query-bench
     python benchmarks/server_load.py search --work ../query-bench     # requests a second, latencies, 16 callers
     python benchmarks/server_load.py share --work ../query-bench      # what a request costs beside its search
+    python benchmarks/server_load.py cost --work ../query-bench       # CPU time of a request, by process; also of
+                                                                      # another version: --against ../before/src
     python benchmarks/server_load.py streams --work ../query-bench    # 200 answers at once from a scripted model
 
 The server is a process of its own, `recollect.server.running.serve`. Each search embeds its question with the real
@@ -18,15 +20,17 @@ import argparse
 import asyncio
 import itertools
 import json
+import os
+import statistics
 import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psutil
-from harness import machine, model_cache, percentile, say, table, versions
+from harness import machine, model_cache, percentile, say, server_processes, table, versions
 
 from recollect import RAGConfig, RAGPipeline
 from recollect.embedding.base import Vectors
@@ -67,29 +71,34 @@ class SlowModel:
                 yield f"{word} " if word else ""
 
 
-def open_store(work: Path, *, scripted: bool = False) -> RAGPipeline:
+def open_store(work: Path, *, scripted: bool = False, before_reply: bool = False) -> RAGPipeline:
     config = RAGConfig.model_validate(
         {
             "storage": {"data_dir": (work / "data").resolve()},
             "embedding": {"cache": False},
-            "retrieval": {"cache_entries": 0, "probe_rate": 0},
-            "server": {"port": 0},
+            "retrieval": {"cache_entries": 0, "query_cache_entries": 0, "probe_rate": 0},
+            "server": {"port": 0, "audit": {"before_reply": before_reply}},
         }
     )
     return RAGPipeline(config, embedder=QueryModel(), chat_model=SlowModel() if scripted else None)
 
 
-def serve(work: Path, *, scripted: bool) -> None:
+def serve(work: Path, *, scripted: bool, before_reply: bool) -> None:
     from recollect.server.running import serve as run
 
-    with open_store(work, scripted=scripted) as rag:
+    with open_store(work, scripted=scripted, before_reply=before_reply) as rag:
         run(rag, worker=False, on_ready=lambda url: print(url, flush=True))
 
 
 @contextmanager
-def served(work: Path, *, scripted: bool = False) -> Iterator[tuple[str, int, psutil.Process]]:
+def served(
+    work: Path, *, scripted: bool = False, before_reply: bool = False, source: Path | None = None
+) -> Iterator[tuple[str, int, psutil.Process]]:
+    """A server; ``source``: of the version whose packages lie there."""
     command = [sys.executable, __file__, "serve", "--work", str(work), *(["--scripted"] if scripted else [])]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    command += ["--before-reply"] if before_reply else []
+    environment = os.environ if source is None else {**os.environ, "PYTHONPATH": str(source.resolve())}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
         host, _, port = process.stdout.readline().strip().removeprefix("http://").partition(":")
         try:
@@ -123,7 +132,7 @@ async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sent: 
 def search(arguments: argparse.Namespace) -> None:
     questions = json.loads((arguments.work / "questions.json").read_text(encoding="utf-8"))
     rows = []
-    with served(arguments.work) as (host, port, process):
+    with served(arguments.work, before_reply=arguments.before_reply) as (host, port, process):
         begun = time.perf_counter()
         asyncio.run(callers(host, port, questions, count=1, seconds=0))
         say(f"first request after {time.perf_counter() - begun:.2f} s")
@@ -138,8 +147,10 @@ def search(arguments: argparse.Namespace) -> None:
     print(f"Versions: {', '.join(versions())}")
 
 
-async def callers(host: str, port: int, questions: list[str], *, count: int, seconds: float) -> list[float]:
-    """Milliseconds of every request of so many callers; one request each where no time is given."""
+async def callers(
+    host: str, port: int, questions: list[str], *, count: int, seconds: float = 0, requests: int = 0
+) -> list[float]:
+    """Milliseconds of every request of so many callers; one request each where neither time nor number is given."""
     numbers, times = itertools.count(), list[float]()
     end = time.perf_counter() + seconds
 
@@ -151,7 +162,7 @@ async def callers(host: str, port: int, questions: list[str], *, count: int, sec
             begun = time.perf_counter()
             await ask(reader, writer, sent)
             times.append((time.perf_counter() - begun) * 1000)
-            if time.perf_counter() >= end:
+            if time.perf_counter() >= end and len(times) + count > requests:
                 break
         writer.close()
 
@@ -178,6 +189,40 @@ def share(arguments: argparse.Namespace) -> None:
         alone, wall = ((time.process_time() - begun) * 1000 / count, (time.perf_counter() - begun_wall) * 1000 / count)
     print(f"{machine()}\n\n{count:,} searches: {through:.2f} ms CPU of the server's process each through HTTP,")
     print(f"{alone:.2f} ms in the library ({wall:.1f} ms by the clock): its own share is {through - alone:.2f} ms")
+
+
+def cost(arguments: argparse.Namespace) -> None:
+    """CPU milliseconds of a request of 16 callers, by process; two versions in turn have the same pace."""
+    questions = json.loads((arguments.work / "questions.json").read_text(encoding="utf-8"))
+    sources = {"this": None, **({"the other": arguments.against} if arguments.against else {})}
+    spent: dict[str, list[list[float]]] = {name: [] for name in sources}
+    with ExitStack() as stack:
+        servers = {name: stack.enter_context(served(arguments.work, source=at)) for name, at in sources.items()}
+        for host, port, _ in servers.values():
+            asyncio.run(callers(host, port, questions, count=16, requests=len(questions)))
+        for _ in range(arguments.rounds):
+            for name, (host, port, process) in servers.items():
+                before = _processor_seconds(process, arguments.work)
+                asyncio.run(callers(host, port, questions, count=16, requests=arguments.requests))
+                after = _processor_seconds(process, arguments.work)
+                parts = [(now - then) * 1000 / arguments.requests for now, then in zip(after, before, strict=True)]
+                spent[name].append(parts)
+                say(name, [f"{one:.2f}" for one in parts])
+    rows = []
+    for name, rounds in spent.items():
+        parts = [statistics.median(part) for part in zip(*rounds, strict=True)]
+        rows.append([name, *(f"{part:.2f}" for part in (*parts, sum(parts))), f"{2_000 / sum(parts):.0f}"])
+    print(f"{machine()}\n\nMedians of {arguments.rounds} rounds of {arguments.requests} requests:\n")
+    print(table(["version", "server, ms", "PostgreSQL, ms", "generator, ms", "together", "two cores can do/s"], rows))
+
+
+def _processor_seconds(server: psutil.Process, work: Path) -> tuple[float, float, float]:
+    """CPU time so far: the server's, its database's, this process's."""
+    return (
+        sum(server.cpu_times()[:2]),
+        sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in server_processes(work / "data")),
+        time.process_time(),
+    )
 
 
 def streams(arguments: argparse.Namespace) -> None:
@@ -236,16 +281,22 @@ async def together(host: str, port: int, count: int, *, watch: psutil.Process | 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="The server under load.")
-    parser.add_argument("step", choices=("search", "share", "streams", "serve"))
+    parser.add_argument("step", choices=("search", "share", "cost", "streams", "serve"))
     parser.add_argument("--work", type=Path, required=True, help="the folder that query_speed.py build was given")
     parser.add_argument("--seconds", type=float, default=20.0, help="each number of callers asks so long")
     parser.add_argument("--streams", type=int, default=200)
+    parser.add_argument(
+        "--before-reply", action="store_true", help="what is shown is in the log of accesses before it is sent"
+    )
+    parser.add_argument("--against", type=Path, help="the folder of another version's packages: its cost in turn")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--requests", type=int, default=320, help="in a round, about")
     parser.add_argument("--scripted", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.step == "serve":
-        serve(arguments.work, scripted=arguments.scripted)
+        serve(arguments.work, scripted=arguments.scripted, before_reply=arguments.before_reply)
     else:
-        {"search": search, "share": share, "streams": streams}[arguments.step](arguments)
+        {"search": search, "share": share, "cost": cost, "streams": streams}[arguments.step](arguments)
 
 
 if __name__ == "__main__":

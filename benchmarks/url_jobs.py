@@ -1,12 +1,14 @@
 r"""A site of many pages, one of a hundred faulty, stored by URL jobs while their worker is killed again and again.
 
-Four figures, on the same pages:
+Five figures, on the same pages:
 
 - fetched: pages a second through the guarded client alone, eight at a time;
 - ingest: pages a second as files of a folder;
 - crawl: pages a second as one job that reads the site's sitemap, its attempts at faulty pages included;
-- jobs: pages a second as URL jobs, from the first to the last, done by workers that are killed with SIGKILL one after
-  the other, each at a random moment of its share of the pages; the starts of the workers are included.
+- jobs: pages a second as URL jobs, from the first to the last, by one worker, its start included;
+- killed: the same by workers that are killed with SIGKILL one after the other, each at a random moment of its share of
+  the pages; the starts of the workers are included. Of each is told how long after its start its first page ended, and
+  how many a second from there to its kill.
 
 Afterwards the queue is empty, and every page is stored once, with its own text and its chunks whole (``db check``), or
 its job has ended with its reason. A page that is neither is told as lost. Every kind of fault is met from 800 pages on.
@@ -29,6 +31,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -209,7 +212,7 @@ def crawled(work: Path, base: str, count: int, provider: str) -> float:
     return count / seconds
 
 
-def stored(work: Path, base: str, count: int, provider: str, *, kills: int, concurrency: int, seed: int) -> dict:
+def stored(folder: Path, base: str, count: int, provider: str, *, kills: int, concurrency: int, seed: int) -> dict:
     """Pages a second as jobs, and what became of each."""
     from recollect import RAGConfig, RAGPipeline
     from recollect.embedding.hashing import HashingEmbedder
@@ -217,8 +220,8 @@ def stored(work: Path, base: str, count: int, provider: str, *, kills: int, conc
     from recollect.pipeline.jobs import enqueue_all
     from recollect.pipeline.web import UrlRequest
 
-    own = environment(work / "b", provider)
-    settings = {"storage": {"data_dir": work / "b"}, "embedding": {"provider": provider}}
+    own = environment(folder, provider)
+    settings = {"storage": {"data_dir": folder}, "embedding": {"provider": provider}}
     given = {"embedder": HashingEmbedder()} if provider == "hashing" else {}
     with RAGPipeline(RAGConfig(**settings), **given) as rag:
         wanted = [UrlRequest(page=PageRequest(url=f"{base}/{number}")).as_job() for number in range(count)]
@@ -228,9 +231,9 @@ def stored(work: Path, base: str, count: int, provider: str, *, kills: int, conc
         command = [*COMMAND, "worker", "--until-empty", "--concurrency", str(concurrency)]
         with psycopg.connect(rag.store.dsn, autocommit=True) as connection:
             start = time.perf_counter()
-            killed = killed_workers(command, own, connection, count, kills, random.Random(seed))
-            killing = time.perf_counter() - start
-            subprocess.run(command, env=own, check=True, capture_output=True)
+            workers = [
+                Worked.until(command, own, connection, enough) for enough in moments(count, kills, random.Random(seed))
+            ]
             seconds = time.perf_counter() - start
             told = outcome(rag, jobs, base, connection)
     check = subprocess.run([*COMMAND, "db", "check", "--json"], env=own, check=False, capture_output=True, text=True)
@@ -238,8 +241,8 @@ def stored(work: Path, base: str, count: int, provider: str, *, kills: int, conc
         **told,
         "pages_per_second": count / seconds,
         "seconds": seconds,
-        "seconds_with_kills": killing,
-        "kills": killed,
+        "workers": [worked.__dict__ for worked in workers],
+        "kills": sum(worked.killed for worked in workers),
         "check": "sound" if check.returncode == 0 else check.stdout[-500:],
     }
 
@@ -252,21 +255,52 @@ def counted(connection: psycopg.Connection, statement: str) -> int:
     return connection.execute(statement).fetchone()[0]
 
 
-def killed_workers(
-    command: list[str], own: dict[str, str], connection: psycopg.Connection, count: int, kills: int, generator
-) -> int:
-    """Start workers and kill each once more of the jobs have ended; returns how many were killed at their work."""
-    killed = 0
-    for number in range(kills):
+def moments(count: int, kills: int, generator: random.Random) -> list[float | None]:
+    """After how many pages each worker is killed; the last one is not."""
+    return [*(count * (number + generator.random()) / (kills + 1) for number in range(kills)), None]
+
+
+@dataclass
+class Worked:
+    """What one worker did, from its start until it was killed or nothing was left.
+
+    Attributes:
+        pages: That ended meanwhile.
+        seconds: That it had.
+        first_after: Seconds until its first page ended; None: none did.
+        killed: Whether it was killed at its work.
+    """
+
+    pages: int
+    seconds: float
+    first_after: float | None
+    killed: bool
+
+    @classmethod
+    def until(
+        cls, command: list[str], own: dict[str, str], connection: psycopg.Connection, enough: float | None
+    ) -> Worked:
+        """Start a worker, and kill it once so many pages have ended."""
+        before, start, first = counted(connection, ENDED), time.perf_counter(), None
         worker = subprocess.Popen(command, env=own, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        enough = count * (number + generator.random()) / (kills + 1)
-        while worker.poll() is None and counted(connection, ENDED) < enough:
+        while worker.poll() is None:
+            ended = counted(connection, ENDED)
+            if first is None and ended > before:
+                first = time.perf_counter() - start
+            if enough is not None and ended >= enough:
+                break
             time.sleep(0.05)
-        killed += worker.poll() is None
+        killed = worker.poll() is None
+        if not killed and worker.returncode:
+            raise subprocess.CalledProcessError(worker.returncode, command)
         worker.kill()
         worker.wait()
-        say(f"kill {number + 1} after {counted(connection, ENDED):,} pages")
-    return killed
+        seconds, ended = time.perf_counter() - start, counted(connection, ENDED)
+        rate = (
+            "" if first is None else f", first after {first:.1f} s, then {(ended - before) / (seconds - first):.1f}/s"
+        )
+        say(f"{'killed' if killed else 'done'} at {ended:,} pages, after {seconds:.1f} s{rate}")
+        return cls(ended - before, seconds, first, killed)
 
 
 def outcome(rag, jobs: list[int], base: str, connection: psycopg.Connection) -> dict:
@@ -317,26 +351,32 @@ def main() -> None:
         with site(count) as base:
             crawling = crawled(work, base, count, arguments.provider)
             say(f"crawled {crawling:.1f} pages/s")
-        with site(count) as base:
-            told = stored(
-                work, base, count, arguments.provider,
-                kills=arguments.kills, concurrency=arguments.concurrency, seed=arguments.seed,
-            )  # fmt: skip
-            say(json.dumps(told, indent=1))
+        runs = []
+        for kills in dict.fromkeys((0, arguments.kills)):
+            with site(count) as base:
+                told = stored(
+                    work / f"jobs{kills}", base, count, arguments.provider,
+                    kills=kills, concurrency=arguments.concurrency, seed=arguments.seed,
+                )  # fmt: skip
+                say(json.dumps(told, indent=1))
+                runs.append(told)
         files = ingested(work, count, arguments.provider)
     print(machine(), "; ".join(versions()))
     print(
         table(
             ("pages", "fetched/s", "ingest/s", "crawl/s", "jobs/s", "share", "kills", "lost", "twice", "db check"),
-            [(
-                f"{count:,}", f"{fetching:.0f}", f"{files:.1f}", f"{crawling:.1f}", f"{told['pages_per_second']:.1f}",
-                f"{told['pages_per_second'] / files:.2f}", told["kills"], len(told["lost"]), len(told["twice"]),
-                told["check"],
-            )],
+            [
+                (
+                    f"{count:,}", f"{fetching:.0f}", f"{files:.1f}", f"{crawling:.1f}",
+                    f"{told['pages_per_second']:.1f}", f"{told['pages_per_second'] / files:.2f}", told["kills"],
+                    len(told["lost"]), len(told["twice"]), told["check"],
+                )
+                for told in runs
+            ],
         )
     )  # fmt: skip
     print(table(("fault", "ends as"), told["faults"].items()))
-    if told["lost"] or told["twice"] or told["wrong"] or told["queued"] or told["check"] != "sound":
+    if any(one["lost"] or one["twice"] or one["wrong"] or one["queued"] or one["check"] != "sound" for one in runs):
         raise SystemExit(1)
 
 
