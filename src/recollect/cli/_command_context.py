@@ -89,17 +89,18 @@ class CommandContext:
     Args:
         options: The global options, from before and behind the command's name.
         collection: The collection named, if any.
+        local: Why it needs the store itself; empty: it works against a server too.
     """
 
-    def __init__(self, options: GlobalOptions, *, collection: str | None, remote: bool = False) -> None:
+    def __init__(self, options: GlobalOptions, *, collection: str | None, local: str = "") -> None:
         self.options = options
         self.json = options.json
         self._collection = collection
         url = server_of(options.server, local=any((options.dsn, options.data_dir, options.config)))
-        if url is not None and not remote:
+        if url is not None and local:
             raise UsageError(
-                f"This command needs the store itself, and not a server ({url}): run it where the store is, without "
-                f"--server and {SERVER_VARIABLE}."
+                f"This command needs the store itself, and not a server ({url}): {local}. Run it where the store is, "
+                f"without --server and {SERVER_VARIABLE}."
             )
         self._server_url = url
 
@@ -111,7 +112,7 @@ class CommandContext:
         *,
         collection: str | None,
         takes_collection: bool,
-        remote: bool = False,
+        local: str = "",
     ) -> CommandContext:
         """Join the options from before the command's name with the command's own, which win.
 
@@ -137,7 +138,7 @@ class CommandContext:
             level=logging.INFO if joined.verbose else logging.WARNING,
             format="%(levelname)s %(name)s: %(message)s",
         )
-        return cls(joined, collection=collection or before.collection, remote=remote)
+        return cls(joined, collection=collection or before.collection, local=local)
 
     @cached_property
     def server(self) -> Server | None:

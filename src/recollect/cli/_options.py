@@ -315,7 +315,7 @@ def _not_a_value(name: str) -> None:
 
 
 def command(
-    app: typer.Typer, name: str, *, collection: bool = False, remote: bool = False
+    app: typer.Typer, name: str, *, collection: bool = False, remote: bool = False, local: str = ""
 ) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
     """Register a function as a command; a parameter whose type is a group of options becomes those options.
 
@@ -327,16 +327,19 @@ def command(
         name: The command's name.
         collection: Whether it takes ``--collection``, which its context knows.
         remote: Whether it works against a server too.
+        local: Why it does not, in a sentence without its full stop, and what is done in its place.
     """
+    if remote == bool(local):
+        raise AssertionError(f"{name}: a command works against a server, or says why it does not.")
 
     def register(function: Callable[..., int | None]) -> Callable[..., int | None]:
-        app.command(name)(_expanded(function, collection=collection, remote=remote))
+        app.command(name)(_expanded(function, collection=collection, local=local))
         return function
 
     return register
 
 
-def _expanded(function: Callable[..., int | None], *, collection: bool, remote: bool) -> Callable[..., int | None]:
+def _expanded(function: Callable[..., int | None], *, collection: bool, local: str) -> Callable[..., int | None]:
     parameters = inspect.signature(function, eval_str=True).parameters
     groups: dict[str, type] = {"": CollectionOption} if collection else {}
     plain: dict[str, inspect.Parameter] = {}
@@ -354,7 +357,7 @@ def _expanded(function: Callable[..., int | None], *, collection: bool, remote: 
             _picked(GlobalOptions, values),
             collection=named,
             takes_collection=CollectionOption in groups.values(),
-            remote=remote,
+            local=local,
         )
         try:
             own.pop("", None)

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import NotFoundError, UsageError
+from recollect.ingest.line_files import require_file
 
 if TYPE_CHECKING:
     from recollect.client.client import Client, RemoteView
     from recollect.client.place import Place
     from recollect.config import RAGConfig
+    from recollect.context.strategies import ContextStrategy
     from recollect.model import Answer, RetrievalOptions
     from recollect.model.job import Job
     from recollect.model.time import Moment
@@ -139,6 +141,10 @@ _PIECE_CHARACTERS = 50_000
 
 
 class _Memory(_Group):
+    def assembler(self, **how: Any) -> _Assembler:  # noqa: ANN401 - as of `ConversationMemory.assembler`
+        """Puts contexts together."""
+        return _Assembler(self._view, {name: value for name, value in how.items() if value is not None})
+
     def delete(self, session: str, *, actor: str) -> int:  # noqa: ARG002 - the credential's to say
         """Remove a conversation."""
         return int(self._group.delete(session))
@@ -146,6 +152,32 @@ class _Memory(_Group):
     def forget(self, session: str, positions: Sequence[int], *, actor: str) -> int:  # noqa: ARG002 - see above
         """Remove turns of it."""
         return int(self._group.forget(session, positions))
+
+
+class _Assembler:
+    """What a command puts a context together with."""
+
+    def __init__(self, view: RemoteView, how: dict[str, Any]) -> None:
+        self._view = view
+        self._how = how
+
+    def assemble(self, query: str, strategy: ContextStrategy, token_budget: int, session: str | None) -> Any:  # noqa: ANN401
+        """A context; of the conversation at hand, where there is one."""
+        view = self._view if session is None else self._view.view(session=session)
+        return view.memory.assemble(query, strategy, token_budget, **self._how)
+
+
+_IMPORT_SECONDS = 600.0
+
+
+class _Collections(_Group):
+    def import_file(self, path: Path, **how: Any) -> Any:  # noqa: ANN401 - a report
+        """Send a file of JSON Lines; the collection is made where it is missing, as here."""
+        require_file(path)
+        _ensure_collection(self._view)
+        # A part is replied to when it is stored, which takes a slow machine its time.
+        patient = self._view.with_options(timeout_seconds=_IMPORT_SECONDS)
+        return patient.collections.import_file(path, **how)
 
 
 class _Keys(_Group):
@@ -219,6 +251,14 @@ class _OfTenant:
         """What others let it read."""
         return self._view.tenants.shared(self._tenant)
 
+    def share(self, name: str, reader: int | str) -> None:
+        """Let another read one of its collections."""
+        self._view.tenants.share(self._tenant, name, reader)
+
+    def unshare(self, name: str, reader: int | str) -> None:
+        """Keep another from it again."""
+        self._view.tenants.unshare(self._tenant, name, reader)
+
 
 class ServerView:
     """A view of a server's, with what commands ask of a `recollect.View` beside its methods.
@@ -247,6 +287,11 @@ class ServerView:
         if tenant is not None:
             return _OfTenant(self._view, tenant)
         return ServerView(self._view.view(**changes), self.config, asks_as_somebody=self._asks_as_somebody)
+
+    @property
+    def collections(self) -> _Collections:
+        """Collections."""
+        return _Collections(self._view.collections, self._view)
 
     @property
     def documents(self) -> _Documents:

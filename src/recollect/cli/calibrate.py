@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "calibrate", collection=True)(_calibrate)
+    command(app, "calibrate", collection=True, local="it measures what searches and answers do in its own process")(
+        _calibrate
+    )
 
 
 def _calibrate(

@@ -32,7 +32,9 @@ Seed = Annotated[int, typer.Option(min=0, help="Of the random numbers.")]
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "compare", collection=True)(_compare)
+    command(app, "compare", collection=True, local="it measures what searches and answers do in its own process")(
+        _compare
+    )
 
 
 def _compare(

@@ -167,5 +167,5 @@ def _missing_token_secret(config: RAGConfig) -> list[str]:
     return problems
 
 
-command(app, "check")(_check)
-command(app, "show")(_show)
+command(app, "check", local="it is about the settings of the machine that it runs on")(_check)
+command(app, "show", local="it is about the settings of the machine that it runs on")(_show)

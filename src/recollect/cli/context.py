@@ -45,7 +45,7 @@ _WITHOUT_EFFECT = {Strategy.DOCUMENTS: ("--focus", "--session", "--user"), Strat
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "context", collection=True)(_context)
+    command(app, "context", collection=True, remote=True)(_context)
 
 
 def _context(
@@ -81,10 +81,14 @@ def _context(
     explain: Annotated[bool, typer.Option("--explain", help="Say what each side weighs, and why.")] = False,
 ) -> int:
     """Print a context of documents, conversations and facts for a prompt, within a budget of tokens."""
+    from recollect.context.hybrid import passages_for
+    from recollect.model import RetrievalOptions
     from recollect.model.time import read_time
+    from recollect.retrieval.validation import validate
 
     _require_effect(strategy, {"--focus": focus, "--session": conversation, "--user": user})
     question = argument_text(text)
+    validate(question, RetrievalOptions(top_k=passages_for(token_budget), min_relevance=min_relevance))
     moment = None if as_of is None else read_time(as_of, name="--as-of")
     with ctx.view(user=user, as_of=moment) as view:
         assembler = view.memory.assembler(weights=_weights(focus), min_relevance=min_relevance)

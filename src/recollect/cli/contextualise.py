@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "contextualise", collection=True)(_contextualise)
+    command(
+        app,
+        "contextualise",
+        collection=True,
+        local="it asks a language model about every chunk of a collection, and writes what it says beside them",
+    )(_contextualise)
 
 
 def _contextualise(

@@ -281,10 +281,10 @@ def _restore(
     return 0
 
 
-command(app, "migrate")(_migrate)
-command(app, "check")(_check)
-command(app, "verify")(_verify)
-command(app, "attack")(_attack)
-command(app, "scrub")(_scrub)
-command(app, "backup")(_backup)
-command(app, "restore")(_restore)
+command(app, "migrate", local="it changes the tables of the database")(_migrate)
+command(app, "check", local="it looks at the database itself")(_check)
+command(app, "verify", local="it compares every row of the database with what it should be")(_verify)
+command(app, "attack", local="it attacks the database's own rules as another user of it")(_attack)
+command(app, "scrub", local="it rewrites the files of the database")(_scrub)
+command(app, "backup", local="it copies the database")(_backup)
+command(app, "restore", local="it fills a database")(_restore)

@@ -33,7 +33,7 @@ QUESTIONS = (
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "demo")(_demo)
+    command(app, "demo", local="it makes a store of its own to show")(_demo)
 
 
 def handbook() -> Path:

@@ -21,7 +21,7 @@ _SHOWN_CHARACTERS = 300
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "diff", collection=True)(_diff)
+    command(app, "diff", collection=True, remote=True)(_diff)
 
 
 def _diff(

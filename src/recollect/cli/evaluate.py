@@ -104,8 +104,8 @@ def _show_metrics(ctx: CommandContext, metrics: Mapping[str, float]) -> None:
     ctx.out.print(table)
 
 
-command(app, "beir")(_beir)
-command(app, "spans")(_spans)
+command(app, "beir", local="it measures what searches and answers do in its own process")(_beir)
+command(app, "spans", local="it measures what searches and answers do in its own process")(_spans)
 evaluate_pages.register(app)
 evaluate_memory.register(app)
 evaluate_all.register(app)

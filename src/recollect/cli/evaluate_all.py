@@ -25,7 +25,7 @@ _CHARACTERS = 4_000
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "all")(_all)
+    command(app, "all", local="it measures what searches and answers do in its own process")(_all)
 
 
 def _all(

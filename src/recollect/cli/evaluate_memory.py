@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "memory")(_memory)
+    command(app, "memory", local="it measures what searches and answers do in its own process")(_memory)
 
 
 def _memory(

@@ -15,7 +15,7 @@ from recollect.cli._options import ChunkingOptions, CollectionOption, SearchOpti
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "pages")(_pages)
+    command(app, "pages", local="it reads pages with this machine's parsers")(_pages)
 
 
 def _pages(

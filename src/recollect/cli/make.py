@@ -28,7 +28,7 @@ Add questions that the documents do not answer, with `answerable: false`."""
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "make", collection=True)(_make)
+    command(app, "make", collection=True, local="it draws cases from every document of a collection")(_make)
 
 
 def _make(

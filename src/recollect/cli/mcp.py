@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "mcp", collection=True)(_mcp)
+    command(
+        app,
+        "mcp",
+        collection=True,
+        local="it serves a store over its standard streams. A server has the same tools at its address /mcp",
+    )(_mcp)
 
 
 def _mcp(

@@ -72,5 +72,5 @@ def _as_json(model: CachedModel) -> dict[str, Any]:
     }
 
 
-command(app, "pull")(_pull)
-command(app, "list")(_list)
+command(app, "pull", local="it is about the models in this machine's cache")(_pull)
+command(app, "list", local="it is about the models in this machine's cache")(_list)

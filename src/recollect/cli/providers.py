@@ -244,6 +244,6 @@ def mention_models_once(ctx: CommandContext) -> None:
         ctx.note("Answers are quotes. To have a language model write them: recollect providers detect")
 
 
-command(app, "list")(_list)
-command(app, "test")(_test)
-command(app, "detect")(_detect)
+command(app, "list", local="it is about the providers that this machine is configured with")(_list)
+command(app, "test", local="it is about the providers that this machine is configured with")(_test)
+command(app, "detect", local="it is about the providers that this machine is configured with")(_detect)

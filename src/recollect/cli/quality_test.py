@@ -35,7 +35,7 @@ _TITLES = {
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "quality-test")(_quality_test)
+    command(app, "quality-test", local="it measures what searches and answers do in its own process")(_quality_test)
 
 
 def _quality_test(

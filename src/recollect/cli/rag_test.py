@@ -31,7 +31,7 @@ _FOUND_SHOWN = 3
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "rag-test")(_rag_test)
+    command(app, "rag-test", local="it measures what searches and answers do in its own process")(_rag_test)
 
 
 def _rag_test(

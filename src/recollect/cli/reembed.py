@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "reembed", collection=True)(_reembed)
+    command(app, "reembed", collection=True, local="it computes every vector of a collection anew")(_reembed)
 
 
 def _reembed(

@@ -24,7 +24,9 @@ DEFAULT_FILE = Path("recollect-report.html")
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "report", collection=True)(_report)
+    command(app, "report", collection=True, local="it measures what searches and answers do in its own process")(
+        _report
+    )
 
 
 def _report(

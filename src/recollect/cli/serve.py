@@ -19,7 +19,7 @@ logger = logging.getLogger("recollect.server")
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "serve")(_serve)
+    command(app, "serve", local="it is the server, and opens a store")(_serve)
 
 
 def _serve(

@@ -15,6 +15,7 @@ from recollect.replies.jobs import job_json
 from recollect.replies.sources import (
     SourceProblemJson,
     SourceRefreshJson,
+    removed_source_json,
     source_json,
     source_list_json,
     source_refresh_json,
@@ -193,7 +194,7 @@ def _remove(
             ctx.confirm(f"{verb} {record.documents:,} documents of {_shown(record.name)}?", yes=yes)
         done = view.sources.remove(source, documents="keep" if keep else "erase" if erase else "close")
     if ctx.json:
-        ctx.emit({"removed": source, "erased" if erase else "closed": done})
+        ctx.emit(removed_source_json(source, done, erased=erase))
     else:
         ctx.out.print(f"Removed {_shown(source)}; {done:,} documents {'erased' if erase else 'closed'}.")
     return 0
@@ -250,6 +251,6 @@ def _shown(text: str) -> str:
 
 
 command(app, "list", collection=True, remote=True)(_list)
-command(app, "add", collection=True)(_add)
-command(app, "refresh", collection=True)(_refresh)
-command(app, "remove", collection=True)(_remove)
+command(app, "add", collection=True, remote=True)(_add)
+command(app, "refresh", collection=True, remote=True)(_refresh)
+command(app, "remove", collection=True, remote=True)(_remove)

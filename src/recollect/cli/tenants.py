@@ -16,6 +16,7 @@ from recollect.cli.status import size
 from recollect.errors import UsageError
 from recollect.model.arguments import whole_number
 from recollect.replies.tenants import (
+    sharing_json,
     tenant_details_json,
     tenant_erasure_json,
     tenant_export_json,
@@ -252,13 +253,14 @@ def _unshare(
 
 def _sharing(ctx: CommandContext, owner: str, collection: str, reader: str, *, shared: bool) -> int:
     tenant, name, other = (argument_text(text) for text in (owner, collection, reader))
-    with ctx.view(tenant=tenant) as view:
+    with ctx.view() as view:
+        collections = view.view(tenant=tenant).collections
         if shared:
-            view.collections.share(name, other)
+            collections.share(name, other)
         else:
-            view.collections.unshare(name, other)
+            collections.unshare(name, other)
     if ctx.json:
-        ctx.emit({"tenant": tenant, "collection": name, "reader": other, "shared": shared})
+        ctx.emit(sharing_json(tenant, name, other, shared=shared))
     else:
         words = "may read" if shared else "no longer reads"
         ctx.out.print(plain(f"{other!r} {words} the collection {name!r} of {tenant!r}."))
@@ -292,6 +294,8 @@ def _told(ctx: CommandContext, tenant: Tenant, words: str) -> int:
     return 0
 
 
+_LOCAL = {"export": "it writes every row of a tenant into a folder beside the database"}
+
 for name, function in (
     ("create", _create),
     ("list", _list),
@@ -305,4 +309,4 @@ for name, function in (
     ("share", _share),
     ("unshare", _unshare),
 ):
-    command(app, name, remote=name not in {"export", "share", "unshare"})(function)
+    command(app, name, remote=name not in _LOCAL, local=_LOCAL.get(name, ""))(function)

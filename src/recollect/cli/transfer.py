@@ -23,7 +23,7 @@ STANDARD_OUTPUT = Path("-")
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    command(app, "import", collection=True)(_import)
+    command(app, "import", collection=True, remote=True)(_import)
     command(app, "export", collection=True, remote=True)(_export)
 
 

@@ -25,7 +25,13 @@ _ERRORS_SHOWN = 5
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "watch", collection=True)(_watch)
+    command(
+        app,
+        "watch",
+        collection=True,
+        local="it reads the folders of the machine that it runs on. Files of this one are sent with recollect ingest; "
+        "folders of the server's are watched with recollect sources add FOLDER --watch",
+    )(_watch)
 
 
 def _watch(

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "worker")(_worker)
+    command(
+        app,
+        "worker",
+        local="a worker takes its jobs from the database, and a server has one of its own unless it was started with "
+        "--no-worker",
+    )(_worker)
 
 
 def _worker(

@@ -9,6 +9,7 @@ from recollect.client.calls.conversations import FactCalls, FeedbackCalls, Memor
 from recollect.client.calls.documents import ContentCalls, DocumentCalls, VersionCalls
 from recollect.client.calls.everyday import ConfiguredSessionCalls, UploadCalls
 from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, LoginCalls, TenantCalls
+from recollect.client.calls.sources import SourceCalls
 from recollect.client.calls.work import StoreCalls, UpkeepCalls
 from recollect.client.methods import awaited, downloaded_awaited, followed_awaited, lined_awaited, paged_awaited
 
@@ -48,6 +49,7 @@ class AsyncCollections(_Group):
     get = awaited(CollectionCalls.get)
     update = awaited(CollectionCalls.update)
     delete = awaited(CollectionCalls.delete)
+    import_file = awaited(CollectionCalls.import_file)
     export_lines = lined_awaited(CollectionCalls.export_lines)
     each = paged_awaited(CollectionCalls.each)
     list = awaited(CollectionCalls.list)
@@ -62,6 +64,7 @@ class AsyncDocuments(_Group):
     filter_hints = awaited(DocumentCalls.filter_hints)
     history = awaited(DocumentCalls.history)
     diff = awaited(DocumentCalls.diff)
+    diff_evidence = awaited(DocumentCalls.diff_evidence)
     restore = awaited(VersionCalls.restore)
     set_ttl = awaited(VersionCalls.set_ttl)
     list_duplicates = awaited(VersionCalls.list_duplicates)
@@ -111,6 +114,7 @@ class AsyncJobs(_Group):
     retry = awaited(UploadCalls.retry)
     upload = awaited(UploadCalls.upload)
     ingest = awaited(UploadCalls.ingest)
+    refresh = awaited(UploadCalls.refresh)
     wait = awaited(UploadCalls.wait)
     each = paged_awaited(UploadCalls.each)
     events = followed_awaited(UploadCalls.events)
@@ -152,6 +156,7 @@ class AsyncConversationMemory(_Group):
     delete = awaited(MemoryCalls.delete)
     forget = awaited(MemoryCalls.forget)
     rename = awaited(MemoryCalls.rename)
+    assemble = awaited(MemoryCalls.assemble)
     each_turn = paged_awaited(MemoryCalls.each_turn)
     list = awaited(MemoryCalls.list)
 
@@ -171,7 +176,11 @@ class AsyncSessions(_Group):
 class AsyncSources(_Group):
     """Where documents come from."""
 
-    list = awaited(UpkeepCalls.sources)
+    add = awaited(SourceCalls.add)
+    get = awaited(SourceCalls.get)
+    refresh = awaited(SourceCalls.refresh)
+    remove = awaited(SourceCalls.remove)
+    list = awaited(SourceCalls.list)
 
 
 class AsyncTenants(_Group):
@@ -185,6 +194,8 @@ class AsyncTenants(_Group):
     set_quota = awaited(TenantCalls.set_quota)
     set_pii = awaited(TenantCalls.set_pii)
     erase = awaited(TenantCalls.erase)
+    share = awaited(TenantCalls.share)
+    unshare = awaited(TenantCalls.unshare)
     list = awaited(TenantCalls.list)
 
 
@@ -272,7 +283,7 @@ class Groups:
     @property
     def sources(self) -> AsyncSources:
         """Where documents come from."""
-        return AsyncSources(UpkeepCalls(self._at), self._connection)
+        return AsyncSources(SourceCalls(self._at), self._connection)
 
     @property
     def tenants(self) -> AsyncTenants:

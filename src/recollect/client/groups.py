@@ -9,6 +9,7 @@ from recollect.client.calls.conversations import FactCalls, FeedbackCalls, Memor
 from recollect.client.calls.documents import ContentCalls, DocumentCalls, VersionCalls
 from recollect.client.calls.everyday import ConfiguredSessionCalls, UploadCalls
 from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, LoginCalls, TenantCalls
+from recollect.client.calls.sources import SourceCalls
 from recollect.client.calls.work import StoreCalls, UpkeepCalls
 from recollect.client.downloads import original_of
 from recollect.client.methods import downloaded, followed, lined, paged, sent
@@ -50,6 +51,7 @@ class Collections(_Group):
     get = sent(CollectionCalls.get)
     update = sent(CollectionCalls.update)
     delete = sent(CollectionCalls.delete)
+    import_file = sent(CollectionCalls.import_file)
     export_lines = lined(CollectionCalls.export_lines)
     each = paged(CollectionCalls.each)
     list = sent(CollectionCalls.list)
@@ -64,6 +66,7 @@ class Documents(_Group):
     filter_hints = sent(DocumentCalls.filter_hints)
     history = sent(DocumentCalls.history)
     diff = sent(DocumentCalls.diff)
+    diff_evidence = sent(DocumentCalls.diff_evidence)
     restore = sent(VersionCalls.restore)
     set_ttl = sent(VersionCalls.set_ttl)
     list_duplicates = sent(VersionCalls.list_duplicates)
@@ -113,6 +116,7 @@ class Jobs(_Group):
     retry = sent(UploadCalls.retry)
     upload = sent(UploadCalls.upload)
     ingest = sent(UploadCalls.ingest)
+    refresh = sent(UploadCalls.refresh)
     wait = sent(UploadCalls.wait)
     each = paged(UploadCalls.each)
     events = followed(UploadCalls.events)
@@ -154,6 +158,7 @@ class ConversationMemory(_Group):
     delete = sent(MemoryCalls.delete)
     forget = sent(MemoryCalls.forget)
     rename = sent(MemoryCalls.rename)
+    assemble = sent(MemoryCalls.assemble)
     each_turn = paged(MemoryCalls.each_turn)
     list = sent(MemoryCalls.list)
 
@@ -173,7 +178,11 @@ class Sessions(_Group):
 class Sources(_Group):
     """Where documents come from."""
 
-    list = sent(UpkeepCalls.sources)
+    add = sent(SourceCalls.add)
+    get = sent(SourceCalls.get)
+    refresh = sent(SourceCalls.refresh)
+    remove = sent(SourceCalls.remove)
+    list = sent(SourceCalls.list)
 
 
 class Tenants(_Group):
@@ -187,6 +196,8 @@ class Tenants(_Group):
     set_quota = sent(TenantCalls.set_quota)
     set_pii = sent(TenantCalls.set_pii)
     erase = sent(TenantCalls.erase)
+    share = sent(TenantCalls.share)
+    unshare = sent(TenantCalls.unshare)
     list = sent(TenantCalls.list)
 
 
@@ -283,7 +294,7 @@ class Groups:
     @property
     def sources(self) -> Sources:
         """Where documents come from."""
-        return Sources(UpkeepCalls(self._at), self._connection)
+        return Sources(SourceCalls(self._at), self._connection)
 
     @property
     def tenants(self) -> Tenants:

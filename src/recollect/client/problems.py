@@ -92,6 +92,11 @@ def error_of(problem: Mapping[str, Any], *, url: str, status: int) -> errors.Rec
     return error
 
 
+def error_of_kind(kind: type[errors.RecollectError], message: str, **attributes: object) -> errors.RecollectError:
+    """An error with a message that was written elsewhere, and what is known of its attributes."""
+    return _made(kind, message, attributes)
+
+
 def _made(kind: type[errors.RecollectError], message: str, problem: Mapping[str, Any]) -> errors.RecollectError:
     # Not by their constructors, which write a message: the server has written it.
     error = kind.__new__(kind)

@@ -31,11 +31,17 @@ def request_of(url: str, call: Call[Any], headers: Mapping[str, str], settings: 
         "method": call.method,
         "url": url + call.path,
         "params": {name: _text(value) for name, value in call.query.items() if value is not None},
-        "headers": {**headers, **({} if call.body is None else {"Content-Type": "application/json"})},
+        "headers": {**headers, **_kind(call)},
         # In ASCII: what is no text, such as a lone surrogate, is for the server to refuse.
-        "content": None if call.body is None else json.dumps(dict(call.body)).encode(),
+        "content": call.lines if call.body is None else json.dumps(dict(call.body)).encode(),
         "timeout": httpx2.Timeout(patience, connect=min(_CONNECT_SECONDS, patience)),
     }
+
+
+def _kind(call: Call[Any]) -> Mapping[str, str]:
+    if call.body is not None:
+        return {"Content-Type": "application/json"}
+    return {} if call.lines is None else {"Content-Type": "application/jsonl"}
 
 
 def _text(value: Any) -> Any:  # noqa: ANN401 - what a query holds

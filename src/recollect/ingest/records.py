@@ -22,18 +22,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import IO, Annotated, Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from recollect.errors import NotFoundError, UsageError
+from recollect.errors import UsageError
+from recollect.ingest.line_files import MAX_LINE_BYTES, numbered_lines, require_file, too_long
 from recollect.model import Chunk, Document
 from recollect.model.original import Original
 from recollect.model.outline import Heading, PageSpan
 from recollect.model.principal import read_permissions
 
-_MAX_LINE_CHARACTERS = 256 * 1024 * 1024
 _MAX_CONTEXT_CHARACTERS = 4_000
 
 
@@ -113,16 +113,6 @@ class BadLine:
     reason: str
 
 
-def require_file(path: Path) -> None:
-    """Raise a `NotFoundError` where there is no such file."""
-    try:
-        found = path.is_file()
-    except OSError:  # a name that no file can have, because it is too long for instance
-        found = False
-    if not found:
-        raise NotFoundError(f"There is no file {str(path)!r}.")
-
-
 def read_records(path: Path) -> Iterator[ImportedDocument | BadLine]:
     """The documents of a JSON Lines file, one at a time; empty lines are passed over.
 
@@ -131,19 +121,22 @@ def read_records(path: Path) -> Iterator[ImportedDocument | BadLine]:
     """
     require_file(path)
     with path.open("rb") as file:
-        number = 0
-        while line := file.readline(_MAX_LINE_CHARACTERS + 1):
-            number += 1
-            if line.strip():
-                yield _read_line(line, number)
-            # The rest of one that is too long is passed over, never held.
-            while len(line) > _MAX_LINE_CHARACTERS and not line.endswith(b"\n"):
-                line = file.readline(_MAX_LINE_CHARACTERS + 1)
+        yield from records_of(file)
+
+
+def records_of(file: IO[bytes], *, most: int = MAX_LINE_BYTES, first: int = 1) -> Iterator[ImportedDocument | BadLine]:
+    """As `read_records`, of a file that is open.
+
+    Args:
+        file: Read from where it is.
+        most: Bytes of a line at most.
+        first: The number of the first line.
+    """
+    for number, line in numbered_lines(file, most=most, first=first):
+        yield BadLine(number, too_long(most)) if len(line) > most else _read_line(line, number)
 
 
 def _read_line(line: bytes, number: int) -> ImportedDocument | BadLine:
-    if len(line) > _MAX_LINE_CHARACTERS:
-        return BadLine(number, f"is longer than {_MAX_LINE_CHARACTERS:,} bytes")
     try:
         record = DocumentRecord.model_validate_json(line)
         return _imported(record, number)

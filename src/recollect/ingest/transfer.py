@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.errors import RecollectError, StoreUnavailableError, UsageError
 from recollect.ingest.documents import MANUAL_SOURCE
 from recollect.ingest.flow import batches, embed_and_write
 from recollect.ingest.prepare import require_storable
-from recollect.ingest.records import BadLine, ImportedDocument, read_records
+from recollect.ingest.records import BadLine, ImportedDocument
 from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ class _Item:
 
 
 class Importer:
-    """Reads a JSON Lines file into a collection.
+    """Reads documents of JSON Lines into a collection.
 
     Args:
         scope: The tenant.
@@ -65,11 +64,15 @@ class Importer:
         self._tally = Tally()
         self._done = 0
 
-    def run(self, path: Path, *, force: bool = False) -> IngestReport:
-        """Import every document of the file; a bad line is reported and does not stop the others.
+    def run(self, records: Iterable[ImportedDocument | BadLine], *, named: str, force: bool = False) -> IngestReport:
+        """Import documents; a bad line is reported and does not stop the others.
+
+        Args:
+            records: Of lines.
+            named: What they stand in, for the report.
+            force: Store every document anew, changed or not.
 
         Raises:
-            NotFoundError: There is no such file.
             StoreUnavailableError: The database went away; what was stored before is safe.
         """
         start = time.perf_counter()
@@ -83,28 +86,28 @@ class Importer:
                 raise
             except RecollectError as exc:
                 if len(batch) == 1:
-                    self._tally.fail(f"{path}:{batch[0].line}", str(exc))
+                    self._tally.fail(f"{named}:{batch[0].line}", str(exc))
                     return
                 for item, own in zip(batch, embedded, strict=True):
                     write([item], [own])
                 return
             self._advance(len(batch))
 
-        items = self._items(path)
+        items = self._items(records, named)
         grouped = batches(items, cut=lambda item: item.cut, source_id=lambda _: source.source_id)
         embed_and_write(grouped, self._embed, write)
         self._batch_writer.finish()
         return self._tally.report(time.perf_counter() - start)
 
-    def _items(self, path: Path) -> Iterator[_Item]:
-        for record in read_records(path):
+    def _items(self, records: Iterable[ImportedDocument | BadLine], named: str) -> Iterator[_Item]:
+        for record in records:
             if isinstance(record, BadLine):
-                self._tally.fail(f"{path}:{record.line}", record.reason)
+                self._tally.fail(f"{named}:{record.line}", record.reason)
                 continue
             try:
                 yield self._item(record)
             except UsageError as exc:
-                self._tally.fail(f"{path}:{record.line}", str(exc))
+                self._tally.fail(f"{named}:{record.line}", str(exc))
 
     def _item(self, record: ImportedDocument) -> _Item:
         if not self._keep_originals:

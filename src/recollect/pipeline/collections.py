@@ -149,9 +149,9 @@ class Collections(Group):
         Raises:
             NotFoundError: There is no such file.
         """
-        from recollect.pipeline.ingesting import store_lines
+        from recollect.pipeline.ingesting import store_file_of_lines
 
-        return store_lines(self._at, Path(path), force=force, on_progress=on_progress)
+        return store_file_of_lines(self._at, Path(path), force=force, on_progress=on_progress)
 
     def export_lines(self, *, originals: bool = False) -> Iterator[str]:
         """The view's collection as JSON Lines, one document with its chunks and vectors a line, for `import_file`.

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from recollect.ingest.documents import BatchWriter
     from recollect.ingest.folder import FolderIngest
     from recollect.ingest.prepare import Preparer
+    from recollect.ingest.records import BadLine, ImportedDocument
     from recollect.ingest.report import IngestReport, ProgressCallback
     from recollect.jobs.progress import Progress
     from recollect.model import IngestResult, Scope
@@ -120,12 +121,28 @@ def _folder_ingest(at: Standpoint, options: FileOptions) -> Iterator[FolderInges
         )
 
 
-def store_lines(at: Standpoint, path: Path, *, force: bool, on_progress: ProgressCallback | None) -> IngestReport:
+def store_file_of_lines(
+    at: Standpoint, path: Path, *, force: bool, on_progress: ProgressCallback | None
+) -> IngestReport:
     """Store the documents of a file of JSON Lines."""
-    from recollect.ingest.records import require_file
-    from recollect.ingest.transfer import Importer
+    from recollect.ingest.line_files import require_file
+    from recollect.ingest.records import read_records
 
     require_file(path)
+    return store_records(at, read_records(path), named=str(path), force=force, on_progress=on_progress)
+
+
+def store_records(
+    at: Standpoint,
+    records: Iterable[ImportedDocument | BadLine],
+    *,
+    named: str,
+    force: bool,
+    on_progress: ProgressCallback | None = None,
+) -> IngestReport:
+    """Store documents of JSON Lines; ``named`` is what they stand in."""
+    from recollect.ingest.transfer import Importer
+
     with destination(at, on_progress=on_progress) as target:
         importer = Importer(
             scope=target.scope,
@@ -136,7 +153,7 @@ def store_lines(at: Standpoint, path: Path, *, force: bool, on_progress: Progres
             keep_originals=at.config.ingest.keep_originals != "never",
             on_progress=on_progress,
         )
-        return importer.run(path, force=force)
+        return importer.run(records, named=named, force=force)
 
 
 @contextmanager

@@ -155,5 +155,10 @@ def _told(report: IngestReport) -> dict[str, Any]:
         **{name: getattr(report, name) for name in counts},
         **({"skip_reasons": dict(report.skip_reasons)} if report.skip_reasons else {}),
         **({"closed": [{"path": one.path, "reason": one.error} for one in report.closed]} if report.closed else {}),
+        **(
+            {"too_large": [{"path": one.path, "reason": one.error} for one in report.too_large]}
+            if report.too_large
+            else {}
+        ),
         "errors": [{"path": one.path, "error": one.error} for one in report.errors[:100]],
     }

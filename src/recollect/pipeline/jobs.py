@@ -14,7 +14,7 @@ from recollect.model.audit import LIBRARY
 from recollect.model.job import JOB_STATUSES, Asker, Job, JobStage, JobStatus, NewJob
 from recollect.model.original import Original
 from recollect.pipeline.door import admit_job, make_door
-from recollect.pipeline.source_records import source_record
+from recollect.pipeline.source_records import require_refreshable, source_record
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
@@ -267,9 +267,10 @@ class Jobs(Group):
 
         Raises:
             NotFoundError: There is no such source.
+            UsageError: Nothing refreshes it: documents are put there.
             PermissionDeniedError: The view has a principal.
         """
-        record = source_record(self._at, source)
+        record = require_refreshable(source_record(self._at, source))
         given = {"confirm_removals": confirm_removals, "anew": anew}
         arguments = {"source": record.name, **{name: True for name, wanted in given.items() if wanted}}
         return enqueue(self._at, NewJob(kind="refresh_source", arguments=arguments, source=record.name))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from recollect.documents.walk import printable
 from recollect.errors import FetchError, RecollectError, SourceError, StoreUnavailableError, UsageError
 from recollect.pipeline.ingesting import FileOptions, destination, store_files
+from recollect.pipeline.source_records import require_refreshable
 from recollect.sources.base import Surroundings
 from recollect.sources.declared import DeclaredSetting, declared_settings, settings_of_dataclass
 from recollect.sources.registry import connector_class, connector_of, read_settings
@@ -45,6 +46,22 @@ def reader_of(location: str, *, connector: str | None) -> str | None:
     if found is None and location.lower().startswith(("https://", "http://")):
         return WEB
     return found
+
+
+def uses_machine(location: str, *, connector: str | None, settings: Mapping[str, Any]) -> bool:
+    """Whether a source is read with what the machine has that reads it: its files, its variables, its keys.
+
+    Of sources that everybody could read it is not; of connectors of other packages it is not known, so it is.
+    """
+    reader = reader_of(location, connector=connector)
+    if reader == WEB:
+        return False
+    if any(isinstance(value, str) and value.startswith("env:") for value in settings.values()):
+        return True
+    if reader == "s3":
+        return settings.get("anonymous") is not True
+    public = location.lower().startswith(("https://", "http://", "git://", "git+https://", "git+http://"))
+    return not (reader == "git" and public and settings.get("ssh_key") is None)
 
 
 def settings_declared_by(reader: str) -> tuple[DeclaredSetting, ...]:
@@ -131,8 +148,8 @@ def refresh(
         return _refresh_folder(at, record, on_progress=on_progress)
     if record.type == "web":
         return _refresh_site(at, record, confirm_removals=confirm_removals, anew=anew, on_progress=on_progress)
-    if record.connector is None:
-        raise UsageError(f"Nothing refreshes the source {record.name!r} ({record.type}): documents are put there.")
+    require_refreshable(record)
+    assert record.connector is not None, "what is neither a folder nor a site has a connector"
     from recollect.ingest.source import SourceIngest, SourceOptions
 
     settings = read_settings(record.connector, record.location or "", record.settings)

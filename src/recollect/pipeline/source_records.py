@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recollect.errors import NotFoundError
+from recollect.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from recollect.model.source import SourceRecord
@@ -26,3 +26,14 @@ def source_record(at: Standpoint, name: str) -> SourceRecord:
             "there is."
         )
     return found[0]
+
+
+def require_refreshable(record: SourceRecord) -> SourceRecord:
+    """The source, where something reads it.
+
+    Raises:
+        UsageError: Nothing does: documents are put there.
+    """
+    if record.connector is None and record.type not in {"directory", "web"}:
+        raise UsageError(f"Nothing refreshes the source {record.name!r} ({record.type}): documents are put there.")
+    return record

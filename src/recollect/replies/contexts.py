@@ -16,6 +16,7 @@ from recollect.replies.passages import (
 
 if TYPE_CHECKING:
     from recollect.context import AssembledContext, ContextAssembly, ContextBlock, HybridPassage, RetrievalWeights
+    from recollect.model.feedback import FeedbackCounts
 
 _Strategy = Literal["rag", "documents", "hybrid", "episodic", "semantic", "bm25"]
 
@@ -63,6 +64,15 @@ class WeightsJson(Shape):
     """Of conversations and facts."""
 
 
+class FeedbackCountsJson(Shape):
+    """How many passages helped and how many did not, of documents and of memory."""
+
+    documents_helpful: int
+    documents_not: int
+    memory_helpful: int
+    memory_not: int
+
+
 class ContextExplainJson(Shape):
     """What each side of a context weighed, and why."""
 
@@ -72,6 +82,10 @@ class ContextExplainJson(Shape):
     """As configured; null where feedback is not asked."""
     shift: float | None
     """What feedback added to memory's weight."""
+    tenant: FeedbackCountsJson | None
+    """The feedback on contexts of no conversation in particular."""
+    session: FeedbackCountsJson | None
+    """The feedback on contexts of the conversation."""
     feedback: str
     """The same in words."""
 
@@ -187,6 +201,8 @@ def context_explain_json(found: ContextAssembly) -> ContextExplainJson:
         "weights": weights_json(found.found.weights),
         "base": None if adaptation is None else weights_json(adaptation.base),
         "shift": None if adaptation is None else adaptation.shift,
+        "tenant": None if adaptation is None else feedback_counts_json(adaptation.tenant),
+        "session": None if adaptation is None else feedback_counts_json(adaptation.session),
         "feedback": "not asked: [rag.memory] adaptive_weights is off" if adaptation is None else adaptation.explanation,
     }
 
@@ -194,6 +210,16 @@ def context_explain_json(found: ContextAssembly) -> ContextExplainJson:
 def weights_json(weights: RetrievalWeights) -> WeightsJson:
     """What documents and conversations weigh."""
     return {"rag": weights.rag, "memory": weights.memory}
+
+
+def feedback_counts_json(counts: FeedbackCounts) -> FeedbackCountsJson:
+    """How many passages helped and how many did not."""
+    return {
+        "documents_helpful": counts.documents_helpful,
+        "documents_not": counts.documents_not,
+        "memory_helpful": counts.memory_helpful,
+        "memory_not": counts.memory_not,
+    }
 
 
 def _block(block: ContextBlock) -> ContextBlockJson:

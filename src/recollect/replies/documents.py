@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from recollect.model.original import Original
 
 
+class DocumentIdJson(Shape):
+    """A document that was named otherwise."""
+
+    document_id: int
+
+
 class DocumentJson(Shape):
     """A stored document, as its current version is."""
 

@@ -5,20 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recollect.replies._shape import Shape
-from recollect.replies.contexts import WeightsJson, weights_json
+from recollect.replies.contexts import FeedbackCountsJson, WeightsJson, feedback_counts_json, weights_json
 
 if TYPE_CHECKING:
     from recollect.context import WeightAdaptation
-    from recollect.model.feedback import FeedbackCounts
-
-
-class FeedbackCountsJson(Shape):
-    """How many passages helped and how many did not, of documents and of memory."""
-
-    documents_helpful: int
-    documents_not: int
-    memory_helpful: int
-    memory_not: int
 
 
 class WeightAdaptationJson(Shape):
@@ -59,8 +49,8 @@ def weight_adaptation_json(adaptation: WeightAdaptation, *, on: bool) -> WeightA
         "weights": weights_json(adaptation.weights),
         "base": weights_json(adaptation.base),
         "shift": adaptation.shift,
-        "tenant": _counts(adaptation.tenant),
-        "session": _counts(adaptation.session),
+        "tenant": feedback_counts_json(adaptation.tenant),
+        "session": feedback_counts_json(adaptation.session),
         "explanation": adaptation.explanation,
     }
 
@@ -68,12 +58,3 @@ def weight_adaptation_json(adaptation: WeightAdaptation, *, on: bool) -> WeightA
 def forgotten_feedback_json(count: int) -> ForgottenFeedbackJson:
     """Feedback on so many passages, forgotten."""
     return {"forgotten": count}
-
-
-def _counts(counts: FeedbackCounts) -> FeedbackCountsJson:
-    return {
-        "documents_helpful": counts.documents_helpful,
-        "documents_not": counts.documents_not,
-        "memory_helpful": counts.memory_helpful,
-        "memory_not": counts.memory_not,
-    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired
 
 from recollect.model.source import SourceState, SourceType
 from recollect.replies._shape import Shape, Timestamp, iso
@@ -50,6 +50,17 @@ class SourceListJson(Shape):
     sources: list[SourceJson]
 
 
+class RemovedSourceJson(Shape):
+    """A source that is read no longer."""
+
+    removed: str
+    """Its name."""
+    closed: NotRequired[int]
+    """Documents that were closed; of a source whose documents were not erased."""
+    erased: NotRequired[int]
+    """Documents that were erased."""
+
+
 class SourceRefreshJson(IngestReportJson):
     """What the refresh of a source did."""
 
@@ -87,6 +98,17 @@ def source_json(record: SourceRecord) -> SourceJson:
 def source_list_json(found: Sequence[SourceRecord]) -> SourceListJson:
     """Sources of documents."""
     return {"sources": [source_json(record) for record in found]}
+
+
+def removed_source_json(name: str, done: int, *, erased: bool) -> RemovedSourceJson:
+    """A source that is read no longer.
+
+    Args:
+        name: Its own.
+        done: How many documents were closed, or erased.
+        erased: Which of both.
+    """
+    return {"removed": name, "erased": done} if erased else {"removed": name, "closed": done}
 
 
 def source_refresh_json(name: str, report: IngestReport) -> SourceRefreshJson:

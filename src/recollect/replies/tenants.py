@@ -53,6 +53,17 @@ class SharedCollectionJson(Shape):
     """Whether it can be searched: not while its tenant is suspended."""
 
 
+class SharingJson(Shape):
+    """Whether another tenant reads a collection."""
+
+    tenant: str
+    """Whose it is, as it was named."""
+    collection: str
+    reader: str
+    """The other one, as it was named."""
+    shared: bool
+
+
 class TenantDetailsJson(TenantJson):
     """A tenant with what others let it read."""
 
@@ -131,6 +142,18 @@ def tenant_details_json(tenant: Tenant, shared: Sequence[SharedCollection]) -> T
             {"tenant": one.tenant_name, "collection": one.collection, "active": one.active} for one in shared
         ],
     }
+
+
+def sharing_json(tenant: str, collection: str, reader: str, *, shared: bool) -> SharingJson:
+    """Whether another tenant reads a collection.
+
+    Args:
+        tenant: Whose it is.
+        collection: By name.
+        reader: The other one.
+        shared: Whether it does from now on.
+    """
+    return {"tenant": tenant, "collection": collection, "reader": reader, "shared": shared}
 
 
 def tenant_list_json(tenants: Sequence[Tenant], *, more: bool) -> TenantListJson:

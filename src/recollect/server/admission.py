@@ -34,7 +34,13 @@ _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 #: What a language model is asked for; everything else that is read is a search.
 ANSWERS = frozenset({"/v1/ask", "/v1/chat", "/v1/chat/completions", "/v1/responses", "/api/chat", "/widget/ask"})
 #: What only reads, though it is asked for with POST.
-READS = frozenset({*ANSWERS, "/v1/search/hints", "/v1/context", "/v1/why-not", "/v1/recall", "/v1/embeddings", "/mcp"})
+READS = frozenset(
+    {
+        *ANSWERS,
+        *("/v1/search/hints", "/v1/context", "/v1/context/assembly", "/v1/diff", "/v1/why-not"),
+        *("/v1/recall", "/v1/embeddings", "/mcp"),
+    }
+)
 
 # An answer that is remembered: what is asked again would be remembered twice.
 _REMEMBERED = "/v1/chat"

@@ -21,6 +21,9 @@ _MAX_FIELD_BYTES = 64 * 1024
 
 _MEDIA_TYPE = "multipart/form-data"
 
+#: JSON Lines.
+LINES = "application/jsonl"
+
 
 def form_of(properties: Mapping[str, Any], *, required: Sequence[str], others: bool = True) -> dict[str, Any]:
     """What a route says of the form that it takes, for its document; files may be as long as uploads may be.
@@ -37,8 +40,9 @@ def form_of(properties: Mapping[str, Any], *, required: Sequence[str], others: b
 
 
 def takes_files(route: APIRoute) -> bool:
-    """Whether a route takes a form."""
-    return _MEDIA_TYPE in (route.openapi_extra or {}).get("requestBody", {}).get("content", {})
+    """Whether a route takes a form, or a file as it is, which may be as long as uploads may be."""
+    taken = (route.openapi_extra or {}).get("requestBody", {}).get("content", {})
+    return _MEDIA_TYPE in taken or LINES in taken
 
 
 @dataclass(frozen=True, slots=True)

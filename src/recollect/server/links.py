@@ -24,6 +24,8 @@ TOLD: dict[str, Mapping[str, str]] = {
         "file": "$response.body#/document_id",
     },
     "GET /v1/collections/{name}/documents": {"document_id": "$response.body#/documents/0/document_id"},
+    "GET /v1/documents": {"document_id": "$response.body#/document_id"},
+    "POST /v1/sources/refresh": {"job_id": "$response.body#/job_id"},
     "POST /v1/collections/{name}/files": {"job_id": "$response.body#/jobs/0/job_id"},
     "POST /v1/collections/{name}/urls": {"job_id": "$response.body#/job_id"},
     "POST /v1/search": {"document_id": "$response.body#/results/0/document_id"},

@@ -17,6 +17,7 @@ from recollect.client.calls.documents import ContentCalls, DocumentCalls, Ingest
 from recollect.client.calls.everyday import ConfiguredSessionCalls, UploadCalls
 from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, LoginCalls, TenantCalls
 from recollect.client.calls.retrieval import RetrievalCalls
+from recollect.client.calls.sources import SourceCalls
 from recollect.client.calls.work import StoreCalls, UpkeepCalls
 from recollect.client.place import Known, Place
 from recollect.client.uploads import FileToSend
@@ -44,8 +45,11 @@ ASKS = [
     CollectionCalls(AT).update("a", description=""),
     CollectionCalls(AT).delete("a"),
     CollectionCalls(AT).export_lines(),
+    CollectionCalls(AT).import_file(__file__),
     CollectionCalls(AT).list(),
     DocumentCalls(AT).get(1),
+    DocumentCalls(AT).resolve(["a.md"]),
+    DocumentCalls(AT).diff_evidence("q", from_time="1d"),
     DocumentCalls(AT).duplicates(1),
     DocumentCalls(AT).filter_hints(RetrievalOptions()),
     DocumentCalls(AT).history(1),
@@ -70,6 +74,7 @@ ASKS = [
     MemoryCalls(AT).delete("talk"),
     MemoryCalls(AT).forget("talk", [1]),
     MemoryCalls(AT).rename("talk", "Leave"),
+    MemoryCalls(AT).assemble("q"),
     MemoryCalls(AT).list(),
     ConfiguredSessionCalls(AT).create("a"),
     ConfiguredSessionCalls(AT).renew("a"),
@@ -92,7 +97,10 @@ ASKS = [
     UploadCalls(AT).events(1),
     StoreCalls(AT).status(),
     UpkeepCalls(AT).cleanup(),
-    UpkeepCalls(AT).sources(),
+    SourceCalls(AT).add("s3://bucket"),
+    SourceCalls(AT).list(),
+    SourceCalls(AT).ask_for_refresh("s3://bucket"),
+    SourceCalls(AT).remove("s3://bucket"),
     StoreCalls(AT).me(),
     GrantCalls(AT).add("user:a", documents=[1]),
     GrantCalls(AT).of_documents([1]),
@@ -111,6 +119,8 @@ ASKS = [
     TenantCalls(AT).get("a"),
     TenantCalls(AT).suspend("a"),
     TenantCalls(AT).erase("a"),
+    TenantCalls(AT).share("a", "b", "c"),
+    TenantCalls(AT).unshare("a", "b", "c"),
     TenantCalls(AT).list(),
     AuditCalls(AT).list(),
     AuditCalls(AT).accesses(),

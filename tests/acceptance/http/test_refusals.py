@@ -28,11 +28,11 @@ RULES = [
     (".*", r"/v1/tenants.*|/v1/cleanup", "operator"),
     (".*", r"/v1/(grants|keys|logins|audit|requests|sources).*", "admin"),
     ("GET", r"/v1/collections.*", "read"),
-    ("POST", r"/v1/collections/\{[^}]+\}/(documents|files|urls)", "write"),
+    ("POST", r"/v1/collections/\{[^}]+\}/(documents|files|urls|import)", "write"),
     ("POST|PATCH|PUT|DELETE", r"/v1/collections(/\{[^}]+\})?", "admin"),
     (
         "POST",
-        r"/v1/(search(/hints)?|ask|context|why-not|recall|facts/search|embeddings|vector_stores/\{[^}]+\}/search)",
+        r"/v1/(search(/hints)?|ask|context(/assembly)?|diff|why-not|recall|facts/search|embeddings|vector_stores/\{[^}]+\}/search)",
         "read",
     ),
     ("POST", r"/v1/(chat|chat/completions|responses)|/api/chat", ("read", "write")),

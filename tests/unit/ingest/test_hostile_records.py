@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 
 import pytest
 
 from recollect.embedding import _settings as model_settings
 from recollect.errors import ModelUnavailableError
-from recollect.ingest import records
-from recollect.ingest.records import BadLine, ImportedDocument, read_records
+from recollect.ingest.records import BadLine, ImportedDocument, read_records, records_of
 
 
-def test_a_line_that_does_not_end_is_never_held(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "_MAX_LINE_CHARACTERS", 100)
+def test_a_line_that_does_not_end_is_never_held():
     asked: list[int] = []
     content = b"x" * 350 + b"\n" + b'{"text": "a"}\n' + b"y" * 101 + b"\n" + b'{"text": "b"}\n' + b"z" * 1_000
 
@@ -23,9 +20,7 @@ def test_a_line_that_does_not_end_is_never_held(tmp_path, monkeypatch):
             asked.append(-1 if size is None else size)
             return super().readline(size)
 
-    monkeypatch.setattr(Path, "open", lambda *_: File(content))
-    monkeypatch.setattr(Path, "is_file", lambda _: True)
-    found = list(read_records(tmp_path / "f.jsonl"))
+    found = list(records_of(File(content), most=100))
     assert [type(one) for one in found] == [BadLine, ImportedDocument, BadLine, ImportedDocument, BadLine]
     assert [one.line for one in found] == [1, 2, 3, 4, 5]
     assert set(asked) == {101}

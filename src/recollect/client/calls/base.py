@@ -59,6 +59,7 @@ class Call(Generic[T]):
         query: Left out where None; several values for a list.
         body: Sent as JSON.
         upload: Files, sent as a form in place of a body.
+        lines: JSON Lines, sent as they are in place of a body.
         headers: Beside the client's own.
         searches: Whether it changes nothing though it is no GET: it can be repeated as it is.
     """
@@ -69,6 +70,7 @@ class Call(Generic[T]):
     query: Mapping[str, Any] = field(default_factory=dict)
     body: Mapping[str, Any] | None = None
     upload: Upload | None = None
+    lines: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     searches: bool = False
 

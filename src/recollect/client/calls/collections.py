@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from recollect.client.calls.base import Call, Calls, Pages, Steps, as_it_is, listed, nothing, segment
 from recollect.client.place import given
@@ -12,6 +13,9 @@ from recollect.client.reading import Json, read
 from recollect.errors import UsageError
 from recollect.model.collection import Collection
 from recollect.replies.cursors import cursor_at
+
+if TYPE_CHECKING:
+    from recollect.ingest.report import IngestReport, ProgressCallback
 
 
 class CollectionCalls(Calls):
@@ -59,6 +63,19 @@ class CollectionCalls(Calls):
             raise UsageError("Name the collection that is exported: view(collections=NAME).")
         path = f"{_path(self._at.collection)}/export"
         return Call(method="GET", path=path, query={"originals": originals or None}, read=as_it_is)
+
+    def import_file(
+        self, path: Path | str, *, force: bool = False, on_progress: ProgressCallback | None = None
+    ) -> Steps[IngestReport]:
+        """Import documents from JSON Lines into the view's collection; see `recollect.View.collections`.
+
+        The file is sent part by part. What an interruption leaves is whole; the same again goes on behind it.
+        """
+        from recollect.client.calls.importing import send_lines
+
+        self._at.require_present()
+        name = yield from self._collection()
+        return (yield from send_lines(name, Path(path), force=force, on_progress=on_progress))
 
     def each(self, *, after: str = "") -> Pages[Collection]:
         """By name behind ``after``, counting what may be read of each, page by page as they are read."""

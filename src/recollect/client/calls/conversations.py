@@ -10,9 +10,10 @@ from recollect.client.calls.base import Call, Calls, Pages, Steps, listed, nothi
 from recollect.client.calls.documents import read_record
 from recollect.client.calls.work import length_of
 from recollect.client.options import duration_text, recall_body
-from recollect.client.place import given
-from recollect.client.reading import Json, read
+from recollect.client.place import EVERYWHERE, given
+from recollect.client.reading import Json, passage_of, read
 from recollect.errors import NotFoundError, UsageError
+from recollect.model import RetrievedContext
 from recollect.model.document_record import DocumentRecord
 from recollect.model.document_session import DocumentSession, SessionConfig
 from recollect.model.facts import ConsolidationReport, Fact, RecalledFact
@@ -20,6 +21,8 @@ from recollect.model.memory import Episode, RecallOptions, Recollection, Remembe
 from recollect.replies.cursors import cursor_at
 
 if TYPE_CHECKING:
+    from recollect.context import ContextAssembly, HybridPassage, RetrievalWeights
+    from recollect.context.strategies import ContextStrategy
     from recollect.context.weights import WeightAdaptation
     from recollect.model.feedback import FeedbackCounts
 
@@ -57,6 +60,39 @@ class MemoryCalls(Calls):
         """Remove turns for good; returns how many there were."""
         body = {"turns": list(positions), **self._query()}
         return Call(method="POST", path=_path(session, "/forget"), body=body, read=lambda told: int(told["removed"]))
+
+    def assemble(
+        self,
+        query: str,
+        strategy: ContextStrategy = "hybrid",
+        token_budget: int = 2_000,
+        *,
+        weights: RetrievalWeights | None = None,
+        min_relevance: float | None = None,
+    ) -> Call[ContextAssembly]:
+        """What a language model should read of documents, conversations and facts; see `recollect.View.memory`.
+
+        What is asked is of the view: its collection, its moment, its user's conversations and its session's.
+
+        Args:
+            query: In plain words.
+            strategy: What it is made of; those of `recollect.context`.
+            token_budget: Tokens at most, headers included.
+            weights: What documents and memory weigh; None: as the strategy has it.
+            min_relevance: Of documents' passages; None: as the server is configured.
+        """
+        place = {"everywhere": True} if self._at.collections == (EVERYWHERE,) else given(collection=self._at.named)
+        body = {
+            **self._at.conversation(),
+            **place,
+            **given(min_relevance=min_relevance),
+            **({} if weights is None else {"weights": {"rag": weights.rag, "memory": weights.memory}}),
+            "query": query,
+            "strategy": strategy,
+            "token_budget": token_budget,
+            "explain": True,
+        }
+        return Call(method="POST", path="/v1/context/assembly", body=body, read=_assembly, searches=True)
 
     def list(self, *, text: str | None = None, limit: int = 100, offset: int = 0) -> Steps[list[SessionRecord]]:
         """Conversations, the one with the latest turn first; with ``text`` those whose title or turns hold it."""
@@ -305,4 +341,35 @@ def _adaptation(told: Json) -> WeightAdaptation:
         shift=told["shift"],
         tenant=counts(told["tenant"]),
         session=counts(told["session"]),
+    )
+
+
+def _assembly(told: Json) -> ContextAssembly:
+    from recollect.context import AssembledContext, ContextAssembly, HybridContext, RetrievalWeights
+
+    explain = told["explain"]
+    found = HybridContext(
+        query=told["query"],
+        passages=tuple(_hybrid_passage(one) for one in told["passages"]),
+        context=AssembledContext(text=told["text"], token_count=told["token_count"]),
+        weights=read(RetrievalWeights, explain["weights"]),
+        adaptation=None if explain["base"] is None else _adaptation(explain),
+    )
+    return ContextAssembly(strategy=told["strategy"], used=told["used"], found=found)
+
+
+def _hybrid_passage(told: Json) -> HybridPassage:
+    from recollect.context import HybridPassage
+
+    if told["kind"] == "document":
+        passage = passage_of(told)
+    else:  # it has no place in a document
+        nowhere = dict.fromkeys(("document_id", "start_offset", "end_offset"), 0)
+        passage = read(RetrievedContext, {**told, **nowhere}, outline=None)
+    return HybridPassage(
+        kind=told["kind"],
+        source=told["source"],
+        content=told["content"],
+        score=told["score"],
+        passage=passage,
     )

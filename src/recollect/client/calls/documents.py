@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from recollect.client.calls.base import Call, Calls, Pages, Steps, as_it_is, listed, nothing, once, segment
-from recollect.client.options import duration_text, search_body
+from recollect.client.options import duration_text, moment_text, search_body
 from recollect.client.place import given
-from recollect.client.reading import Json, read
-from recollect.errors import NotFoundError, UsageError
+from recollect.client.reading import Json, passage_of, read
+from recollect.errors import UsageError
 from recollect.model import Document, IngestResult, RetrievalOptions
 from recollect.model.contents import DocumentChunk, DocumentOutline, DocumentPart
 from recollect.model.document_record import DocumentRecord, DocumentStatus
@@ -18,6 +19,8 @@ from recollect.model.history import (
     DocumentHistory,
     ErasedDocument,
     ErasureReceipt,
+    EvidenceDiff,
+    MovedEvidence,
     VersionDiff,
 )
 from recollect.replies.cursors import cursor_at
@@ -27,13 +30,14 @@ if TYPE_CHECKING:
     from recollect.fetching.client import Method
     from recollect.fetching.crawl import CrawlPlan
     from recollect.model.job import Job
-    from recollect.model.time import Duration
+    from recollect.model.time import Duration, Moment
 
 
 class DocumentCalls(Calls):
     """Documents, their versions, and what becomes of them; see `recollect.View.documents`.
 
-    A document is named by its id, or by its source in the view's collection, which is looked up first.
+    A document is named by its id, or by its source, which is looked up first: in the collection that the view names, or
+    else wherever it is.
     """
 
     def get(self, document: int | str) -> Steps[DocumentRecord]:
@@ -52,6 +56,20 @@ class DocumentCalls(Calls):
         """The documents that say the same, and those that nearly do."""
         number = yield from self._number(document)
         return (yield from once(Call(method="GET", path=_path(number, "/duplicates"), read=_duplicates)))
+
+    def diff_evidence(
+        self,
+        question: str,
+        *,
+        from_time: Moment,
+        to_time: Moment | None = None,
+        options: RetrievalOptions | None = None,
+    ) -> Call[EvidenceDiff]:
+        """How the evidence for a question changed between two moments: what came, went, stayed and changed."""
+        body = self._at.viewpoint() | search_body(options) | {"question": question, "from": moment_text(from_time)}
+        if to_time is not None:
+            body["to"] = moment_text(to_time)
+        return Call(method="POST", path="/v1/diff", body=body, read=_evidence_diff, searches=True)
 
     def filter_hints(self, options: RetrievalOptions) -> Call[list[str]]:
         """Why a search with these options can have found nothing."""
@@ -184,20 +202,12 @@ class DocumentCalls(Calls):
         self._at.require_present()
         if isinstance(document, int):
             return document
-        if document.isascii() and document.isdecimal():
-            return int(document)
-        pages = yield from self.each(source=document)
-        found = yield from pages.first(1_000)
-        alike = [one.document_id for one in found if one.source == document]
-        if not alike:
-            named = self._at.named
-            within = "" if named is None else f" in the collection {named!r}"
-            hint = "`recollect documents list` shows what there is"
-            raise NotFoundError(f"There is no document {document!r}{within}: {hint}.")
-        if len(alike) > 1:
-            numbers = ", ".join(str(one) for one in alike)
-            raise UsageError(f"Several documents have the source {document!r}: name one by its id ({numbers}).")
-        return alike[0]
+        query = {"source": document, "collection": self._at.named}
+        return (
+            yield from once(
+                Call(method="GET", path="/v1/documents", query=query, read=lambda told: int(told["document_id"]))
+            )
+        )
 
 
 class VersionCalls(Calls):
@@ -385,6 +395,22 @@ def _duplicates(told: Json) -> Duplicates:
 
 def _group(told: Any) -> tuple[SameDocument, ...]:  # noqa: ANN401 - a list of them
     return tuple(read(SameDocument, one) for one in told)
+
+
+def _evidence_diff(told: Json) -> EvidenceDiff:
+    def moved(found: Sequence[Json]) -> tuple[MovedEvidence, ...]:
+        return tuple(MovedEvidence(passage=passage_of(one), outranked=one["outranked"]) for one in found)
+
+    return read(
+        EvidenceDiff,
+        told,
+        from_time=datetime.fromisoformat(told["from"]),
+        to_time=datetime.fromisoformat(told["to"]),
+        came=moved(told["came"]),
+        went=moved(told["went"]),
+        stayed=tuple(passage_of(one) for one in told["stayed"]),
+        changed=tuple((passage_of(one["before"]), passage_of(one["after"])) for one in told["changed"]),
+    )
 
 
 def _diff(told: Json) -> VersionDiff:

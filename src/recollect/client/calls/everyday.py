@@ -8,10 +8,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from recollect.client.calls.base import Calls, Steps
+from recollect.client.calls.base import Call, Calls, Steps
 from recollect.client.calls.conversations import SessionCalls
 from recollect.client.calls.documents import IngestCalls
 from recollect.client.calls.ingesting import FileOptions, send_files, sorted_out, store_documents, store_files, waited
+from recollect.client.calls.sources import SourceCalls
 from recollect.client.calls.work import JobCalls
 from recollect.client.uploads import FileToSend
 from recollect.errors import UsageError
@@ -162,6 +163,10 @@ class UploadCalls(JobCalls):
             told = "; ".join(f"{one.path}: {one.error}" for one in tally.errors[:5])
             raise UsageError(f"{len(tally.errors):,} of the files were not sent ({told}); {len(jobs):,} were.")
         return jobs
+
+    def refresh(self, source: str, *, confirm_removals: bool = False, anew: bool = False) -> Call[Job]:
+        """Ask for a source to be refreshed; see `recollect.View.jobs`."""
+        return SourceCalls(self._at).ask_for_refresh(source, confirm_removals=confirm_removals, anew=anew)
 
     def wait(
         self,

@@ -126,8 +126,9 @@ def waited(
     *,
     timeout_seconds: float | None = None,
     on_progress: Callable[[Job], None] | None = None,
+    settled: Callable[[Job], bool] | None = None,
 ) -> Steps[Job]:
-    """A job when it has ended, or when it has been waited for so long."""
+    """A job when it has ended (or is ``settled``), or when it has been waited for so long."""
     deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
     wait, seen = _FIRST_LOOK, None
     while True:
@@ -135,7 +136,8 @@ def waited(
             seen, wait = job, _FIRST_LOOK
             if on_progress is not None:
                 on_progress(job)
-        if job.ended or (deadline is not None and time.monotonic() >= deadline):
+        over = job.ended if settled is None else settled(job)
+        if over or (deadline is not None and time.monotonic() >= deadline):
             return job
         yield Pause(wait if deadline is None else max(0.0, min(wait, deadline - time.monotonic())))
         wait = min(wait * 1.5, _SELDOM_LOOK)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recollect.client.calls.base import Call, Calls, Pages, Steps, as_it_is, listed, segment
+from recollect.client.calls.base import Call, Calls, Pages, Steps, as_it_is, listed, nothing, segment
 from recollect.client.options import duration_text, moment_text
 from recollect.client.place import Place, given
 from recollect.client.reading import Json, read
@@ -252,6 +252,18 @@ class TenantCalls(Calls):
             query={"reason": reason},
             read=lambda told: read(TenantErasure, told),
         )
+
+    def share(self, tenant: int | str, collection: str, reader: int | str) -> Call[None]:
+        """Let another tenant read a collection of one."""
+        self._at.require_present()
+        body = {"collection": collection, "reader": str(reader)}
+        return Call(method="POST", path=f"{_tenant_path(tenant)}/shares", body=body, read=nothing)
+
+    def unshare(self, tenant: int | str, collection: str, reader: int | str) -> Call[None]:
+        """Keep another tenant from a collection of one again."""
+        self._at.require_present()
+        query = {"collection": collection, "reader": str(reader)}
+        return Call(method="DELETE", path=f"{_tenant_path(tenant)}/shares", query=query, read=nothing)
 
     def list(self, *, after: str = "", limit: int = 100) -> Steps[list[Tenant]]:
         """By name, behind ``after``."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from recollect.client.calls.base import Call, Calls, EventStream, Pages, Steps, as_it_is
-from recollect.client.place import EVERYWHERE
 from recollect.client.reading import Json, read
 from recollect.model.history import CleanupReport
 from recollect.model.job import Job, JobStatus
 from recollect.model.search_health import RetrieverRecall, SearchHealth
-from recollect.model.source import SourceRecord
 from recollect.model.status import PipelineStatus
 from recollect.replies.cursors import cursor_at
 
@@ -86,35 +84,17 @@ class StoreCalls(Calls):
 
 
 class UpkeepCalls(Calls):
-    """What has passed its time, and where documents come from."""
+    """What has passed its time."""
 
     def cleanup(self) -> Call[CleanupReport]:
         """Close what has expired, remove expired sessions, and keep the audit's partitions."""
         self._at.require_present()
         return Call(method="POST", path="/v1/cleanup", read=lambda told: read(CleanupReport, told))
 
-    def sources(self) -> Call[list[SourceRecord]]:
-        """Where the documents of the view's collection come from, or of all of them."""
-        self._at.require_present()
-        everywhere = self._at.collections == (EVERYWHERE,)
-        query = {"everywhere": True} if everywhere else {"collection": self._at.named}
-        return Call(
-            method="GET",
-            path="/v1/sources",
-            query=query,
-            read=lambda told: [_source(one) for one in told["sources"]],
-        )
-
 
 def read_job(told: Json) -> Job:
     """A job."""
     return read(Job, told)
-
-
-def _source(told: Json) -> SourceRecord:
-    due, seconds = told["due_at"], told["interval_seconds"]
-    began = None if due is None else datetime.fromisoformat(due) - timedelta(seconds=seconds)
-    return read(SourceRecord, told, source_id=0, began_at=began)  # its number is the store's own
 
 
 def _job_event(event: Event) -> Sequence[Job]:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from recollect.pipeline import View
 from recollect.replies.cursors import cursor_at
-from recollect.replies.documents import DocumentJson, document_json, duplicate_groups_json
+from recollect.replies.documents import DocumentIdJson, DocumentJson, document_json, duplicate_groups_json
 from recollect.replies.erasure import ErasureReceiptJson, erasure_receipt_json
 from recollect.replies.history import LifetimeJson, RestoredVersionJson, lifetime_json, restored_version_json
 from recollect.replies.ingest import IngestResultJson, ingest_result_json
@@ -18,7 +18,7 @@ from recollect.server.dependencies import Actor, Reader, Writer
 from recollect.server.etags import IfMatch, IfNoneMatch, required_version, unchanged, version_tag
 from recollect.server.pages import Paging, shown
 from recollect.server.problems import documented
-from recollect.server.schemas.base import Name, Number
+from recollect.server.schemas.base import Name, Number, Text
 from recollect.server.schemas.documents import (
     DescriptionBody,
     DocumentBody,
@@ -96,6 +96,17 @@ def add_url(name: Name, body: UrlBody, caller: Writer, response: Response) -> Jo
     )
     response.headers["Location"] = f"/v1/jobs/{job.job_id}"
     return job_json(job)
+
+
+@router.get("/documents", summary="Find a document by its source")
+def named(
+    caller: Reader,
+    source: Annotated[Text, Query(min_length=1, max_length=10_000, description="Its source, or its id.")],
+    collection: Annotated[Name | None, Query(description="Only in this one; left out: wherever it is.")] = None,
+) -> DocumentIdJson:
+    """One that may be read. A closed one has its name still, where no other has it."""
+    (document_id,) = caller.view(collections=collection).documents.resolve([source])
+    return {"document_id": document_id}
 
 
 @router.get("/documents/{document_id}", summary="Show a document", response_model=DocumentJson, responses=_NOT_MODIFIED)

@@ -8,10 +8,17 @@ from fastapi import APIRouter, Request
 from pydantic_core import to_json
 from starlette.responses import Response
 
+from recollect.context import RetrievalWeights
 from recollect.model import RetrievalOptions
 from recollect.pipeline import View
 from recollect.replies.answers import AnswerJson, answer_json
-from recollect.replies.contexts import AssembledContextJson, assembled_context_json
+from recollect.replies.contexts import (
+    AssembledContextJson,
+    ContextAssemblyJson,
+    assembled_context_json,
+    context_assembly_json,
+)
+from recollect.replies.history import EvidenceDiffJson, evidence_diff_json
 from recollect.replies.search import SearchHintsJson, SearchReplyJson, search_reply_json
 from recollect.replies.why_not import WhyNotJson, why_not_json
 from recollect.server.admission import hand_over
@@ -20,7 +27,15 @@ from recollect.server.dependencies import Asking, Reader, service_of, streaming
 from recollect.server.kept_streams import KeepStream, answer_response
 from recollect.server.leaving import while_connected
 from recollect.server.problems import documented
-from recollect.server.schemas.retrieval import AskBody, ContextBody, SearchBody, SearchOptions, WhyNotBody
+from recollect.server.schemas.retrieval import (
+    AskBody,
+    AssemblyBody,
+    ContextBody,
+    DiffBody,
+    SearchBody,
+    SearchOptions,
+    WhyNotBody,
+)
 from recollect.server.sse import documented_events, wants_events
 
 router = APIRouter(tags=["retrieval"], responses=documented(404))
@@ -62,6 +77,36 @@ def _assembled(caller: View, body: ContextBody) -> AssembledContextJson:
         found,
         collection=view.standpoint.searched_name,
         warnings=[] if found.blocks else hints(view, options),
+    )
+
+
+@router.post("/context/assembly", summary="What a language model should read of documents, conversations and facts")
+async def assembly(body: AssemblyBody, caller: Reader, service: Asking) -> ContextAssemblyJson:
+    """As `recollect context --json`: numbered passages of all of them within one budget."""
+    return await service.searches.run(_put_together, caller, body)
+
+
+def _put_together(caller: View, body: AssemblyBody) -> ContextAssemblyJson:
+    view, weights = body.of(caller), body.weights
+    assembler = view.memory.assembler(
+        weights=None if weights is None else RetrievalWeights(weights.rag, weights.memory),
+        min_relevance=body.min_relevance,
+    )
+    found = assembler.assemble(body.query, body.strategy, body.token_budget, body.session)
+    warnings = [] if found.passages else hints(view, RetrievalOptions())
+    return context_assembly_json(body.query, found, explain=body.explain, warnings=warnings)
+
+
+@router.post("/diff", summary="How the evidence for a question changed")
+async def diff(body: DiffBody, caller: Reader, service: Asking) -> EvidenceDiffJson:
+    """As `recollect diff --json`: what came, went, changed and stayed from one moment to another."""
+    return await service.searches.run(_changed, caller, body)
+
+
+def _changed(caller: View, body: DiffBody) -> EvidenceDiffJson:
+    view, options = body.searched(caller)
+    return evidence_diff_json(
+        view.documents.diff_evidence(body.question, from_time=body.from_, to_time=body.to, options=options)
     )
 
 

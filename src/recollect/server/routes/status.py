@@ -8,7 +8,6 @@ from fastapi import APIRouter, Query
 
 from recollect.replies.cursors import cursor_at
 from recollect.replies.requests import RequestStatsJson, logged_request_json, request_stats_json
-from recollect.replies.sources import SourceListJson, source_list_json
 from recollect.replies.status import CleanupJson, StatusJson, cleanup_json, status_json
 from recollect.server.dependencies import Administrator, Operator, Reader
 from recollect.server.pages import Paging, shown
@@ -34,16 +33,6 @@ def stats(
 def cleanup(caller: Operator) -> CleanupJson:
     """As `recollect cleanup --json`: it is done every so many hours anyway. Partitions hold what all tenants have."""
     return cleanup_json(caller.maintenance.cleanup())
-
-
-@router.get("/sources", summary="List where documents come from", responses=documented(404))
-def sources(
-    caller: Administrator,
-    collection: Annotated[Name | None, Query(description="Of this one; left out: of the configured one.")] = None,
-    everywhere: Annotated[bool, Query(description="Of all collections.")] = False,
-) -> SourceListJson:
-    """As `recollect sources list --json`, with how the last refresh of each went."""
-    return source_list_json(caller.view(collections="*" if everywhere else collection).sources.list())
 
 
 @router.get("/requests", summary="List what was asked of providers of models")

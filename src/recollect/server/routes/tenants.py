@@ -11,9 +11,11 @@ from recollect.model.tenant import Tenant, TenantQuota
 from recollect.pipeline import View
 from recollect.replies.cursors import cursor_at
 from recollect.replies.tenants import (
+    SharingJson,
     TenantDetailsJson,
     TenantErasureJson,
     TenantJson,
+    sharing_json,
     tenant_details_json,
     tenant_erasure_json,
     tenant_json,
@@ -22,7 +24,7 @@ from recollect.server.dependencies import Actor, Operator
 from recollect.server.etags import IfMatch, require_match, tagged
 from recollect.server.pages import Paging, shown
 from recollect.server.problems import documented
-from recollect.server.schemas.administration import TenantBody, TenantChanges, TenantPage
+from recollect.server.schemas.administration import ShareBody, TenantBody, TenantChanges, TenantPage
 from recollect.server.schemas.base import Name, Text
 
 router = APIRouter(prefix="/tenants", tags=["people and rights"])
@@ -79,6 +81,29 @@ def erase(
 ) -> TenantErasureJson:
     """With everything that belongs to it, for good. What is left is the receipt."""
     return tenant_erasure_json(caller.tenants.erase(tenant, actor=actor, reason=reason))
+
+
+@router.post("/{tenant}/shares", summary="Let another tenant read a collection", responses=documented(404))
+def share(tenant: Name, body: ShareBody, caller: Operator) -> SharingJson:
+    """As `recollect tenants share --json`, where tenants may read one another's collections at all."""
+    _of(caller, tenant).collections.share(body.collection, body.reader)
+    return sharing_json(tenant, body.collection, body.reader, shared=True)
+
+
+@router.delete("/{tenant}/shares", summary="Keep another tenant from a collection", responses=documented(404))
+def unshare(
+    tenant: Name,
+    caller: Operator,
+    collection: Annotated[Name, Query(description="Of that tenant.")],
+    reader: Annotated[Name, Query(description="The tenant that reads it, by name or number.")],
+) -> SharingJson:
+    """As `recollect tenants unshare --json`."""
+    _of(caller, tenant).collections.unshare(collection, reader)
+    return sharing_json(tenant, collection, reader, shared=False)
+
+
+def _of(caller: View, tenant: str) -> View:
+    return caller.view(tenant=caller.tenants.get(tenant).tenant_id)
 
 
 def _details(view: View, tenant: str) -> TenantDetailsJson:

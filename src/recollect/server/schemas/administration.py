@@ -109,6 +109,13 @@ class CollectionRights(_Permissions):
     writer: tuple[Name, ...] | None = Field(None, max_length=1_000, description="Grants: they put documents into it.")
 
 
+class ShareBody(Body):
+    """A collection that another tenant reads."""
+
+    collection: Name = Field(description="Of the tenant.")
+    reader: Name = Field(description="The tenant that reads it, by name or number.")
+
+
 class TenantPage(TypedDict):
     """Tenants, by name."""
 

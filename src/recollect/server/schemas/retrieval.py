@@ -8,10 +8,11 @@ from typing import Any, Literal
 from pydantic import Field
 
 from recollect.config import RAGConfig
+from recollect.errors import UsageError
 from recollect.model import RetrievalOptions
 from recollect.model.time_limits import time_limits
 from recollect.pipeline import View
-from recollect.server.schemas.base import Moment, Name, Text, Viewpoint
+from recollect.server.schemas.base import Body, Moment, Name, Text, Viewpoint
 
 # As long as a question may be that anybody types or pastes; what is longer is a document.
 _MAX_CHARACTERS = 100_000
@@ -125,11 +126,61 @@ class ChatBody(SearchOptions):
         )
 
 
+class WeightsBody(Body):
+    """What documents and conversations weigh; both add up to 1."""
+
+    rag: float = Field(ge=0, le=1, description="Of documents.")
+    memory: float = Field(ge=0, le=1, description="Of conversations and facts.")
+
+
 class ContextBody(SearchBody):
     """What a language model should read to answer a query."""
 
     token_budget: int | None = Field(None, ge=1, le=10_000_000)
     max_context_length: int | None = Field(None, ge=1, le=100_000_000)
+
+
+class AssemblyBody(Body):
+    """What a language model should read of documents, conversations and facts."""
+
+    query: Text = Field(max_length=_MAX_CHARACTERS, description="In plain words.")
+    strategy: Literal["hybrid", "semantic", "episodic", "rag", "documents", "bm25"] = Field(
+        "hybrid",
+        description="Everything; by meaning, facts first; conversations alone; documents and memory, documents first, "
+        "or memory where there are none; documents alone; by words.",
+    )
+    weights: WeightsBody | None = Field(None, description="Left out: as the strategy has it.")
+    token_budget: int = Field(2_000, ge=1, le=10_000_000)
+    min_relevance: float | None = Field(None, ge=0, le=1, description="Of documents' passages.")
+    session: Name | None = Field(None, description="The conversation at hand; it may not have begun yet.")
+    user: Name | None = Field(None, description="All of this user's conversations, beside the one named.")
+    collection: Name | None = Field(None, description="The collection; left out: the configured one.")
+    everywhere: bool = Field(False, description="Every collection that may be read, together.")
+    as_of: Moment | None = Field(None, description="What was known at this time (without a zone: UTC), or 7d ago.")
+    explain: bool = Field(False, description="Say what each side weighs, and why.")
+
+    def of(self, view: View) -> View:
+        """The view that is asked.
+
+        Raises:
+            UsageError: Two places are named, or ``as_of`` is no time.
+        """
+        if self.everywhere and self.collection is not None:
+            raise UsageError("collection and everywhere are several answers to where: give one.")
+        seen = view.view(collections="*" if self.everywhere else self.collection, user=self.user)
+        return seen if self.as_of is None else seen.view(as_of=self.as_of)
+
+
+class DiffBody(SearchOptions):
+    """A question at two moments."""
+
+    question: Text = Field(max_length=_MAX_CHARACTERS, description="In plain words.")
+    from_: Moment = Field(alias="from", description="The earlier moment.")
+    to: Moment | None = Field(None, description="The later one; left out: now.")
+
+    def searched(self, view: View) -> tuple[View, RetrievalOptions]:
+        """The view that is searched, and how."""
+        return self.of(view), self.options(view.config, top_k=view.config.answer.passages)
 
 
 class WhyNotBody(SearchBody):

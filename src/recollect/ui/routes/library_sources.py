@@ -12,6 +12,7 @@ from recollect.errors import UsageError
 from recollect.model.source import SourceRecord
 from recollect.pipeline import View
 from recollect.pipeline.refreshing import reader_of, settings_declared_by
+from recollect.server.machine import require_machine
 from recollect.server.schemas.base import Name, Text
 from recollect.sources.declared import read_declared
 from recollect.sources.registry import connector_names
@@ -103,6 +104,7 @@ async def add(
         given["tags"] = words
     if rules := [line.strip() for line in grants.splitlines() if line.strip()]:
         given["grants"] = rules
+    require_machine(visit.caller, location.strip(), connector=connector.strip() or None, settings=given)
     options = {"connector": connector.strip() or None, "name": name.strip() or None, "every": every.strip() or None}
     job_id = await visit.run(_add, visit.administration.view(collections=collection), location.strip(), given, options)
     return visit.go_to(f"/library/jobs/{job_id}")

@@ -1,0 +1,148 @@
+"""Where documents come from."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from recollect.client.calls.base import Call, Calls, Steps, once
+from recollect.client.calls.ingesting import waited
+from recollect.client.calls.work import JobCalls
+from recollect.client.options import duration_text
+from recollect.client.place import EVERYWHERE, given
+from recollect.client.problems import error_of_kind
+from recollect.client.reading import Json, read
+from recollect.errors import NotFoundError, SourceError
+from recollect.ingest.report import FileError, IngestProgress, IngestReport
+from recollect.model.source import SourceRecord
+
+if TYPE_CHECKING:
+    from recollect.ingest.report import ProgressCallback
+    from recollect.model.job import Job
+    from recollect.model.time import Duration
+
+
+class SourceCalls(Calls):
+    """Where the documents of the view's collection come from; see `recollect.View.sources`."""
+
+    def add(
+        self,
+        location: str,
+        *,
+        connector: str | None = None,
+        name: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+        every: Duration | None = None,
+    ) -> Call[SourceRecord]:
+        """Have a place outside read into the view's collection, with the files and credentials of the server."""
+        self._at.require_present()
+        body = given(
+            collection=self._at.named,
+            location=location,
+            connector=connector,
+            name=name,
+            settings=dict(settings or {}),
+            every=None if every is None else duration_text(every),
+        )
+        return Call(method="POST", path="/v1/sources", body=body, read=_source)
+
+    def get(self, source: str) -> Steps[SourceRecord]:
+        """A source, with what is known of its refreshing."""
+        found = yield from once(self.list())
+        record = next((one for one in found if one.name == source), None)
+        if record is None:
+            name = yield from self._collection()
+            raise NotFoundError(
+                f"There is no source {source!r} in the collection {name!r}. `recollect sources list` shows what there "
+                "is."
+            )
+        return record
+
+    def refresh(
+        self,
+        source: str,
+        *,
+        confirm_removals: bool = False,
+        anew: bool = False,
+        on_progress: ProgressCallback | None = None,
+    ) -> Steps[IngestReport]:
+        """Have a worker of the server bring the store to what a source holds now, and wait until it has.
+
+        Raises:
+            SourceError: It cannot be read; the server may try it again, which its job shows.
+        """
+        began = time.monotonic()
+        job = yield from once(self.ask_for_refresh(source, confirm_removals=confirm_removals, anew=anew))
+        ended = yield from waited(
+            JobCalls(self._at),
+            job,
+            on_progress=None if on_progress is None else lambda now: on_progress(_progress(now)),
+            settled=_settled,
+        )
+        if ended.status != "succeeded":
+            raise error_of_kind(SourceError, ended.error or f"Job {ended.job_id} was {ended.status}.", location=source)
+        return _report(ended.result or {}, seconds=time.monotonic() - began)
+
+    def ask_for_refresh(self, source: str, *, confirm_removals: bool = False, anew: bool = False) -> Call[Job]:
+        """As `refresh`, without waiting: a job."""
+        from recollect.client.calls.work import read_job
+
+        self._at.require_present()
+        body = given(collection=self._at.named, source=source, confirm_removals=confirm_removals, anew=anew)
+        return Call(method="POST", path="/v1/sources/refresh", body=body, read=read_job)
+
+    def remove(self, source: str, *, documents: Literal["close", "keep", "erase"] = "close") -> Call[int]:
+        """Have a source read no longer; returns how many documents were closed, or erased."""
+        self._at.require_present()
+        query = {"source": source, "collection": self._at.named, "documents": documents}
+        return Call(method="DELETE", path="/v1/sources", query=query, read=_removed)
+
+    # Last: its name is a type's in what stands before it.
+    def list(self) -> Call[list[SourceRecord]]:
+        """The sources of the view's collection, or of all of them."""
+        self._at.require_present()
+        everywhere = self._at.collections == (EVERYWHERE,)
+        query = {"everywhere": True} if everywhere else {"collection": self._at.named}
+        return Call(
+            method="GET",
+            path="/v1/sources",
+            query=query,
+            read=lambda told: [_source(one) for one in told["sources"]],
+        )
+
+
+def _source(told: Json) -> SourceRecord:
+    due, seconds = told["due_at"], told["interval_seconds"]
+    began = None if due is None else datetime.fromisoformat(due) - timedelta(seconds=seconds)
+    return read(SourceRecord, told, source_id=0, began_at=began)  # its number is the store's own
+
+
+def _removed(told: Json) -> int:
+    return int(told["erased"] if "erased" in told else told["closed"])
+
+
+def _settled(job: Job) -> bool:
+    # One that failed waits for its next attempt: whoever waits here is told why.
+    return job.ended or (job.status == "pending" and job.error is not None)
+
+
+def _progress(job: Job) -> IngestProgress:
+    come = [stage for stage in job.stages if stage.done or stage.total]
+    done, total = (come[-1].done, come[-1].total) if come else (0, None)
+    return IngestProgress(done=done, total=total or 0, chunks=0)
+
+
+def _report(told: Json, *, seconds: float) -> IngestReport:
+    def errors(key: str, reason: str) -> tuple[FileError, ...]:
+        return tuple(FileError(one["path"], one[reason]) for one in told.get(key, ()))
+
+    return read(
+        IngestReport,
+        {"skip_reasons": {}, **told},
+        seconds=seconds,
+        errors=errors("errors", "error"),
+        too_large=errors("too_large", "reason"),
+        closed=errors("closed", "reason"),
+    )
