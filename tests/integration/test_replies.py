@@ -386,6 +386,8 @@ def of_reports(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
     records = view.sources.list()
     yield from ((sources.source_json, sources.source_json(one)) for one in records)
     yield sources.source_list_json, sources.source_list_json(records)
+    for erased in (False, True):
+        yield sources.removed_source_json, sources.removed_source_json("docs", 2, erased=erased)
 
 
 def of_conversations(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
@@ -415,6 +417,7 @@ def of_conversations(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], An
     yield sessions.ended_session_json, sessions.ended_session_json("desk", documents=1)
     yield feedback.forgotten_feedback_json, feedback.forgotten_feedback_json(2)
     adaptation = view.feedback.give(["hr/leave.md"], helpful=True)
+    yield contexts.feedback_counts_json, contexts.feedback_counts_json(adaptation.tenant)
     yield feedback.weight_adaptation_json, feedback.weight_adaptation_json(adaptation, on=False)
 
 
@@ -469,6 +472,7 @@ def of_rights(view: RAGPipeline, folder: Path) -> Iterator[tuple[Callable[..., A
     counted = view.tenants.get("acme")
     assert counted.bytes is not None
     yield tenants.tenant_details_json, tenants.tenant_details_json(counted, [shared])
+    yield tenants.sharing_json, tenants.sharing_json("acme", "it", "default", shared=True)
     yield tenants.tenant_list_json, tenants.tenant_list_json(view.tenants.list(), more=True)
     yield tenants.tenant_export_json, tenants.tenant_export_json(view.tenants.export("acme", folder / "acme"))
     yield tenants.tenant_erasure_json, tenants.tenant_erasure_json(view.tenants.erase("acme", actor="test"))
