@@ -376,6 +376,7 @@ def of_reports(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
         skip_reasons={"too_large": 1},
         too_large=(FileError("a.txt", "too large"),),
         closed=(FileError("c.html", "excluded by robots.txt"),),
+        without_text=(FileError("d.pdf", "1 of 2 pages holds no text"),),
         chunks=1,
         seconds=0.1234,
         errors=(FileError("b.txt", "not text"),),

@@ -88,6 +88,8 @@ class WorkBar:
         self._started: float | None = None
         self._said = 0.0
         self._chunks = 0
+        self._pages: TaskID | None = None
+        self._pages_said = 0.0
         self._progress = progress.Progress(
             progress.SpinnerColumn(),
             progress.TextColumn("{task.description}"),
@@ -109,8 +111,21 @@ class WorkBar:
             if state.stage == "index" and not self._console.is_terminal:
                 self._console.print("Building the vector index …")
             return
+        if state.stage == "recognising":
+            self._recognise(state.done, state.total)
+            return
         self._chunks = state.chunks
         self.update(state.done, state.total)
+
+    def _recognise(self, done: int, total: int) -> None:
+        """Pages that are pictures: a bar of their own, since each takes as long as many files."""
+        if self._pages is None:
+            self._pages = self._progress.add_task("Recognising text", total=total, count="", rate="")
+            self._pages_said = time.monotonic()
+        self._progress.update(self._pages, completed=done, total=total, count=f"{done:,}/{total:,} pages")
+        if not self._console.is_terminal and time.monotonic() - self._pages_said >= _LINE_EVERY:
+            self._pages_said = time.monotonic()
+            self._console.print(f"Recognising text: {done:,}/{total:,} pages", soft_wrap=True)
 
     def update(self, done: int, total: int | None) -> None:
         """Take how many are done, of how many (None: nobody knows)."""

@@ -29,6 +29,7 @@ _SKIP_REASONS = {
     "hidden": "hidden",
     "too_large": "too large",
     "unsupported": "of no known type",
+    "without_text": "pictures without text",
     "link": "linked and not followed",
     "excluded": "excluded by the site",
     "noindex": "not to be found, as its author wishes",
@@ -291,6 +292,8 @@ def show_report(ctx: CommandContext, report: IngestReport) -> None:
     for skipped in report.too_large[:_ERRORS_SHOWN]:
         told = f"- {one_line(skipped.path)}: {skipped.error}; --max-file-size raises it"
         ctx.note(told)
+    for scanned in report.without_text[:_ERRORS_SHOWN]:
+        ctx.note(f"- {one_line(scanned.path)}: {scanned.error}")
     for closed in report.closed[:_ERRORS_SHOWN]:
         ctx.note(f"- {one_line(closed.path)}: closed, because {one_line(closed.error)}")
     if report.skip_reasons.get("too_large", 0) > _ERRORS_SHOWN:

@@ -20,7 +20,11 @@ _SPACES = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
-    """A file's text and structure, before it becomes a document."""
+    """A file's text and structure, before it becomes a document.
+
+    Attributes:
+        unread: Pages that are pictures, whose text nobody has recognised.
+    """
 
     content: str
     headings: Sequence[Heading] = ()
@@ -31,6 +35,7 @@ class Parsed:
     permissions: tuple[str, ...] | None = None
     stated: StatedFields = field(default_factory=StatedFields)
     mime_type: str = "text/plain"
+    unread: Sequence[int] = ()
 
 
 class TextBuilder:

@@ -26,6 +26,7 @@ def as_message(parsed: Parsed) -> tuple[dict[str, Any], bytes]:
         "metadata": dict(parsed.metadata),
         "permissions": parsed.permissions,
         "mime_type": parsed.mime_type,
+        "unread": list(parsed.unread),
     }, parsed.content.encode("utf-8", "surrogatepass")
 
 
@@ -46,6 +47,7 @@ def from_message(message: dict[str, Any], data: bytes) -> Parsed:
         metadata=message["metadata"],
         permissions=None if permissions is None else tuple(permissions),
         mime_type=message["mime_type"],
+        unread=[int(number) for number in message["unread"]],
     )
     spans = [(heading.start_offset, heading.end_offset) for heading in parsed.headings]
     spans += [(page.start_offset, page.end_offset) for page in parsed.pages]

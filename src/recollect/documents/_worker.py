@@ -13,20 +13,26 @@ where the kernel does not count (macOS), and for memory that RLIMIT_DATA leaves 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import resource
 import select
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 from recollect.documents._wire import as_message, receive, send
-from recollect.documents.formats import UnreadableError, format_of_name, format_of_type
+from recollect.documents.formats import UnreadableError, format_of_name, format_of_type, is_picture_name
+from recollect.documents.ocr.available import can_recognise
+from recollect.documents.ocr.readings import readings_of_json
 from recollect.documents.reader import parse
 
 _WATCH_MILLISECONDS = 20
 # A parser that has grown is replaced rather than kept: what its libraries hold on to is never given back.
 _RETIRE_BYTES = 192 << 20
+# But not between two pages of a file that are recognised: the models would be loaded for each.
+_RETIRE_RECOGNISING_BYTES = 1280 << 20
 _RETIRED = 3
 _IDLE, _READING, _PARSING, _REPLYING = b"i", b"r", b"p", b"w"
 _COMPLAINT_BYTES = 4096
@@ -168,7 +174,8 @@ def _serve(requests: int, replies: int, tells: int) -> None:
         tell(_REPLYING)
         send(replies, reply, content)
         tell(_IDLE)
-        if reply.get("died") or _resident_bytes(os.getpid()) > _RETIRE_BYTES:
+        most = _RETIRE_RECOGNISING_BYTES if request.get("more_pages") else _RETIRE_BYTES
+        if reply.get("died") or _resident_bytes(os.getpid()) > most:
             os._exit(_RETIRED)
 
 
@@ -177,7 +184,14 @@ def _import_parser(request: dict[str, Any]) -> None:
 
     What a file is goes by its name here: to look into it is the parser's, under its limits.
     """
+    if request.get("page"):
+        from recollect.documents.ocr import recognising
+
+        recognising.load()
+        return
     promised = format_of_type(request["mime_type"] or "") or format_of_name(request["name"])
+    if is_picture_name(request["name"]) and can_recognise():
+        import PIL.Image  # noqa: F401
     if promised is not None and promised.kind == "pdf":
         import pypdfium2.raw  # noqa: F401
     if promised is not None and promised.kind == "office":
@@ -188,11 +202,14 @@ def _import_parser(request: dict[str, Any]) -> None:
 
 def _answer(data: bytes, request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     try:
+        if request.get("page"):
+            return _recognised(data, request)
         parsed = parse(
             data,
             request["name"],
             request["mime_type"],
             main_content=request["main_content"],
+            readings=readings_of_json(request["readings"]),
         )
     except UnreadableError as error:
         if _is_memory(error):
@@ -205,6 +222,15 @@ def _answer(data: bytes, request: dict[str, Any]) -> tuple[dict[str, Any], bytes
     if len(parsed.content) > request["max_characters"]:
         return {"died": "characters"}, b""
     return as_message(parsed)
+
+
+def _recognised(data: bytes, request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    from recollect.documents.ocr.recognising import recognise_page
+
+    cache = None if request["cache"] is None else Path(request["cache"])
+    page = int(request["page"])
+    reading = recognise_page(data, request["name"], request["mime_type"], page, cache=cache)
+    return {}, json.dumps(reading.as_json()).encode()
 
 
 def _is_memory(error: BaseException | None) -> bool:

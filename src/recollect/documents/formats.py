@@ -8,8 +8,23 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
 
+from recollect.documents.ocr.available import EXTRA, can_recognise
+
 Kind = Literal[
-    "pdf", "office", "html", "epub", "markdown", "text", "code", "rst", "org", "table", "json", "mail", "feed"
+    "pdf",
+    "office",
+    "html",
+    "epub",
+    "markdown",
+    "text",
+    "code",
+    "rst",
+    "org",
+    "table",
+    "json",
+    "mail",
+    "feed",
+    "picture",
 ]
 
 
@@ -46,6 +61,10 @@ HTML = Format("html", "text/html", "a web page")
 MARKDOWN = Format("markdown", "text/markdown", "a Markdown text")
 TEXT = Format("text", "text/plain", "a plain text")
 CODE = Format("code", "text/plain", "a source file")
+PNG = Format("picture", "image/png", "a PNG image")
+JPEG = Format("picture", "image/jpeg", "a JPEG image")
+TIFF = Format("picture", "image/tiff", "a TIFF image")
+WEBP = Format("picture", "image/webp", "a WebP image")
 FEED = Format("feed", "application/rss+xml", "a feed")
 
 # Read as they are, without headings.
@@ -87,12 +106,16 @@ _PLAIN = frozenset({"markdown", "text", "code", "rst", "org"})
 _BY_NAME = dict.fromkeys(_TEXT_NAMES.split(), TEXT) | dict.fromkeys(_CODE_NAMES.split(), CODE)
 _BY_MIME = {known.mime_type: known for known in reversed(_BY_EXTENSION.values()) if known is not CODE}
 
+_PICTURE_NAMES = frozenset({"png", "jpg", "jpeg", "jpe", "tif", "tiff", "webp"})
+_PICTURES = (
+    (b"\x89PNG\r\n", PNG),
+    (b"\xff\xd8\xff", JPEG),
+    (b"II*\0", TIFF),
+    (b"MM\0*", TIFF),
+)
+_HEIC = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"})
 _FOREIGN = (
-    (b"\x89PNG\r\n", "a PNG image"),
-    (b"\xff\xd8\xff", "a JPEG image"),
     (b"GIF8", "a GIF image"),
-    (b"II*\0", "a TIFF image"),
-    (b"MM\0*", "a TIFF image"),
     (b"\x7fELF", "a program"),
     (b"\x1f\x8b", "a gzip archive"),
     (b"BZh", "a bzip2 archive"),
@@ -123,6 +146,16 @@ def format_of_name(name: str) -> Format | None:
 def format_of_type(mime_type: str) -> Format | None:
     """The format that a MIME type names, or None where it is no document's."""
     return _BY_MIME.get(mime_type.split(";")[0].strip().lower())
+
+
+def is_picture_name(name: str) -> bool:
+    """Whether a file name promises a picture whose text can be recognised."""
+    return PurePath(name.lower()).suffix[1:] in _PICTURE_NAMES
+
+
+def can_read_name(name: str) -> bool:
+    """Whether a file of this name can be read here: pictures with the extra ``recollect[ocr]`` alone."""
+    return format_of_name(name) is not None or (is_picture_name(name) and can_recognise())
 
 
 def detect(data: bytes, *, name: str, mime_type: str | None = None) -> Format:
@@ -176,10 +209,29 @@ def _sniff(data: bytes) -> Format | None:
         return RTF
     if head.lstrip(b"\xef\xbb\xbf \t\r\n\0").startswith(b"%PDF-") or (b"%PDF-" in head and b"\0" in data[:65_536]):
         return PDF
+    if (picture := _sniff_picture(head)) is not None:
+        if not can_recognise():
+            raise UnreadableError(f"is {picture.label}; {EXTRA} reads the text in pictures")
+        return picture
     for magic, label in _FOREIGN:
         if head.startswith(magic) and (len(magic) > 4 or b"\0" in head or not head.isascii()):
             raise UnreadableError(f"is {label}; documents with text can be read")
     return None
+
+
+def _sniff_picture(head: bytes) -> Format | None:
+    """The format of a picture.
+
+    Raises:
+        UnreadableError: It is one that is not read.
+    """
+    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+        return WEBP
+    if head[4:8] == b"ftyp" and head[8:12] in _HEIC:
+        raise UnreadableError("is a HEIC image, which is not read; save it as JPEG")
+    if not any(head.startswith(magic) for magic, _ in _PICTURES) or (b"\0" not in head and head.isascii()):
+        return None
+    return next(known for magic, known in _PICTURES if head.startswith(magic))
 
 
 def _sniff_zip(data: bytes) -> Format:

@@ -26,9 +26,12 @@ from recollect.documents._parsed import Parsed
 from recollect.documents._text import NotTextError, clean, decode
 from recollect.documents._titles import title_headings
 from recollect.documents.feeds import parse_feed
-from recollect.documents.formats import Format, UnreadableError, detect, is_plain
+from recollect.documents.formats import Format, UnreadableError, detect, is_picture_name, is_plain
+from recollect.documents.ocr.available import can_recognise, without_text
+from recollect.documents.ocr.pages import PageCallback, recognise_pages
+from recollect.documents.ocr.recognising import picture_pages
 from recollect.documents.opening import open_file
-from recollect.documents.pdf import parse_pdf
+from recollect.documents.pdf import NO_TEXT, parse_pages, parse_pdf
 from recollect.documents.workers import shared_workers
 from recollect.errors import ParseError, UsageError
 from recollect.model import Document
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from recollect.documents.ocr.readings import Readings
     from recollect.documents.workers import ParserWorkers
 
 # What the content of each format is, chosen by what retrieves and quotes best:
@@ -50,6 +54,10 @@ if TYPE_CHECKING:
 # - PDF: plain paragraphs; headings are known by their offsets alone. Tables as Markdown writes them: their columns are
 #   often of two levels, and a row without them says nothing.
 # - JSON: an outline without braces and escapes. E-mail: the main header lines, then the text.
+
+
+class PictureWithoutTextError(ParseError):
+    """A picture in which nothing is written: nobody's failure."""
 
 
 def _always_wanted() -> bool:
@@ -65,6 +73,7 @@ def read_file(
     below: Path | None = None,
     workers: ParserWorkers | None = None,
     cancelled: Callable[[], bool] = _always_wanted,
+    on_page: PageCallback | None = None,
 ) -> Document:
     """Reads a file as a document.
 
@@ -80,13 +89,21 @@ def read_file(
             are followed.
         workers: Who parses; None: processes that are shared by all, with limits as they are by default.
         cancelled: Asked now and then; once it says so, the file's parser is ended.
+        on_page: Told how many of the pages that are pictures were recognised, and how many there are.
 
     Raises:
         ParseError: The file is missing, empty, too large, of an unknown type, protected, damaged or without text.
     """
     data = load_file(path, max_bytes=max_bytes, below=below)
     return _document(
-        data, path.name, str(path), source=source, department=department, workers=workers, cancelled=cancelled
+        data,
+        path.name,
+        str(path),
+        source=source,
+        department=department,
+        workers=workers,
+        cancelled=cancelled,
+        on_page=on_page,
     )
 
 
@@ -123,6 +140,7 @@ def read_bytes(
     main_content: bool = False,
     workers: ParserWorkers | None = None,
     cancelled: Callable[[], bool] = _always_wanted,
+    on_page: PageCallback | None = None,
 ) -> Document:
     """Reads an uploaded or downloaded file as a document, which has it as its ``original``.
 
@@ -136,6 +154,7 @@ def read_bytes(
         main_content: Whether a web page is cut down to its main content, without menus, banners and footers.
         workers: As in `read_file`.
         cancelled: As in `read_file`.
+        on_page: As in `read_file`.
 
     Raises:
         ParseError: As in `read_file`.
@@ -151,6 +170,7 @@ def read_bytes(
         main_content=main_content,
         workers=workers,
         cancelled=cancelled,
+        on_page=on_page,
     )
     return replace(document, original=Original.of_bytes(data, name=clean(name), mime_type=document.mime_type))
 
@@ -171,6 +191,7 @@ def _document(
     department: str | None,
     workers: ParserWorkers | None,
     cancelled: Callable[[], bool],
+    on_page: PageCallback | None,
     mime_type: str | None = None,
     main_content: bool = False,
 ) -> Document:
@@ -178,11 +199,13 @@ def _document(
         if is_plain(data, name=name, mime_type=mime_type):
             parsed = parse(data, name, mime_type)
         else:
-            parsed = (workers or shared_workers()).parse(
-                data, name=name, mime_type=mime_type, main_content=main_content, cancelled=cancelled
-            )
+            pool = workers or shared_workers()
+            parsed = pool.parse(data, name=name, mime_type=mime_type, main_content=main_content, cancelled=cancelled)
+            if parsed.unread:
+                parsed = _with_pictures(pool, data, parsed, name, mime_type, cancelled, on_page)
     except UnreadableError as error:
-        raise ParseError(path, str(error)) from error
+        shows_nothing = str(error) == NO_TEXT and is_picture_name(name)
+        raise (PictureWithoutTextError if shows_nothing else ParseError)(path, str(error)) from error
     return Document(
         content=parsed.content,
         source=clean(source),
@@ -201,7 +224,40 @@ def _document(
     )
 
 
-def parse(data: bytes, name: str, mime_type: str | None = None, *, main_content: bool = False) -> Parsed:
+def _with_pictures(
+    workers: ParserWorkers,
+    data: bytes,
+    parsed: Parsed,
+    name: str,
+    mime_type: str | None,
+    cancelled: Callable[[], bool],
+    on_page: PageCallback | None,
+) -> Parsed:
+    """A file with the text of its pages that are pictures; with what cannot be recognised counted in the metadata."""
+    why: list[str] = []
+    if can_recognise():
+        readings, why = recognise_pages(
+            workers, data, parsed.unread, name=name, mime_type=mime_type, cancelled=cancelled, on_page=on_page
+        )
+        parsed = workers.parse(data, name=name, mime_type=mime_type, readings=readings, cancelled=cancelled)
+        if readings:
+            parsed = replace(parsed, metadata={**parsed.metadata, "pages_recognised": len(readings)})
+    if not parsed.unread:
+        return parsed
+    unread, pages = len(parsed.unread), int(parsed.metadata.get("page_count") or len(parsed.unread))
+    if not parsed.content:
+        raise UnreadableError("; ".join([f"has no text in it: {without_text(unread, pages)}", *why[:1]]))
+    return replace(parsed, metadata={**parsed.metadata, "pages_without_text": unread})
+
+
+def parse(
+    data: bytes,
+    name: str,
+    mime_type: str | None = None,
+    *,
+    main_content: bool = False,
+    readings: Readings | None = None,
+) -> Parsed:
     """A file's text and structure, with its title; in this process, whatever it costs.
 
     Args:
@@ -209,16 +265,17 @@ def parse(data: bytes, name: str, mime_type: str | None = None, *, main_content:
         name: Its name; the extension says what it is, unless its content or ``mime_type`` says better.
         mime_type: As the sender declared it.
         main_content: Whether a web page is cut down to its main content.
+        readings: What was recognised on its pages.
 
     Raises:
         UnreadableError: It is of an unknown type, protected, damaged or without text.
     """
     file_format = detect(data, name=name, mime_type=mime_type)
     try:
-        parsed = _parse(data, file_format, main_content=main_content)
+        parsed = _parse(data, file_format, main_content=main_content, readings=readings or {})
     except NotTextError as error:
         raise UnreadableError(str(error)) from error
-    if not parsed.content.strip():
+    if not parsed.content.strip() and not parsed.unread:
         raise UnreadableError("has no text in it")
     if not parsed.headings and file_format.kind in {"html", "epub", "office"}:
         parsed = replace(parsed, headings=title_headings(parsed.content))
@@ -253,10 +310,12 @@ def _format_name(name: str, file_format: Format) -> str:
     return known if known in {"pdf", "html", "epub", "markdown"} else clean(suffix) or file_format.kind
 
 
-def _parse(data: bytes, file_format: Format, *, main_content: bool) -> Parsed:
+def _parse(data: bytes, file_format: Format, *, main_content: bool, readings: Readings) -> Parsed:
     match file_format.kind:
         case "pdf":
-            return parse_pdf(data)
+            return parse_pdf(data, readings)
+        case "picture":
+            return parse_pages(picture_pages(data), readings)
         case "office":
             return parse_office(data, file_format)
         case "html":

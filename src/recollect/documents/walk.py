@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 from recollect.documents._ignore import IGNORE_FILE, Rule, ignored, rules_of
-from recollect.documents.formats import format_of_name
+from recollect.documents.formats import can_read_name, is_picture_name
+from recollect.documents.ocr.available import EXTRA
 from recollect.documents.opening import open_folder
 from recollect.errors import NotFoundError
 
@@ -240,11 +241,8 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _judge(path: Path, source: str, max_bytes: int, below: Path | None) -> FoundFile | SkippedFile:
-    name_format = format_of_name(path.name)
-    if name_format is None:
-        suffix = printable(path.suffix)
-        reason = f"has a type that cannot be read ({suffix})" if suffix else "has no extension that tells its type"
-        return SkippedFile(path, source, "unsupported", reason)
+    if not can_read_name(path.name):
+        return SkippedFile(path, source, "unsupported", _why_unsupported(path))
     try:
         status = path.stat()
     except OSError as error:
@@ -257,3 +255,10 @@ def _judge(path: Path, source: str, max_bytes: int, below: Path | None) -> Found
     if not os.access(path, os.R_OK):
         return SkippedFile(path, source, "unreadable", "may not be read: permission denied")
     return FoundFile(path, source, status.st_size, below)
+
+
+def _why_unsupported(path: Path) -> str:
+    if is_picture_name(path.name):
+        return f"is a picture: {EXTRA} reads the text in it"
+    suffix = printable(path.suffix)
+    return f"has a type that cannot be read ({suffix})" if suffix else "has no extension that tells its type"

@@ -23,16 +23,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, TypeVar
 
 from recollect.documents._parsed import Parsed
 from recollect.documents._wire import LENGTHS, from_message, packed
 from recollect.documents.formats import UnreadableError
+from recollect.documents.ocr.readings import PageReading, ReadingCache, Readings, readings_json
 
 # Large files may take more than small ones: so many bytes more for each of their own.
 _MEMORY_PER_BYTE = 8
 # The worker's own timer ends a parser first; this is for a worker that was stopped from outside.
 _GRACE_SECONDS = 5.0
+# A worker loads its models before its timer is set.
+_LOADING_SECONDS = 40.0
+_PAGE_TIMES = 3
+_PAGE_BYTES = 1 << 30
 _LOOK_UP_SECONDS = 0.1
 _END_SECONDS = 5.0
 _HEAD_BYTES = 64 << 20
@@ -65,6 +70,12 @@ class ParseLimits:
     characters: int = 5_000_000
 
 
+#: What is said of a file whose ingest was ended.
+INTERRUPTED = "was not read: the ingest was interrupted"
+_Read = TypeVar("_Read")
+_Reader = Callable[[dict[str, Any], bytes], _Read]
+
+
 class _GoneError(Exception):
     """The worker is not there any more, or does not say what a worker says."""
 
@@ -83,11 +94,15 @@ class ParserWorkers:
     Args:
         limits: What a file may cost.
         at_once: Files parsed at the same time; None: one a core.
+        readings: The folder where it is kept what was recognised on pages; None: nowhere.
     """
 
-    def __init__(self, limits: ParseLimits | None = None, *, at_once: int | None = None) -> None:
+    def __init__(
+        self, limits: ParseLimits | None = None, *, at_once: int | None = None, readings: Path | None = None
+    ) -> None:
         self.limits = limits or ParseLimits()
-        self._at_once = at_once or os.cpu_count() or 1
+        self.at_once = at_once or os.cpu_count() or 1
+        self._cache = readings
         self._workers: set[_Worker] = set()
         self._idle: list[_Worker] = []
         self._reset()
@@ -110,6 +125,7 @@ class ParserWorkers:
         name: str,
         mime_type: str | None = None,
         main_content: bool = False,
+        readings: Readings | None = None,
         cancelled: Callable[[], bool] = _never,
     ) -> Parsed:
         """Parse a file in a worker.
@@ -119,6 +135,7 @@ class ParserWorkers:
             name: Its name, which says what it is.
             mime_type: As its sender declared it.
             main_content: Whether a web page is cut down to its main content.
+            readings: What was recognised on its pages.
             cancelled: Asked now and then; once it says so, the parser is ended.
 
         Raises:
@@ -129,36 +146,87 @@ class ParserWorkers:
             "name": name,
             "mime_type": mime_type,
             "main_content": main_content,
+            "readings": readings_json(readings or {}),
             "seconds": limits.seconds,
             "memory_bytes": self._memory(len(data)),
             "max_characters": max(limits.characters, len(data)),
         }
-        died = self._in_turn(request, data, cancelled)
+        died = self._in_turn(request, data, from_message, cancelled)
         if isinstance(died, Parsed):
             return died
         raise UnreadableError(self._explained(died, len(data)))
 
-    def _in_turn(self, request: Mapping[str, object], data: bytes, cancelled: Callable[[], bool]) -> Parsed | str:
-        """What was parsed, or what the parser died of, once a worker is free."""
+    def recognise(
+        self,
+        data: bytes,
+        page: int,
+        *,
+        name: str,
+        mime_type: str | None = None,
+        more_pages: bool = False,
+        cancelled: Callable[[], bool] = _never,
+    ) -> PageReading:
+        """Recognise the text of a page in a worker, where it was not recognised before.
+
+        A page may take three times what a file may, and a GiB more: its models are large.
+
+        Args:
+            data: The whole file.
+            page: From 1.
+            name: As for `parse`.
+            mime_type: As for `parse`.
+            more_pages: Whether others of the file follow: then the worker keeps its models.
+            cancelled: As for `parse`.
+
+        Raises:
+            UnreadableError: The page cannot be read, or costs more than it may.
+        """
+        request = {
+            "name": name,
+            "mime_type": mime_type,
+            "page": page,
+            "more_pages": more_pages,
+            "cache": None if self._cache is None else str(self._cache),
+            "seconds": _PAGE_TIMES * self.limits.seconds,
+            "memory_bytes": self._memory(len(data)) + _PAGE_BYTES,
+            "max_characters": max(self.limits.characters, len(data)),
+        }
+        died = self._in_turn(request, data, _reading_of, cancelled)
+        if isinstance(died, PageReading):
+            return died
+        raise UnreadableError(f"page {page}: {self._explained(died, len(data), page=True)}")
+
+    def tidy(self) -> None:
+        """Remove what was recognised long ago and not asked for since."""
+        if self._cache is not None:
+            ReadingCache(self._cache).tidy()
+
+    def _in_turn(
+        self, request: Mapping[str, object], data: bytes, read: _Reader[_Read], cancelled: Callable[[], bool]
+    ) -> _Read | str:
+        """What was read of a reply, or what the parser died of, once a worker is free."""
         while not self._free.acquire(timeout=_LOOK_UP_SECONDS):
             if cancelled():
-                raise UnreadableError("was not read: the ingest was interrupted")
+                raise UnreadableError(INTERRUPTED)
         try:
-            return self._ask(request, data, cancelled)
+            return self._ask(request, data, read, cancelled)
         except _CancelledError:
-            raise UnreadableError("was not read: the ingest was interrupted") from None
+            raise UnreadableError(INTERRUPTED) from None
         finally:
             self._free.release()
 
-    def _ask(self, request: Mapping[str, object], data: bytes, cancelled: Callable[[], bool]) -> Parsed | str:
+    def _ask(
+        self, request: Mapping[str, object], data: bytes, read: _Reader[_Read], cancelled: Callable[[], bool]
+    ) -> _Read | str:
         while True:
             worker, used = self._take()
-            deadline = time.monotonic() + self.limits.seconds + _GRACE_SECONDS
+            grace = _LOADING_SECONDS if "page" in request else _GRACE_SECONDS
+            deadline = time.monotonic() + float(str(request["seconds"])) + grace
             try:
                 reply, content = worker.ask(request, data, deadline, cancelled)
                 if "error" in reply:
                     raise UnreadableError(str(reply["error"]))
-                parsed = str(reply["died"]) if "died" in reply else from_message(reply, content)
+                found = str(reply["died"]) if "died" in reply else read(reply, content)
             except UnreadableError:
                 self._give_back(worker)
                 raise
@@ -175,7 +243,7 @@ class ParserWorkers:
                 self._discard(worker)
                 raise
             self._give_back(worker)
-            return parsed
+            return found
 
     def _take(self) -> tuple[_Worker, bool]:
         with self._lock:
@@ -202,13 +270,14 @@ class ParserWorkers:
     def _memory(self, size: int) -> int:
         return self.limits.memory_bytes + _MEMORY_PER_BYTE * size
 
-    def _explained(self, died: str, size: int) -> str:
+    def _explained(self, died: str, size: int, *, page: bool = False) -> str:
         limits = self.limits
         match died:
             case "time":
-                return f"took longer than {limits.seconds:g} s to parse (rag.ingest.parse_seconds)"
+                seconds = limits.seconds * (_PAGE_TIMES if page else 1)
+                return f"took longer than {seconds:g} s to parse (rag.ingest.parse_seconds)"
             case "memory":
-                mebibytes = self._memory(size) >> 20
+                mebibytes = (self._memory(size) + (_PAGE_BYTES if page else 0)) >> 20
                 return f"takes more than {mebibytes:,} MiB of memory to parse (rag.ingest.parse_memory_bytes)"
             case "characters":
                 return f"gives more than {max(limits.characters, size):,} characters (rag.ingest.max_characters)"
@@ -217,7 +286,7 @@ class ParserWorkers:
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
-        self._free = threading.BoundedSemaphore(self._at_once)
+        self._free = threading.BoundedSemaphore(self.at_once)
         self._idle.clear()
 
     def forget(self) -> None:
@@ -309,6 +378,10 @@ class _Wait:
                 raise _CancelledError
             if time.monotonic() > self._deadline:
                 raise TimeoutError
+
+
+def _reading_of(_: Mapping[str, Any], content: bytes) -> PageReading:
+    return PageReading.of_json(json.loads(content))
 
 
 def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:

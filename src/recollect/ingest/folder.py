@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
 from recollect.documents.opening import open_file
-from recollect.documents.reader import load_file, read_bytes
+from recollect.documents.reader import PictureWithoutTextError, load_file, read_bytes
 from recollect.documents.walk import IGNORE_FILE, FoundFile, SkippedFile, look, printable, walk
 from recollect.errors import ParseError, UsageError
 from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads, windows
@@ -57,6 +57,7 @@ class _File:
         stamp: What the store knows of its document.
         cut: Its document; None: not read yet, unchanged, or failed.
         error: Why it could not be read.
+        shows_nothing: Whether it is a picture without text.
     """
 
     found: FoundFile
@@ -64,6 +65,7 @@ class _File:
     stamp: Stamp | None
     cut: CutDocument | None = None
     error: str | None = None
+    shows_nothing: bool = False
 
     @property
     def uri(self) -> str:
@@ -167,6 +169,7 @@ class FolderIngest:
         self._total = 0
         self._done = 0
         self._embedded = 0
+        self._pages_done = self._pages = 0
 
     def run(self, paths: Sequence[Path], *, sync: bool = False) -> IngestReport:
         """Ingest everything below ``paths``.
@@ -302,6 +305,7 @@ class FolderIngest:
                 department=department,
                 workers=self._workers,
                 cancelled=self._interrupted.is_set,
+                on_page=_Pages(self._recognised),
             )
             tags = tuple(dict.fromkeys((*self._tags, *document.tags)))
             document = replace(
@@ -311,6 +315,8 @@ class FolderIngest:
                 original=_on_disk(found, document) if self._keep_originals else None,
             )
             file.cut = self._preparer.cut(document, fingerprint)
+        except PictureWithoutTextError:
+            file.shows_nothing = True
         except ParseError as exc:
             file.error = exc.reason
         except UsageError as exc:
@@ -337,7 +343,9 @@ class FolderIngest:
 
     def _settle(self, file: _File) -> None:
         with self._counting:
-            if file.error is None:
+            if file.shows_nothing:
+                self._tally.skip("without_text", self._shown(file.found.path), "is a picture without text")
+            elif file.error is None:
                 self._tally.unchanged += 1
             else:
                 self._tally.fail(self._shown(file.found.path), file.error)
@@ -353,6 +361,8 @@ class FolderIngest:
         written = self._batch_writer.write_each(source, cuts, embedded, force=self._force)
         with self._counting:
             self._tally.count_each([cut.document.source or "" for cut in cuts], written)
+            for cut in cuts:
+                self._tally.look_at(cut.document.source or "", cut.document.metadata)
         self._advance(len(batch))
         if self._batch_writer.statistics_lag_far():
             self._batch_writer.refresh_statistics()
@@ -394,10 +404,32 @@ class FolderIngest:
             self._done += files
             self._report("files")
 
+    def _recognised(self, done: int, total: int) -> None:
+        with self._counting:
+            self._pages_done += done
+            self._pages += total
+            if self._on_progress:
+                pages = IngestProgress(
+                    done=self._pages_done, total=self._pages, chunks=self._embedded, stage="recognising"
+                )
+                self._on_progress(pages)
+
     def _report(self, stage: Literal["files", "statistics"]) -> None:
         if self._on_progress:
             progress = IngestProgress(done=self._done, total=self._total, chunks=self._embedded, stage=stage)
             self._on_progress(progress)
+
+
+class _Pages:
+    """Tells what has come to the pages of all files from what is told of one file's."""
+
+    def __init__(self, add: Callable[[int, int], None]) -> None:
+        self._add = add
+        self._done = self._total = 0
+
+    def __call__(self, done: int, total: int) -> None:
+        self._add(done - self._done, total - self._total)
+        self._done, self._total = done, total
 
 
 def _on_disk(found: FoundFile, document: Document) -> Original | None:

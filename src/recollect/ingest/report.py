@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from recollect.documents.ocr.available import pages_without_text
 from recollect.errors import RecollectError
 from recollect.model import IngestResult
 
@@ -35,6 +36,7 @@ class IngestReport:
         skip_reasons: ``skipped`` by reason.
         too_large: Those that are larger than the limit, with their sizes: the first hundred.
         closed: Pages that were closed, and why: the first hundred.
+        without_text: Files of which pages hold no text that was read, and how many: the first hundred.
         chunks: Chunks written.
         seconds: From start to end.
     """
@@ -48,6 +50,7 @@ class IngestReport:
     skip_reasons: dict[str, int]
     too_large: tuple[FileError, ...] = ()
     closed: tuple[FileError, ...] = ()
+    without_text: tuple[FileError, ...] = ()
     chunks: int
     seconds: float
     errors: tuple[FileError, ...]
@@ -58,16 +61,17 @@ class IngestProgress:
     """How far an ingest of files has come.
 
     Attributes:
-        done: Files that need nothing more.
-        total: Files found so far; of more than 20,000, the rest are found while these are read.
+        done: Files that need nothing more; while a file's pages are recognised, those of all such files that were.
+        total: Files found so far; of more than 20,000, the rest are found while these are read. Or pages.
         chunks: Chunks embedded so far.
-        stage: ``files``, then ``statistics`` or ``index`` where one is being made at the end.
+        stage: ``files``, between them ``recognising`` where pages are pictures, then ``statistics`` or ``index`` where
+            one is being made at the end.
     """
 
     done: int
     total: int
     chunks: int
-    stage: Literal["files", "statistics", "index"] = "files"
+    stage: Literal["files", "recognising", "statistics", "index"] = "files"
 
 
 ProgressCallback = Callable[[IngestProgress], None]
@@ -86,6 +90,7 @@ class Tally:
     errors: list[FileError] = field(default_factory=list)
     too_large: list[FileError] = field(default_factory=list)
     closed: list[FileError] = field(default_factory=list)
+    without_text: list[FileError] = field(default_factory=list)
 
     def fail(self, path: str, error: str) -> None:
         """Count a failure."""
@@ -117,6 +122,12 @@ class Tally:
         if len(self.closed) < _NAMED:
             self.closed.append(FileError(path, why))
 
+    def look_at(self, path: str, metadata: Mapping[str, object]) -> None:
+        """Note of a document that was stored which of its pages hold no text."""
+        told = pages_without_text(metadata)
+        if told is not None and len(self.without_text) < _NAMED:
+            self.without_text.append(FileError(path, told))
+
     def skip(self, reason: str, path: str, why: str) -> None:
         """Count a file that is left aside."""
         if reason == "too_large" and len(self.too_large) < _NAMED:
@@ -135,6 +146,7 @@ class Tally:
             skip_reasons=dict(self.skip_reasons),
             too_large=tuple(self.too_large),
             closed=tuple(self.closed),
+            without_text=tuple(self.without_text),
             chunks=self.chunks,
             seconds=seconds,
             errors=tuple(self.errors),

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from recollect import interruption
-from recollect.documents.formats import format_of_name
+from recollect.documents.formats import can_read_name
 from recollect.documents.reader import read_bytes
 from recollect.errors import (
     NotFoundError,
@@ -266,7 +266,7 @@ class SourceIngest:
             return "hidden"
         if not wanted(item.uri, include=self._options.include, exclude=self._options.exclude):
             return "excluded"
-        if format_of_name(PurePosixPath(item.uri).name) is None:
+        if not can_read_name(PurePosixPath(item.uri).name):
             return "unsupported"
         if item.size is not None and item.size > self._options.max_file_bytes:
             return "too_large"

@@ -173,6 +173,8 @@ class Assembly:
     @cached_property
     def parser_workers(self) -> ParserWorkers:
         """The processes that parse files."""
+        import platformdirs
+
         from recollect.documents.workers import ParseLimits, ParserWorkers
 
         settings = self.config.ingest
@@ -181,7 +183,8 @@ class Assembly:
             memory_bytes=settings.parse_memory_bytes,
             characters=settings.max_characters,
         )
-        return ParserWorkers(limits, at_once=settings.readers)
+        readings = platformdirs.user_cache_path("recollect") / "pages"
+        return ParserWorkers(limits, at_once=settings.readers, readings=readings)
 
     @cached_property
     def fetcher(self) -> Fetcher:

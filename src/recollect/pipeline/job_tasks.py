@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +14,7 @@ from recollect.pipeline.view import View
 
 if TYPE_CHECKING:
     from recollect.ingest.reembedding import FillProgress
-    from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback
+    from recollect.ingest.report import FileError, IngestProgress, IngestReport, ProgressCallback
     from recollect.jobs.progress import Progress
     from recollect.jobs.together import Together
     from recollect.model.job import JobRun
@@ -154,11 +154,12 @@ def _told(report: IngestReport) -> dict[str, Any]:
     return {
         **{name: getattr(report, name) for name in counts},
         **({"skip_reasons": dict(report.skip_reasons)} if report.skip_reasons else {}),
-        **({"closed": [{"path": one.path, "reason": one.error} for one in report.closed]} if report.closed else {}),
-        **(
-            {"too_large": [{"path": one.path, "reason": one.error} for one in report.too_large]}
-            if report.too_large
-            else {}
-        ),
+        **({"without_text": _named(report.without_text)} if report.without_text else {}),
+        **({"closed": _named(report.closed)} if report.closed else {}),
+        **({"too_large": _named(report.too_large)} if report.too_large else {}),
         "errors": [{"path": one.path, "error": one.error} for one in report.errors[:100]],
     }
+
+
+def _named(files: Sequence[FileError]) -> list[dict[str, str]]:
+    return [{"path": one.path, "reason": one.error} for one in files]

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from recollect.documents.ocr.available import pages_without_text
 from recollect.errors import ParseError, PermissionDeniedError, PersonalDataError, QuotaExceededError, UsageError
 from recollect.interruption import carried_through
 from recollect.model.job import NewJob
@@ -152,6 +153,7 @@ def store_upload(at: Standpoint, arguments: Mapping[str, Any], progress: Progres
         department=department,
         max_bytes=at.config.ingest.max_file_bytes,
         workers=at.assembly.parser_workers,
+        on_page=lambda done, total: progress("recognising", done, total),
     )
     document = replace(
         document,
@@ -170,7 +172,9 @@ def store_upload(at: Standpoint, arguments: Mapping[str, Any], progress: Progres
         )
         force = arguments.get("force", False)
         try:
-            return told(source, *store_in_stages(place, source, document, given=given, force=force, progress=progress))
+            stored = store_in_stages(place, source, document, given=given, force=force, progress=progress)
+            unread = pages_without_text(document.metadata)
+            return {**told(source, *stored), **({"without_text": unread} if unread else {})}
         except PersonalDataError:
             # What is refused is not kept for another try either.
             at.store.uploads.drop(scope, file.file_hash)

@@ -67,6 +67,8 @@ class IngestReportJson(Shape):
     """Files larger than the limit: the first hundred."""
     closed: NotRequired[list[SkippedFileJson]]
     """Pages of a site that were closed, with the reason: the first hundred."""
+    without_text: NotRequired[list[SkippedFileJson]]
+    """Files of which pages hold no text that was read, and how many: the first hundred."""
 
 
 def ingest_result_json(result: IngestResult) -> IngestResultJson:
@@ -98,4 +100,6 @@ def ingest_report_json(report: IngestReport) -> IngestReportJson:
         shown["too_large"] = [{"path": one.path, "reason": one.error} for one in report.too_large]
     if report.closed:
         shown["closed"] = [{"path": one.path, "reason": one.error} for one in report.closed]
+    if report.without_text:
+        shown["without_text"] = [{"path": one.path, "reason": one.error} for one in report.without_text]
     return shown

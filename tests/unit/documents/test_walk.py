@@ -20,7 +20,7 @@ def tree(tmp_path):
         "top.md",
         ".git/config.txt",
         ".hidden.md",
-        "hr/photo.png",
+        "hr/photo.gif",
     ):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ def test_what_is_skipped_and_why(tree):
     assert skipped(tree, max_bytes=99) == {
         ".git": "hidden",
         ".hidden.md": "hidden",
-        "hr/photo.png": "unsupported",
+        "hr/photo.gif": "unsupported",
         "big.txt": "too_large",
     }
 

@@ -1,5 +1,6 @@
-"""PDF files: their characters put back into lines, columns, tables, headings and pages."""
+"""PDF files: their characters put back into lines, columns, tables, headings and pages; pictures of pages likewise."""
 
-from recollect.documents.pdf._reader import parse_pdf
+from recollect.documents.pdf._drawing import draw_page
+from recollect.documents.pdf._reader import NO_TEXT, parse_pages, parse_pdf
 
-__all__ = ["parse_pdf"]
+__all__ = ["NO_TEXT", "draw_page", "parse_pages", "parse_pdf"]

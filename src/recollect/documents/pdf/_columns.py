@@ -1,7 +1,7 @@
 """The order in which the lines of a page are read: columns one after the other.
 
 Whether a gap parts columns or the cells of a table is told by the file's own order: a program writes columns one after
-the other and a table row by row.
+the other and a table row by row. Where a page was recognised there is no such order: full lines of words are columns.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from recollect.documents.pdf._lines import Line, is_value, lines_of
-from recollect.documents.pdf._words import Segment
+from recollect.documents.pdf._words import UNORDERED, Segment
 
 _LEAST_SEGMENTS = 4
 _LEAST_LINES = 3
 _SAME_EDGE = 4.0
 _DEEPEST = 6
+_INEXACT = 6.0
+_FEW_VALUES, _FULL, _LEAST_SPACES = 0.1, 0.8, 3
 
 
 def in_reading_order(segments: Sequence[Segment]) -> list[list[Line]]:
@@ -39,7 +41,7 @@ def _regions(segments: list[Segment], depth: int, *, rtl: bool) -> list[list[Seg
             if not parted:
                 regions.extend(_regions(members, depth + 1, rtl=rtl))
                 continue
-            sides = [[one for one in members if one.x0 < edge], [one for one in members if one.x0 >= edge]]
+            sides = _sides(members, edge)
             for side in reversed(sides) if rtl else sides:
                 regions.extend(_regions(side, depth + 1, rtl=rtl))
         return regions
@@ -66,7 +68,7 @@ def _bands(segments: Sequence[Segment], edge: float) -> list[tuple[bool, list[Se
     free: list[Segment] = []
     crossing: list[Segment] = []
     for one in sorted(segments, key=lambda one: -(one.y0 + one.y1)):
-        if one.x0 < edge < one.x1 - 1:
+        if _starts_left(one, edge) and edge < one.x1 - 1 - _slack(one):
             if free:
                 bands.append((_are_columns(free, edge), free))
                 free = []
@@ -81,6 +83,20 @@ def _bands(segments: Sequence[Segment], edge: float) -> list[tuple[bool, list[Se
     return _merged(bands)
 
 
+def _slack(one: Segment) -> float:
+    """How far a segment may reach over an edge: where a line was recognised, its ends are not exact."""
+    return _INEXACT if one.order == UNORDERED else 0.0
+
+
+def _starts_left(one: Segment, edge: float) -> bool:
+    return one.x0 < edge - _slack(one)
+
+
+def _sides(members: Sequence[Segment], edge: float) -> tuple[list[Segment], list[Segment]]:
+    left = [one for one in members if _starts_left(one, edge)]
+    return left, [one for one in members if not _starts_left(one, edge)]
+
+
 def _merged(bands: Sequence[tuple[bool, list[Segment]]]) -> list[tuple[bool, list[Segment]]]:
     merged: list[tuple[bool, list[Segment]]] = []
     for parted, members in bands:
@@ -92,12 +108,21 @@ def _merged(bands: Sequence[tuple[bool, list[Segment]]]) -> list[tuple[bool, lis
 
 
 def _are_columns(members: Sequence[Segment], edge: float) -> bool:
-    left, right = [one for one in members if one.x0 < edge], [one for one in members if one.x0 >= edge]
+    left, right = _sides(members, edge)
     if min(len(left), len(right)) < _LEAST_LINES:
         return False
     if min(max(side, key=lambda one: one.x1 - one.x0).text.count(" ") for side in (left, right)) < 2:
         return False
     values = max(sum(is_value(one.text) for one in side) / len(side) for side in (left, right))
+    if all(one.order == UNORDERED for one in members):
+        return values < _FEW_VALUES and _is_set_full(left) and _is_set_full(right)
     ordered = [one.x0 >= edge for one in sorted(members, key=lambda one: one.order)]
     switches = sum(one != other for one, other in pairwise(ordered))
     return values < 0.3 and switches <= max(2, len(members) // 12)
+
+
+def _is_set_full(side: Sequence[Segment]) -> bool:
+    """Whether most lines of a column are words, and run to its end as those of paragraphs do."""
+    start, end = min(one.x0 for one in side), max(one.x1 for one in side)
+    full = sum(one.x1 - one.x0 >= _FULL * (end - start) and one.text.count(" ") >= _LEAST_SPACES for one in side)
+    return full >= len(side) / 2

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from recollect.documents._naming import sensible_title
-from recollect.documents._parsed import Parsed
+from recollect.documents._parsed import Fact, Parsed
 from recollect.documents._times import parse_time
 from recollect.documents.formats import UnreadableError
+from recollect.documents.ocr.readings import PageReading, Readings
 from recollect.documents.pdf import _library
 from recollect.documents.pdf._columns import in_reading_order
+from recollect.documents.pdf._drawing import is_picture
 from recollect.documents.pdf._furniture import drop_furniture
 from recollect.documents.pdf._grid import Table, understand
 from recollect.documents.pdf._headings import (
@@ -25,6 +28,7 @@ from recollect.documents.pdf._headings import (
 from recollect.documents.pdf._hyphens import Hyphens
 from recollect.documents.pdf._lines import Line
 from recollect.documents.pdf._notes import notes_of
+from recollect.documents.pdf._recognised import segments_of_reading
 from recollect.documents.pdf._ruled import Edge, goes_on, rows_that_follow, take_tables
 from recollect.documents.pdf._spaces import mend_spaces
 from recollect.documents.pdf._tables import table_spans
@@ -36,59 +40,105 @@ if TYPE_CHECKING:
 
     import pypdfium2
 
+#: What is said where nothing was found, by looking for text and, where pages are pictures, by recognising it.
+NO_TEXT = "has no text in it"
 _SAME_PLACE = 8.0
-_NO_TEXT = "has no text in it; if its pages are scanned, run text recognition (OCR) on it first"
+_Turned = list[tuple[Turn, list[Segment]]]
+_NOTHING_READ: Readings = {}
 
 
-def parse_pdf(data: bytes) -> Parsed:
+@dataclass(slots=True)
+class _Pages:
+    """What stands on the pages of a file, by page from 1.
+
+    Attributes:
+        turned: The segments of each page, by the direction that they run in.
+        edges: The lines that are drawn.
+        notes: What forms and readers say.
+        unread: Pages that are pictures and were not recognised.
+    """
+
+    turned: list[_Turned] = field(default_factory=list)
+    edges: dict[int, list[Edge]] = field(default_factory=dict)
+    notes: dict[int, list[str]] = field(default_factory=dict)
+    unread: list[int] = field(default_factory=list)
+
+
+def parse_pdf(data: bytes, readings: Readings = _NOTHING_READ) -> Parsed:
     """A PDF's pages, joined by blank lines, with exact page spans.
 
     Args:
         data: The whole file.
+        readings: What was recognised on pages that are pictures.
 
     Raises:
-        UnreadableError: It is protected, damaged, or has no text (scanned pages).
+        UnreadableError: It is protected, damaged, or has no text, and no page that is a picture.
     """
     with _library.opened(data) as document:
-        edges: dict[int, list[Edge]] = {}
-        notes: dict[int, list[str]] = {}
-        turned = [_segments(document, number, edges, notes) for number in range(len(document))]
-        mend_spaces(segment for page in turned for _, segments in page for segment in segments)
-        ruled: list[dict[str, Table]] = []
-        for number, page in enumerate(turned, 1):
-            ruled.append({})
-            if page and page[0][0] == 0 and edges.get(number):
-                segments, ruled[-1] = take_tables(page[0][1], edges[number], number)
-                page[0] = (0, segments)
-        pages = [_lines(page, number) for number, page in enumerate(turned, 1)]
-        running = drop_furniture(pages)
-        blocks = [
-            _blocks(lines, _rules(edges.get(number, ())), ruled[number - 1]) for number, lines in enumerate(pages, 1)
-        ]
+        pages = _Pages()
+        for number in range(1, len(document) + 1):
+            pages.turned.append(_segments(document, number, pages, readings.get(number)))
         facts, entries = _library.facts(document), _library.outline(document)
-    del pages
+    author = facts.get("Author")
+    parsed = _put_together(pages, entries, title=sensible_title(facts.get("Title")))
+    return replace(
+        parsed,
+        event_time=_time(facts, "CreationDate") or _time(facts, "ModDate"),
+        metadata={**({"author": author} if author else {}), **parsed.metadata},
+    )
+
+
+def parse_pages(count: int, readings: Readings) -> Parsed:
+    """Pages that are nothing but pictures, as `parse_pdf` would read them.
+
+    Args:
+        count: Of pages.
+        readings: What was recognised on them.
+
+    Raises:
+        UnreadableError: All were recognised, and nothing was found.
+    """
+    pages = _Pages(unread=[number for number in range(1, count + 1) if number not in readings])
+    for number in range(1, count + 1):
+        reading = readings.get(number)
+        pages.turned.append([(0, segments_of_reading(reading))] if reading is not None and reading.lines else [])
+    return _put_together(pages, (), title=None)
+
+
+def _put_together(pages: _Pages, entries: Sequence[_library.OutlineEntry], *, title: str | None) -> Parsed:
+    turned, edges, notes = pages.turned, pages.edges, pages.notes
+    mend_spaces(segment for page in turned for _, segments in page for segment in segments)
+    ruled: list[dict[str, Table]] = []
+    for number, page in enumerate(turned, 1):
+        ruled.append({})
+        if page and page[0][0] == 0 and edges.get(number):
+            segments, ruled[-1] = take_tables(page[0][1], edges[number], number)
+            page[0] = (0, segments)
+    lines = [_lines(page, number) for number, page in enumerate(turned, 1)]
+    running = drop_furniture(lines)
+    blocks = [_blocks(one, _rules(edges.get(number, ())), ruled[number - 1]) for number, one in enumerate(lines, 1)]
+    del lines
     _join_tables(blocks)
+    metadata: dict[str, Fact] = {"page_count": len(blocks)}
+    if running:
+        metadata["running_lines"] = " | ".join(running)
     if not any(blocks) and not notes:
-        raise UnreadableError(_NO_TEXT)
+        if not pages.unread:
+            raise UnreadableError(NO_TEXT)
+        return Parsed(content="", title=title, metadata=metadata, unread=pages.unread)
     body_size = body_size_of(blocks)
     by_outline = len(entries) >= LEAST_OUTLINE
     found = headings_by_outline(blocks, entries, body_size) if by_outline else headings_by_rule(blocks, body_size)
     writer = Writer(found, Hyphens(line.text for page in blocks for line in page if isinstance(line, Line)))
     for number, written in enumerate(blocks, 1):
         writer.page(number, written, notes.get(number, ()))
-    content = writer.result()
-    author = facts.get("Author")
     return Parsed(
-        content=content,
+        content=writer.result(),
         headings=writer.headings,
         pages=writer.pages,
-        title=sensible_title(facts.get("Title")) or largest_type(blocks[0], body_size),
-        event_time=_time(facts, "CreationDate") or _time(facts, "ModDate"),
-        metadata={
-            **({"author": author} if author else {}),
-            "page_count": len(blocks),
-            **({"running_lines": " | ".join(running)} if running else {}),
-        },
+        title=title or largest_type(blocks[0], body_size),
+        metadata=metadata,
+        unread=pages.unread,
     )
 
 
@@ -118,22 +168,22 @@ def _page(document: pypdfium2.PdfDocument, number: int) -> Iterator[tuple[Any, A
             pdfium.FPDF_ClosePage(page)
 
 
-def _segments(
-    document: pypdfium2.PdfDocument,
-    number: int,
-    edges: dict[int, list[Edge]],
-    notes: dict[int, list[str]],
-) -> list[tuple[Turn, list[Segment]]]:
+def _segments(document: pypdfium2.PdfDocument, number: int, pages: _Pages, reading: PageReading | None) -> _Turned:
     """The segments of a page by the direction that they run in.
 
-    Notes what is drawn on a page, and what its form and its readers say.
+    Notes what is drawn on a page, what its form and its readers say, and whether it is a picture that nobody has read.
     """
-    with _page(document, number) as (page, text):
+    with _page(document, number - 1) as (page, text):
         if page and (told := notes_of(page, document.formenv and document.formenv.raw)):
-            notes[number + 1] = told
+            pages.notes[number] = told
         turned = segments_of(text) if text else []
+        if page and is_picture(page, sum(len(one.text) for _, segments in turned for one in segments)):
+            if reading is None:
+                pages.unread.append(number)
+            elif reading.lines:
+                return [(0, segments_of_reading(reading))]
         if turned and turned[0][0] == 0:
-            edges[number + 1] = _library.edges(page)
+            pages.edges[number] = _library.edges(page)
     return turned
 
 

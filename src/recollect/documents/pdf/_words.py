@@ -21,6 +21,8 @@ Turn = Literal[0, 90, 180, 270]
 HYPHEN = "\x02"
 #: A gap that is a space in some lines, and only wide setting in others.
 DOUBTFUL = "\x1f"
+#: The `Segment.order` of what no file has put in order: a page that was recognised.
+UNORDERED = -1
 _WORD = re.compile(r"[^\s\x02\ufffe\u200b]+[\x02\ufffe]?")
 _LIGATURES = str.maketrans(
     {
@@ -59,7 +61,7 @@ class Segment:
         y0: The lower edge; heights grow upwards.
         y1: The upper edge.
         bold: Whether the first and the last word are.
-        order: The place in the file's own order.
+        order: The place in the file's own order; `UNORDERED` where there is none.
         rtl: Whether it is written from right to left.
     """
 

@@ -1,0 +1,33 @@
+"""Whether text can be recognised here, and what is said where it cannot."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from functools import cache
+
+#: What to install.
+EXTRA = "pip install 'recollect[ocr]'"
+
+
+@cache
+def can_recognise() -> bool:
+    """Whether the extra ``recollect[ocr]`` is installed. Nothing is imported for that."""
+    return all(importlib.util.find_spec(name) is not None for name in ("rapidocr", "PIL"))
+
+
+def without_text(unread: int, pages: int) -> str:
+    """What is said of pages that nobody has recognised: ``12 of 40 pages hold no text``, and the remedy.
+
+    Args:
+        unread: Pages that are pictures.
+        pages: Pages of the file.
+    """
+    remedy = "their text was not recognised" if can_recognise() else EXTRA
+    return f"{unread:,} of {pages:,} page{'' if pages == 1 else 's'} hold{'s' if unread == 1 else ''} no text: {remedy}"
+
+
+def pages_without_text(metadata: Mapping[str, object]) -> str | None:
+    """`without_text` of a document, by its metadata; None where all its pages were read."""
+    unread, pages = metadata.get("pages_without_text"), metadata.get("page_count")
+    return without_text(unread, pages) if isinstance(unread, int) and isinstance(pages, int) else None

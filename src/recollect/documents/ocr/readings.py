@@ -1,0 +1,189 @@
+"""What was recognised on a page, and where it is kept so that no page is read twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import tempfile
+import time
+import zlib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recollect.documents._text import clean
+
+_KEPT_SECONDS = 90 * 24 * 3600.0
+_MOST_LINES = 20_000
+
+#: Left, upper, right and lower edge, as shares of the page's width and height from its upper left corner.
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLine:
+    """A line that was recognised.
+
+    Attributes:
+        text: The words.
+        x0: The left edge, in points from the left side of the page as it is read.
+        y0: The upper edge, in points from its top.
+        x1: The right edge.
+        y1: The lower edge.
+    """
+
+    text: str
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+
+
+@dataclass(frozen=True, slots=True)
+class PageReading:
+    """The lines of a page, as it is read: turned until they are level.
+
+    Attributes:
+        width: In points.
+        height: The same.
+        quarters: By how many quarters of a turn to the left the page as it is shown has to be turned to be read.
+        slant: By how many radians its lines fall then, as of a crooked scan.
+        lines: In no order.
+    """
+
+    width: float
+    height: float
+    quarters: int
+    slant: float
+    lines: tuple[ReadLine, ...]
+
+    def box(self, line: ReadLine) -> Box:
+        """Where a line is on the page as it is shown."""
+        corners = [(x, y) for x in (line.x0, line.x1) for y in (line.y0, line.y1)]
+        places = [self._shown(*turned(corner, -self.slant, self.width, self.height)) for corner in corners]
+        across, down = [min(max(x, 0.0), 1.0) for x, _ in places], [min(max(y, 0.0), 1.0) for _, y in places]
+        return min(across), min(down), max(across), max(down)
+
+    def _shown(self, x: float, y: float) -> tuple[float, float]:
+        across, down = x / self.width, y / self.height
+        match self.quarters:
+            case 1:
+                return 1 - down, across
+            case 2:
+                return 1 - across, 1 - down
+            case 3:
+                return down, 1 - across
+            case _:
+                return across, down
+
+    def as_json(self) -> dict[str, Any]:
+        """As JSON can say it."""
+        return {
+            "page": [self.width, self.height, self.quarters, self.slant],
+            "lines": [[one.text, one.x0, one.y0, one.x1, one.y1] for one in self.lines],
+        }
+
+    @classmethod
+    def of_json(cls, value: Mapping[str, Any]) -> PageReading:
+        """The other way round.
+
+        Raises:
+            ValueError: It is not what `as_json` writes. (So are KeyError, TypeError and AttributeError.)
+        """
+        width, height, quarters, slant = map(float, value["page"])
+        if not (0 < width < math.inf and 0 < height < math.inf):
+            raise ValueError("a page without a size")
+        lines: list[ReadLine] = []
+        for text, *box in value["lines"][:_MOST_LINES]:
+            x0, y0, x1, y1 = map(float, box)
+            lines.append(ReadLine(clean(text), x0, y0, x1, y1))
+        return cls(width, height, int(quarters), slant, tuple(lines))
+
+
+def turned(point: tuple[float, float], angle: float, width: float, height: float) -> tuple[float, float]:
+    """A point of a page whose lines fall by an angle, once the page is turned so that they are level."""
+    x, y = point[0] - width / 2, point[1] - height / 2
+    cosine, sine = math.cos(angle), math.sin(angle)
+    return x * cosine + y * sine + width / 2, y * cosine - x * sine + height / 2
+
+
+Readings = Mapping[int, PageReading]
+
+
+def readings_json(readings: Readings) -> dict[str, Any]:
+    """Readings by page as JSON can say it."""
+    return {str(number): one.as_json() for number, one in readings.items()}
+
+
+def readings_of_json(value: Mapping[str, Any]) -> dict[int, PageReading]:
+    """The other way round; errors as of `PageReading.of_json`."""
+    return {int(number): PageReading.of_json(one) for number, one in value.items()}
+
+
+class ReadingCache:
+    """A folder of what was recognised, by the picture of each page and by who recognised it.
+
+    Only who has the picture can read its entry: name and key of an entry are hashes of the picture. So what is left
+    there of a document that was erased says nothing to anybody else, and goes after ninety days without use.
+
+    Args:
+        folder: Made when the first page is kept.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def get(self, picture: bytes) -> PageReading | None:
+        """What was recognised in a picture, by its hash; None: nothing yet."""
+        path, key = self._place(picture)
+        try:
+            kept = path.read_bytes()
+            reading = PageReading.of_json(json.loads(zlib.decompress(_veiled(kept, key))))
+            os.utime(path)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, zlib.error):
+            return None
+        return reading
+
+    def put(self, picture: bytes, reading: PageReading) -> None:
+        """Keeps what was recognised; a folder that cannot be written to keeps nothing."""
+        path, key = self._place(picture)
+        data = _veiled(zlib.compress(json.dumps(reading.as_json()).encode()), key)
+        with suppress(OSError):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor, written = tempfile.mkstemp(dir=path.parent)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(data)
+                Path(written).replace(path)
+            except OSError:
+                Path(written).unlink(missing_ok=True)
+
+    def tidy(self) -> None:
+        """Removes what was not used for ninety days."""
+        before = time.time() - _KEPT_SECONDS
+        with suppress(OSError):
+            for path in self._folder.glob("*/*"):
+                if path.stat().st_mtime < before:
+                    path.unlink(missing_ok=True)
+
+    def _place(self, picture: bytes) -> tuple[Path, bytes]:
+        name = hashlib.sha256(b"name of\0" + picture).hexdigest()
+        return self._folder / name[:2] / name[2:], hashlib.sha256(b"key of\0" + picture).digest()
+
+
+def _veiled(data: bytes, key: bytes) -> bytes:
+    """``data`` combined with a stream of bits that only the key gives; twice gives ``data`` again.
+
+    A key is of one picture, and a picture has one reading: no stream is used for two texts.
+    """
+    stream = hashlib.shake_256(key).digest(len(data))
+    return (int.from_bytes(data, "big") ^ int.from_bytes(stream, "big")).to_bytes(len(data), "big")
+
+
+def picture_hash(engine: str, size: Sequence[int], pixels: bytes) -> bytes:
+    """The hash of a picture as an engine is shown it."""
+    return hashlib.sha256(f"{engine}\0{tuple(size)}\0".encode() + pixels).digest()

@@ -1,0 +1,41 @@
+"""Lines that were recognised on a page, as the segments that everything else is made of."""
+
+from __future__ import annotations
+
+import re
+
+from recollect.documents.ocr.readings import PageReading
+from recollect.documents.pdf._lines import is_value
+from recollect.documents.pdf._words import HYPHEN, UNORDERED, Segment
+
+_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+_FAR_SIGN = 90.0
+_ENDS_SPLIT = re.compile(r"(?<=[^\W\d_]{2})-$")
+
+
+def segments_of_reading(reading: PageReading) -> list[Segment]:
+    """A segment a line; heights grow upwards, and which column comes first is for the layout to find out."""
+    segments = [
+        Segment(
+            _ENDS_SPLIT.sub(HYPHEN, one.text),
+            one.x0,
+            one.x1,
+            reading.height - one.y1,
+            reading.height - one.y0,
+            bold=False,
+            order=UNORDERED,
+            rtl=_RIGHT_TO_LEFT.search(one.text) is not None,
+        )
+        for one in reading.lines
+        if one.text
+    ]
+    for one in segments:
+        if one.text == "S" and any(_is_its_value(one, other) for other in segments):
+            one.text = "$"
+    return segments
+
+
+def _is_its_value(sign: Segment, other: Segment) -> bool:
+    """Whether a value stands behind what may be its sign of a currency."""
+    level = abs(sign.y0 + sign.y1 - other.y0 - other.y1) < sign.size
+    return level and 0 <= other.x0 - sign.x0 < _FAR_SIGN and is_value(other.text)
