@@ -45,7 +45,7 @@ def asking_for_credentials(endpoint: str) -> Iterator[None]:
 def test_what_stands_in_a_bucket_is_read_and_what_is_no_document_is_not(pipeline: RAGPipeline, bucket: Bucket):
     bucket.put("hr/leave.md", "# Leave\n\nAnnual leave is 30 days.\n")
     bucket.put("a name with 'signs' & ünïcode+.md", "Odd")
-    bucket.put("photo.png", "no text")
+    bucket.put("photo.gif", "no text")
     bucket.put("folder/", "")
     bucket.client.put_object(Bucket=bucket.name, Key="elsewhere/x.md", Body=b"Not below the prefix")
     name = add(pipeline, bucket)
