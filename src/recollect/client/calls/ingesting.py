@@ -15,7 +15,7 @@ from recollect.client.calls.documents import IngestCalls
 from recollect.client.calls.work import JobCalls
 from recollect.client.uploads import FileToSend
 from recollect.errors import ParseError, QuotaExceededError, RecollectError, UsageError
-from recollect.ingest.report import IngestProgress, Tally
+from recollect.ingest.report import FileError, IngestProgress, Tally
 from recollect.model import Document, IngestResult
 from recollect.model.job import Job
 
@@ -150,6 +150,8 @@ def _count(tally: Tally, job: Job) -> None:
         name = str(job.document or f"job {job.job_id}")
         tally.fail(name, (job.error or job.status).removeprefix(f"{name}: "))
         return
+    if told := result.get("without_text"):
+        tally.without_text.append(FileError(str(job.document or f"job {job.job_id}"), str(told)))
     tally.count(
         [
             IngestResult(

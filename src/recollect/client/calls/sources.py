@@ -144,5 +144,6 @@ def _report(told: Json, *, seconds: float) -> IngestReport:
         seconds=seconds,
         errors=errors("errors", "error"),
         too_large=errors("too_large", "reason"),
+        without_text=errors("without_text", "reason"),
         closed=errors("closed", "reason"),
     )
