@@ -30,6 +30,7 @@ from recollect.model.document_session import SessionConfig
 from recollect.model.job import JOB_STATUSES, JobStage
 from recollect.model.login import Login
 from recollect.model.original import Original
+from recollect.model.outline import PageBox
 from recollect.model.requests import LoggedRequest, RequestTotals
 from recollect.model.scrub import ScrubReport
 from recollect.model.shown import Access
@@ -222,6 +223,8 @@ def answered(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
             yield answers.answer_json, answers.answer_json(one, explain=explain)
     yield answers.answer_json, answers.answer_json(refused, warnings=["There are no documents."])
     yield from ((answers.citation_json, answers.citation_json(one)) for one in written.citations)
+    boxed = replace(written.citations[0], boxes=(PageBox(3, 0.1, 0.2, 0.9, 0.25),))
+    yield answers.citation_json, answers.citation_json(boxed)
     assert written.usage is not None
     yield answers.token_usage_json, answers.token_usage_json(written.usage)
 

@@ -12,6 +12,7 @@ import pytest
 from recollect.documents import formats, reader
 from recollect.documents.ocr import available
 from recollect.pipeline.job_tasks import _told
+from recollect.replies.answers import answer_json
 from recollect.replies.ingest import ingest_report_json
 
 pytest.importorskip("rapidocr", reason="text is recognised with the extra recollect[ocr]")
@@ -63,6 +64,13 @@ def test_scanned_pages_and_a_photograph_are_found_and_cited_with_their_page(pipe
     for question, page in (("What do hotels cost a night?", 2), ("Who services the boiler every May?", 4)):
         (citation, *_) = pipeline.ask(question).citations
         assert (citation.source, citation.page) == ("handbook.pdf", page)
+        # The two lines are drawn at 50 and 80, and at 50 and 122 pixels, of 760 by 330.
+        assert {box.page for box in citation.boxes} == {page}
+        for box, top in zip(citation.boxes, (80, 122), strict=True):
+            assert box.top < (top + 15) / 330 < box.bottom
+            assert box.left == pytest.approx(50 / 760, abs=0.02)
+    (told, *_) = answer_json(pipeline.ask("What do hotels cost a night?"))["citations"]
+    assert told["boxes"][0]["page"] == 2
     assert pipeline.ingest([folder]).unchanged == 2
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from recollect.model import PassagePart, RetrievedContext
+    from recollect.model import PageBox, PassagePart, RetrievedContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,10 @@ class Region:
     def passage_at(self, offset: int) -> RetrievedContext:
         """Of the passages that hold a character, the one that starts last."""
         return max(self.covering(offset, offset + 1), key=lambda p: p.start_offset)
+
+    def boxes(self, start: int, end: int) -> tuple[PageBox, ...]:
+        """Where the document's characters from ``start`` to ``end`` stand on their pages, as far as that is known."""
+        return tuple(dict.fromkeys(box for one in self.covering(start, end) for box in one.boxes(start, end)))
 
     def part_at(self, offset: int) -> PassagePart:
         """The section and page of a character of the document."""

@@ -299,6 +299,7 @@ def _citation(marker: int, region: Region, start: int, end: int) -> Citation:
         section=part.section,
         page=part.page,
         last_page=region.part_at(stop - 1).page,
+        boxes=region.boxes(begin, stop),
         start_offset=begin,
         end_offset=stop,
         quote=region.text[start:end],

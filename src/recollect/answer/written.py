@@ -197,6 +197,7 @@ class WrittenAnswer:
             section=part.section,
             page=part.page,
             last_page=passage.part_at(stop - 1).page,
+            boxes=passage.boxes(begin, stop),
             start_offset=begin,
             end_offset=stop,
             quote=passage.content[start:end],

@@ -20,7 +20,7 @@ def as_message(parsed: Parsed) -> tuple[dict[str, Any], bytes]:
     """What was parsed, as what travels: no pickle, because a parser that was taken over may write anything."""
     return {
         "headings": [[one.level, one.title, one.start_offset, one.end_offset] for one in parsed.headings],
-        "pages": [[page.number, page.start_offset, page.end_offset] for page in parsed.pages],
+        "pages": [page.as_list() for page in parsed.pages],
         "title": parsed.title,
         "event_time": parsed.event_time.isoformat() if parsed.event_time else None,
         "metadata": dict(parsed.metadata),
@@ -41,7 +41,7 @@ def from_message(message: dict[str, Any], data: bytes) -> Parsed:
     parsed = Parsed(
         content=content,
         headings=[Heading(level, title, start, end) for level, title, start, end in message["headings"]],
-        pages=[PageSpan(number, start, end) for number, start, end in message["pages"]],
+        pages=[PageSpan.of_list(page) for page in message["pages"]],
         title=message["title"],
         event_time=None if time is None else datetime.fromisoformat(time),
         metadata=message["metadata"],
@@ -50,6 +50,7 @@ def from_message(message: dict[str, Any], data: bytes) -> Parsed:
         unread=[int(number) for number in message["unread"]],
     )
     spans = [(heading.start_offset, heading.end_offset) for heading in parsed.headings]
+    spans += [(line.start_offset, line.end_offset) for page in parsed.pages for line in page.lines]
     spans += [(page.start_offset, page.end_offset) for page in parsed.pages]
     if not all(0 <= start <= end <= len(content) for start, end in spans):
         raise ValueError("offsets outside the content")

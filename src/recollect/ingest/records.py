@@ -8,7 +8,8 @@ One line is one document. The full form is what `export` writes::
      "chunks": [{"start_offset": 0, "end_offset": 380, "embedding": [0.1, …], "section": ["…"], "page": 1,
                  "context": "…", "context_by": "…"}]}
 
-``data`` is the file in base64; ``headings`` are level, title, start and end, ``pages`` number, start and end. Only
+``data`` is the file in base64; ``headings`` are level, title, start and end, ``pages`` number, start and end, and of
+recognised pages the lines: start, end, left, top, right and bottom edge in ten thousandths of the page. Only
 ``content`` is required: without ``chunks`` the document is cut and embedded, and chunks without ``embedding`` are
 embedded. The flat form, one line a chunk, is what most other stores give: ``{"id", "text", "embedding", "metadata"}``.
 """
@@ -31,7 +32,7 @@ from recollect.errors import UsageError
 from recollect.ingest.line_files import MAX_LINE_BYTES, numbered_lines, require_file, too_long
 from recollect.model import Chunk, Document
 from recollect.model.original import Original
-from recollect.model.outline import Heading, PageSpan
+from recollect.model.outline import Heading, LineBox, PageSpan
 from recollect.model.principal import read_permissions
 
 _MAX_CONTEXT_CHARACTERS = 4_000
@@ -65,6 +66,10 @@ class OriginalRecord(_Record):
     data: Annotated[bytes, Field(repr=False)]
 
 
+#: A line of a recognised page: start and end, left, upper, right and lower edge.
+LineRecord = tuple[int, int, int, int, int, int]
+
+
 class DocumentRecord(_Record):
     """A line of either form."""
 
@@ -83,7 +88,7 @@ class DocumentRecord(_Record):
     ttl: str | float | None = None
     permissions: list[str] | str | None = None
     headings: list[tuple[int, str, int, int]] = []
-    pages: list[tuple[int, int, int]] = []
+    pages: list[tuple[int, int, int] | tuple[int, int, int, list[LineRecord]]] = []
     original: OriginalRecord | None = None
     chunks: list[ChunkRecord] | None = None
     embedding: list[float] | None = None
@@ -167,7 +172,7 @@ def _imported(record: DocumentRecord, number: int) -> ImportedDocument:
         event_end=_aware(record.event_end),
         ttl=record.ttl,
         headings=tuple(Heading(*one) for one in record.headings),
-        pages=tuple(PageSpan(*one) for one in record.pages),
+        pages=tuple(PageSpan.of_list(one) for one in record.pages),
     )
     _require_outline(document)
     if record.original is not None:
@@ -220,7 +225,8 @@ def _chunks(given: Sequence[ChunkRecord], content: str) -> tuple[Chunk, ...]:
 
 
 def _require_outline(document: Document) -> None:
-    parts: Sequence[Heading | PageSpan] = (*document.headings, *document.pages)
+    lines = (line for page in document.pages for line in page.lines)
+    parts: Sequence[Heading | PageSpan | LineBox] = (*document.headings, *document.pages, *lines)
     spans = [(one.start_offset, one.end_offset) for one in parts]
     if any(not 0 <= start <= end <= len(document.content) for start, end in spans):
         raise ValueError("has a heading or a page outside its content")

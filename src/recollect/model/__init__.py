@@ -4,7 +4,7 @@ from recollect.model.answer import Answer, Citation, UnsupportedSentence
 from recollect.model.asking import asked_for
 from recollect.model.chunk import Chunk
 from recollect.model.document import Document, IngestResult
-from recollect.model.outline import Heading, Outline, PageSpan, PassagePart
+from recollect.model.outline import Heading, LineBox, Outline, PageBox, PageSpan, PassagePart
 from recollect.model.passage import (
     PassageNote,
     ReplyExplain,
@@ -27,7 +27,9 @@ __all__ = [
     "Document",
     "Heading",
     "IngestResult",
+    "LineBox",
     "Outline",
+    "PageBox",
     "PageSpan",
     "PassageNote",
     "PassagePart",

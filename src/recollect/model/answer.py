@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from recollect.model.outline import PageBox
 from recollect.model.passage import PassageNote
 from recollect.model.usage import TokenUsage
 
@@ -34,6 +35,7 @@ class Citation:
         department: The document's.
         notes: Why what is quoted is not the last word; see `recollect.model.PassageNote`.
         collection: Where the document is, in an answer from several collections; None: in the one that was asked.
+        boxes: Where the lines of the quote stand on their pages, of a page whose text was recognised.
         support: How well the quote supports what cites it, 0 to 1; of an answer without a language model, whose
             sentences are the quotes, None.
     """
@@ -48,6 +50,7 @@ class Citation:
     quote: str
     department: str | None = None
     last_page: int | None = None
+    boxes: tuple[PageBox, ...] = ()
     notes: tuple[PassageNote, ...] = ()
     support: float | None = None
     collection: str | None = None

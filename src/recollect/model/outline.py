@@ -5,6 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+_PARTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +28,90 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
+class LineBox:
+    """Where a line of a page's text stands on the page.
+
+    Attributes:
+        start_offset: Of the line's first character in the document's content.
+        end_offset: Just behind its last one.
+        left: The left edge, as a share of the page's width, 0 to 1.
+        top: The upper edge, as a share of its height from above.
+        right: The right edge.
+        bottom: The lower edge.
+    """
+
+    start_offset: int
+    end_offset: int
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+@dataclass(frozen=True, slots=True)
+class PageBox:
+    """A rectangle on a page; the edges are those of `LineBox`.
+
+    Attributes:
+        page: From 1.
+        left: The left edge.
+        top: The upper edge.
+        right: The right edge.
+        bottom: The lower edge.
+    """
+
+    page: int
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+@dataclass(frozen=True, slots=True)
 class PageSpan:
-    """The characters of a document's content that stand on one page (numbered from 1)."""
+    """The characters of a document's content that stand on one page.
+
+    Attributes:
+        number: From 1.
+        start_offset: Of the page's first character.
+        end_offset: Just behind its last one.
+        lines: Where its lines stand, of a page whose text was recognised.
+    """
 
     number: int
     start_offset: int
     end_offset: int
+    lines: tuple[LineBox, ...] = ()
+
+    def as_list(self) -> list[Any]:
+        """As it is stored; edges in ten thousandths."""
+        lines = [[one.start_offset, one.end_offset, *map(_stored, _edges(one))] for one in self.lines]
+        span = [self.number, self.start_offset, self.end_offset]
+        return [*span, lines] if lines else span
+
+    @classmethod
+    def of_list(cls, stored: Sequence[Any]) -> PageSpan:
+        """What `as_list` gave.
+
+        Raises:
+            ValueError: It is something else. (So is TypeError.)
+        """
+        number, start, end, *more = stored
+        lines = more[0] if more else ()
+        return cls(
+            number,
+            start,
+            end,
+            tuple(LineBox(begin, stop, *(edge / _PARTS for edge in box)) for begin, stop, *box in lines),
+        )
+
+
+def _edges(one: LineBox) -> tuple[float, float, float, float]:
+    return one.left, one.top, one.right, one.bottom
+
+
+def _stored(edge: float) -> int:
+    return round(edge * _PARTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +150,15 @@ class Outline:
     def page_at(self, offset: int) -> int | None:
         """The number of the page that the character at ``offset`` stands on, or None without pages."""
         return page_at(self.pages, offset)
+
+    def boxes(self, start: int, end: int) -> tuple[PageBox, ...]:
+        """Where the lines that hold the characters from ``start`` to ``end`` stand, as far as that is known."""
+        return tuple(
+            PageBox(page.number, *_edges(line))
+            for page in self.pages
+            for line in page.lines
+            if line.start_offset < end and line.end_offset > start
+        )
 
     def parts(self, start: int, end: int) -> tuple[PassagePart, ...]:
         """The characters from ``start`` to ``end``, cut where another section or page begins."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from recollect.model.outline import Outline, PassagePart
+from recollect.model.outline import Outline, PageBox, PassagePart
 from recollect.model.time import Duration, MomentRange
 from recollect.model.usage import TokenUsage
 
@@ -258,6 +258,10 @@ class RetrievedContext:
             return parts
         # A chunker finds headings in texts that came without any.
         return tuple(replace(part, section=self.section) for part in parts)
+
+    def boxes(self, start: int, end: int) -> tuple[PageBox, ...]:
+        """Where the document's characters from ``start`` to ``end`` stand on their pages, as far as that is known."""
+        return () if self.outline is None else self.outline.boxes(start, end)
 
     def part_at(self, offset: int) -> PassagePart:
         """The part that the document's character at ``offset`` belongs to; of one outside, the nearest."""

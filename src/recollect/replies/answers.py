@@ -15,6 +15,17 @@ if TYPE_CHECKING:
     from recollect.model.usage import TokenUsage
 
 
+class PageBoxJson(Shape):
+    """A rectangle on a page, as shares of its width and height from its upper left corner, 0 to 1."""
+
+    page: int
+    """From 1."""
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
 class QuotedPlaceJson(Shape):
     """A quote, and where it stands in its document."""
 
@@ -33,6 +44,8 @@ class QuotedPlaceJson(Shape):
     """Just behind its last character."""
     quote: str
     """Exactly the characters `start_offset` to `end_offset` of the document's content."""
+    boxes: NotRequired[list[PageBoxJson]]
+    """Where the lines of the quote stand on their pages, of pages whose text was recognised."""
 
 
 class CitationJson(QuotedPlaceJson):
@@ -176,7 +189,7 @@ def token_usage_json(usage: TokenUsage) -> TokenUsageJson:
 
 
 def _quoted_place(citation: Citation) -> QuotedPlaceJson:
-    return {
+    shown: QuotedPlaceJson = {
         "document_id": citation.document_id,
         "source": citation.source,
         "department": citation.department,
@@ -187,6 +200,12 @@ def _quoted_place(citation: Citation) -> QuotedPlaceJson:
         "end_offset": citation.end_offset,
         "quote": citation.quote,
     }
+    if citation.boxes:
+        shown["boxes"] = [
+            {"page": one.page, "left": one.left, "top": one.top, "right": one.right, "bottom": one.bottom}
+            for one in citation.boxes
+        ]
+    return shown
 
 
 def _nearest(nearest: Nearest) -> NearestJson:

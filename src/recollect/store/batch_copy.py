@@ -174,7 +174,7 @@ def _version_row(tenant_id: int, collection_id: int, new: NewVersion, now: datet
 def _content_row(tenant_id: int, new: NewVersion) -> tuple[Any, ...]:
     document = new.prepared.document
     headings = [[h.level, h.title, h.start_offset, h.end_offset] for h in document.headings]
-    pages = [[p.number, p.start_offset, p.end_offset] for p in document.pages]
+    pages = [page.as_list() for page in document.pages]
     return (tenant_id, new.version_id, document.content_hash, Jsonb(headings), Jsonb(pages))
 
 

@@ -255,4 +255,4 @@ def _headings(stored: Sequence[Sequence[Any]] | None) -> tuple[Heading, ...]:
 
 
 def _pages(stored: Sequence[Sequence[Any]] | None) -> tuple[PageSpan, ...]:
-    return tuple(PageSpan(*one) for one in stored or ())
+    return tuple(PageSpan.of_list(one) for one in stored or ())

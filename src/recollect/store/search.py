@@ -320,7 +320,8 @@ class SearchRepository:
             found = _rows(connection, _SQL["outlines"], params)
         return {
             (row[0], row[1], row[2]): Outline(
-                tuple(Heading(*heading) for heading in row[3] or ()), tuple(PageSpan(*page) for page in row[4] or ())
+                tuple(Heading(*heading) for heading in row[3] or ()),
+                tuple(PageSpan.of_list(page) for page in row[4] or ()),
             )
             for row in found
         }

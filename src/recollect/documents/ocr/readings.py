@@ -61,9 +61,9 @@ class PageReading:
     slant: float
     lines: tuple[ReadLine, ...]
 
-    def box(self, line: ReadLine) -> Box:
-        """Where a line is on the page as it is shown."""
-        corners = [(x, y) for x in (line.x0, line.x1) for y in (line.y0, line.y1)]
+    def box(self, x0: float, y0: float, x1: float, y1: float) -> Box:
+        """Where a rectangle, in the coordinates of lines, is on the page as it is shown."""
+        corners = [(x, y) for x in (x0, x1) for y in (y0, y1)]
         places = [self._shown(*turned(corner, -self.slant, self.width, self.height)) for corner in corners]
         across, down = [min(max(x, 0.0), 1.0) for x, _ in places], [min(max(y, 0.0), 1.0) for _, y in places]
         return min(across), min(down), max(across), max(down)

@@ -56,12 +56,14 @@ class _Pages:
         edges: The lines that are drawn.
         notes: What forms and readers say.
         unread: Pages that are pictures and were not recognised.
+        read: What was recognised on the others.
     """
 
     turned: list[_Turned] = field(default_factory=list)
     edges: dict[int, list[Edge]] = field(default_factory=dict)
     notes: dict[int, list[str]] = field(default_factory=dict)
     unread: list[int] = field(default_factory=list)
+    read: dict[int, PageReading] = field(default_factory=dict)
 
 
 def parse_pdf(data: bytes, readings: Readings = _NOTHING_READ) -> Parsed:
@@ -98,7 +100,8 @@ def parse_pages(count: int, readings: Readings) -> Parsed:
     Raises:
         UnreadableError: All were recognised, and nothing was found.
     """
-    pages = _Pages(unread=[number for number in range(1, count + 1) if number not in readings])
+    unread = [number for number in range(1, count + 1) if number not in readings]
+    pages = _Pages(unread=unread, read=dict(readings))
     for number in range(1, count + 1):
         reading = readings.get(number)
         pages.turned.append([(0, segments_of_reading(reading))] if reading is not None and reading.lines else [])
@@ -129,7 +132,7 @@ def _put_together(pages: _Pages, entries: Sequence[_library.OutlineEntry], *, ti
     body_size = body_size_of(blocks)
     by_outline = len(entries) >= LEAST_OUTLINE
     found = headings_by_outline(blocks, entries, body_size) if by_outline else headings_by_rule(blocks, body_size)
-    writer = Writer(found, Hyphens(line.text for page in blocks for line in page if isinstance(line, Line)))
+    writer = Writer(found, Hyphens(line.text for page in blocks for line in page if isinstance(line, Line)), pages.read)
     for number, written in enumerate(blocks, 1):
         writer.page(number, written, notes.get(number, ()))
     return Parsed(
@@ -181,6 +184,7 @@ def _segments(document: pypdfium2.PdfDocument, number: int, pages: _Pages, readi
             if reading is None:
                 pages.unread.append(number)
             elif reading.lines:
+                pages.read[number] = reading
                 return [(0, segments_of_reading(reading))]
         if turned and turned[0][0] == 0:
             pages.edges[number] = _library.edges(page)

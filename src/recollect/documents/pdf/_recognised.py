@@ -10,6 +10,7 @@ from recollect.documents.pdf._words import HYPHEN, UNORDERED, Segment
 
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _FAR_SIGN = 90.0
+_SMALLER, _LARGER = 0.8, 1.25
 _ENDS_SPLIT = re.compile(r"(?<=[^\W\d_]{2})-$")
 
 
@@ -29,10 +30,29 @@ def segments_of_reading(reading: PageReading) -> list[Segment]:
         for one in reading.lines
         if one.text
     ]
+    _level_sizes(segments)
     for one in segments:
         if one.text == "S" and any(_is_its_value(one, other) for other in segments):
             one.text = "$"
     return segments
+
+
+def _level_sizes(segments: list[Segment]) -> None:
+    """Gives most lines one size: how high a recognised box is depends on the letters that stick out of it."""
+    if not segments:
+        return
+    sizes = sorted((one.size, len(one.text)) for one in segments)
+    behind, half = 0, sum(length for _, length in sizes) / 2
+    usual = sizes[-1][0]
+    for size, length in sizes:
+        behind += length
+        if behind >= half:
+            usual = size
+            break
+    for one in segments:
+        if _SMALLER * usual <= one.size <= _LARGER * usual:
+            middle = (one.y0 + one.y1) / 2
+            one.y0, one.y1 = middle - usual / 2, middle + usual / 2
 
 
 def _is_its_value(sign: Segment, other: Segment) -> bool:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
+from recollect.documents.ocr.readings import Readings
 from recollect.documents.pdf._grid import Table
 from recollect.documents.pdf._headings import Block, Found
 from recollect.documents.pdf._hyphens import Hyphens
 from recollect.documents.pdf._lines import Line
 from recollect.documents.pdf._words import HYPHEN
-from recollect.model import Heading, PageSpan
+from recollect.model import Heading, LineBox, PageSpan
 
 _ENTRY = re.compile(r"(?:[-–•*·▪◦‣●○■□✓]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s")
 _SENTENCE_END = (".", "!", "?", ":", "。", "！", "？", "؟", "।")
@@ -24,11 +26,14 @@ class Writer:
     Args:
         headings: Which lines are headings.
         hyphens: Decides about words that were split.
+        readings: What was recognised, by page: there it is noted where each line stands.
     """
 
-    def __init__(self, headings: Found, hyphens: Hyphens) -> None:
+    def __init__(self, headings: Found, hyphens: Hyphens, readings: Readings) -> None:
         self._found = headings
         self._hyphens = hyphens
+        self._readings = readings
+        self._boxes: list[LineBox] = []
         self.parts: list[str] = []
         self.pages: list[PageSpan] = []
         self.headings: list[Heading] = []
@@ -77,8 +82,9 @@ class Writer:
     def _end_page(self) -> None:
         self._settle_hyphen()
         if self._page:
-            self.pages.append(PageSpan(self._page, self._page_start, self._length))
+            self.pages.append(PageSpan(self._page, self._page_start, self._length, tuple(self._boxes)))
             self._page = 0
+            self._boxes.clear()
 
     def _line(self, line: Line) -> None:
         text = _plain(line.text)
@@ -86,7 +92,24 @@ class Writer:
         if found is not None:
             level, title = found
             self.headings.append(Heading(level, _plain(title, whole=True), self._length, self._length + len(text)))
+        self._note([line], text)
         self._add(text)
+
+    def _note(self, lines: Sequence[Line], text: str) -> None:
+        """Notes where a text stands that is written next."""
+        reading = self._readings.get(self._page)
+        if reading is None or not lines:
+            return
+        box = reading.box(
+            min(line.x0 for line in lines),
+            reading.height - max(cell.y1 for line in lines for cell in line.cells),
+            max(line.x1 for line in lines),
+            reading.height - min(cell.y0 for line in lines for cell in line.cells),
+        )
+        if self._boxes and self._boxes[-1].end_offset > self._length:
+            # Its hyphen has gone from the end of the line before.
+            self._boxes[-1] = replace(self._boxes[-1], end_offset=self._length)
+        self._boxes.append(LineBox(self._length, self._length + len(text), *box))
 
     def _table(self, table: Table) -> None:
         head = [_cell(table.corner), *map(_cell, table.labels)]
@@ -96,8 +119,9 @@ class Writer:
                 self._begin_page(row.lines[0].page, "\n")
             else:
                 self._add("\n")
-            cells = [_cell(row.label), *map(_cell, row.values)]
-            self._add(f"| {' | '.join(cells)} |")
+            text = f"| {' | '.join([_cell(row.label), *map(_cell, row.values)])} |"
+            self._note(row.lines, text)
+            self._add(text)
 
     def _joint(self, before: Block, line: Line, full: dict[int, float]) -> str:
         """What stands before a line: a space inside a paragraph, a blank line behind one, a line end elsewhere."""

@@ -122,7 +122,7 @@ class Mender:
             mime_type=mime_type,
             language=language,
             headings=tuple(Heading(*heading) for heading in headings or ()),
-            pages=tuple(PageSpan(*page) for page in pages or ()),
+            pages=tuple(PageSpan.of_list(page) for page in pages or ()),
         )
 
     def put(
