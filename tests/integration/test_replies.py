@@ -225,6 +225,9 @@ def answered(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
     yield from ((answers.citation_json, answers.citation_json(one)) for one in written.citations)
     boxed = replace(written.citations[0], boxes=(PageBox(3, 0.1, 0.2, 0.9, 0.25),))
     yield answers.citation_json, answers.citation_json(boxed)
+    assert refused.nearest is not None
+    nearest = replace(refused.nearest, evidence=replace(refused.nearest.evidence, boxes=boxed.boxes))
+    yield answers.answer_json, answers.answer_json(replace(refused, nearest=nearest))
     assert written.usage is not None
     yield answers.token_usage_json, answers.token_usage_json(written.usage)
 
