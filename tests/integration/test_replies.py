@@ -227,7 +227,7 @@ def answered(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
     yield answers.citation_json, answers.citation_json(boxed)
     assert refused.nearest is not None
     nearest = replace(refused.nearest, evidence=replace(refused.nearest.evidence, boxes=boxed.boxes))
-    yield answers.answer_json, answers.answer_json(replace(refused, nearest=nearest))
+    yield answers.answer_json, answers.answer_json(replace(refused, nearest=nearest), explain=True)
     assert written.usage is not None
     yield answers.token_usage_json, answers.token_usage_json(written.usage)
 
