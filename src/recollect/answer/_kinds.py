@@ -6,7 +6,7 @@ import re
 from enum import Enum
 from functools import lru_cache
 
-from recollect.retrieval.stopwords import stopwords
+from recollect.languages.stopwords import stopwords
 
 
 class Kind(Enum):

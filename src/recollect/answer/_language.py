@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import re
 from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
-from recollect.retrieval.stopwords import stopwords
+from recollect.languages import AUTO, language_of_text
+from recollect.languages.stopwords import stopwords
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from recollect.model import RetrievedContext
 
 _KNOWN = ("en", "de", "fr", "es", "it", "pt", "nl")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -16,6 +23,9 @@ _SCRIPTS = (
 )  # fmt: skip
 # Letters of a script, as a share of a text, that make it the script's.
 _MOSTLY = 0.3
+# So much is read to know the language of passages.
+_READ_PASSAGES = 6
+_READ_OF_PASSAGE = 800
 
 
 @cache
@@ -26,6 +36,13 @@ def _function_words() -> dict[str, frozenset[str]]:
 def function_words(language: str) -> frozenset[str]:
     """Articles, pronouns and the like of a language."""
     return _function_words().get(language) or frozenset()
+
+
+def language_of_passages(language: str, passages: Sequence[RetrievedContext]) -> str:
+    """The language that passages are read in: a collection's, or of ``auto`` the one that most of them are in."""
+    if language != AUTO:
+        return language
+    return language_of_text("\n\n".join(passage.content[:_READ_OF_PASSAGE] for passage in passages[:_READ_PASSAGES]))
 
 
 @lru_cache(maxsize=4_096)

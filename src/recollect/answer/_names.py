@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from recollect.answer._number_words import CARDINALS, MONTHS, SCALES, listed
 from recollect.answer._quantities import LETTERS, unit_of
-from recollect.retrieval.stopwords import stopwords
+from recollect.languages.stopwords import stopwords
 
 if TYPE_CHECKING:
     from collections.abc import Set

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from recollect.answer._kinds import lacks_price
+from recollect.answer._language import language_of_passages
 from recollect.answer._question import Asked, in_range, understand
 from recollect.answer._question_names import is_code, words_of
 from recollect.answer._regions import Region
@@ -127,6 +128,7 @@ def read(
     if not question.strip():
         raise UsageError("The question is empty; ask something, for instance 'How many days of leave do I have?'.")
     used = list(passages[: options.max_passages])
+    language = language_of_passages(language, used)
     analyzer = analyzer or Analyzer(language)
     asked = understand(question, analyzer)
     evidence = gather(asked, used, embedder=embedder, analyzer=analyzer, language=language, weights=options.weights)

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, get_args
 
+from recollect.answer._language import language_of_passages
 from recollect.answer.extractive import ExtractionOptions, extract_answer
 from recollect.answer.prompt import DEFAULT_MAX_CONTEXT_CHARS, PromptTemplate, build_prompt
 from recollect.answer.synchronous import iterate
@@ -159,15 +160,16 @@ async def stream_answer(
     started = time.perf_counter()
     if not question.strip():
         raise UsageError("The question is empty; ask something, for instance 'How many days of leave do I have?'.")
-    analyzer = analyzer or Analyzer(options.language)
     readable = [passage for passage in passages if passage.content.strip()]
+    language = language_of_passages(options.language, readable)
+    analyzer = analyzer or Analyzer(language)
     if chat_model is None or not readable or options.ask_only_if_answerable:
         reply = extract_answer(
             question,
             readable,
             embedder=embedder,
             analyzer=analyzer,
-            language=options.language,
+            language=language,
             options=options.extraction,
         )
         if chat_model is None or reply.refused:
@@ -180,17 +182,15 @@ async def stream_answer(
         max_context_chars=options.max_context_chars,
         max_context_tokens=options.max_context_tokens,
         count_tokens=options.count_tokens,
-        language=options.language,
+        language=language,
         template=options.prompt,
     )
-    verifier = Verifier(
-        prompt.passages, terms=analyzer.terms, language=options.language, question=question, embedder=embedder
-    )
+    verifier = Verifier(prompt.passages, terms=analyzer.terms, language=language, question=question, embedder=embedder)
     writing = Writing(
         prompt,
         verifier,
         chat_model,
-        language=options.language,
+        language=language,
         treatment=options.unsupported,
         max_tokens=options.max_tokens,
         count_tokens=options.count_tokens or estimate_tokens,

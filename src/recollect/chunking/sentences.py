@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from recollect.languages import AUTO, language_of_text
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -30,7 +32,8 @@ def sentence_spans(text: str, language: str = "en") -> list[Span]:
 
     Args:
         text: Any text of any length; the time is linear in it.
-        language: ISO 639-1 code; an unknown one is treated by the rules that most languages share.
+        language: ISO 639-1 code; an unknown one is treated by the rules that most languages share; ``auto``: the
+            text's own.
 
     Returns:
         Character spans, in order.
@@ -39,6 +42,8 @@ def sentence_spans(text: str, language: str = "en") -> list[Span]:
         >>> sentence_spans("Dr. Wu left. Nobody saw it.")
         [(0, 12), (13, 27)]
     """
+    if language == AUTO:
+        language = language_of_text(text)
     spans: list[Span] = []
     for start, end in _pieces(text):
         _segment(text, start, end, language, spans)

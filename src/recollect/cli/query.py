@@ -105,13 +105,15 @@ def place(source: str, section: str | None, page: int | None, last_page: int | N
 
 def _show(ctx: CommandContext, view: View, reply: SearchReply, *, nothing: list[str]) -> None:
     from recollect.cli._terminal import Highlighter, plain
+    from recollect.languages import AUTO, language_of_text
     from recollect.retrieval.analysis import Analyzer
 
     if not reply.results:
         ctx.out.print(plain("\n".join(nothing)), soft_wrap=True)
         _show_explanation(ctx, reply)
         return
-    highlighter = Highlighter(reply.query, Analyzer(language_of(view)))
+    language = language_of(view)
+    highlighter = Highlighter(reply.query, Analyzer(language_of_text(reply.query) if language == AUTO else language))
     for result in reply.results:
         _show_result(ctx, result, highlighter)
     total = reply.timings_ms.get("total", 0.0)

@@ -57,7 +57,10 @@ class RAGConfig(BaseModel):
         min_length=1,
         description="Whose knowledge, where no tenant is named: by name or number; none: the store's own.",
     )
-    language: str = Field("en", description="Language of new collections (ISO 639-1).")
+    language: str = Field(
+        "auto",
+        description="Language of new collections (ISO 639-1); auto: each document is analysed in its own.",
+    )
     chunking: ChunkingConfig = ChunkingConfig()
     embedding: EmbeddingConfig = Field(default_factory=EmbeddingConfig)
     storage: StorageConfig = Field(default_factory=StorageConfig)

@@ -64,7 +64,7 @@ class ContextWriter:
         if chunks == before:
             made = [MendedChunk(chunk=chunk, context_by=made_by) for chunk in chunks]
         else:
-            cut = as_stored(version.title, version.content, chunks, self._indexer)
+            cut = as_stored(version, version.content, chunks, self._indexer)
             embedded = self._preparer.embed([cut])[0]
             rows = self._indexer.weigh(cut.terms, reference_length=self._collection.reference_length or 1.0)
             made = [

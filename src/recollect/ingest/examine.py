@@ -181,7 +181,12 @@ def counted(found: Sequence[StoredTerms], indexer: TermIndexer) -> list[TermCoun
         )
         for one in found
     ]
-    return indexer.count(texts)
+    languages = [
+        language
+        for one, text in zip(found, texts, strict=True)
+        for language in indexer.languages([text], one.analysed_as)
+    ]
+    return indexer.count(texts, languages)
 
 
 def _length_of(terms: TermCounts, weight: float, indexer: TermIndexer) -> float:

@@ -56,8 +56,16 @@ _Value = TypeVar("_Value")
 class TermIndexer(Protocol):
     """Counts and weighs the terms of chunks; `recollect.retrieval.indexing.TermIndexer` is one."""
 
-    def count(self, texts: Sequence[str]) -> list[TermCounts]:
-        """The terms of each text, counted."""
+    def language_of(self, content: str, stated: str | None = None) -> str | None:
+        """The language that a document is analysed in; None: the collection's."""
+        ...
+
+    def languages(self, texts: Sequence[str], whole: str | None) -> tuple[str, ...]:
+        """The language that each part of a document is analysed in."""
+        ...
+
+    def count(self, texts: Sequence[str], languages: Sequence[str] | None = None) -> list[TermCounts]:
+        """The terms of each text, counted in its language."""
         ...
 
     def weigh(self, terms: Sequence[TermCounts], *, reference_length: float) -> list[LexicalRow]:
@@ -81,6 +89,8 @@ class CutDocument:
         texts: What is indexed of each chunk (see `recollect.ingest.context`).
         acronyms: Those that the content explains, with long form and occurrences.
         bands: Of the content, to find nearly equal ones by.
+        analysed_as: The language that its words were counted in, and those of the parts in other ones; None: the
+            collection's.
     """
 
     document: Document
@@ -90,6 +100,7 @@ class CutDocument:
     fingerprint: str
     acronyms: Sequence[tuple[str, str, int]] = ()
     bands: Sequence[int] = ()
+    analysed_as: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +174,9 @@ class Preparer:
             require_storable(document)
             document = self.door.admit(document)
         complete = completed(document)
-        chunks = self._chunker.chunk(complete)
+        # Sentences end by the rules of the document's own language.
+        language = complete.language or self._indexer.language_of(complete.content)
+        chunks = self._chunker.chunk(replace(complete, language=language))
         if not chunks:
             raise UsageError(f"The document {complete.source!r} holds no text: there is nothing to search in it.")
         return self.adopt(complete, chunks, fingerprint)
@@ -172,14 +185,17 @@ class Preparer:
         """Take a document, which has passed the door, with the chunks that it was given, and count their words."""
         complete = completed(document)
         texts = [searchable_text(complete, chunk) for chunk in chunks]
+        whole = self._indexer.language_of(complete.content, complete.language)
+        languages = self._indexer.languages(texts, whole)
         return CutDocument(
             complete,
             chunks,
             texts,
-            self._indexer.count(texts),
+            self._indexer.count(texts, languages),
             fingerprint,
             self._indexer.acronyms(complete.content),
             bands(complete.content),
+            analysed_as=None if whole is None else tuple(dict.fromkeys((whole, *languages))),
         )
 
     def embed(self, batch: Sequence[CutDocument]) -> list[Embedded]:
@@ -233,6 +249,7 @@ class Preparer:
                 bands=cut.bands,
                 token_vectors=own.token_vectors,
                 cacheable=own.cacheable,
+                analysed_as=cut.analysed_as,
             )
             for cut, own in zip(batch, embedded, strict=True)
         ]

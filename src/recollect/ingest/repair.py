@@ -101,7 +101,7 @@ class Repairer:
         # A vector holds part of those beside it.
         vectors |= {at + beside for at in stale for beside in (-1, 0, 1) if 0 <= at + beside < len(ids)}
         tokens |= stale if self._collection.token_vectors else set()
-        cut = as_stored(version.title, content or "", chunks, self._indexer)
+        cut = as_stored(version, content or "", chunks, self._indexer)
         embedded = self._embedded(cut, vectors=bool(vectors), tokens=bool(tokens)) if vectors or tokens else _NOTHING
         if embedded is None:
             embedded, stale = _NOTHING, set()
@@ -169,8 +169,8 @@ class Repairer:
         )
 
 
-def as_stored(title: str, content: str, chunks: Sequence[Chunk], indexer: TermIndexer) -> CutDocument:
+def as_stored(version: StoredVersion, content: str, chunks: Sequence[Chunk], indexer: TermIndexer) -> CutDocument:
     """Chunks as they are stored, with their words counted anew."""
-    document = Document(content=content, title=title)
+    document = Document(content=content, title=version.title)
     texts = [searchable_text(document, chunk) for chunk in chunks]
-    return CutDocument(document, chunks, texts, indexer.count(texts), "")
+    return CutDocument(document, chunks, texts, indexer.count(texts, indexer.languages(texts, version.analysed_as)), "")

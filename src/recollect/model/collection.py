@@ -19,6 +19,7 @@ class Collection:
         first_model: The model that it was made with, which the fingerprints of its documents name.
         chunking: The chunker's canonical description.
         revision: Grows with every change that a search could see.
+        language: ISO 639-1; ``auto``: each document is analysed in its own language.
         stats_chunks: Chunks counted at the last refresh of the lexical statistics.
         stats_terms: Their total length in terms.
         stats_pending: Chunks added or closed since.
@@ -30,6 +31,7 @@ class Collection:
         tenant_id: Whose it is.
         expiry_due: Whether a current version may have expired: `recollect.store.expiry` closes it.
         hidden: Whether it is a session's: listings leave it out.
+        languages: With ``auto``: those that its documents, and parts of them, have been analysed in.
         embedding_spec: How its model is made (`recollect.model.embedding_spec`); None: only its name is known.
         access_ids: The access lists of what the caller may read of it, which confine both retrievers; None: they may
             read all of it. Where it is not None, ``document_count`` and ``chunk_count`` count what they may read.
@@ -59,6 +61,7 @@ class Collection:
     expiry_due: bool = False
     hidden: bool = False
     embedding_spec: Mapping[str, Any] | None = None
+    languages: tuple[str, ...] = ()
     access_ids: tuple[int, ...] | None = None
 
     @property

@@ -11,6 +11,7 @@ from cachetools import LRUCache
 
 from recollect.embedding.cached import CachedEmbedder
 from recollect.forking import computes_properties
+from recollect.languages import AUTO, DEFAULT_LANGUAGE
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
@@ -101,7 +102,7 @@ class TenantMemory:
             store.recalls,
             embedders=self._embedders,
             lexicon=self._terms,
-            language=config.language,
+            language=conversation_language(config),
             writer=writer,
         )
 
@@ -114,7 +115,7 @@ class TenantMemory:
     def _terms(self) -> TurnTerms:
         from recollect.retrieval.turns import TurnTerms
 
-        return TurnTerms(self._config.language, salt=self._tenant_id)
+        return TurnTerms(conversation_language(self._config), salt=self._tenant_id)
 
 
 class _Questions:
@@ -146,3 +147,8 @@ class _Questions:
             if found is None:
                 found = self._kept[id(embedder)] = CachedEmbedder(embedder, None, query_cache_size=self._size)
             return found
+
+
+def conversation_language(config: RAGConfig) -> str:
+    """The language that turns are analysed in: one for all of a tenant's, because they are stored without their own."""
+    return DEFAULT_LANGUAGE if config.language == AUTO else config.language

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import ConfigurationError
 from recollect.model import Scope
-from recollect.retrieval.candidates import analyzer_of
+from recollect.retrieval.candidates import analyzer_for
 from recollect.retrieval.health import SearchMonitor
 from recollect.retrieval.preference import Preferences, RolePreference
 from recollect.retrieval.probe import RecallProbe
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from recollect.llm.base import ChatModel
     from recollect.model.collection import Collection
     from recollect.pipeline.embedders import Embedders
+    from recollect.retrieval.analysis import Analyzer
     from recollect.retrieval.enhance.plan import QueryEnhancer
     from recollect.retrieval.ranking import RerankerMaker
     from recollect.retrieval.rerank.base import Reranker
@@ -157,15 +158,15 @@ def _enhancers_by_collection(
     settings = config.retrieval.enhance
 
     @lru_cache
-    def enhancers(name: str, language: str) -> tuple[QueryEnhancer, ...]:
-        return tuple(_enhancers(settings, name, language, chat_model))
+    def enhancers(name: str, analyzer: Analyzer) -> tuple[QueryEnhancer, ...]:
+        return tuple(_enhancers(settings, name, analyzer, chat_model))
 
     # Of one revision of each collection, by what may be read of it: a change of the collection replaces it, an erasure
     # too.
     acronyms: dict[tuple[int, int, tuple[int, ...] | None], tuple[int, tuple[QueryEnhancer, ...]]] = {}
 
     def of(place: Collection) -> tuple[QueryEnhancer, ...]:
-        configured = enhancers(place.name, place.language)
+        configured = enhancers(place.name, analyzer_for(place))
         if not settings.acronyms:
             return configured
         if place.hidden:  # of a session nothing is kept, here either
@@ -188,7 +189,7 @@ def _acronyms(store: Store, place: Collection) -> tuple[QueryEnhancer, ...]:
         return ()
     from recollect.retrieval.enhance.acronyms import acronym_enhancer
 
-    return (acronym_enhancer(found, analyzer_of(place.language)),)
+    return (acronym_enhancer(found, analyzer_for(place)),)
 
 
 def search_settings(config: RAGConfig) -> SearchSettings:
@@ -230,14 +231,14 @@ def search_settings(config: RAGConfig) -> SearchSettings:
 
 
 def _enhancers(
-    settings: EnhanceConfig, name: str, language: str, chat_model: Callable[[], ChatModel | None]
+    settings: EnhanceConfig, name: str, analyzer: Analyzer, chat_model: Callable[[], ChatModel | None]
 ) -> list[QueryEnhancer]:
     from recollect.retrieval.enhance.generated import HydeEnhancer, MultiQueryEnhancer
     from recollect.retrieval.enhance.synonyms import SynonymEnhancer, load_synonyms
 
     made: list[QueryEnhancer] = []
     if name in settings.synonyms:
-        made.append(SynonymEnhancer(load_synonyms(settings.synonyms[name]), analyzer_of(language)))
+        made.append(SynonymEnhancer(load_synonyms(settings.synonyms[name]), analyzer))
     if settings.multi_query or settings.hyde:
         model = chat_model()
         if model is None:

@@ -13,7 +13,8 @@ import hashlib
 import re
 import threading
 import unicodedata
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 
@@ -21,7 +22,8 @@ import Stemmer
 
 from recollect.errors import UsageError
 from recollect.forking import renew_in_children
-from recollect.retrieval.stopwords import stopwords
+from recollect.languages import AUTO, language_of_text
+from recollect.languages.stopwords import stopwords
 
 #: Lexemes lie in 1..LEXEME_SPACE: they fit an ``int4``, and pgvector allows a sparsevec this many dimensions.
 LEXEME_SPACE = 1_000_000_000
@@ -78,22 +80,21 @@ class Analyzer:
         ['restart', 'server', 'after', 'err-4012', 'err', '4012']
     """
 
-    def __init__(self, language: str = "en") -> None:
+    def __init__(self, language: str = "en", *, languages: Sequence[str] = ()) -> None:
         """Prepare the analysis of a language.
 
         Args:
             language: ISO 639 code, a region allowed (``en``, ``pt-BR``). A language without a Snowball stemmer
                 (``zh``, ``th``, ``ja``) is analysed without one, a language without a list of function words keeps
-                them all.
+                them all. ``auto``: each text in its own language.
+            languages: With ``auto``: those of the texts that questions are asked of. A question is analysed as each of
+                them is. None: a question is asked of texts in its own language.
 
         Raises:
             UsageError: ``language`` has not the form of a language code.
         """
-        code = re.split("[-_]", language.strip().lower())[0]
-        if not re.fullmatch("[a-z]{2,3}", code):
-            message = f"language {language!r} is not an ISO 639 code such as 'en', 'de' or 'pt-BR'"
-            raise UsageError(message)
-        self.language = _LANGUAGE_ALIASES.get(code, code)
+        self.language = language_code(language)
+        self.languages = tuple(dict.fromkeys(map(language_code, languages)))
         self._stopwords = stopwords(self.language)
         self._acronyms = _ACRONYMS.get(self.language, frozenset[str]())
         self._own_letters = frozenset(_OWN_LETTERS.get(self.language, ""))
@@ -118,18 +119,48 @@ class Analyzer:
         Args:
             text: Any text, the empty string included.
         """
+        if self.language == AUTO:
+            return analyzer_of(language_of_text(text)).terms(text)
         return self._analyse(text, for_query=False)
 
     def query_terms(self, text: str) -> list[str]:
         """The terms of a question, in order, with repetitions.
 
         They differ from :meth:`terms` only for ideographs, of which a text is indexed by pairs and one by one, while a
-        query asks for pairs, and for single characters only where they stand alone.
+        query asks for pairs, and for single characters only where they stand alone. With several languages they are
+        the terms of each analysis: every one as often as the analysis has it that has it most often.
 
         Args:
             text: A question of any length. One of function words alone has no terms: nothing can be found by them.
         """
-        return self._analyse(text, for_query=True)
+        if self.language != AUTO:
+            return self._analyse(text, for_query=True)
+        terms: list[str] = []
+        for analysis in self.query_analyses(text):
+            missing = Counter(analysis) - Counter(terms)
+            for term in analysis:
+                if missing[term] > 0:
+                    missing[term] -= 1
+                    terms.append(term)
+        return terms
+
+    def query_analyses(self, text: str) -> list[list[str]]:
+        """The terms of a question in each language that it is asked in, that of the question first.
+
+        The function words of the question's own language are left out of every analysis: "the" is a rare word in
+        German texts, and would find those that have an English title.
+
+        Args:
+            text: See :meth:`query_terms`.
+        """
+        if self.language != AUTO:
+            return [self._analyse(text, for_query=True)]
+        asked = language_of_text(text)
+        languages = sorted(self.languages or (asked,), key=lambda code: code != asked)
+        if len(languages) == 1:
+            return [analyzer_of(languages[0]).query_terms(text)]
+        without = stopwords(asked)
+        return [analyzer_of(code)._analyse(text, for_query=True, without=without) for code in languages]
 
     def tokens(self, text: str) -> list[str]:
         """The stretches of a text that terms are made from, each by itself: see :meth:`token_terms`."""
@@ -141,10 +172,12 @@ class Analyzer:
             return tuple(self._unspaced(token, for_query=False))
         return self._token(token)
 
-    def _analyse(self, text: str, *, for_query: bool) -> list[str]:
+    def _analyse(self, text: str, *, for_query: bool, without: frozenset[str] = frozenset()) -> list[str]:
         known = self._known
         terms: list[str] = []
         for token in _tokens(text):
+            if without and token.casefold() in without and token not in self._acronyms:
+                continue
             found = known.get(token)
             if found is None:
                 if _UNSPACED_RUN.search(token):
@@ -210,6 +243,25 @@ class Analyzer:
             return word
         letters = (letter if letter in self._own_letters else _plain(letter) for letter in word)
         return unicodedata.normalize("NFC", "".join(letters))
+
+
+def language_code(language: str) -> str:
+    """The code that a language is known by: its ISO 639 code without the region, or ``auto``.
+
+    Raises:
+        UsageError: ``language`` has not the form of a language code.
+    """
+    code = re.split("[-_]", language.strip().lower())[0]
+    if code != AUTO and not re.fullmatch("[a-z]{2,3}", code):
+        message = f"language {language!r} is neither 'auto' nor an ISO 639 code such as 'en', 'de' or 'pt-BR'"
+        raise UsageError(message)
+    return _LANGUAGE_ALIASES.get(code, code)
+
+
+@lru_cache(maxsize=256)
+def analyzer_of(language: str, languages: tuple[str, ...] = ()) -> Analyzer:
+    """The analyzer of a language, or of ``auto`` and the languages of a collection, made once in a process."""
+    return Analyzer(language, languages=languages)
 
 
 @lru_cache(maxsize=65_536)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
-from recollect.retrieval.analysis import Analyzer
+from recollect.retrieval.analysis import Analyzer, analyzer_of
 
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
@@ -161,7 +160,6 @@ class CandidateSource(Protocol):
         ...
 
 
-@lru_cache(maxsize=32)
-def analyzer_of(language: str) -> Analyzer:
-    """The analyzer of a language, made once in a process."""
-    return Analyzer(language)
+def analyzer_for(collection: Collection) -> Analyzer:
+    """What turns questions to a collection into terms, in each language that its documents are analysed in."""
+    return analyzer_of(collection.language, collection.languages)

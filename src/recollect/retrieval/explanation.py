@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from recollect.model import ReplyExplain, RetrievalOptions, RetrieverScore, Scope, SearchExplain
 from recollect.retrieval.analysis import lexeme, term_frequencies
 from recollect.retrieval.bm25 import query_weights
-from recollect.retrieval.candidates import CandidateRequest, Candidates, analyzer_of
+from recollect.retrieval.candidates import CandidateRequest, Candidates, analyzer_for
 from recollect.store.filters import document_filter_of, removed_by_condition
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _of_collection(
 ) -> ReplyExplain:
     collection, plan = request.collection, request.plan
     weights = _weights(store, scope, request, found)
-    terms = dict.fromkeys(analyzer_of(collection.language).query_terms(plan.query))
+    terms = dict.fromkeys(analyzer_for(collection).query_terms(plan.query))
     kept = len(request.versions.version_ids) if request.versions else None
     removed_by = removed_by_condition(
         store.database,
@@ -111,7 +111,7 @@ def _weights(store: Store, scope: Scope, request: CandidateRequest, found: Candi
     collection = request.collection
     if collection.access_ids is None:
         return found.weights
-    terms = analyzer_of(collection.language).query_terms(request.plan.query)
+    terms = analyzer_for(collection).query_terms(request.plan.query)
     counts = term_frequencies(terms, salt=collection.collection_id)
     readable = store.search.readable_frequencies(scope, collection, list(counts))
     known = {number: df for number, df in readable.items() if df}

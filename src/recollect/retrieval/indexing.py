@@ -9,9 +9,11 @@ from itertools import accumulate, chain, pairwise
 import numpy as np
 import numpy.typing as npt
 
+from recollect.errors import UsageError
+from recollect.languages import AUTO, language_of_part, language_of_text
 from recollect.model.terms import TermCounts
 from recollect.retrieval import bm25
-from recollect.retrieval.analysis import Analyzer, lexeme
+from recollect.retrieval.analysis import Analyzer, language_code, lexeme
 from recollect.retrieval.enhance.acronyms import definitions
 from recollect.store.search import LexicalRow
 
@@ -31,11 +33,11 @@ class _Numbers(dict[str, tuple[int, ...]]):
 
     def __init__(self, analyzer: Analyzer, salt: int) -> None:
         super().__init__()
-        self._analyzer = analyzer
+        self.analyzer = analyzer
         self._salt = salt
 
     def __missing__(self, token: str) -> tuple[int, ...]:
-        numbers = tuple(lexeme(term, self._salt) for term in self._analyzer.token_terms(token))
+        numbers = tuple(lexeme(term, self._salt) for term in self.analyzer.token_terms(token))
         if len(token) <= _MAX_KNOWN_CHARACTERS:
             if len(self) >= _MAX_KNOWN_TOKENS:
                 self.clear()
@@ -47,19 +49,58 @@ class TermIndexer:
     """Counts and weighs the terms of one collection's chunks. Safe to share between threads.
 
     Args:
-        language: The collection's, ISO 639-1.
+        language: The collection's, ISO 639-1; ``auto``: each text is analysed in a language of its own.
         salt: The collection's id, which its lexemes are salted with.
     """
 
     def __init__(self, language: str, *, salt: int) -> None:
-        self._analyzer = Analyzer(language)
-        self._numbers = _Numbers(self._analyzer, salt)
+        self._language = language_code(language)
+        self._salt = salt
+        self._numbers: dict[str, _Numbers] = {}
 
-    def count(self, texts: Sequence[str]) -> list[TermCounts]:
-        """The terms of each text, counted."""
-        return [
-            counts for start in range(0, len(texts), _SLICE) for counts in self._count(texts[start : start + _SLICE])
-        ]
+    def language_of(self, content: str, stated: str | None = None) -> str | None:
+        """The language that a document is analysed in; None: the collection's, whatever the document's is.
+
+        Args:
+            content: What the document says.
+            stated: What is said of its language; None: it is found out.
+        """
+        if self._language != AUTO:
+            return None
+        return _code_or_none(stated) or language_of_text(content)
+
+    def languages(self, texts: Sequence[str], whole: str | None) -> tuple[str, ...]:
+        """The language that each text is analysed in: the collection's, or its document's, or clearly another one.
+
+        Args:
+            texts: Parts of one document.
+            whole: The document's language (`language_of`); None: nothing is known of it.
+        """
+        if self._language != AUTO:
+            return (self._language,) * len(texts)
+        return tuple(language_of_text(text) if whole is None else language_of_part(text, whole) for text in texts)
+
+    def count(self, texts: Sequence[str], languages: Sequence[str] | None = None) -> list[TermCounts]:
+        """The terms of each text, counted.
+
+        Args:
+            texts: Any number.
+            languages: Of each; None: those of texts of which nothing else is known.
+        """
+        codes = self.languages(texts, None) if languages is None else languages
+        counted: dict[int, TermCounts] = {}
+        for code in dict.fromkeys(codes):
+            own = [index for index, of in enumerate(codes) if of == code]
+            for start in range(0, len(own), _SLICE):
+                part = own[start : start + _SLICE]
+                counted |= zip(part, self._count([texts[index] for index in part], self._of(code)), strict=True)
+        return [counted[index] for index in range(len(texts))]
+
+    def _of(self, language: str) -> _Numbers:
+        found = self._numbers.get(language)
+        if found is None:
+            found = self._numbers[language] = _Numbers(Analyzer(language), self._salt)
+        return found
 
     def weigh(self, terms: Sequence[TermCounts], *, reference_length: float) -> list[LexicalRow]:
         """The BM25 document weights of each chunk's terms under the collection's reference length."""
@@ -75,9 +116,10 @@ class TermIndexer:
         """The acronyms that a document explains: each with its long form, and how often."""
         return [(*found, occurrences) for found, occurrences in Counter(definitions(content)).items()]
 
-    def _count(self, texts: Sequence[str]) -> Iterator[TermCounts]:
-        number = self._numbers.__getitem__
-        found = [list(chain.from_iterable(map(number, self._analyzer.tokens(text)))) for text in texts]
+    @staticmethod
+    def _count(texts: Sequence[str], numbers: _Numbers) -> Iterator[TermCounts]:
+        number = numbers.__getitem__
+        found = [list(chain.from_iterable(map(number, numbers.analyzer.tokens(text)))) for text in texts]
         lengths = [len(own) for own in found]
         flat = np.fromiter(chain.from_iterable(found), dtype=np.int64, count=sum(lengths))
         flat += np.repeat(np.arange(len(texts)), lengths) * _TEXT_STEP
@@ -94,6 +136,15 @@ def _row(terms: TermCounts, weights: npt.NDArray[np.float32]) -> LexicalRow:
         kept = bm25.heaviest(lexemes, weights)
         lexemes, weights = lexemes[kept], weights[kept]
     return LexicalRow(terms.length, lexemes, weights)
+
+
+def _code_or_none(stated: str | None) -> str | None:
+    """The code of what is said of a document's language, if it is one: anything may have been written there."""
+    try:
+        code = None if stated is None else language_code(stated)
+    except UsageError:
+        return None
+    return None if code == AUTO else code
 
 
 def _split(values: npt.NDArray[np.float32], sizes: Sequence[int]) -> list[npt.NDArray[np.float32]]:

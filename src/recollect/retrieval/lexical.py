@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from recollect.retrieval import bm25
 from recollect.retrieval.analysis import term_frequencies
-from recollect.retrieval.candidates import CandidateRequest, Candidates, analyzer_of
+from recollect.retrieval.candidates import CandidateRequest, Candidates, analyzer_for
 from recollect.retrieval.enhance.plan import expanded_weights, expansion_terms
 from recollect.retrieval.pruning import narrowing_terms, necessary_terms
 from recollect.store.search import LexicalRows
@@ -40,18 +42,23 @@ class QueryTerms:
     Attributes:
         counts: How often the query has each.
         wanted: These, and those that its plan adds.
+        analyses: The lexemes of each language that the query is asked in.
     """
 
     counts: Mapping[int, int]
     wanted: list[int]
+    analyses: tuple[frozenset[int], ...]
 
     @classmethod
     def of(cls, request: CandidateRequest) -> QueryTerms:
-        """Those of a request, in its collection's language."""
-        analyzer, salt = analyzer_of(request.collection.language), request.collection.collection_id
-        counts = term_frequencies(analyzer.query_terms(request.plan.query), salt=salt)
+        """Those of a request, in the languages of its collection."""
+        analyzer, salt = analyzer_for(request.collection), request.collection.collection_id
+        analyses = [term_frequencies(terms, salt=salt) for terms in analyzer.query_analyses(request.plan.query)]
+        counts = analyses[0]
+        for other in analyses[1:]:
+            counts = counts | {number: max(count, counts.get(number, 0)) for number, count in other.items()}
         added = term_frequencies(expansion_terms(request.plan, analyzer), salt=salt)
-        return cls(counts, list(dict.fromkeys((*counts, *added))))
+        return cls(counts, list(dict.fromkeys((*counts, *added))), tuple(map(frozenset, analyses)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,8 @@ class LexicalQuery:
         fractional: Whether terms occur a fraction of a time, as those of the turns before a turn do.
         rarity: The inverse document frequency in this collection of each word of the query, those included that it
             lacks: what `covered` goes by, whatever else is searched or added to the query.
+        analyses: The lexemes of each language that the query is asked in: a chunk covers the query as well as it does
+            in one of them.
     """
 
     weights: Mapping[int, float]
@@ -80,6 +89,7 @@ class LexicalQuery:
     narrowed: bool = False
     fractional: bool = False
     rarity: Mapping[int, float] = field(default_factory=dict)
+    analyses: tuple[frozenset[int], ...] = ()
 
     def widened(self) -> LexicalQuery:
         """The same query with every chunk that holds a term other than the remaining ones for a candidate."""
@@ -134,12 +144,13 @@ def lexical_query(
     collection, pooled = request.collection, request.pooled
     weights, frequencies, rarity = _weighed(request, terms, known, as_of)
     if not weights:
-        return LexicalQuery({}, rarity=rarity)
+        return LexicalQuery({}, rarity=rarity, analyses=terms.analyses)
     query = LexicalQuery(
         weights,
         reference_length=collection.reference_length or 1.0,
         average_length=collection.average_length if pooled is None else pooled.average_length,
         rarity=rarity,
+        analyses=terms.analyses,
         whole=len(terms.counts) <= MAX_QUERY_TERMS,
     )
     everything = request.versions is None and collection.access_ids is None
@@ -182,7 +193,7 @@ def _weighed(
     weights = bm25.query_weights(terms.counts, document_frequencies=overall, chunks=chunks)
     if plan.expansions:
         idf = {lexeme: bm25.idf(df, chunks) for lexeme, df in overall.items()}
-        analyzer = analyzer_of(collection.language)
+        analyzer = analyzer_for(collection)
         weights = expanded_weights(weights, plan.expansions, analyzer=analyzer, salt=collection.collection_id, idf=idf)
     return weights, {lexeme: frequencies[lexeme] for lexeme in weights}, rarity
 
@@ -272,10 +283,15 @@ def rescored(query: LexicalQuery, rows: LexicalRows, words: bm25.Matches) -> dic
 
 def covered(query: LexicalQuery, rows: LexicalRows, words: bm25.Matches) -> dict[int, float]:
     """The share of the query's words that each chunk holds, by their rarity; nothing where it has no words."""
-    total = math.fsum(query.rarity.values())
-    if not total:
+    shares = []
+    for analysis in query.analyses:
+        rarity = {lexeme: weight for lexeme, weight in query.rarity.items() if lexeme in analysis}
+        total = math.fsum(rarity.values())
+        if total:
+            shares.append(bm25.covered(rarity, words) / total)
+    if not shares:
         return {}
-    return dict(zip(rows.chunk_ids, (bm25.covered(query.rarity, words) / total).tolist(), strict=True))
+    return dict(zip(rows.chunk_ids, np.maximum.reduce(shares).tolist(), strict=True))
 
 
 def _cut_off(query: LexicalQuery, words: bm25.Matches) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from recollect.model import Scope
 from recollect.retrieval.analysis import lexeme
-from recollect.retrieval.candidates import CandidateRequest, Candidates, analyzer_of
+from recollect.retrieval.candidates import CandidateRequest, Candidates, analyzer_for
 from recollect.retrieval.enhance.plan import expansion_terms
 from recollect.retrieval.lexical import (
     LexicalHits,
@@ -69,7 +69,7 @@ class SqlCandidates:
 
     def frequencies(self, scope: Scope, request: CandidateRequest) -> dict[str, int]:
         """See `CandidateSource.frequencies`."""
-        collection, analyzer = request.collection, analyzer_of(request.collection.language)
+        collection, analyzer = request.collection, analyzer_for(request.collection)
         if request.mode == "dense" or collection.reference_length is None:
             return {}
         words = dict.fromkeys((*analyzer.query_terms(request.plan.query), *expansion_terms(request.plan, analyzer)))

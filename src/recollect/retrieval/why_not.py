@@ -14,7 +14,7 @@ from recollect.model.filter import Filter, parse_filter, top_level
 from recollect.model.scope import Target
 from recollect.model.why_not import NamedDocument, WhyNot, WhyNotStage
 from recollect.retrieval.analysis import Analyzer, lexeme
-from recollect.retrieval.candidates import analyzer_of
+from recollect.retrieval.candidates import analyzer_for
 from recollect.retrieval.enhance.plan import QueryPlan, enhance, query_vector
 from recollect.retrieval.ranking import NO_RERANKER, UNKNOWN_RERANKER
 from recollect.retrieval.relevance import RelevanceMeter
@@ -242,7 +242,7 @@ class WhyNotInquiry:
         whole = trier.run(replace(words_only, top_k=MAX_TOP_K, candidates=max(words_only.candidates or 0, MAX_TOP_K)))
         weights = {lexeme(term, searched.collection_id): weight for term, weight in _terms(whole)}
         held = self._standings.lexemes(scope, standing.version_id, list(weights))
-        written = _written(trier.query, analyzer_of(searched.language))
+        written = _written(trier.query, analyzer_for(searched))
         words = tuple(
             Word(term, written.get(term, term), weight or None, lexeme(term, searched.collection_id) in held)
             for term, weight in _terms(whole)

@@ -83,5 +83,6 @@ def count_closed(connection: Connection, scope: Scope, closed: Sequence[tuple[in
             "chunks": -chunks[collection_id],
             "pending": chunks[collection_id],
             "next_expiry": None,
+            "languages": [],
         }
         connection.execute(_SQL["count"], params)

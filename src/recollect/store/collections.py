@@ -28,7 +28,8 @@ _STORED = tuple(Collection.__dataclass_fields__)[:-1]
 
 
 def _collection(row: TupleRow) -> Collection:
-    return Collection(**dict(zip(_STORED, row, strict=True)))
+    stored = dict(zip(_STORED, row, strict=True))
+    return Collection(**{**stored, "languages": tuple(stored["languages"])})
 
 
 class CollectionRepository:
@@ -153,7 +154,7 @@ class CollectionRepository:
         *,
         embedding_model: str,
         embedding_dimension: int,
-        language: str = "en",
+        language: str = "auto",
         chunking: Mapping[str, Any] | None = None,
         description: str = "",
         token_vectors: bool = False,

@@ -18,9 +18,9 @@ _COLUMNS: dict[str, LiteralString] = {
     # Of options rather than of the language: where an interval ends, and when the version became known.
     "event_end": "coalesce(v.event_to, v.event_from)",
     "known_from": "v.known_from",
-    # A document that says nothing else is in its collection's language.
+    # A document that says nothing else is in the language that it was analysed in, or in its collection's.
     "language": (
-        "coalesce(v.language, (SELECT c.language FROM collections c "
+        "coalesce(v.language, v.analysed_as[1], (SELECT c.language FROM collections c "
         "WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s))"
     ),
     "source": "v.uri",

@@ -300,7 +300,14 @@ def _remove(
     count_closed(connection, scope, closed)
     for collection_id in sorted(set(places) - {collection for collection, _ in closed}):
         # Replies about the past may quote them too: a new revision is a new key for every cache.
-        nothing = {"collection_id": collection_id, "documents": 0, "chunks": 0, "pending": 0, "next_expiry": None}
+        nothing = {
+            "collection_id": collection_id,
+            "documents": 0,
+            "chunks": 0,
+            "pending": 0,
+            "next_expiry": None,
+            "languages": [],
+        }
         connection.execute(_WRITER["count"], {"tenant_id": scope.tenant_id, **nothing})
     return counts
 

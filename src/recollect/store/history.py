@@ -160,6 +160,7 @@ class HistoryRepository:
             "chunks": chunk_count - closed_chunks,
             "pending": chunk_count + closed_chunks,
             "next_expiry": store_lifetimes(connection, scope, lifetimes, since=now),
+            "languages": [],
         }
         connection.execute(_WRITER["count"], counted)
         connection.execute(_WRITER["require_quota"], counted)

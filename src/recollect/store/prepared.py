@@ -24,6 +24,8 @@ class PreparedDocument:
         bands: Of its content, none twice (`recollect.ingest.sketches`).
         token_vectors: Packed, one a chunk, where the collection asks for them.
         cacheable: Embeddings of the chunks' own texts, to be found again by their keys; None: they are not kept.
+        analysed_as: The language that the terms of ``lexical`` are in, and those of parts in others; None: the
+            collection's.
     """
 
     document: Document
@@ -36,3 +38,4 @@ class PreparedDocument:
     bands: Sequence[int] = ()
     token_vectors: Sequence[bytes] | None = None
     cacheable: Floats | None = None
+    analysed_as: tuple[str, ...] | None = None

@@ -347,6 +347,7 @@ class DocumentWriter:
             "chunks": chunk_total - left_chunks,
             "pending": chunk_total + left_chunks,
             "next_expiry": store_lifetimes(connection, scope, expiring, since=now),
+            "languages": sorted({code for item, _, _ in fresh for code in item.analysed_as or ()}),
         }
         connection.execute(_SQL["count"], params)
         connection.execute(_SQL["require_quota"], params)

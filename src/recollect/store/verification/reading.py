@@ -73,7 +73,11 @@ class StoredChunk:
 
 @dataclass(frozen=True, slots=True)
 class StoredVersion:
-    """A version with its text (None where that is missing) and its chunks, by position."""
+    """A version with its text (None where that is missing) and its chunks, by position.
+
+    Attributes:
+        analysed_as: The language that its words were counted in; None: the collection's.
+    """
 
     document_id: int
     version_id: int
@@ -84,6 +88,7 @@ class StoredVersion:
     current: bool
     content: str | None
     chunks: Sequence[StoredChunk]
+    analysed_as: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,7 @@ class StoredTerms:
 
     Attributes:
         consistent: Whether its lexemes are those that have a weight.
+        analysed_as: The language that its document's words were counted in; None: the collection's.
     """
 
     chunk_id: int
@@ -102,6 +108,7 @@ class StoredTerms:
     row: LexicalRow
     consistent: bool
     context: str = ""
+    analysed_as: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +305,7 @@ def _versions(connection: Connection, tenant_id: int, page: Sequence[TupleRow]) 
     for row in rows(connection, _SQL["chunks"], params):
         chunks.setdefault(row[0], []).append(_chunk(row))
     for row in page:
-        document_id, version_id, uri, title, chunk_count, content_hash, current = row
+        document_id, version_id, uri, title, chunk_count, content_hash, current, analysed_as = row
         yield StoredVersion(
             document_id=document_id,
             version_id=version_id,
@@ -309,6 +316,7 @@ def _versions(connection: Connection, tenant_id: int, page: Sequence[TupleRow]) 
             current=current,
             content=contents.get(version_id),
             chunks=chunks.get(version_id, []),
+            analysed_as=analysed_as,
         )
 
 
@@ -328,8 +336,8 @@ def _chunk(row: TupleRow) -> StoredChunk:
 
 
 def _terms(row: TupleRow, indices: np.ndarray[Any, Any], weights: np.ndarray[Any, Any]) -> StoredTerms:
-    chunk_id, version_id, title, section, text, length, lexemes, _, context = row
+    chunk_id, version_id, title, section, text, length, lexemes, _, context, analysed_as = row
     own = indices + 1
     consistent = len(lexemes) == len(own) and bool((np.array(lexemes, dtype=np.int64) == own).all())
     weighed = LexicalRow(length, own, weights)
-    return StoredTerms(chunk_id, version_id, title, tuple(section), text, weighed, consistent, context)
+    return StoredTerms(chunk_id, version_id, title, tuple(section), text, weighed, consistent, context, analysed_as)

@@ -35,10 +35,10 @@ WHERE v.tenant_id = %(tenant_id)s AND v.document_id = %(document_id)s AND v.vers
 -- so that neither old grants come back nor the next ingest of an unchanged file undoes it
 INSERT INTO document_versions (tenant_id, version_id, document_id, collection_id, version, uri, title, department,
     language, mime_type, metadata, tags, access_id, chunk_count, content_hash, file_hash, fingerprint, event_from,
-    event_to, known_from)
+    event_to, known_from, analysed_as)
 SELECT o.tenant_id, %(version_id)s, o.document_id, o.collection_id, n.version + 1, n.uri, o.title, n.department,
     o.language, o.mime_type, o.metadata, n.tags, %(access_id)s, o.chunk_count, o.content_hash, n.file_hash,
-    n.fingerprint, o.event_from, o.event_to, %(now)s
+    n.fingerprint, o.event_from, o.event_to, %(now)s, o.analysed_as
 FROM document_versions o JOIN document_versions n ON n.tenant_id = o.tenant_id AND n.version_id = %(latest_id)s
 WHERE o.tenant_id = %(tenant_id)s AND o.version_id = %(old_id)s
 

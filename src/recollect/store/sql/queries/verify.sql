@@ -125,13 +125,15 @@ p.token_vectors AND NOT EXISTS (
     WHERE t.tenant_id = c.tenant_id AND t.chunk_id = c.chunk_id AND t.space_id = p.space_id)
 
 -- versions: one page of a collection's versions
-SELECT v.document_id, v.version_id, v.uri, v.title, v.chunk_count, v.content_hash, v.known_to = 'infinity'
+SELECT v.document_id, v.version_id, v.uri, v.title, v.chunk_count, v.content_hash, v.known_to = 'infinity',
+       v.analysed_as[1]
 FROM document_versions v
 WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s AND v.version_id > %(after)s
 ORDER BY v.version_id LIMIT %(limit)s
 
 -- versions_by_id: the same of given ones
-SELECT v.document_id, v.version_id, v.uri, v.title, v.chunk_count, v.content_hash, v.known_to = 'infinity'
+SELECT v.document_id, v.version_id, v.uri, v.title, v.chunk_count, v.content_hash, v.known_to = 'infinity',
+       v.analysed_as[1]
 FROM document_versions v
 WHERE v.tenant_id = %(tenant_id)s AND v.version_id = ANY (%(version_ids)s)
 ORDER BY v.version_id
@@ -147,7 +149,8 @@ FROM chunks WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)
 ORDER BY version_id, position
 
 -- lexical_sample: some lexical rows with the text that they were made of, chosen by hash
-SELECT c.chunk_id, c.version_id, v.title, c.section, c.text, l.length, l.lexemes, sparsevec_send(l.weights), c.context
+SELECT c.chunk_id, c.version_id, v.title, c.section, c.text, l.length, l.lexemes, sparsevec_send(l.weights), c.context,
+       v.analysed_as[1]
 FROM (SELECT s.tenant_id, s.chunk_id FROM chunk_lexical s
       WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s
       ORDER BY hashint8(s.chunk_id), s.chunk_id LIMIT %(limit)s) AS chosen
@@ -156,7 +159,8 @@ JOIN chunks c USING (tenant_id, chunk_id)
 JOIN document_versions v ON v.tenant_id = c.tenant_id AND v.version_id = c.version_id
 
 -- lexical_page: all of them, page by page
-SELECT c.chunk_id, c.version_id, v.title, c.section, c.text, l.length, l.lexemes, sparsevec_send(l.weights), c.context
+SELECT c.chunk_id, c.version_id, v.title, c.section, c.text, l.length, l.lexemes, sparsevec_send(l.weights), c.context,
+       v.analysed_as[1]
 FROM chunk_lexical l
 JOIN chunks c USING (tenant_id, chunk_id)
 JOIN document_versions v ON v.tenant_id = c.tenant_id AND v.version_id = c.version_id

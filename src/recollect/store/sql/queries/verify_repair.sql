@@ -19,7 +19,10 @@ SELECT 1 FROM collection_state WHERE tenant_id = %(tenant_id)s AND collection_id
 
 -- recount: after the lock, in a statement of its own: its snapshot holds what the lock waited for
 UPDATE collection_state s SET revision = s.revision + 1, document_count = n.documents, chunk_count = n.chunks,
-    next_expiry = n.next_expiry, stats_pending = s.stats_pending + %(pending)s
+    next_expiry = n.next_expiry, stats_pending = s.stats_pending + %(pending)s,
+    languages = ARRAY (
+        SELECT DISTINCT unnest(s.languages || l.analysed_as) FROM document_versions l
+        WHERE l.tenant_id = s.tenant_id AND l.collection_id = s.collection_id ORDER BY 1)
 FROM (SELECT count(*) AS documents, coalesce(sum(v.chunk_count), 0) AS chunks,
              coalesce(min(v.expires_at), 'infinity') AS next_expiry FROM document_versions v
       WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s AND v.known_to = 'infinity') n

@@ -27,7 +27,7 @@ SELECT d.document_id, v.title, d.uri, c.name, s.name, s.type, v.version_id, v.ve
        coalesce((SELECT a.grants || ARRAY(SELECT '!' || unnest(a.denials)) FROM access_lists a
                  WHERE a.tenant_id = d.tenant_id AND a.collection_id = d.collection_id AND a.access_id = d.access_id), '{}'),
        v.status, v.error,
-       v.department, v.tags, coalesce(v.language, c.language) AS language, v.metadata, v.event_from, v.chunk_count,
+       v.department, v.tags, coalesce(v.language, v.analysed_as[1], c.language) AS language, v.metadata, v.event_from, v.chunk_count,
        (SELECT count(*) FROM chunk_vectors e
         WHERE e.tenant_id = v.tenant_id AND e.version_id = v.version_id AND e.space_id = c.space_id),
        (SELECT count(*) FROM chunk_lexical l WHERE l.tenant_id = v.tenant_id AND l.version_id = v.version_id)

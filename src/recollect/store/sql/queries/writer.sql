@@ -107,7 +107,7 @@ WHERE v.tenant_id = %(tenant_id)s AND v.version_id = ANY (%(version_ids)s) AND x
 -- copy_versions: one row a version
 COPY document_versions (tenant_id, version_id, document_id, collection_id, version, uri, title, department, language,
     mime_type, metadata, tags, chunk_count, content_hash, file_hash, fingerprint, event_from, event_to, known_from,
-    access_id)
+    access_id, analysed_as)
 FROM STDIN (FORMAT BINARY)
 
 -- copy_texts: one row a text
@@ -137,7 +137,9 @@ FROM STDIN (FORMAT BINARY)
 -- count: what a batch changed
 UPDATE collection_state SET revision = revision + 1, document_count = document_count + %(documents)s,
     chunk_count = chunk_count + %(chunks)s, stats_pending = stats_pending + %(pending)s,
-    next_expiry = least(next_expiry, %(next_expiry)s)
+    next_expiry = least(next_expiry, %(next_expiry)s),
+    languages = CASE WHEN %(languages)s::text[] <@ languages THEN languages
+                ELSE ARRAY (SELECT DISTINCT unnest(languages || %(languages)s::text[]) ORDER BY 1) END
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
 
 -- require_quota: fails where the tenant has more now than it may have
