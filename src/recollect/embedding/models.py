@@ -41,6 +41,7 @@ class KnownModel:
         sha256: File name to the hash that it must have.
         disk_bytes: Free disk space that fetching and building need at their peak.
         dimension: The length of its vectors, known before it is fetched.
+        languages: That it was trained for, ISO 639-1 codes; None: it does not say.
     """
 
     name: str
@@ -50,6 +51,7 @@ class KnownModel:
     sha256: Mapping[str, str]
     disk_bytes: int
     dimension: int
+    languages: frozenset[str] | None = None
 
 
 KNOWN_MODELS: Mapping[str, KnownModel] = MappingProxyType(
@@ -67,6 +69,7 @@ KNOWN_MODELS: Mapping[str, KnownModel] = MappingProxyType(
             ),
             disk_bytes=400_000_000,
             dimension=384,
+            languages=frozenset({"en"}),
         ),
     }
 )

@@ -21,6 +21,8 @@ Floats = npt.NDArray[np.float64]
 RRF_K = 60
 DENSE_WEIGHT = 0.55
 RRF_DENSE_WEIGHT = 0.5
+#: Where the embedding model does not know the question's language: enough to order what words leave equal.
+FOREIGN_DENSE_WEIGHT = 0.25
 
 
 def rrf(

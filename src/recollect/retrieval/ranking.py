@@ -115,6 +115,7 @@ class Ranker:
         *,
         places: Sequence[Collection],
         alternatives: Sequence[Candidates] = (),
+        foreign: bool = False,
     ) -> Ranking:
         """Order candidates, together with those of other wordings.
 
@@ -127,7 +128,11 @@ class Ranker:
             watch: Times the stages.
             places: A collection of each embedding model.
             alternatives: Those of each other wording.
+            foreign: Whether a model does not know the language of the query: what it finds alike counts little then,
+                and is not asked again, unless the options or settings say otherwise.
         """
+        if foreign:
+            options = self._by_words(options)
         with watch.stage("fuse"):
             others = [self._fuse(options, other) for other in alternatives]
             fused = fuse_alternatives(self._fuse(options, found), others)
@@ -157,6 +162,14 @@ class Ranker:
         moved = [(chunk_id, scaled(score, factors.get(chunk_id, 1.0))) for chunk_id, score in ranking.ranked]
         moved.sort(key=lambda item: -item[1])
         return replace(ranking, ranked=moved, preferences=factors)
+
+    def _by_words(self, options: RetrievalOptions) -> RetrievalOptions:
+        if options.dense_weight is None and self._settings.dense_weight is None:
+            options = replace(options, dense_weight=fusion.FOREIGN_DENSE_WEIGHT)
+        configured = DEFAULTS.get(self._settings.rerank, UNKNOWN_RERANKER)
+        if options.rerank is None and (configured.needs_embedding or configured.of_one_model):
+            options = replace(options, rerank=NO_RERANKER)
+        return options
 
     def _fuse(self, options: RetrievalOptions, found: Candidates) -> list[Scored]:
         if options.mode == "dense":

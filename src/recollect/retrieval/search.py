@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING
 
 from recollect.errors import ModelChangedError, NotFoundError, StoreError, TenantSuspendedError
@@ -15,6 +15,7 @@ from recollect.retrieval.cache import ResultCache, ResultCacheCounts, cache_key,
 from recollect.retrieval.candidates import CandidateRequest, Candidates, CandidateSource
 from recollect.retrieval.enhance.plan import QueryEnhancer, QueryPlan, enhance, query_vector
 from recollect.retrieval.explanation import explained, passage_explainer
+from recollect.retrieval.model_languages import ModelLanguages, asked_language
 from recollect.retrieval.pooled_statistics import merged, pooled
 from recollect.retrieval.ranking import Ranker, RankingSettings, RerankerMaker
 from recollect.retrieval.reading import ChunkReader
@@ -137,6 +138,7 @@ class Searcher:
         self._source: CandidateSource = SqlCandidates(store.search, lexical_budget=self._settings.lexical_budget)
         self._ranker = Ranker(settings=self._settings.ranking, rerankers=rerankers)
         self._meters = meters or RelevanceMeters()
+        self._languages = ModelLanguages()
         self._shaper = Shaper(collapse=self._settings.collapse_duplicates)
         self._notes = StalenessNotes(store.staleness) if self._settings.notes else None
         self._cache = ResultCache(max_entries=self._settings.cache_entries, ttl_seconds=self._settings.cache_seconds)
@@ -288,6 +290,7 @@ class Searcher:
             watch,
             places=[space.place for space in spaces],
             alternatives=alternatives,
+            foreign=self._foreign(search, spaces),
         )
         if scope.ranked_for is not None:
             ranking = self._ranker.preferred(scope, reader, ranking)
@@ -440,6 +443,17 @@ class Searcher:
             measured |= self._meter(space.place).measure(own, similarities=similarities, coverage=coverage)
         floors = [self._meter(space.place).floor(similarities=True, coverage=bool(coverage)) for space in spaces]
         return measured, min(floors)
+
+    def _foreign(self, search: _Search, spaces: Sequence[VectorSpace]) -> bool:
+        """Whether a model does not know the language of a question, which texts that are searched are in."""
+        if search.options.mode != "hybrid":
+            return False
+        asked = asked_language(search.query, [one.collection for one in search.searched])
+        if asked is None:
+            return False
+        return not all(
+            self._languages.knows(space.model, asked, partial(self._embedder, space.place)) for space in spaces
+        )
 
     def _meter(self, place: Collection) -> RelevanceMeter:
         return self._meters.of(place.embedding_model, lambda: self._embedder(place))

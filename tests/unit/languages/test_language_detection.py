@@ -57,7 +57,10 @@ def test_what_says_nothing_is_in_the_expected_language_or_in_the_default(text: s
 
 
 def test_names_of_other_places_do_not_make_a_language():
-    text = "The sports teams that are in Southern California and in its largest city include the Los Angeles Rams, " + "Los Angeles Kings, " * 40
+    text = (
+        "The sports teams that are in Southern California and in its largest city include the Los Angeles Rams, "
+        + "Los Angeles Kings, " * 40
+    )
     assert language_of_text(text) == "en"
 
 
