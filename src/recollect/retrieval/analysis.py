@@ -65,6 +65,9 @@ _OWN_LETTERS = {
     "sv": "åäö",
     "tr": "çğıöşü",
 }
+# Where tones are told by marks that people leave out when they type in a hurry, both forms of a word are terms: the one
+# with its marks finds the word, the one without finds it whoever typed it.
+_TONAL = frozenset({"vi"})
 _PLAIN_LETTERS = {"ø": "o", "đ": "d", "ł": "l", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ð": "d", "ё": "е"}
 # Latin and Greek accents, Hebrew points, Arabic vowel signs; Cyrillic й and Indic vowel signs are letters and stay.
 _ACCENTS = re.compile("(?<![\u0400-\u052f])[\u0300-\u036f]|[\u0591-\u05bd\u05bf\u05c1\u05c2\u064b-\u0652\u0670]")
@@ -235,6 +238,8 @@ class Analyzer:
         if self._stemmer is not None:
             with self._lock:
                 kept = self._stemmer.stemWords(kept)
+        if self.language in _TONAL:
+            return tuple(form for word in kept for form in _both_forms(word))
         return tuple(term for word in kept if (term := self._fold(word)))
 
     def _fold(self, word: str) -> str:
@@ -324,6 +329,13 @@ def _pairs(run: str, *, singles: bool) -> Iterable[str]:
         yield first + second
     if singles:
         yield from (cluster for cluster in clusters if _IDEOGRAPH.match(cluster))
+
+
+def _both_forms(word: str) -> tuple[str, ...]:
+    """A word with its marks and, where it has any, without them."""
+    exact = unicodedata.normalize("NFC", word)
+    bare = "".join(map(_plain, exact))
+    return (exact,) if bare == exact else (exact, bare)
 
 
 @lru_cache(maxsize=4096)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from recollect.model import Scope
 from recollect.store.database import Connection, rows
@@ -76,7 +77,7 @@ def count_closed(connection: Connection, scope: Scope, closed: Sequence[tuple[in
     for collection_id, chunk_count in closed:
         chunks[collection_id] += chunk_count
     for collection_id in sorted(documents):
-        params = {
+        params: dict[str, Any] = {
             "tenant_id": scope.tenant_id,
             "collection_id": collection_id,
             "documents": -documents[collection_id],

@@ -177,3 +177,36 @@ def test_lexemes_differ_between_collections_and_hardly_collide():
 def test_term_frequencies_count_repetitions():
     frequencies = term_frequencies(["a", "b", "a"], salt=3)
     assert frequencies == {lexeme("a", 3): 2, lexeme("b", 3): 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("Đại học", ["đại", "dai", "học", "hoc"]),
+        ("dai hoc", ["dai", "hoc"]),
+        ("PostgreSQL 18.4", ["postgresql", "18.4"]),
+        ("ho\u0323c", ["học", "hoc"]),
+    ],
+)
+def test_vietnamese_words_are_found_with_their_tones_and_without(text: str, terms: list[str]):
+    assert Analyzer("vi").terms(text) == terms
+    assert Analyzer("vi").query_terms(text) == terms
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "found", "other"),
+    [
+        ("ja", "東京タワーの高さ", "東京タワー", "京都"),
+        ("zh", "这座城市建于十三世纪", "十三世纪", "十四日"),
+        ("th", "เมืองนี้ก่อตั้งขึ้น", "ก่อตั้ง", "แม่น้ำ"),
+        ("hi", "शहर की स्थापना", "स्थापना", "नदी"),
+        ("ko", "도시는 강가에", "도시가", "바다"),
+    ],
+)
+def test_scripts_of_their_own_are_found_by_pairs_and_marks_whatever_the_language_is_set_to(
+    language: str, text: str, found: str, other: str
+):
+    for code in (language, "en", "auto"):
+        indexed = set(Analyzer(code).terms(text))
+        assert indexed & set(Analyzer(code, languages=("en", language)).query_terms(found))
+        assert not indexed & set(Analyzer(code, languages=("en", language)).query_terms(other))
