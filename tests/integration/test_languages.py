@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import psycopg
 import pytest
 
-from recollect import Document, RAGPipeline, RetrievalOptions
+from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.languages import AUTO
 
 GERMAN = "Die Rechnungen werden innerhalb von vierzehn Tagen bezahlt, wenn sie von der Buchhaltung geprüft wurden."
@@ -162,3 +164,40 @@ def test_a_collection_of_before_keeps_its_analysis(pipeline: RAGPipeline, dsn: s
     assert analysed(dsn) == {"german": None}
     assert sources(before, "Rechnungen") == ["german"]
     assert sources(before, "Rechnung") == []
+
+
+@pytest.mark.parametrize(
+    ("options", "first"),
+    [
+        (RetrievalOptions(), "words"),
+        (RetrievalOptions(dense_weight=0.9, rerank="none"), "meaning"),
+    ],
+)
+def test_what_a_model_finds_alike_in_a_language_unknown_to_it_does_not_drown_the_words(
+    dsn: str, tmp_path: Path, options: RetrievalOptions, first: str
+):
+    config = RAGConfig.load(storage={"data_dir": tmp_path / "unused", "dsn": dsn}, embedding={"provider": "hashing"})
+    with RAGPipeline(config, embedder=Misled()) as rag:
+        rag.ingest([Document(content=GERMAN, source="words"), Document(content=MISLEADING, source="meaning")])
+        assert sources(rag, "Wann wird die Rechnung von der Buchhaltung bezahlt?", options)[0] == first
+
+
+MISLEADING = "Der Hund ist mit der Katze im Garten und sie sind nicht allein, weil die Rechnung auch da ist."
+
+
+class Misled(HashingEmbedder):
+    """Finds one German text near every German question."""
+
+    model_name = "misled"
+
+    def embed_documents(self, texts):
+        vectors = super().embed_documents(texts)
+        for row, text in enumerate(texts):
+            if MISLEADING in text:
+                vectors[row] = self.embed_query("")
+        return vectors
+
+    def embed_query(self, text):
+        vector = np.zeros(self.dimension, dtype=np.float32)
+        vector[0] = 1.0
+        return vector

@@ -103,6 +103,11 @@ def language_of_text(text: str, *, expected: str | None = None) -> str:
     return _found(_sample(text), expected)
 
 
+def shares_script(language: str, other: str = DEFAULT_LANGUAGE) -> bool:
+    """Whether two languages are written in one script; of a language that is not known, that it is Latin is assumed."""
+    return _SCRIPT_OF_LANGUAGE.get(language, "latin") == _SCRIPT_OF_LANGUAGE.get(other, "latin")
+
+
 def language_of_part(text: str, whole: str) -> str:
     """The language of a part of a document: the whole's, unless the part is clearly in another one.
 

@@ -21,8 +21,11 @@ Floats = npt.NDArray[np.float64]
 RRF_K = 60
 DENSE_WEIGHT = 0.55
 RRF_DENSE_WEIGHT = 0.5
-#: Where the embedding model does not know the question's language: enough to order what words leave equal.
-FOREIGN_DENSE_WEIGHT = 0.25
+#: Where the embedding model does not know the question's language but one in the same script: names and loan words are
+#: what it still understands.
+FOREIGN_DENSE_WEIGHT = 0.15
+#: Where it does not know the script either: nearly chance, but for names in Latin letters and numbers.
+STRANGE_DENSE_WEIGHT = 0.05
 
 
 def rrf(

@@ -115,7 +115,7 @@ class Ranker:
         *,
         places: Sequence[Collection],
         alternatives: Sequence[Candidates] = (),
-        foreign: bool = False,
+        foreign_weight: float | None = None,
     ) -> Ranking:
         """Order candidates, together with those of other wordings.
 
@@ -128,11 +128,12 @@ class Ranker:
             watch: Times the stages.
             places: A collection of each embedding model.
             alternatives: Those of each other wording.
-            foreign: Whether a model does not know the language of the query: what it finds alike counts little then,
-                and is not asked again, unless the options or settings say otherwise.
+            foreign_weight: The dense retriever's share where a model does not know the language of the query and the
+                words found something: it is not asked to rerank then either. Options and settings that say otherwise
+                count. None: it knows it.
         """
-        if foreign:
-            options = self._by_words(options)
+        if foreign_weight is not None and found.lexical:
+            options = self._by_words(options, foreign_weight)
         with watch.stage("fuse"):
             others = [self._fuse(options, other) for other in alternatives]
             fused = fuse_alternatives(self._fuse(options, found), others)
@@ -163,9 +164,9 @@ class Ranker:
         moved.sort(key=lambda item: -item[1])
         return replace(ranking, ranked=moved, preferences=factors)
 
-    def _by_words(self, options: RetrievalOptions) -> RetrievalOptions:
+    def _by_words(self, options: RetrievalOptions, share: float) -> RetrievalOptions:
         if options.dense_weight is None and self._settings.dense_weight is None:
-            options = replace(options, dense_weight=fusion.FOREIGN_DENSE_WEIGHT)
+            options = replace(options, dense_weight=share)
         configured = DEFAULTS.get(self._settings.rerank, UNKNOWN_RERANKER)
         if options.rerank is None and (configured.needs_embedding or configured.of_one_model):
             options = replace(options, rerank=NO_RERANKER)

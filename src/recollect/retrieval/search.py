@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import ModelChangedError, NotFoundError, StoreError, TenantSuspendedError
 from recollect.forking import computes_properties
+from recollect.languages import shares_script
 from recollect.model import RetrievalOptions, RetrievedContext, Scope, SearchReply, TokenUsage
 from recollect.model.time_limits import at_moment
 from recollect.retrieval.cache import ResultCache, ResultCacheCounts, cache_key, fingerprint
 from recollect.retrieval.candidates import CandidateRequest, Candidates, CandidateSource
 from recollect.retrieval.enhance.plan import QueryEnhancer, QueryPlan, enhance, query_vector
 from recollect.retrieval.explanation import explained, passage_explainer
+from recollect.retrieval.fusion import FOREIGN_DENSE_WEIGHT, STRANGE_DENSE_WEIGHT
 from recollect.retrieval.model_languages import ModelLanguages, asked_language
 from recollect.retrieval.pooled_statistics import merged, pooled
 from recollect.retrieval.ranking import Ranker, RankingSettings, RerankerMaker
@@ -271,9 +273,7 @@ class Searcher:
         scope, options, watch = search.scope, search.options, search.watch
         requests = [self._request(one, search) for one in search.searched]
         each = self._run(requests, search, counted=True)
-        wordings = dict.fromkeys(wording for request in requests for wording in request.plan.alternatives)
-        reworded = ([replace(one, plan=QueryPlan(query=wording)) for one in requests] for wording in wordings)
-        others = [self._run(theirs, search) for theirs in reworded]
+        others = self._reworded(requests, search)
         origins = [
             (one, {chunk_id for results in (each, *others) for chunk_id in results[position].known})
             for position, one in enumerate(search.searched)
@@ -290,7 +290,7 @@ class Searcher:
             watch,
             places=[space.place for space in spaces],
             alternatives=alternatives,
-            foreign=self._foreign(search, spaces),
+            foreign_weight=self._foreign_weight(search, spaces),
         )
         if scope.ranked_for is not None:
             ranking = self._ranker.preferred(scope, reader, ranking)
@@ -444,16 +444,22 @@ class Searcher:
         floors = [self._meter(space.place).floor(similarities=True, coverage=bool(coverage)) for space in spaces]
         return measured, min(floors)
 
-    def _foreign(self, search: _Search, spaces: Sequence[VectorSpace]) -> bool:
-        """Whether a model does not know the language of a question, which texts that are searched are in."""
+    def _reworded(self, requests: Sequence[CandidateRequest], search: _Search) -> list[list[Candidates]]:
+        """What other wordings find, in each collection."""
+        wordings = dict.fromkeys(wording for request in requests for wording in request.plan.alternatives)
+        reworded = ([replace(one, plan=QueryPlan(query=wording)) for one in requests] for wording in wordings)
+        return [self._run(theirs, search) for theirs in reworded]
+
+    def _foreign_weight(self, search: _Search, spaces: Sequence[VectorSpace]) -> float | None:
+        """The share of meaning where a model does not know the language of the question and of texts searched."""
         if search.options.mode != "hybrid":
-            return False
+            return None
         asked = asked_language(search.query, [one.collection for one in search.searched])
-        if asked is None:
-            return False
-        return not all(
+        if asked is None or all(
             self._languages.knows(space.model, asked, partial(self._embedder, space.place)) for space in spaces
-        )
+        ):
+            return None
+        return FOREIGN_DENSE_WEIGHT if shares_script(asked) else STRANGE_DENSE_WEIGHT
 
     def _meter(self, place: Collection) -> RelevanceMeter:
         return self._meters.of(place.embedding_model, lambda: self._embedder(place))

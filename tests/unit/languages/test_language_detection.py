@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.languages import DEFAULT_LANGUAGE, language_of_part, language_of_text
+from recollect.languages import DEFAULT_LANGUAGE, language_of_part, language_of_text, shares_script
 
 SENTENCES = {
     "ar": "تأسست المدينة في القرن الثالث عشر على ضفاف النهر.",
@@ -89,3 +89,10 @@ def test_every_text_has_a_language_and_always_the_same(text: str, expected: str 
     assert found == language_of_text(text, expected=expected)
     assert 2 <= len(found) <= 3
     assert language_of_part(text, found)
+
+
+@pytest.mark.parametrize(
+    ("language", "shared"), [("de", True), ("tr", True), ("vi", True), ("xx", True), ("ar", False), ("ja", False)]
+)
+def test_languages_share_a_script_with_english(language: str, shared: bool):
+    assert shares_script(language) is shared
