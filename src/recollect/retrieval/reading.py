@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -42,9 +43,10 @@ class ChunkReader:
             self._spaces.setdefault(one.scope.tenant_id, []).append(one.collection.space_id)
         self._of_versions: dict[int, int] = {}
 
-    def passages(self, chunk_ids: Sequence[int]) -> dict[int, PassageRow]:
-        """What is shown of given chunks, by chunk id."""
-        rows = self._each(chunk_ids, self._repository.passages, self._tenants.__getitem__)
+    def passages(self, chunk_ids: Sequence[int], *, outlined: bool = False) -> dict[int, PassageRow]:
+        """What is shown of given chunks, by chunk id; ``outlined``: with what `outlines` gives of the same spans."""
+        read = partial(self._repository.passages, outlined=outlined)
+        rows = self._each(chunk_ids, read, self._tenants.__getitem__)
         if self._tenants:
             self._of_versions |= {row.version_id: self._tenants[chunk_id] for chunk_id, row in rows.items()}
         return rows

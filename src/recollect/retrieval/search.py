@@ -155,8 +155,9 @@ class Searcher:
         return self._cache.counts
 
     def forget(self) -> None:
-        """Forget every cached reply; an erasure calls this."""
+        """Forget every cached reply, and what is remembered of words; an erasure calls this."""
         self._cache.clear()
+        self._store.search.forget()
 
     def close(self) -> None:
         """Let the monitor write what it counted; idempotent."""

@@ -25,12 +25,13 @@ _SPARE = 3
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known of the chunks of a ranking beside their scores."""
+    """What is known of the chunks of a ranking beside their scores, and whether they are read with their outlines."""
 
     similarities: Mapping[int, float]
     relevance: Mapping[int, float]
     models: Mapping[int, str]
     explain: ExplainChunk | None
+    outlined: bool
 
 
 class Shaper:
@@ -67,7 +68,10 @@ class Shaper:
         """
         collapse = self._collapse if options.collapse_duplicates is None else options.collapse_duplicates
         wanted = options.top_k * _SPARE if options.mmr_lambda is not None else options.top_k
-        known = _Known(similarities, relevance, reader.models, explain)
+        # Passages that are shown as they are read are outlined in the same statement.
+        changed = options.mmr_lambda is not None or options.neighbours or options.merge_adjacent
+        outlined = options.outline and not changed
+        known = _Known(similarities, relevance, reader.models, explain, outlined=outlined)
         found = self._fetch(reader, ranking, wanted, known, dropped)
         if collapse:
             distinct = _distinct(found, dropped)
@@ -84,7 +88,7 @@ class Shaper:
             found = self._widened(reader, found, options.neighbours)
         if options.merge_adjacent:
             found = self._merged(reader, found)
-        if options.outline:
+        if options.outline and not outlined:
             found = self._outlined(reader, found)
         return [
             passage if passage.rank == rank else replace(passage, rank=rank) for rank, passage in enumerate(found, 1)
@@ -105,7 +109,7 @@ class Shaper:
         while len(found) < wanted and start < len(ranking):
             step = ranking[start : start + wanted]
             start += len(step)
-            rows = reader.passages([chunk_id for chunk_id, _ in step])
+            rows = reader.passages([chunk_id for chunk_id, _ in step], outlined=known.outlined)
             for chunk_id, score in step:
                 row = rows.get(chunk_id)
                 if row is None or len(found) == wanted:
@@ -212,5 +216,6 @@ def _context(row: PassageRow, rank: int, score: float, known: _Known) -> Retriev
         explain=known.explain(row.chunk_id, score) if known.explain else None,
         version_id=row.version_id,
         event_time=row.event_time,
+        outline=row.outline,
         embedding_model=known.models.get(row.chunk_id) if measured else None,
     )

@@ -17,6 +17,7 @@ from recollect.model import Heading, Outline, PageSpan, Scope
 from recollect.model.collection import Collection
 from recollect.store.database import Database
 from recollect.store.database import rows as _rows
+from recollect.store.known_frequencies import KnownFrequencies
 from recollect.store.past import PastParts
 from recollect.store.session_state import DEFAULT_EF_SEARCH
 from recollect.store.sql import queries
@@ -145,6 +146,7 @@ class PassageRow:
     tags: tuple[str, ...]
     version_id: int
     event_time: datetime | None = None
+    outline: Outline | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,7 @@ class SearchRepository:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._frequencies = KnownFrequencies()
 
     def dense(
         self,
@@ -257,10 +260,27 @@ class SearchRepository:
             return candidate_rows(_rows(connection, _SQL["lexical"], params))
 
     def document_frequencies(self, scope: Scope, collection: Collection, lexemes: Sequence[int]) -> dict[int, int]:
-        """In how many chunks each lexeme stands, by the last refresh; lexemes never seen are absent."""
-        params = {**_base(scope, collection), "lexemes": list(lexemes)}
-        with self._database.single_reads(scope) as connection:
-            return dict(_rows(connection, _SQL["document_frequencies"], params))
+        """In how many chunks each lexeme stands, by the last refresh; lexemes never seen are absent.
+
+        What was asked for before is remembered until the collection, or its count, is another.
+        """
+        known = self._frequencies.of(scope, collection)
+        found = {one: known[one] for one in lexemes if one in known}
+        missing = [one for one in lexemes if one not in found]
+        if missing:
+            params = {**_base(scope, collection), "lexemes": missing}
+            with self._database.single_reads(scope) as connection:
+                read: dict[int, int] = dict(_rows(connection, _SQL["document_frequencies"], params))
+            fresh = {one: read.get(one, 0) for one in missing}
+            # A replica may have the count before the last: that is good for this search alone.
+            if self._database.replica is None:
+                self._frequencies.keep(scope, collection, fresh)
+            found |= fresh
+        return {one: found[one] for one in lexemes if found[one]}
+
+    def forget(self) -> None:
+        """Forget what is remembered of collections; an erasure calls this."""
+        self._frequencies.clear()
 
     def readable_frequencies(self, scope: Scope, collection: Collection, lexemes: Sequence[int]) -> dict[int, int]:
         """In how many of the current chunks that the caller may read each lexeme stands; counted, so not for free."""
@@ -318,19 +338,13 @@ class SearchRepository:
         params = {"tenant_id": scope.tenant_id, "version_ids": version_ids, "starts": starts, "ends": ends}
         with self._database.single_reads(scope) as connection:
             found = _rows(connection, _SQL["outlines"], params)
-        return {
-            (row[0], row[1], row[2]): Outline(
-                tuple(Heading(*heading) for heading in row[3] or ()),
-                tuple(PageSpan.of_list(page) for page in row[4] or ()),
-            )
-            for row in found
-        }
+        return {(row[0], row[1], row[2]): _outline(row[3], row[4]) for row in found}
 
-    def passages(self, scope: Scope, chunk_ids: Sequence[int]) -> dict[int, PassageRow]:
-        """What is shown of given chunks, by chunk id."""
+    def passages(self, scope: Scope, chunk_ids: Sequence[int], *, outlined: bool = False) -> dict[int, PassageRow]:
+        """What is shown of given chunks, by chunk id; ``outlined``: with what `outlines` gives of the same spans."""
         params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
         with self._database.single_reads(scope) as connection:
-            found = _rows(connection, _SQL["passages"], params)
+            found = _rows(connection, _SQL["passages_outlined" if outlined else "passages"], params)
         return {
             row[0]: PassageRow(
                 chunk_id=row[0],
@@ -347,9 +361,14 @@ class SearchRepository:
                 tags=tuple(row[11]),
                 version_id=row[12],
                 event_time=row[13],
+                outline=_outline(row[15], row[16]) if outlined and row[14] else None,
             )
             for row in found
         }
+
+
+def _outline(headings: Sequence[Any] | None, pages: Sequence[Any] | None) -> Outline:
+    return Outline(tuple(Heading(*one) for one in headings or ()), tuple(PageSpan.of_list(one) for one in pages or ()))
 
 
 def _dense_params(

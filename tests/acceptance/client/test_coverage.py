@@ -134,7 +134,8 @@ ASKS = [
 def asked(made) -> tuple[str, str]:
     """The method and path of what a method asks first."""
     if isinstance(made, GeneratorType):
-        made = next(made)
+        steps, made = made, next(made)
+        steps.close()
     if isinstance(made, Pages | EventStream):
         made = made.call
     assert isinstance(made, Call)

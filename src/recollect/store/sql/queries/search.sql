@@ -61,6 +61,32 @@ FROM unnest(%(version_ids)s::bigint[], %(starts)s::int[], %(ends)s::int[]) AS w 
 JOIN document_contents t ON t.tenant_id = %(tenant_id)s AND t.version_id = w.version_id
 JOIN texts x ON x.tenant_id = t.tenant_id AND x.text_hash = t.text_hash
 
+-- passages_outlined: as passages, with the headings and pages that tell where each character stands, as outlines has them
+SELECT c.chunk_id, v.document_id, v.title, v.uri, c.section, c.page, w.start_offset, w.end_offset,
+       CASE WHEN c.parent_start IS NULL THEN c.text
+            ELSE (SELECT substr(x.content, w.start_offset + 1, w.end_offset - w.start_offset)
+                  FROM texts x WHERE x.tenant_id = t.tenant_id AND x.text_hash = t.text_hash) END,
+       v.metadata || c.metadata, v.department, v.tags, c.version_id, v.event_from,
+       t.version_id IS NOT NULL, h.marks, p.marks
+FROM (SELECT * FROM chunks WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s) OFFSET 0) c
+JOIN document_versions v USING (tenant_id, version_id)
+LEFT JOIN document_contents t USING (tenant_id, version_id)
+CROSS JOIN LATERAL (SELECT coalesce(c.parent_start, c.start_offset) AS start_offset,
+                           coalesce(c.parent_end, c.end_offset) AS end_offset) w
+CROSS JOIN LATERAL (
+    SELECT jsonb_agg(k.mark ORDER BY k.n) AS marks
+    FROM (SELECT DISTINCT ON (CASE WHEN (m ->> 2)::int <= w.start_offset THEN m ->> 0 ELSE 'within ' || n END) m, n
+          FROM jsonb_array_elements(t.headings) WITH ORDINALITY AS e (m, n)
+          WHERE (m ->> 2)::int < w.end_offset
+          ORDER BY CASE WHEN (m ->> 2)::int <= w.start_offset THEN m ->> 0 ELSE 'within ' || n END, n DESC
+         ) AS k (mark, n)) h
+CROSS JOIN LATERAL (
+    SELECT jsonb_agg(k.mark ORDER BY k.n) AS marks
+    FROM (SELECT m, n, (m ->> 1)::int AS start_offset, max((m ->> 1)::int) FILTER (WHERE (m ->> 1)::int <= w.start_offset) OVER () AS first
+          FROM jsonb_array_elements(t.pages) WITH ORDINALITY AS e (m, n)
+          WHERE (m ->> 1)::int < w.end_offset) AS k (mark, n, start_offset, first)
+    WHERE k.start_offset >= coalesce(k.first, 0)) p
+
 -- outlines: of spans of versions, the headings and pages that tell where each character stands: those that begin within,
 -- and before them the last heading of each level and the last page
 SELECT w.version_id, w.start_offset, w.end_offset, h.marks, p.marks
