@@ -157,7 +157,7 @@ class Searcher:
     def forget(self) -> None:
         """Forget every cached reply, and what is remembered of words; an erasure calls this."""
         self._cache.clear()
-        self._store.search.forget()
+        self._store.search.known_frequencies.clear()
 
     def close(self) -> None:
         """Let the monitor write what it counted; idempotent."""

@@ -168,11 +168,15 @@ def to_sparse(lexemes: Sequence[int] | Ints, weights: Sequence[float] | Floats) 
 
 
 class SearchRepository:
-    """Searches the chunks of one collection."""
+    """Searches the chunks of one collection.
+
+    Attributes:
+        known_frequencies: What is remembered of words.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._frequencies = KnownFrequencies()
+        self.known_frequencies = KnownFrequencies()
 
     def dense(
         self,
@@ -264,7 +268,7 @@ class SearchRepository:
 
         What was asked for before is remembered until the collection, or its count, is another.
         """
-        known = self._frequencies.of(scope, collection)
+        known = self.known_frequencies.of(scope, collection)
         found = {one: known[one] for one in lexemes if one in known}
         missing = [one for one in lexemes if one not in found]
         if missing:
@@ -274,13 +278,9 @@ class SearchRepository:
             fresh = {one: read.get(one, 0) for one in missing}
             # A replica may have the count before the last: that is good for this search alone.
             if self._database.replica is None:
-                self._frequencies.keep(scope, collection, fresh)
+                self.known_frequencies.keep(scope, collection, fresh)
             found |= fresh
         return {one: found[one] for one in lexemes if found[one]}
-
-    def forget(self) -> None:
-        """Forget what is remembered of collections; an erasure calls this."""
-        self._frequencies.clear()
 
     def readable_frequencies(self, scope: Scope, collection: Collection, lexemes: Sequence[int]) -> dict[int, int]:
         """In how many of the current chunks that the caller may read each lexeme stands; counted, so not for free."""
