@@ -25,6 +25,10 @@ from recollect.model import Scope
 from recollect.store.verification import reading
 from recollect.store.verification.report import CHECKS, VerifyProgress, VerifyReport
 
+# Longer than a chunk: the pieces behind the first are indexed with what names the table and its columns.
+TABLE = "Sales by country, in millions\n\n| Country | 2018 | 2017 |\n|---|---|---|\n" + "".join(
+    f"| The sales of country {n} | {n * 37} | {n * 31} |\n" for n in range(20)
+)
 SUBJECTS = ("parking", "invoices", "visitors", "salaries")
 QUERIES = ("rules for parking", "annual leave", "who pays invoices", "visitors and laptops")
 
@@ -148,7 +152,7 @@ DUMPS = (
     "known_to FROM document_versions",
     "SELECT version_id, content FROM document_contents LEFT JOIN texts USING (tenant_id, text_hash)",
     "SELECT version_id, position, start_offset, end_offset, parent_start, parent_end, page, token_count, content_hash, "
-    "section, text FROM chunks",
+    "section, text, metadata FROM chunks",
     "SELECT c.version_id, c.position, x.space_id, x.version_id, x.known_from, x.known_to, x.access_id, "
     "x.embedding::text FROM chunk_vectors x LEFT JOIN chunks c USING (tenant_id, chunk_id)",
     "SELECT c.version_id, c.position, x.collection_id, x.version_id, x.known_from, x.known_to, x.access_id, "
@@ -583,10 +587,25 @@ def test_every_way_of_cutting_and_of_coming_in_is_sound(rag: RAGPipeline, tmp_pa
             rag.view(collections=strategy).ingest(
                 Document(content=text_about(subject) + "\n\nMülltonne 🗑️ ‏مرحبا", source=subject)
             )
+        rag.view(collections=strategy).ingest(Document(content=TABLE, source="sales"))
     lines = tmp_path / "lines.jsonl"
     lines.write_text("".join(rag.view(collections="hierarchical").collections.export_lines()), encoding="utf-8")
     rag.view(collections="imported").collections.import_file(lines)
     assert found(rag.maintenance.verify(deep=True)) == {}
+
+
+def test_pieces_of_a_table_are_mended_to_what_they_were(rag: RAGPipeline, dsn: str):
+    rag.ingest(Document(content=TABLE, source="sales"))
+    before = dumped(dsn)
+    damage(
+        dsn,
+        "UPDATE chunks SET text = overlay(text PLACING 'xy' FROM 5) WHERE position = 2",
+        "UPDATE chunk_lexical SET length = length + 1",
+        "DELETE FROM chunk_vectors x USING chunks c WHERE c.chunk_id = x.chunk_id AND c.position = 3",
+    )
+    assert found(rag.maintenance.verify(deep=True)).keys() >= {"chunk_texts", "lexical_rows", "missing_vectors"}
+    assert left(rag.maintenance.verify(repair=True, deep=True)) == {}
+    assert dumped(dsn) == before and found(rag.maintenance.verify(deep=True)) == {}
 
 
 def test_no_false_alarms_while_others_write(filled: RAGPipeline):

@@ -176,6 +176,7 @@ def counted(found: Sequence[StoredTerms], indexer: TermIndexer) -> list[TermCoun
                 start_offset=0,
                 end_offset=len(one.text),
                 section=one.section,
+                metadata=one.metadata,
                 context=one.context,
             ),
         )

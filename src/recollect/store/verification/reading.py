@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, LiteralString, TypeAlias
 
 import numpy as np
@@ -109,6 +109,7 @@ class StoredTerms:
     consistent: bool
     context: str = ""
     analysed_as: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +322,7 @@ def _versions(connection: Connection, tenant_id: int, page: Sequence[TupleRow]) 
 
 
 def _chunk(row: TupleRow) -> StoredChunk:
-    _, chunk_id, position, start, end, parent_start, parent_end, key, section, text, context = row
+    _, chunk_id, position, start, end, parent_start, parent_end, key, section, text, context, metadata = row
     parent = None if parent_start is None or parent_end is None else (parent_start, parent_end)
     chunk = Chunk(
         text=text,
@@ -330,14 +331,17 @@ def _chunk(row: TupleRow) -> StoredChunk:
         end_offset=end,
         section=tuple(section),
         parent=parent,
+        metadata=metadata,
         context=context,
     )
     return StoredChunk(chunk_id, chunk, bytes(key))
 
 
 def _terms(row: TupleRow, indices: np.ndarray[Any, Any], weights: np.ndarray[Any, Any]) -> StoredTerms:
-    chunk_id, version_id, title, section, text, length, lexemes, _, context, analysed_as = row
+    chunk_id, version_id, title, section, text, length, lexemes, _, context, analysed_as, metadata = row
     own = indices + 1
     consistent = len(lexemes) == len(own) and bool((np.array(lexemes, dtype=np.int64) == own).all())
     weighed = LexicalRow(length, own, weights)
-    return StoredTerms(chunk_id, version_id, title, tuple(section), text, weighed, consistent, context, analysed_as)
+    return StoredTerms(
+        chunk_id, version_id, title, tuple(section), text, weighed, consistent, context, analysed_as, metadata
+    )

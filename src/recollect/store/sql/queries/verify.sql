@@ -144,13 +144,13 @@ WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s)
 
 -- chunks: the chunks of some versions
 SELECT version_id, chunk_id, position, start_offset, end_offset, parent_start, parent_end, content_hash, section, text,
-       context
+       context, metadata
 FROM chunks WHERE tenant_id = %(tenant_id)s AND version_id = ANY (%(version_ids)s)
 ORDER BY version_id, position
 
 -- lexical_sample: some lexical rows with the text that they were made of, chosen by hash
 SELECT c.chunk_id, c.version_id, v.title, c.section, c.text, l.length, l.lexemes, sparsevec_send(l.weights), c.context,
-       v.analysed_as[1]
+       v.analysed_as[1], c.metadata
 FROM (SELECT s.tenant_id, s.chunk_id FROM chunk_lexical s
       WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s
       ORDER BY hashint8(s.chunk_id), s.chunk_id LIMIT %(limit)s) AS chosen
@@ -160,7 +160,7 @@ JOIN document_versions v ON v.tenant_id = c.tenant_id AND v.version_id = c.versi
 
 -- lexical_page: all of them, page by page
 SELECT c.chunk_id, c.version_id, v.title, c.section, c.text, l.length, l.lexemes, sparsevec_send(l.weights), c.context,
-       v.analysed_as[1]
+       v.analysed_as[1], c.metadata
 FROM chunk_lexical l
 JOIN chunks c USING (tenant_id, chunk_id)
 JOIN document_versions v ON v.tenant_id = c.tenant_id AND v.version_id = c.version_id
