@@ -32,6 +32,7 @@ _WORDS = {
     "td tfoot th thead tr ul",
 }
 _NEVER, _FURNITURE, _FURNITURE_ROLES, _VOID, _BLOCKS = (frozenset(words.split()) for words in _WORDS.values())
+_WIDEST, _MOST_CELLS = 1_000, 200_000
 _HEADING = re.compile(r"h([1-6])$")
 _DATES = ("article:modified_time", "last-modified", "dcterms.modified", "article:published_time", "date", "dc.date")
 
@@ -74,7 +75,7 @@ def _read(text: str, *, furniture: bool) -> _Page:
     page = _Page(furniture=furniture)
     page.feed(_without_traps(text))
     page.close()
-    page.flush()
+    page.finish()
     return page
 
 
@@ -96,8 +97,15 @@ def _without_traps(text: str) -> str:
 
 
 @dataclass(slots=True)
+class _Cell:
+    text: str = ""
+    columns: int = 1
+    rows: int = 1
+
+
+@dataclass(slots=True)
 class _Table:
-    rows: list[list[str]] = field(default_factory=list)
+    rows: list[list[_Cell]] = field(default_factory=list)
     header: bool = False
     layout: bool = False
 
@@ -208,7 +216,7 @@ class _Page(HTMLParser):
             self._lay_out_tables()
             self._tables.append(_Table())
         elif tag in {"tr", "td", "th"} and self._tables:
-            self._begin_cell(tag)
+            self._begin_cell(tag, values)
 
     def _close_block(self, tag: str) -> None:
         if tag == "dt":
@@ -236,12 +244,13 @@ class _Page(HTMLParser):
         else:
             self._marker = "-"
 
-    def _begin_cell(self, tag: str) -> None:
+    def _begin_cell(self, tag: str, values: dict[str, str]) -> None:
         table = self._tables[-1]
         if tag == "tr" or not table.rows:
             table.rows.append([])
         if tag != "tr":
-            table.rows[-1].append("")
+            columns, rows = _span(values.get("colspan", "")), _span(values.get("rowspan", ""))
+            table.rows[-1].append(_Cell(columns=columns, rows=rows))
             table.header |= tag == "th" and len(table.rows) == 1
 
     def _lay_out_tables(self) -> None:
@@ -254,10 +263,11 @@ class _Page(HTMLParser):
 
     def _emit_table(self, table: _Table) -> None:
         if table.layout or max(map(len, table.rows), default=0) <= 1:
-            text = "\n".join(cell for row in table.rows for cell in row if cell)
+            text = "\n".join(cell.text for row in table.rows for cell in row if cell.text)
             self._each(lambda builder: builder.paragraph(text))
         else:
-            self._each(lambda builder: builder.table(table.rows, header=table.header or None))
+            rows = _spread(table.rows)
+            self._each(lambda builder: builder.table(rows, header=table.header or None))
 
     def _take(self) -> str:
         text = clean("".join(self._text)).replace("\xa0", " ").replace("\xad", "")
@@ -265,6 +275,12 @@ class _Page(HTMLParser):
         if self._pre:
             return text.strip("\n")
         return "\n".join(line.strip() for line in text.split("\n")).strip()
+
+    def finish(self) -> None:
+        """Writes what is left, tables that were never closed among it."""
+        self.flush()
+        while self._tables:
+            self._emit_table(self._tables.pop(0))
 
     def flush(self) -> None:
         """Writes the text collected so far as the block that it is."""
@@ -278,9 +294,9 @@ class _Page(HTMLParser):
         elif self._tables and not self._tables[-1].layout and self._tables[-1].rows:
             row = self._tables[-1].rows[-1]
             if row:
-                row[-1] = f"{row[-1]} {text}".strip()
+                row[-1].text = f"{row[-1].text} {text}".strip()
             else:
-                row.append(text)
+                row.append(_Cell(text))
         elif self._pre:
             self._each(lambda builder: builder.code(text))
         elif self._lists:
@@ -294,3 +310,24 @@ class _Page(HTMLParser):
         write(self._all)
         if self._main_depth:
             write(self._main)
+
+
+def _span(told: str) -> int:
+    """How many columns or rows a cell takes; nonsense is one."""
+    return max(1, min(int(told[:9]), _WIDEST)) if told.isascii() and told.isdigit() else 1
+
+
+def _spread(rows: list[list[_Cell]]) -> list[list[str]]:
+    """The rows with every cell at each place that it takes; of more than a table of facts has, as they were written."""
+    if sum(min(cell.columns * cell.rows, _MOST_CELLS) for row in rows for cell in row) > _MOST_CELLS:
+        return [[cell.text for cell in row] for row in rows]
+    spread: list[dict[int, str]] = [{} for _ in rows]
+    for at, row in enumerate(rows):
+        column = 0
+        for cell in row:
+            while column in spread[at]:
+                column += 1
+            for below in spread[at : at + cell.rows]:
+                below.update(dict.fromkeys(range(column, column + cell.columns), cell.text))
+            column += cell.columns
+    return [[row.get(column, "") for column in range(max(row, default=-1) + 1)] for row in spread]

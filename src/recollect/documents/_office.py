@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from recollect.documents._cells import tables_of_sheet
 from recollect.documents._docx import protect, restore
 from recollect.documents._kreuzberg import extract, fact
 from recollect.documents._parsed import Fact, Parsed, TextBuilder
 from recollect.documents._text import clean
 from recollect.documents._times import parse_time
-from recollect.documents.formats import DOCX, MSG
+from recollect.documents.formats import DOCX, MSG, ODS, XLS, XLSX
 
 if TYPE_CHECKING:
     from recollect.documents.formats import Format
@@ -37,7 +38,7 @@ def parse_office(data: bytes, file_format: Format) -> Parsed:
         data = protect(data)
     result = extract(data, file_format)
     nodes = result.document["nodes"] if result.document else []
-    content, headings = _write(nodes)
+    content, headings = _write(nodes, sheets=file_format in {XLSX, XLS, ODS})
     if _letters(content) < 0.9 * _letters(_LINK_TARGET.sub("", result.content)):
         # The tree has lost something that the flat text has: better no structure than no text.
         content, headings = clean(extract(data, file_format, structure=False).content).strip(), []
@@ -62,7 +63,7 @@ def _letters(text: str) -> int:
     return sum(map(str.isalnum, text))
 
 
-def _write(nodes: Sequence[Node]) -> tuple[str, list[Heading]]:
+def _write(nodes: Sequence[Node], *, sheets: bool) -> tuple[str, list[Heading]]:
     builder = TextBuilder()
     trusted = _headings_are_plausible(nodes)
     depths = _list_depths(nodes)
@@ -83,7 +84,7 @@ def _write(nodes: Sequence[Node]) -> tuple[str, list[Heading]]:
             ordered = parent >= 0 and nodes[parent]["content"].get("ordered")
             builder.item(text, marker=f"{numbers[parent]}." if ordered else "-", depth=depths[index])
         elif kind == "table":
-            builder.table(_rows(content.get("grid") or {}))
+            _write_table(builder, _rows(content.get("grid") or {}), is_sheet=sheets)
         elif kind == "code":
             builder.code(text)
         elif kind == "metadata_block":
@@ -91,6 +92,11 @@ def _write(nodes: Sequence[Node]) -> tuple[str, list[Heading]]:
         elif kind not in {"group", "image", "page_break", "list"}:
             builder.paragraph(text)
     return builder.result()
+
+
+def _write_table(builder: TextBuilder, grid: Sequence[Sequence[str]], *, is_sheet: bool) -> None:
+    for rows in tables_of_sheet(grid) if is_sheet else [grid]:
+        builder.table(rows)
 
 
 def _headings_are_plausible(nodes: Sequence[Node]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from recollect.documents._cells import names_of_columns, without_titles
 from recollect.documents._text import clean
 from recollect.model import Heading, PageSpan
 from recollect.model.stated import StatedFields
@@ -118,39 +119,29 @@ def table_lines(rows: Sequence[Sequence[str]], *, header: bool | None = None) ->
     """A table as lines that can each be read, found and quoted alone.
 
     A row of a table with a header is written ``Header: cell; Header: cell``, so that a row cut off from its header
-    still says what its numbers are. Without a header the cells are joined by `` | ``. Empty cells and rows vanish.
+    still says what its numbers are; names over several rows are joined, ``2024 › Plan``. Without a header the cells are
+    joined by `` | ``. What stands above the header in a row of its own stays a line. Empty rows vanish, and so do empty
+    cells where columns have names.
 
     Args:
         rows: The cells, row by row; rows may differ in length.
         header: Whether the first row names the columns; None: judge by the cells.
     """
     cleaned = [[one_line(cell) for cell in row] for row in rows]
-    cleaned = [row for row in cleaned if any(row)]
-    if len(cleaned) < 2 or not (_has_header(cleaned) if header is None else header):
-        return [" | ".join(cell for cell in row if cell) for row in cleaned]
-    names, *body = cleaned
-    names = [name if any(map(str.isalpha, name)) else "" for name in names]
+    titles, cleaned_rows = without_titles([row for row in cleaned if any(row)])
+    levels, names = names_of_columns(cleaned_rows, header=header)
+    if not levels:
+        return [*titles, *(_plain(row) for row in cleaned_rows)]
     return [
-        "; ".join(
-            f"{names[index].rstrip(':')}: {cell}" if index < len(names) and names[index] else cell
-            for index, cell in enumerate(row)
-            if cell
-        )
-        for row in body
+        *titles,
+        *(
+            "; ".join(f"{name}: {cell}" if name else cell for name, cell in zip(names, row, strict=True) if cell)
+            for row in cleaned_rows[levels:]
+        ),
     ]
 
 
-def _has_header(rows: Sequence[Sequence[str]]) -> bool:
-    names = rows[0]
-    if len(names) < 2 or len(set(names)) < len(names) or sum(map(bool, names)) < max(2, len(names) - 1):
-        return False
-    # The first column's name may be blank, or a number where a table was exported with its row numbers.
-    if any(len(name) > 60 or not any(map(str.isalpha, name)) for name in names[1:] if name) or len(names[0]) > 60:
-        return False
-    # Two columns may as well be names and values ("Phone | 4210"); numbers below a word make the word a header.
-    return len(names) > 2 or any(_is_number(row[1]) for row in rows[1:] if len(row) > 1)
-
-
-def _is_number(cell: str) -> bool:
-    digits = sum(map(str.isdigit, cell))
-    return digits > 0 and digits * 2 >= len(cell)
+def _plain(row: Sequence[str]) -> str:
+    """The cells of a row; an empty one between others keeps its place."""
+    last = max((at for at, cell in enumerate(row) if cell), default=-1)
+    return " | ".join(row[: last + 1]).strip()
