@@ -55,7 +55,7 @@ def tables_of_sheet(grid: Rows) -> Iterator[Rows]:
     bands: list[list[list[str]]] = [[]]
     for row in grid:
         if any(row):
-            bands[-1].append(row)
+            bands[-1].append(list(row))
         elif bands[-1]:
             bands.append([])
     joined: list[list[list[str]]] = []

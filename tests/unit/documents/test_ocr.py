@@ -247,6 +247,12 @@ def test_hostile_and_damaged_pictures_are_refused(workers, data, reason):
         read_bytes(data(), name="a.png", workers=workers)
 
 
+def test_blank_pages_of_a_scan_are_not_looked_for_words(monkeypatch, tmp_path):
+    monkeypatch.setattr(_engine, "recognise", None)
+    data = saved([page([])] * 2, "TIFF")
+    assert recognising.recognise_page(data, "a.tif", None, 2, cache=tmp_path).lines == ()
+
+
 def test_a_page_of_two_hundred_inches_is_read_within_bounds(workers):
     poster = page(TRAVEL[:2], type_size=40).resize((2000, 1500))
     document = read_bytes(saved([poster], "PDF", resolution=10), name="poster.pdf", workers=workers)

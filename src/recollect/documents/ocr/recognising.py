@@ -14,7 +14,8 @@ from recollect.documents.ocr import _engine, _pictures
 from recollect.documents.ocr.readings import PageReading, ReadingCache, ReadLine, picture_hash, turned
 from recollect.documents.pdf import draw_page
 
-# Smaller pictures are marks and buttons.
+# Smaller pictures are marks and buttons, and a page of one colour is blank.
+_LEAST_CONTRAST = 16
 _LEAST_SIDE = 24
 _LONG_ENOUGH = 5.0
 _LEAST_LONG = 3
@@ -73,7 +74,7 @@ def _drawn(data: bytes, name: str, mime_type: str | None, number: int) -> tuple[
 
 def _reading(pixels: Any, size: tuple[float, float]) -> PageReading:  # noqa: ANN401 - an array of numpy
     height, width = pixels.shape[:2]
-    if min(width, height) < _LEAST_SIDE:
+    if min(width, height) < _LEAST_SIDE or int(pixels.max()) - int(pixels.min()) < _LEAST_CONTRAST:
         return PageReading(*size, 0, 0.0, ())
     found, quarters = _engine.recognise(pixels)
     scale = size[0] / width
