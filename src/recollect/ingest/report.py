@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from recollect.documents.ocr.available import pages_without_text
 from recollect.errors import RecollectError
 from recollect.model import IngestResult
 
@@ -124,6 +123,9 @@ class Tally:
 
     def look_at(self, path: str, metadata: Mapping[str, object]) -> None:
         """Note of a document that was stored which of its pages hold no text."""
+        # Here: a client counts too, and loads no parser for that.
+        from recollect.documents.ocr.available import pages_without_text
+
         told = pages_without_text(metadata)
         if told is not None and len(self.without_text) < _NAMED:
             self.without_text.append(FileError(path, told))
