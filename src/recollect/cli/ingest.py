@@ -112,6 +112,8 @@ def _ingest(
         with WorkBar(ctx.err, "Ingesting", unit="files") as bar:
             report = view.ingest(paths, **how, on_progress=bar.ingest)
         situate(ctx, view, yes=yes)
+        if in_session is None and principal is None and not ctx.json:
+            suggest_model(ctx, view.collections.get(view.standpoint.collection))
     return tell(ctx, report)
 
 
@@ -245,6 +247,23 @@ def _require_same(collection: Collection, chunking: ChunkingOptions) -> None:
         raise UsageError(
             f"The collection {collection.name!r} exists and is cut differently ({'; '.join(different)}). Leave the "
             "chunking options out, or ingest into a new collection (--collection)."
+        )
+
+
+def suggest_model(ctx: CommandContext, place: Collection) -> None:
+    """Name another embedding model where texts are in languages that the collection's does not know."""
+    from recollect.cli._terminal import plain
+    from recollect.retrieval.model_languages import undeclared_languages
+
+    unknown = undeclared_languages(place)
+    if unknown:
+        ctx.err.print(
+            plain(
+                f"The embedding model does not know {', '.join(unknown)}: words find such texts, their meaning hardly "
+                "does. For a model that knows a hundred languages: recollect models pull multilingual, and then "
+                f"recollect reembed --collection {place.name} --model multilingual"
+            ),
+            soft_wrap=True,
         )
 
 

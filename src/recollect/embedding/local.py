@@ -16,7 +16,7 @@ import numpy as np
 from recollect.embedding._settings import EncoderSettings
 from recollect.embedding._tokens import Span, TextTokenizer
 from recollect.embedding.base import Vectors
-from recollect.embedding.models import DEFAULT_MODEL, KNOWN_MODELS, ModelCache, ModelFiles
+from recollect.embedding.models import DEFAULT_MODEL, KNOWN_MODELS, ModelCache, ModelFiles, full_name
 from recollect.embedding.quantise import SAMPLE_TEXTS, BuiltGraph, Precision, ensure_built, load_session
 from recollect.errors import ModelUnavailableError, ProviderError, UsageError
 from recollect.forking import leave_to_parent, renew_in_children
@@ -99,7 +99,7 @@ class LocalEmbedder:
             raise UsageError(f"threads must be at least 1, not {threads!r}")
         if batch_tokens < 1:
             raise UsageError(f"batch_tokens must be at least 1, not {batch_tokens!r}")
-        self._model = model
+        self._model = full_name(model)
         self._cache = cache
         self._precision: Precision = precision
         self._threads = threads or _usable_processors()

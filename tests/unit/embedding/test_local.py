@@ -78,7 +78,7 @@ def test_the_batch_size_changes_nothing(tiny_model, shared_cache, batch_tokens):
 def test_constructing_needs_no_model(tmp_path):
     embedder = LocalEmbedder("nobody/nothing", cache=ModelCache(tmp_path / "cache"))
     assert embedder.model_name == "nobody/nothing:int8"
-    with pytest.raises(ModelUnavailableError, match="known is"):
+    with pytest.raises(ModelUnavailableError, match="known are"):
         embedder.embed_query("a")
 
 

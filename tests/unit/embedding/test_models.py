@@ -243,7 +243,7 @@ def test_a_directory_without_a_model_and_an_unknown_name_are_refused(tmp_path):
     cache = ModelCache(tmp_path / "cache")
     with pytest.raises(ModelUnavailableError, match=r"model\.safetensors, config\.json, tokenizer\.json missing"):
         cache.pull(str(tmp_path))
-    with pytest.raises(ModelUnavailableError, match=f"known is {DEFAULT_MODEL}"):
+    with pytest.raises(ModelUnavailableError, match=f"known are {DEFAULT_MODEL}"):
         cache.pull("nobody/nothing")
     assert not cache.directory.exists()
 

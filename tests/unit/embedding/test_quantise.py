@@ -82,3 +82,14 @@ def test_a_damaged_file_is_refused(tmp_path):
     path.write_bytes(b"not a graph")
     with pytest.raises(ModelUnavailableError, match="Delete it"):
         load_session(path)
+
+
+def test_a_large_table_of_words_takes_a_quarter_and_gives_the_same_vectors(files, monkeypatch):
+    usual = ensure_built(files, precision="int8", sample=SAMPLE)
+    size, before = usual.path.stat().st_size, [cosine(usual.path, ids) for ids in SAMPLE]
+    usual.path.unlink()
+    monkeypatch.setattr(quantise, "LARGE_VOCABULARY", 1)
+    small = ensure_built(files, precision="int8", sample=SAMPLE)
+    assert small.precision == "int8"
+    assert small.path.stat().st_size < size - 10_000
+    assert [cosine(small.path, ids) for ids in SAMPLE] == pytest.approx(before, abs=0.01)

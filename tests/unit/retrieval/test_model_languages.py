@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -10,7 +11,13 @@ import pytest
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ProviderError
 from recollect.model.collection import Collection
-from recollect.retrieval.model_languages import ModelLanguages, asked_language, load_anchors, separation
+from recollect.retrieval.model_languages import (
+    ModelLanguages,
+    asked_language,
+    load_anchors,
+    separation,
+    undeclared_languages,
+)
 
 
 class Understanding:
@@ -95,6 +102,18 @@ def test_what_cannot_be_found_out_counts_in_full_and_is_asked_again():
 
 def test_letters_alone_separate_nothing():
     assert separation(HashingEmbedder(), load_anchors()["de"]) < 2
+
+
+def test_languages_that_the_default_model_does_not_declare():
+    def named(model: str, *languages: str) -> Collection:
+        return replace(collection(*languages), embedding_model=model)
+
+    default = "sentence-transformers/all-MiniLM-L6-v2:int8"
+    assert undeclared_languages(named(default, "auto", "de", "en")) == ("de",)
+    assert undeclared_languages(named(default, "tr")) == ("tr",)
+    assert undeclared_languages(named(default, "auto")) == ()
+    assert undeclared_languages(named("intfloat/multilingual-e5-small:int8", "auto", "de")) == ()
+    assert undeclared_languages(named("hashing", "auto", "de")) == ()
 
 
 @pytest.mark.parametrize(
