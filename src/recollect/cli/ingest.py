@@ -111,9 +111,7 @@ def _ingest(
             return tell_queued(ctx, view.jobs.ingest(paths, **how, follow_links=follow_links or None))
         with WorkBar(ctx.err, "Ingesting", unit="files") as bar:
             report = view.ingest(paths, **how, on_progress=bar.ingest)
-        situate(ctx, view, yes=yes)
-        if in_session is None and principal is None and not ctx.json:
-            suggest_model(ctx, view.collections.get(view.standpoint.collection))
+        _complete(ctx, view, yes=yes)
     return tell(ctx, report)
 
 
@@ -248,6 +246,13 @@ def _require_same(collection: Collection, chunking: ChunkingOptions) -> None:
             f"The collection {collection.name!r} exists and is cut differently ({'; '.join(different)}). Leave the "
             "chunking options out, or ingest into a new collection (--collection)."
         )
+
+
+def _complete(ctx: CommandContext, view: View, *, yes: bool) -> None:
+    situate(ctx, view, yes=yes)
+    at = view.standpoint
+    if at.session is None and at.principal is None and not ctx.json:
+        suggest_model(ctx, view.collections.get(at.collection))
 
 
 def suggest_model(ctx: CommandContext, place: Collection) -> None:
