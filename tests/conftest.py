@@ -49,6 +49,11 @@ _SETTINGS = {
 _CLONE = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Three workers for two cores: a worker waits for its database, or its browser, for half of its time."""
+    return max(1, 3 * (os.cpu_count() or 1) // 2)
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     if not hasattr(session.config, "workerinput"):
         remove_leftovers()
