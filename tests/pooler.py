@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -15,6 +16,12 @@ from pathlib import Path
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 PROGRAM = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+
+
+def _listens(place: Path) -> bool:
+    """Whether a socket takes connections: it has its name a moment before it does."""
+    with socket.socket(socket.AF_UNIX) as one:
+        return one.connect_ex(str(place)) == 0
 
 
 @contextmanager
@@ -47,7 +54,7 @@ def bouncing(server: str, mode: str, *, size: int = 3, **settings: str) -> Itera
                 shutil.chown(path, owner)
         process = subprocess.Popen([PROGRAM, *account, "-q", configuration], stdin=subprocess.DEVNULL)
         try:
-            while not (Path(folder) / ".s.PGSQL.6432").exists():
+            while not _listens(Path(folder) / ".s.PGSQL.6432"):
                 assert process.poll() is None, (Path(folder) / "log").read_text()
                 time.sleep(0.005)
             yield make_conninfo(server, host=folder, port=6432)

@@ -141,7 +141,12 @@ def facts(served):
 @pytest.mark.parametrize("name", SAME)
 def test_a_client_gives_what_a_view_gives(served, client, name):
     make = SAME[name]
-    assert untimed(make(client)) == untimed(make(served.rag))
+    while True:
+        before, given, after = untimed(make(served.rag)), untimed(make(client)), untimed(make(served.rag))
+        # The server's own upkeep may have come in between.
+        if before == after:
+            break
+    assert given == after
 
 
 def test_what_is_given_has_the_types_of_a_view(served, client):

@@ -24,7 +24,8 @@ def without_text(unread: int, pages: int) -> str:
         pages: Pages of the file.
     """
     remedy = "their text was not recognised" if can_recognise() else EXTRA
-    return f"{unread:,} of {pages:,} page{'' if pages == 1 else 's'} hold{'s' if unread == 1 else ''} no text: {remedy}"
+    several = "pages holds no text" if unread == 1 else "pages hold no text"
+    return f"{unread:,} of {pages:,} {'page holds no text' if pages == 1 else several}: {remedy}"
 
 
 def pages_without_text(metadata: Mapping[str, object]) -> str | None:
