@@ -225,7 +225,9 @@ def _stored(figures: Figures) -> Iterable[Chart]:
         series=statuses,
         rows=_rows(figures, lambda at: tuple(ended.get((at, status), 0) for status in statuses)),
     )
-    days: dict[date, int] = {}
+    # Days on which nothing expires are told too: without any, the chart would have no axes.
+    today = figures.window.until.astimezone(UTC).date()
+    days = {today + timedelta(days=ahead): 0 for ahead in range(31)}
     for *_document, expires_at in figures.expiring:
         day = expires_at.astimezone(UTC).date()
         days[day] = days.get(day, 0) + 1
