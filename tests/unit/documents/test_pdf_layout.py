@@ -111,6 +111,67 @@ def test_rows_that_are_no_table_stay_lines():
     assert content.split("\n") == ["Name of the one  Somebody", "Another  No"]
 
 
+def test_the_names_of_columns_stand_above_a_group_too():
+    lines = [(362, 714, "Games"), (466, 714, "Films"), (60, 700, "Revenues by kind"), *rows(1, 4, top=686)]
+    content = read(page(*lines)).content
+    assert content.startswith("|  | Games | Films |")
+    assert "Cost of line 1 | 1,100 | (1,200) |" in content
+
+
+def test_a_second_table_has_its_own_title_and_columns():
+    second = [(60, 620, "Provision"), (60, 600, "(in millions)"), (362, 600, "2022"), (466, 600, "2021")]
+    content = read(page(*HEAD, *rows(1, 4, top=686), *second, *rows(4, 7, top=586))).content
+    assert content.count("|---|---|---|") == 2
+    assert "\n\nProvision\n\n| (in millions) | 2022 | 2021 |\n" in content
+
+
+def test_years_beside_a_title_below_a_blank_line_begin_another_table():
+    second = [(90, 610, "Reconciliation"), (362, 610, "2022"), (466, 610, "2021")]
+    content = read(page(*HEAD, *rows(1, 4, top=686), *second, *rows(4, 7, top=596))).content
+    assert "\n\n| Reconciliation | 2022 | 2021 |\n" in content
+
+
+def test_a_period_over_one_column_begins_another_table():
+    second = [(400, 620, "Year ended December 31, 2021")]
+    second += [(60, 606, "Retail"), (380, 606, "$"), (520, 606, "1,033"), (60, 592, "Other"), (528, 592, "505")]
+    content = read(page(*HEAD, *rows(1, 4, top=686), *second)).content
+    assert "|  | Year ended December 31, 2021 |\n|---|---|\n| Retail | $1,033 |\n| Other | 505 |" in content
+
+
+def test_words_that_are_wrapped_in_a_cell_stay_in_its_row():
+    lines = [(60, 700, "Name"), (180, 700, "Age"), (240, 700, "Position"), (420, 700, "Since")]
+    for place, name in enumerate(("Ann Alder", "Bob Beech", "Cat Cedar", "Dan Doe")):
+        y = 680 - 40 * place
+        lines += [
+            (60, y, name),
+            (182, y, str(51 + place)),
+            (240, y, "Vice President of the"),
+            (420, y, str(2011 + place)),
+        ]
+        lines += [(246, y - 11, "Board of Directors")]
+    content = read(page(*lines)).content
+    assert content.split("\n")[0] == "| Name | Age | Position | Since |"
+    assert "| Bob Beech | 52 | Vice President of the Board of Directors | 2012 |" in content
+
+
+def test_a_wrapped_name_of_a_column_is_one():
+    names = [(350, 714, "Defined"), (350, 703, "benefits"), (450, 703, "Hedges")]
+    assert read(page(*names, *rows(1, 5, top=686))).content.startswith("|  | Defined benefits | Hedges |")
+
+
+def test_a_sentence_above_a_table_keeps_its_end():
+    lines = [(60, 730, "The costs of each line of business by year are shown in the table that stands below (amounts")]
+    lines += [(60, 718, "in millions):"), (362, 700, "2024"), (466, 700, "2023"), *rows(1, 4, top=686)]
+    content = read(page(*lines)).content
+    assert "below (amounts in millions):\n\n|  | 2024 | 2023 |" in content
+
+
+def test_the_second_of_two_letters_f_comes_back():
+    # pdfium leaves out a letter that stands almost on its like, as in slanted type.
+    lines = [(60, 700, "Any effect of the effects has an effect"), (60, 680, "Currency ef"), (114, 680, "ects of it")]
+    assert "Currency effects of it" in read(page(*lines)).content
+
+
 LEFT = [(50, 700 - 12 * n, f"left line {n} has words of its own here") for n in range(8)]
 RIGHT = [(320, 700 - 12 * n, f"right line {n} has words of its own too") for n in range(8)]
 

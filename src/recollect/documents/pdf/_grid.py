@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,12 +10,18 @@ from dataclasses import dataclass, field
 from recollect.documents.pdf._header import Column, column_labels
 from recollect.documents.pdf._lines import Line, is_value
 from recollect.documents.pdf._row_labels import Row, labelled
-from recollect.documents.pdf._tables import OF_PERIOD, UNITS
+from recollect.documents.pdf._tables import CLOSE, OF_PERIOD, UNITS, hangs_below
 from recollect.documents.pdf._words import Segment
 
-YEAR = re.compile(r"(?:(?:FY|Fiscal)?\s*(?:19|20)\d\d\s*[*E]?(?:\s?\(\w\))?|[12]?Q\d.*|[1-4]Q.*)", re.IGNORECASE)
+YEAR = re.compile(
+    r"(?:(?:FY|Fiscal)?\s*(?:19|20)\d\d\s*[*E]?(?:\s?\(\w\))?|[12]?Q\d.*|[1-4]Q.*|\d\d/\d\d)", re.IGNORECASE
+)
 _BAD_SHARE = 0.1
 _MOST_LEFT_LINES = 2
+_SIGNS = frozenset({"$", "€", "£", "¥"})
+_INDENTED = 8.0
+#: In heights of the line: a title stands apart from the rows above it, a table even more.
+_APART, _BLANK_LINE = 0.6, 1.2
 
 
 @dataclass(slots=True)
@@ -40,8 +47,8 @@ class Table:
     head: Row | None = None
 
 
-def understand(lines: Sequence[Line], rules: Sequence[tuple[float, float, float]]) -> list[Table]:
-    """The tables that lines are; none where they cannot be understood.
+def understand(lines: Sequence[Line], rules: Sequence[tuple[float, float, float]]) -> list[Table | Line]:
+    """The tables that lines are, with the lines between them; none where they cannot be understood.
 
     A line that names the columns anew in the middle begins another table.
 
@@ -56,9 +63,12 @@ def understand(lines: Sequence[Line], rules: Sequence[tuple[float, float, float]
     for at in range(first + 1, len(lines)):
         if _names_anew(lines, at, columns):
             start = _first_of_header(lines, first, at, columns)
-            before, after = understand(lines[:start], rules), understand(lines[start:], rules)
-            return [*before, *after] if before and after else []
-    return _table(lines, columns, first, rules)
+            title = _first_of_title(lines, first, start, columns)
+            before, after = understand(lines[:title], rules), understand(lines[start:], rules)
+            if not before and not after:
+                return []
+            return [*(before or lines[:title]), *lines[title:start], *(after or lines[start:])]
+    return [*_table(lines, columns, first, rules)]
 
 
 def _table(
@@ -107,9 +117,15 @@ def _columns(lines: Sequence[Line]) -> list[Column]:
         (cell.x0, cell.x1)
         for line in lines
         for cell in line.cells[1:]
-        if not is_value(cell.text) and all(column.overlap(cell.x0, cell.x1) < -4 for column in columns)
+        if not is_value(cell.text)
+        and cell.text not in _SIGNS
+        and all(column.overlap(cell.x0, cell.x1) < -4 for column in columns)
     ]
-    columns += [column for column in _clustered(texts) if column.count >= 3 and column.count > len(lines) / 3]
+    if len(columns) == 1:
+        signs = [cell.x0 for line in lines for cell in line.cells if cell.text in _SIGNS]
+        columns[0].x0 = min([columns[0].x0, *signs])
+    apart = sum(len(line.cells) > 1 for line in lines)
+    columns += [column for column in _clustered(texts) if column.count >= 3 and column.count > apart / 3]
     return sorted(columns, key=lambda column: column.x0)
 
 
@@ -176,8 +192,31 @@ def _first_of_header(lines: Sequence[Line], first: int, at: int, columns: Sequen
         line = lines[above]
         if any(is_value(cell.text) and not YEAR.fullmatch(cell.text) for cell in line.cells):
             break
+        if line.x1 > columns[0].x0 and _begins_left(line, lines, columns):
+            break  # a title that is longer than the labels
         if len(_over(line, columns)) == len(line.cells):
             start = above
+    return start
+
+
+def _begins_left(line: Line, lines: Sequence[Line], columns: Sequence[Column]) -> bool:
+    """Whether a line is one text that begins where the labels do, however far it reaches."""
+    if len(line.cells) > 1:
+        return False
+    leftmost = min(one.x0 for one in lines)
+    return line.x0 < min(leftmost + _INDENTED, columns[0].x0 - _INDENTED)
+
+
+def _first_of_title(lines: Sequence[Line], first: int, start: int, columns: Sequence[Column]) -> int:
+    """Where the title begins that stands above a header in the body: ``start`` where there is none."""
+    title = start
+    while title - 1 > first and start - title < _MOST_LEFT_LINES:
+        line, above = lines[title - 1], lines[title - 2]
+        if is_value(line.text) or not _begins_left(line, lines, columns):
+            break
+        title -= 1
+        if above.y0 - line.y1 > _APART * line.size:
+            return title
     return start
 
 
@@ -200,12 +239,41 @@ def _names_anew(lines: Sequence[Line], at: int, columns: Sequence[Column]) -> bo
     """Whether a line in the body names columns, as at the head of a table: years, or texts without a label."""
     line = lines[at]
     over = _over(line, columns)
+    if len(over) == len(line.cells) == 1:
+        return OF_PERIOD.match(line.text) is not None and _names_one_column(lines[at + 1 :])
+    if _is_wrapped(lines, at):
+        return False
     if len(over) < 2 or any(is_value(cell.text) and not YEAR.fullmatch(cell.text) for cell in over):
         return False
     labels = [cell.text for cell in line.cells if _is_corner(cell, columns[0].x0)]
     if all(UNITS.match(text) or text.startswith("(") for text in labels):
         return True
+    if all(YEAR.fullmatch(cell.text) for cell in over) and lines[at - 1].y0 - line.y1 > _BLANK_LINE * line.size:
+        return True
     return _first_of_header(lines, 0, at, columns) < at
+
+
+def _is_wrapped(lines: Sequence[Line], at: int) -> bool:
+    """Whether a line goes on with the words of the row above it."""
+    for above in range(at - 1, -1, -1):
+        row, below = lines[above], lines[above + 1]
+        if row.y0 - below.y1 > CLOSE * below.size:
+            return False
+        if any(is_value(cell.text) for cell in row.cells[1:]):
+            return hangs_below(lines[at], row)
+    return False
+
+
+def _names_one_column(below: Sequence[Line]) -> bool:
+    """Whether the lines up to the next ones without values, at least two, have a single value each."""
+    counts = [sum(is_value(cell.text) for cell in line.cells[1:]) for line in below]
+    filled = [count for count in counts if count]
+    return len(filled) > 1 and max(filled) == 1
+
+
+def _is_sign_of(sign: Segment, value: Segment, columns: Sequence[Column]) -> bool:
+    """Whether the sign of a currency belongs to a value: no other column stands between them."""
+    return is_value(value.text) and not any(sign.x1 < column.x1 < value.x0 for column in columns)
 
 
 def _row(line: Line, columns: Sequence[Column], left: float) -> tuple[Row, int]:
@@ -213,7 +281,14 @@ def _row(line: Line, columns: Sequence[Column], left: float) -> tuple[Row, int]:
     labels: list[str] = []
     values = [""] * len(columns)
     clashes = 0
-    for cell in line.cells:
+    if len(line.cells) == 1 and line.x0 > left - 5 and OF_PERIOD.match(line.text):
+        return Row(line.text, values, -math.inf, [line]), 0  # the rows below are of this period
+    sign = ""
+    for number, cell in enumerate(line.cells):
+        following = line.cells[number + 1] if number + 1 < len(line.cells) else None
+        if cell.text in _SIGNS and following is not None and _is_sign_of(cell, following, columns):
+            sign = cell.text
+            continue
         in_values = (
             cell.x1 > left - 2 if is_value(cell.text) else (cell.x0 + cell.x1) / 2 > left and cell.x0 >= left - 5
         )
@@ -222,5 +297,6 @@ def _row(line: Line, columns: Sequence[Column], left: float) -> tuple[Row, int]:
             continue
         at = nearest(cell, columns)
         clashes += bool(values[at]) and is_value(cell.text)
-        values[at] = f"{values[at]} {cell.text}".strip()
+        values[at] = f"{values[at]} {sign}{cell.text}".strip()
+        sign = ""
     return Row(" ".join(labels), values, line.cells[0].x0, [line]), clashes

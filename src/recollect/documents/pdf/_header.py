@@ -6,15 +6,20 @@ line divide the columns.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from recollect.documents.pdf._words import Segment
 
 SEPARATOR = " › "
 _BELOW, _ABOVE = 7.0, 3.0
 _TOUCHING = 1.5
-_WHOLE = 0.93
+_TIGHT, _CLOSE, _ALIGNED, _OFF_MIDDLE = 0.25, 0.5, 3.0, 0.15
+_ENDS_OPEN = re.compile(r"\bend(?:ed|ing)\b", re.IGNORECASE)
+#: Years and levels name columns of their own below what stands over several.
+_OWN_LEVEL = re.compile(r"(?:fy\s*)?(?:19|20)\d\d\b|level [123]\b|\d\d/\d\d|(?:for the )?years? end", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -42,8 +47,13 @@ def column_labels(
     """
     levels: list[list[tuple[str, tuple[int, ...]]]] = [[] for _ in columns]
     named = False
-    for cells in lines:
-        spans = _spans(cells, columns, rules, again=named)
+    unwrapped = _unwrapped(lines, columns, rules)
+    for number, cells in enumerate(unwrapped):
+        if not cells:
+            continue
+        under = next((one for one in unwrapped[number + 1 :] if one), [])
+        had_others = len(cells) == 1 < len(lines[number])
+        spans = _shared_out(cells, under, columns) or _spans(cells, columns, rules, again=named or had_others)
         named = named or any(len(span) == len(columns) for span in spans)
         for cell, span in zip(cells, spans, strict=True):
             for at in span:
@@ -53,6 +63,46 @@ def column_labels(
                 else:
                     below.append((cell.text, span))
     return [SEPARATOR.join(_without_repeats([text for text, _ in below])) for below in levels]
+
+
+def _unwrapped(
+    lines: Sequence[Sequence[Segment]], columns: Sequence[Column], rules: Sequence[tuple[float, float, float]]
+) -> list[list[Segment]]:
+    """The lines with texts of several lines put together in the last of these; a line may be left without any."""
+    done = [list(cells) for cells in lines]
+    for upper, lower in pairwise(done):
+        more = len(lower) > len(upper)
+        for cell in list(upper):
+            below = [at for at, one in enumerate(lower) if _overlap(cell, one) > 0]
+            if len(below) != 1:
+                continue
+            one = lower[below[0]]
+            if sum(_overlap(other, one) > 0 for other in upper) > 1 or not _goes_on_in(cell, one, rules):
+                continue
+            if more and not _ruled(one, lower, columns, rules) and cell.y0 - one.y1 > _TIGHT * one.size:
+                continue
+            upper.remove(cell)
+            x0, x1 = min(cell.x0, one.x0), max(cell.x1, one.x1)
+            lower[below[0]] = replace(one, text=f"{cell.text} {one.text}", x0=x0, x1=x1)
+    return done
+
+
+def _overlap(one: Segment, other: Segment) -> float:
+    return min(one.x1, other.x1) - max(one.x0, other.x0)
+
+
+def _goes_on_in(upper: Segment, lower: Segment, rules: Sequence[tuple[float, float, float]]) -> bool:
+    """Whether a text goes on right below: set to the same middle or edge, and not ruled off."""
+    if upper.y0 - lower.y1 > _CLOSE * lower.size or _OWN_LEVEL.match(lower.text):
+        return False
+    if _ENDS_OPEN.search(upper.text) and not any(map(str.isdigit, lower.text)):
+        return False  # a period over several columns
+    middle = (lower.x0 + lower.x1) / 2
+    shifts = (upper.x0 + upper.x1) / 2 - middle, upper.x0 - lower.x0, upper.x1 - lower.x1
+    if min(map(abs, shifts)) > _ALIGNED:
+        return False
+    bottom, top = (lower.y0 + lower.y1) / 2, (upper.y0 + upper.y1) / 2
+    return not any(x0 <= middle <= x1 and bottom < height < top for x0, x1, height in rules)
 
 
 def _without_repeats(parts: Sequence[str]) -> list[str]:
@@ -82,6 +132,35 @@ def _spans(
     for cell, by_rule in zip(cells, ruled, strict=True):
         over = tuple(at for at, column in enumerate(columns) if column.overlap(cell.x0, cell.x1) > 0)
         spans.append(by_rule if len(by_rule) > 1 else over or (_nearest(cell, columns),))
+    return spans
+
+
+def _shared_out(
+    cells: Sequence[Segment], below: Sequence[Segment], columns: Sequence[Column]
+) -> list[tuple[int, ...]] | None:
+    """Which columns each cell names where the line below names each column with a year: groups below their middles.
+
+    The numbers of a column end below one another, so that its place reaches to the end of the column before it.
+    """
+    if not 1 < len(cells) < len(columns) or len(below) != len(columns):
+        return None
+    if not all(_OWN_LEVEL.match(cell.text) for cell in below):
+        return None
+    ends = [(column.x0, column.x1) for column in columns]
+    starts = [min(ends[0][0], below[0].x0), *(x1 for _, x1 in ends[:-1])]
+    spans: list[tuple[int, ...]] = []
+    at = 0
+    for number, cell in enumerate(cells):
+        left = len(cells) - number - 1
+        behind = len(columns) - left if left else len(columns)
+        ways = range(at + 1, behind + 1) if left else (len(columns),)
+        middle = (cell.x0 + cell.x1) / 2
+        stop = min(ways, key=lambda stop: abs((starts[at] + ends[stop - 1][1]) / 2 - middle))
+        width = ends[stop - 1][1] - starts[at]
+        if abs((starts[at] + ends[stop - 1][1]) / 2 - middle) > _OFF_MIDDLE * width:
+            return None
+        spans.append(tuple(range(at, stop)))
+        at = stop
     return spans
 
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recollect.documents.pdf._header import SEPARATOR
-from recollect.documents.pdf._lines import Line
+from recollect.documents.pdf._lines import Line, is_value
+from recollect.documents.pdf._tables import CLOSE
 
 _INDENT = 2.0
 _OPEN_ENDS = (
@@ -63,13 +64,28 @@ def _unwrapped(rows: Sequence[Row]) -> list[Row]:
     done: list[Row] = []
     for at, row in enumerate(rows):
         before = done[-1] if done else None
-        if before is not None and _continues(before, row, rows[at + 1] if at + 1 < len(rows) else None):
+        if before is not None and _wraps(before, row):
+            label = f"{before.label} {row.label}".strip()
+            values = [f"{one} {two}".strip() for one, two in zip(before.values, row.values, strict=True)]
+            done[-1] = Row(label, values, before.x0, [*before.lines, *row.lines])
+        elif before is not None and _continues(before, row, rows[at + 1] if at + 1 < len(rows) else None):
             label = f"{before.label} {row.label}".strip()
             values = row.values if row.filled else before.values
             done[-1] = Row(label, values, before.x0, [*before.lines, *row.lines])
         else:
             done.append(row)
     return done
+
+
+def _wraps(before: Row, row: Row) -> bool:
+    """Whether a row holds nothing but words that go on with those of the row before it, right behind it."""
+    if not (before.filled and row.filled) or (row.label and not row.label[:1].islower()):
+        return False
+    if before.lines[-1].y0 - row.lines[0].y1 > CLOSE * row.lines[0].size:
+        return False
+    below = [(one, two) for one, two in zip(before.values, row.values, strict=True) if two]
+    words = all(not is_value(one or two) for one, two in below)
+    return words and any(one for one, _ in below)
 
 
 def _continues(before: Row, row: Row, following: Row | None) -> bool:

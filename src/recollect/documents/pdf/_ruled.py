@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from recollect.documents.pdf._grid import Table
-from recollect.documents.pdf._header import Column
-from recollect.documents.pdf._lines import Line, lines_of
+from recollect.documents.pdf._grid import YEAR, Table
+from recollect.documents.pdf._header import SEPARATOR, Column
+from recollect.documents.pdf._lines import Line, is_value, lines_of
 from recollect.documents.pdf._row_labels import Row
+from recollect.documents.pdf._tables import UNITS
 from recollect.documents.pdf._words import Segment
 
 _TOUCHING = 2.5
@@ -75,6 +76,7 @@ def goes_on(table: Table, following: Table) -> bool:
     return (
         table.head is not None
         and following.head is not None
+        and (following.header_lines == 1 or _repeats(table, following))
         and len(table.columns) == len(following.columns)
         and all(abs(one.x1 - two.x1) < _TOUCHING for one, two in zip(table.columns, following.columns, strict=True))
     )
@@ -83,8 +85,11 @@ def goes_on(table: Table, following: Table) -> bool:
 def rows_that_follow(table: Table, following: Table) -> list[Row]:
     """The rows of a table that goes on: where it does not repeat the header, what was taken for one is a row too."""
     head = following.head
-    repeats = (following.corner, following.labels) == (table.corner, table.labels)
-    return following.rows if head is None or repeats else [head, *following.rows]
+    return following.rows if head is None or _repeats(table, following) else [head, *following.rows]
+
+
+def _repeats(table: Table, following: Table) -> bool:
+    return (following.corner, following.labels) == (table.corner, table.labels)
 
 
 def _cut(one: Segment, edges: Sequence[Edge]) -> list[Segment]:
@@ -185,20 +190,33 @@ def _table(
     rows = [[texts.get((at, column), "") for column in range(many)] for at in filled]
     if sum(sum(map(bool, row)) > 1 for row in rows) < 2:
         return None
+    named = _header_rows(rows)
     head, *body = [
         _row(row, [one for column in range(many) for one in cells.get((at, column), ())], xs[0], page)
         for at, row in zip(filled, rows, strict=True)
     ]
-    above = len(ys) - 2 - filled[0]
+    above = [len(ys) - 2 - at for at in filled[:named]]
+    spread = [
+        _spread(row, edges, xs, (ys[at] + ys[at + 1]) / 2)[1:] for row, at in zip(rows[:named], above, strict=True)
+    ]
+    labels = [SEPARATOR.join(dict.fromkeys(filter(None, levels))) for levels in zip(*spread, strict=True)]
     return Table(
-        head.label,
-        _spread(rows[0], edges, xs, (ys[above] + ys[above + 1]) / 2)[1:],
-        body,
+        " ".join(filter(None, (row[0] for row in rows[:named]))),
+        labels,
+        body[named - 1 :],
         [Column(x0, x1) for x0, x1 in pairwise(xs[1:])],
         [line for row in (head, *body) for line in row.lines],
-        1,
+        named,
         head=head,
     )
+
+
+def _header_rows(rows: Sequence[Sequence[str]]) -> int:
+    """How many rows name the columns: the second one too where it holds years, below what stands over several."""
+    if len(rows) < 3 or rows[0][0] or (rows[1][0] and not UNITS.match(rows[1][0])):
+        return 1
+    values = [text for text in rows[1][1:] if is_value(text)]
+    return 2 if len(values) > 1 and all(map(YEAR.fullmatch, values)) else 1
 
 
 def _spread(row: Sequence[str], edges: Sequence[Edge], xs: Sequence[float], height: float) -> list[str]:

@@ -35,6 +35,9 @@ def mend_spaces(segments: Iterable[Segment]) -> None:
             return f"{before} {after}"
         whole = words[(before + after).casefold()]
         sides = min(words[one.casefold()] if len(one) > 1 or one in _SHORT_WORDS else 0 for one in (before, after))
+        # Of two letters that overlap, as in slanted type, pdfium leaves out one.
+        if before.endswith("f") and words[(before + "f" + after).casefold()] > max(whole, sides):
+            return f"{before}f{after}"
         return before + after if whole > sides else f"{before} {after}"
 
     for segment in doubtful:

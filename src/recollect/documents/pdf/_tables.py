@@ -33,6 +33,9 @@ _LONGEST_CELL = 60
 _LONGEST_NAME = 60
 _FULL_WIDTH = 0.72
 _FAR = 4.5
+#: In heights of the line, between the lines of a cell.
+CLOSE = 0.4
+_ALIGNED, _HANGING = 2.0, 15.0
 
 
 class _Kind(Enum):
@@ -79,18 +82,28 @@ def _kind(line: Line) -> _Kind:
 def _end(lines: Sequence[Line], kinds: Sequence[_Kind], start: int, width: float) -> int:
     """Behind the last line with values that belongs to the table at ``start``."""
     last, plain = start, 0.0
+    data = lines[start]
     for at in range(start + 1, len(lines)):
         line = lines[at]
         if lines[at - 1].y0 - line.y1 > _FAR * line.size:
             break
         if kinds[at] is _Kind.DATA:
-            last, plain = at, 0.0
+            last, plain, data = at, 0.0, line
+            continue
+        if last == at - 1 and lines[at - 1].y0 - line.y1 < CLOSE * line.size and hangs_below(line, data):
+            last = at
             continue
         plain += 0.5 if kinds[at] is _Kind.CELLS else 1
         wide = line.x1 - line.x0 > _FULL_WIDTH * width and len(line.cells) == 1
         if wide or plain > _MOST_PLAIN_LINES or _SENTENCE.fullmatch(line.text):
             break
     return last + 1
+
+
+def hangs_below(line: Line, row: Line) -> bool:
+    """Whether all texts of a line begin where words of a row do that stand behind its label, or hang from there."""
+    starts = [cell.x0 for cell in row.cells[1:] if not is_value(cell.text)]
+    return all(any(-_ALIGNED < cell.x0 - x0 < _HANGING for x0 in starts) for cell in line.cells)
 
 
 def _start(
@@ -118,8 +131,10 @@ def _above_groups(lines: Sequence[Line], start: int, first_free: int, values_fro
         line = lines[above]
         if line.y0 - lines[above + 1].y1 > 2.5 * line.size:
             return start
-        over = [cell for cell in line.cells if cell.x0 > values_from - 60 and _PERIOD.search(cell.text)]
-        if len(over) > 1 and all(len(cell.text) < _LONGEST_NAME for cell in line.cells):
+        over = [cell for cell in line.cells if cell.x0 > values_from - 60]
+        names = len(over) > 1 and all(len(cell.text) < _LONGEST_NAME for cell in line.cells)
+        of_values = len(over) == len(line.cells) or sum(bool(_PERIOD.search(cell.text)) for cell in over) > 1
+        if names and of_values:
             return above
         if len(line.cells) > 1 or line.x1 > values_from or len(line.text) > _LONGEST_CELL:
             return start
@@ -130,6 +145,8 @@ def _names_columns(line: Line, kind: _Kind, values_from: float, width: float) ->
     if kind is _Kind.CELLS or len(line.cells) > 1:
         return all(len(cell.text) < _LONGEST_NAME for cell in line.cells)
     text = line.text
+    if text.count(")") > text.count("(") or (text[:1].islower() and text.endswith(":")):
+        return False  # the end of a sentence above the table
     if line.x0 >= values_from - 25:
         return len(text) < 2 * _LONGEST_NAME and not text.endswith(".")
     if UNITS.match(text) and len(text) < 90:
