@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import email
 import email.policy
-from email.message import EmailMessage
+import re
+from base64 import b64decode
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from email.message import EmailMessage, Message
 
 from recollect.documents._html import parse_html
-from recollect.documents._parsed import Parsed, TextBuilder, one_line
+from recollect.documents._mail_marks import marks_of
+from recollect.documents._parsed import AttachedFile, Parsed, TextBuilder, one_line
 from recollect.documents._text import NotTextError, decode
 from recollect.documents._times import plausible
+from recollect.documents._tnef import is_tnef, unpack_tnef
 from recollect.documents.formats import UnreadableError
+from recollect.model.attached import attached_name
 
 _LONGEST_HEADER = 5000
 _SHOWN = ("Subject", "From", "To", "Cc", "Date")
+_MESSAGE = "message/rfc822"
+_ID = re.compile(r"<[^<>\s]{1,250}>")
+_MOST_REFERENCES = 50
+# A picture of a signature or a letterhead: shown inside the text, and too small to say much.
+_ORNAMENT_BYTES = 50_000
 
 
 def parse_mail(data: bytes) -> Parsed:
     """A message: its main header lines, then its text (the plain part where there is one, else the HTML part).
 
-    Attachments are named in the metadata and not read.
+    What it quotes at its end and its signature stay in the text, each under a heading of its own. What is attached is
+    not part of the text; it is given in ``attached``.
 
     Raises:
         UnreadableError: It is no message.
@@ -28,8 +41,7 @@ def parse_mail(data: bytes) -> Parsed:
         message = email.message_from_bytes(data, policy=email.policy.default)
         raw = {name.title(): str(value) for name, value in reversed(list(message.raw_items()))}
         shown = {name: text for name in _SHOWN if name in raw and (text := _header(message, name, raw[name]))}
-        body = _body(message)
-        attached = [name for part in message.iter_attachments() if (name := part.get_filename())]
+        texts, attached = _parts(message)
         sent = message["Date"].datetime if len(raw.get("Date", "")) in range(1, _LONGEST_HEADER) else None
     except Exception as error:  # the standard library's header parser raises almost anything on hostile headers
         raise UnreadableError("is damaged, or not an e-mail") from error
@@ -37,16 +49,18 @@ def parse_mail(data: bytes) -> Parsed:
         raise UnreadableError("is damaged, or not an e-mail: it has no header lines")
     builder = TextBuilder()
     builder.paragraph("\n".join(f"{name}: {value}" for name, value in shown.items()))
-    if body is not None:
-        builder.extend(body)
+    for one in texts:
+        builder.extend(one)
     content, headings = builder.result()
-    facts = {"author": shown.get("From"), "attachments": ", ".join(map(one_line, attached))[:500]}
+    names = [one_line(file.own_name) for file in attached if file.own_name]
+    facts = {"author": shown.get("From"), "attachments": ", ".join(names)[:500], **_thread(raw)}
     return Parsed(
         content=content,
         headings=headings,
-        title=shown.get("Subject"),
+        title=shown.get("Subject") or _opening(texts),
         event_time=plausible(sent),
         metadata={name: value for name, value in facts.items() if value},
+        attached=attached,
     )
 
 
@@ -55,20 +69,113 @@ def _header(message: EmailMessage, name: str, raw: str) -> str:
     return one_line(str(message[name]) if len(raw) <= _LONGEST_HEADER else raw[:_LONGEST_HEADER])
 
 
-def _body(message: EmailMessage) -> Parsed | None:
-    part = message.get_body(preferencelist=("plain", "html"))
-    if part is None:
+def _thread(raw: Mapping[str, str]) -> dict[str, str]:
+    """What a message says of those before it.
+
+    ``thread`` is the same in all messages of one: the first that the message refers to, or itself.
+    """
+    own, answered, before = (
+        _ID.findall(raw.get(name, "")[: 10 * _LONGEST_HEADER]) for name in ("Message-Id", "In-Reply-To", "References")
+    )
+    # Of a long thread the first says which one it is, and the last what is answered.
+    kept = before if len(before) <= _MOST_REFERENCES else [before[0], *before[1 - _MOST_REFERENCES :]]
+    first = next(iter([*before, *answered, *own]), "")
+    return {
+        "message_id": own[0] if own else "",
+        "in_reply_to": answered[0] if answered else "",
+        "references": " ".join(kept),
+        "thread": first,
+    }
+
+
+def _opening(texts: Sequence[Parsed]) -> str | None:
+    """The first line of the text of a message without a subject."""
+    own = next((text.content for text in texts), "").lstrip()
+    return own.partition("\n")[0][:80].strip() or None
+
+
+def _parts(message: EmailMessage) -> tuple[list[Parsed], list[AttachedFile]]:
+    """The texts of a message, and what is attached to it."""
+    body = message.get_body(preferencelist=("plain", "html"))
+    texts: list[Parsed] = []
+    attached: list[AttachedFile] = []
+    for section, part, alternative in _leaves(message):
+        media = part.get_content_type()
+        given = _name(part)
+        if part is body:
+            texts += [text for text in [_text(part)] if text is not None]
+        elif is_tnef(media, given):
+            attached += unpack_tnef(_bytes(part), section)
+        elif given is not None or media == _MESSAGE or part.get_content_disposition() == "attachment":
+            if not _is_ornament(part):
+                name = f"{section}-{attached_name(given, media)}"
+                attached.append(AttachedFile(name=name, own_name=given or "", mime_type=media, data=_bytes(part)))
+        elif media in {"text/plain", "text/html"} and not alternative:
+            # What mailing lists append, and texts between pictures.
+            texts += [text for text in [_text(part)] if text is not None]
+    return texts, attached
+
+
+def _leaves(part: Message, at: str = "", *, alternative: bool = False) -> Iterator[tuple[str, EmailMessage, bool]]:
+    """The parts of a message that are not made of parts, numbered as IMAP does (RFC 3501, 6.4.5).
+
+    An attached message is one of them. With each: whether it says in another form what its neighbour says.
+    """
+    if part.get_content_maintype() == "multipart" and isinstance(part.get_payload(), list):
+        inner = alternative or part.get_content_subtype() == "alternative"
+        for index, one in enumerate(part.get_payload(), 1):
+            yield from _leaves(one, f"{at}.{index}" if at else str(index), alternative=inner)
+    elif isinstance(part, EmailMessage):
+        yield at or "1", part, alternative
+
+
+def _name(part: EmailMessage) -> str | None:
+    try:
+        return part.get_filename() or None
+    except (LookupError, ValueError, UnicodeError):
         return None
+
+
+def _is_ornament(part: EmailMessage) -> bool:
+    if part.get_content_maintype() != "image" or part.get_content_disposition() == "attachment":
+        return False
+    return len(_bytes(part)) < _ORNAMENT_BYTES
+
+
+def _bytes(part: EmailMessage) -> bytes:
+    if part.get_content_type() != _MESSAGE:
+        payload = part.get_payload(decode=True)
+        return payload if isinstance(payload, bytes) else b""
+    inner = part.get_payload(0) if part.is_multipart() else None
+    if not isinstance(inner, Message):
+        return b""
+    if str(part.get("Content-Transfer-Encoding", "")).strip().lower() == "base64":
+        # Against the standard, and sent nevertheless: the parser has taken the encoded lines for a message's text.
+        return b64decode(str(inner.get_payload()))
+    return inner.as_bytes(policy=email.policy.compat32)
+
+
+def _text(part: EmailMessage) -> Parsed | None:
     payload = part.get_payload(decode=True)
     if not isinstance(payload, bytes) or not payload.strip():
         return None
     if part.get_content_type() == "text/html":
-        return parse_html(payload)
-    try:
-        text = payload.decode(part.get_content_charset() or "utf-8")
-    except (UnicodeDecodeError, LookupError, ValueError):
+        read = parse_html(payload)
+    else:
         try:
-            text = decode(payload)
-        except NotTextError:
-            return None
-    return Parsed(content=decode(text.encode("utf-8", "replace")).strip())
+            text = payload.decode(part.get_content_charset() or "utf-8")
+        except (UnicodeDecodeError, LookupError, ValueError):
+            try:
+                text = decode(payload)
+            except NotTextError:
+                return None
+        read = Parsed(content=decode(text.encode("utf-8", "replace")).strip())
+    return with_marks(read)
+
+
+def with_marks(read: Parsed) -> Parsed:
+    """A message's text with headings where what it quotes begins, and its signature."""
+    marks = marks_of(read.content)
+    if not marks:
+        return read
+    return replace(read, headings=sorted([*read.headings, *marks], key=lambda one: one.start_offset))

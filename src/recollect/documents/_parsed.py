@@ -20,11 +20,29 @@ _SPACES = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AttachedFile:
+    """A file inside a file.
+
+    Attributes:
+        name: Of its document within that of the file: ``2-offer.pdf``.
+        own_name: As its sender wrote it; empty: it has none.
+        mime_type: As its sender declared it; empty: not at all.
+        data: All of it.
+    """
+
+    name: str
+    own_name: str
+    mime_type: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
     """A file's text and structure, before it becomes a document.
 
     Attributes:
         unread: Pages that are pictures, whose text nobody has recognised.
+        attached: What is attached to a message.
     """
 
     content: str
@@ -37,6 +55,7 @@ class Parsed:
     stated: StatedFields = field(default_factory=StatedFields)
     mime_type: str = "text/plain"
     unread: Sequence[int] = ()
+    attached: Sequence[AttachedFile] = ()
 
 
 class TextBuilder:

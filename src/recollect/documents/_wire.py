@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from recollect.documents._parsed import Parsed
+from recollect.documents._parsed import AttachedFile, Parsed
 from recollect.model import Heading, PageSpan
 
 #: Lengths of a message's two parts.
@@ -27,7 +27,8 @@ def as_message(parsed: Parsed) -> tuple[dict[str, Any], bytes]:
         "permissions": parsed.permissions,
         "mime_type": parsed.mime_type,
         "unread": list(parsed.unread),
-    }, parsed.content.encode("utf-8", "surrogatepass")
+        "attached": [[one.name, one.own_name, one.mime_type, len(one.data)] for one in parsed.attached],
+    }, b"".join([parsed.content.encode("utf-8", "surrogatepass"), *(one.data for one in parsed.attached)])
 
 
 def from_message(message: dict[str, Any], data: bytes) -> Parsed:
@@ -36,7 +37,11 @@ def from_message(message: dict[str, Any], data: bytes) -> Parsed:
     Raises:
         ValueError: It is not what `as_message` writes. (So are KeyError, TypeError and OverflowError.)
     """
-    content = data.decode("utf-8", "surrogatepass")
+    lengths = [int(length) for *_, length in message["attached"]]
+    if min(lengths, default=0) < 0 or sum(lengths) > len(data):
+        raise ValueError("attached files of impossible lengths")
+    end = len(data) - sum(lengths)
+    content = data[:end].decode("utf-8", "surrogatepass")
     time, permissions = message["event_time"], message["permissions"]
     parsed = Parsed(
         content=content,
@@ -48,6 +53,7 @@ def from_message(message: dict[str, Any], data: bytes) -> Parsed:
         permissions=None if permissions is None else tuple(permissions),
         mime_type=message["mime_type"],
         unread=[int(number) for number in message["unread"]],
+        attached=list(_attached(message["attached"], data[end:])),
     )
     spans = [(heading.start_offset, heading.end_offset) for heading in parsed.headings]
     spans += [(line.start_offset, line.end_offset) for page in parsed.pages for line in page.lines]
@@ -55,6 +61,15 @@ def from_message(message: dict[str, Any], data: bytes) -> Parsed:
     if not all(0 <= start <= end <= len(content) for start, end in spans):
         raise ValueError("offsets outside the content")
     return parsed
+
+
+def _attached(told: list[list[Any]], data: bytes) -> Iterator[AttachedFile]:
+    at = 0
+    for name, own_name, mime_type, length in told:
+        yield AttachedFile(
+            name=str(name), own_name=str(own_name), mime_type=str(mime_type), data=data[at : at + length]
+        )
+        at += length
 
 
 def send(descriptor: int, message: dict[str, Any], data: bytes = b"") -> None:

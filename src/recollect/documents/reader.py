@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import replace
 from pathlib import PurePath
@@ -25,6 +24,7 @@ from recollect.documents._office import parse_office
 from recollect.documents._parsed import Parsed
 from recollect.documents._text import NotTextError, clean, decode
 from recollect.documents._titles import title_headings
+from recollect.documents.attached import AttachedReader, document_of
 from recollect.documents.feeds import parse_feed
 from recollect.documents.formats import Format, UnreadableError, detect, is_picture_name, is_plain
 from recollect.documents.ocr.available import can_recognise, without_text
@@ -138,6 +138,7 @@ def read_bytes(
     department: str | None = None,
     max_bytes: int | None = None,
     main_content: bool = False,
+    attachments: bool = True,
     workers: ParserWorkers | None = None,
     cancelled: Callable[[], bool] = _always_wanted,
     on_page: PageCallback | None = None,
@@ -152,6 +153,7 @@ def read_bytes(
         department: The document's ``department``.
         max_bytes: Refuse larger files; None: no limit.
         main_content: Whether a web page is cut down to its main content, without menus, banners and footers.
+        attachments: Whether what is attached to a message is read, as the document's ``attachments``.
         workers: As in `read_file`.
         cancelled: As in `read_file`.
         on_page: As in `read_file`.
@@ -168,6 +170,7 @@ def read_bytes(
         department=department,
         mime_type=mime_type,
         main_content=main_content,
+        attachments=attachments,
         workers=workers,
         cancelled=cancelled,
         on_page=on_page,
@@ -194,34 +197,26 @@ def _document(
     on_page: PageCallback | None,
     mime_type: str | None = None,
     main_content: bool = False,
+    attachments: bool = True,
 ) -> Document:
-    try:
+    def read(data: bytes, name: str, mime_type: str | None, *, main_content: bool = False) -> Parsed:
         if is_plain(data, name=name, mime_type=mime_type):
-            parsed = parse(data, name, mime_type)
-        else:
-            pool = workers or shared_workers()
-            parsed = pool.parse(data, name=name, mime_type=mime_type, main_content=main_content, cancelled=cancelled)
-            if parsed.unread:
-                parsed = _with_pictures(pool, data, parsed, name, mime_type, cancelled, on_page)
+            return parse(data, name, mime_type)
+        pool = workers or shared_workers()
+        parsed = pool.parse(data, name=name, mime_type=mime_type, main_content=main_content, cancelled=cancelled)
+        return _with_pictures(pool, data, parsed, name, mime_type, cancelled, on_page) if parsed.unread else parsed
+
+    try:
+        parsed = read(data, name, mime_type, main_content=main_content)
     except UnreadableError as error:
         shows_nothing = str(error) == NO_TEXT and is_picture_name(name)
         raise (PictureWithoutTextError if shows_nothing else ParseError)(path, str(error)) from error
-    return Document(
-        content=parsed.content,
-        source=clean(source),
-        title=parsed.title,
-        metadata=parsed.metadata,
-        tags=parsed.stated.tags,
-        department=parsed.stated.department or department,
-        ttl=parsed.stated.ttl,
-        mime_type=parsed.mime_type,
-        headings=tuple(parsed.headings),
-        pages=tuple(parsed.pages),
-        event_time=parsed.event_time,
-        event_end=parsed.stated.event_end,
-        permissions=parsed.permissions,
-        file_hash=hashlib.sha256(data).digest(),
-    )
+    document = replace(document_of(parsed, data, source=source), department=parsed.stated.department or department)
+    if not attachments or not parsed.attached:
+        return document
+    limits = (workers or shared_workers()).limits
+    reader = AttachedReader(read, seconds=limits.seconds, characters=max(limits.characters, len(data)))
+    return reader.with_attachments(document, parsed)
 
 
 def _with_pictures(

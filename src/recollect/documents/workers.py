@@ -327,7 +327,8 @@ class _Worker:
                 wait.until(self._requests.fileno(), select.POLLOUT)
                 view = view[os.write(self._requests.fileno(), view[:_BLOCK_BYTES]) :]
         head_length, length = LENGTHS.unpack(self._read(LENGTHS.size, wait))
-        if head_length > _HEAD_BYTES + len(data) or length > 4 * int(str(request["max_characters"])):
+        most = 4 * int(str(request["max_characters"])) + 2 * len(data)  # of its text, and of what is attached
+        if head_length > _HEAD_BYTES + len(data) or length > most:
             raise _GoneError
         head = json.loads(self._read(head_length, wait))
         if not isinstance(head, dict):

@@ -108,13 +108,15 @@ def batches(
     chunks = 0
     for item in items:
         document = cut(item)
+        own = [document, *document.attached]
+        named = {one.document.source for one in own}
         full = chunks >= BATCH_CHUNKS or len(batch) >= BATCH_DOCUMENTS
-        if batch and (full or document.document.source in uris or source_id(item) != source_id(batch[0])):
+        if batch and (full or not named.isdisjoint(uris) or source_id(item) != source_id(batch[0])):
             yield batch
             batch, uris, chunks = [], set(), 0
         batch.append(item)
-        uris.add(document.document.source)
-        chunks += len(document.chunks)
+        uris |= named
+        chunks += sum(len(one.chunks) for one in own)
     if batch:
         yield batch
 

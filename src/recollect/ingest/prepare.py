@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 import numpy as np
 
 from recollect.documents.headings import headings_of_text
-from recollect.errors import UsageError
+from recollect.errors import PersonalDataError, UsageError
+from recollect.ingest.attachments import attachments_of
 from recollect.ingest.context import NEIGHBOUR_WEIGHT, searchable_text, with_neighbours
 from recollect.ingest.sketches import bands
 from recollect.model import Chunk, Document
@@ -91,6 +92,7 @@ class CutDocument:
         bands: Of the content, to find nearly equal ones by.
         analysed_as: The language that its words were counted in, and those of the parts in other ones; None: the
             collection's.
+        attached: What is attached to it, and to what is; none of these has any.
     """
 
     document: Document
@@ -101,6 +103,7 @@ class CutDocument:
     acronyms: Sequence[tuple[str, str, int]] = ()
     bands: Sequence[int] = ()
     analysed_as: tuple[str, ...] | None = None
+    attached: Sequence[CutDocument] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +115,14 @@ class Embedded:
         token_vectors: Packed, one a chunk; None where the collection does not ask for them.
         cacheable: What the model made of each chunk's text alone, at half precision; None: it is not to be cached.
         space_id: The vector space that they were made for; None: the one that the collection used at first.
+        attached: Of what is attached to the document, in its order.
     """
 
     vectors: Vectors
     token_vectors: Sequence[bytes] | None = None
     cacheable: Vectors | None = None
     space_id: int | None = None
+    attached: Sequence[Embedded] = ()
 
 
 class Preparer:
@@ -170,16 +175,55 @@ class Preparer:
             UsageError: The document holds no text, or cannot be stored as it is.
             PersonalDataError: It holds personal data, which the tenant's policy refuses.
         """
+        given = document
         if self.door is not None:
             require_storable(document)
             document = self.door.admit(document)
         complete = completed(document)
+        attached: list[CutDocument] = []
+        if given.attachments:
+            complete = self._attach(complete, given, fingerprint, attached)
         # Sentences end by the rules of the document's own language.
         language = complete.language or self._indexer.language_of(complete.content)
         chunks = self._chunker.chunk(replace(complete, language=language))
         if not chunks:
             raise UsageError(f"The document {complete.source!r} holds no text: there is nothing to search in it.")
-        return self.adopt(complete, chunks, fingerprint)
+        return replace(self.adopt(complete, chunks, fingerprint), attached=attached)
+
+    def _attach(self, message: Document, given: Document, fingerprint: str, attached: list[CutDocument]) -> Document:
+        """Cut what is attached to a message, with what is attached to that.
+
+        Args:
+            message: As it is stored.
+            given: As it was given, whose tags and rights its attachments have.
+            fingerprint: Of the message.
+            attached: Takes what was cut.
+
+        Returns:
+            The message, with what cannot be stored of its attachments named in its metadata.
+
+        Raises:
+            PersonalDataError: Something attached holds personal data, which the tenant's policy refuses.
+        """
+        left_out = [message.metadata["attachments_left_out"]] if "attachments_left_out" in message.metadata else []
+        begun = len(attached)
+        for one in attachments_of(message, _as_stated(given), keep_originals=given.original is not None):
+            try:
+                cut = self.cut(one, fingerprint)
+            except PersonalDataError:
+                raise
+            except UsageError as exc:
+                left_out.append(f"{one.title} {exc}"[:200])
+            else:
+                attached += [replace(cut, attached=()), *cut.attached]
+        told = {"attachments_left_out": "; ".join(left_out)[:500]} if left_out else {}
+        message = replace(message, attachments=(), metadata={**message.metadata, **told})
+        if self.door is not None and self.door.policy != "tag":
+            changed = any("pii" in cut.document.metadata for cut in attached[begun:])
+            if changed or left_out:
+                # Its own bytes hold what was taken out of its attachments, or nobody has looked at.
+                message = replace(message, original=None)
+        return message
 
     def adopt(self, document: Document, chunks: Sequence[Chunk], fingerprint: str) -> CutDocument:
         """Take a document, which has passed the door, with the chunks that it was given, and count their words."""
@@ -199,7 +243,11 @@ class Preparer:
         )
 
     def embed(self, batch: Sequence[CutDocument]) -> list[Embedded]:
-        """Embed the chunks of several documents together."""
+        """Embed the chunks of several documents together, with those of what is attached to them."""
+        made = iter(self._embed(_flat(batch)))
+        return [replace(next(made), attached=list(islice(made, len(cut.attached)))) for cut in batch]
+
+    def _embed(self, batch: Sequence[CutDocument]) -> list[Embedded]:
         alone = self._vectors(batch)
         mixed = self.complete(batch, [with_neighbours(own).astype(np.float16) for own in alone])
         if not self._cache:
@@ -234,25 +282,34 @@ class Preparer:
         self, batch: Sequence[CutDocument], embedded: Sequence[Embedded], *, reference_length: float
     ) -> list[PreparedDocument]:
         """Join what is known of each document; ``reference_length`` is the collection's."""
+        flat, made = _flat(batch), [one for own in embedded for one in (own, *own.attached)]
         weighed = iter(
-            self._indexer.weigh([one for cut in batch for one in cut.terms], reference_length=reference_length)
+            self._indexer.weigh([one for cut in flat for one in cut.terms], reference_length=reference_length)
         )
-        return [
-            PreparedDocument(
-                document=cut.document,
-                chunks=cut.chunks,
-                embedding_keys=[hashlib.sha256(text.encode("utf-8")).digest() for text in cut.texts],
-                embeddings=own.vectors,
-                lexical=list(islice(weighed, len(cut.chunks))),
-                fingerprint=cut.fingerprint,
-                acronyms=cut.acronyms,
-                bands=cut.bands,
-                token_vectors=own.token_vectors,
-                cacheable=own.cacheable,
-                analysed_as=cut.analysed_as,
-            )
-            for cut, own in zip(batch, embedded, strict=True)
-        ]
+        prepared = iter(
+            [
+                PreparedDocument(
+                    document=cut.document,
+                    chunks=cut.chunks,
+                    embedding_keys=[hashlib.sha256(text.encode("utf-8")).digest() for text in cut.texts],
+                    embeddings=own.vectors,
+                    lexical=list(islice(weighed, len(cut.chunks))),
+                    fingerprint=cut.fingerprint,
+                    acronyms=cut.acronyms,
+                    bands=cut.bands,
+                    token_vectors=own.token_vectors,
+                    cacheable=own.cacheable,
+                    analysed_as=cut.analysed_as,
+                )
+                for cut, own in zip(flat, made, strict=True)
+            ]
+        )
+        return [replace(next(prepared), attached=list(islice(prepared, len(cut.attached)))) for cut in batch]
+
+
+def _flat(batch: Sequence[CutDocument]) -> list[CutDocument]:
+    """Documents, each with what is attached to it behind it."""
+    return [one for cut in batch for one in (cut, *cut.attached)]
 
 
 def _passage_text(document: Document, chunk: Chunk) -> str:

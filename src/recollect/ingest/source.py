@@ -323,6 +323,7 @@ class SourceIngest:
             source=item.uri,
             department=department,
             max_bytes=self._options.max_file_bytes,
+            attachments=content.attachments,
             workers=self._workers,
             cancelled=self._interrupted.is_set,
         )

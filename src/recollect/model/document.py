@@ -43,6 +43,8 @@ class Document:
             and what is denied here comes to them. None: what the document has, or the collection's default.
         file_hash: SHA-256 of the original bytes, where there was a file.
         original: The file itself, to be kept with the document; None: it is not.
+        attachments: Of a message. Each is stored as a document of its own, under the message's source and its own
+            (``mail.eml/2-offer.pdf``), with the message's tags, department, time to live and rights, and goes with it.
     """
 
     content: str
@@ -61,6 +63,7 @@ class Document:
     permissions: tuple[str, ...] | None = None
     file_hash: bytes | None = None
     original: Original | None = field(default=None, repr=False, compare=False)
+    attachments: tuple[Document, ...] = field(default=(), repr=False)
 
     @property
     def content_hash(self) -> bytes:

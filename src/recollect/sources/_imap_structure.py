@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import mimetypes
-import re
 from dataclasses import dataclass
 from email.errors import MessageError
 from email.header import decode_header, make_header
 from email.utils import decode_rfc2231
 from urllib.parse import unquote
 
+from recollect.model.attached import attached_name
 from recollect.sources._imap_session import Value
-
-_NAME_LETTERS = 120
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f/\\]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +45,7 @@ def parts_of(structure: list[Value], at: str = "") -> list[Part]:
     if name is None and (placed == "attachment" or media == "message/rfc822"):
         name = "attached"
     section = at or "1"
-    safe = _safe(name, media) if name else ""
+    safe = attached_name(name, media) if name else ""
     return [Part(section, safe, _text(encoding).lower(), number(size), media.startswith("text/"))]
 
 
@@ -83,19 +79,6 @@ def _readable(text: str, *, encoded: bool) -> str:
         return str(make_header(decode_header(text)))
     except (MessageError, LookupError, ValueError):
         return text
-
-
-def stored_name(text: str) -> str:
-    """A part of a path as it can be stored."""
-    return _UNSAFE.sub("_", text).encode("utf-8", "replace").decode("utf-8")
-
-
-def _safe(name: str, media: str) -> str:
-    """A name as a part of a path, with the ending that its kind has where it has none."""
-    plain = stored_name(name).strip(" .")[-_NAME_LETTERS:] or "attached"
-    if "." not in plain:
-        plain += ".eml" if media == "message/rfc822" else mimetypes.guess_extension(media) or ""
-    return plain
 
 
 def number(value: Value) -> int:

@@ -79,12 +79,15 @@ class Content:
         content_type: As the source declares it; None: the name tells.
         metadata: What else is known of it; stored with the document.
         revision: Of what was fetched, where it is another one than was listed.
+        attachments: Whether what is attached to a message is read from these bytes; a connector that names attachments
+            as items of their own says no.
     """
 
     data: bytes
     content_type: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     revision: str | None = None
+    attachments: bool = True
 
 
 class ItemGoneError(Exception):

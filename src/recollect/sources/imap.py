@@ -18,9 +18,10 @@ from urllib.parse import unquote, urlsplit
 from pydantic import Field, field_validator
 
 from recollect.errors import ParseError, SourceError, UsageError
+from recollect.model.attached import stored_name
 from recollect.model.principal import read_permissions
 from recollect.sources._imap_session import ReplyError, Session, Value, decoded, quoted, replies
-from recollect.sources._imap_structure import number, parts_of, stored_name
+from recollect.sources._imap_structure import number, parts_of
 from recollect.sources.base import (
     Change,
     Checkpoint,
@@ -178,7 +179,8 @@ class ImapConnector:
             data = self._body(folder, validity, uid, "", max_bytes=max_bytes)
         else:
             data = self._without_attachments(folder, validity, uid, encoding, max_bytes=max_bytes)
-        return Content(data=data, content_type="message/rfc822")
+        # What is attached is named by the listing.
+        return Content(data=data, content_type="message/rfc822", attachments=False)
 
     def grants(self, item: Item) -> tuple[str, ...] | None:
         """As `Connector.grants`: the last rule that matches, else the mailbox's owner."""

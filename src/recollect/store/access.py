@@ -14,7 +14,7 @@ from recollect.model import Scope
 from recollect.model.access import CollectionAccess, DocumentPermissions
 from recollect.model.collection import Collection
 from recollect.model.principal import DefaultPermissions, Permissions, includes, read_permissions
-from recollect.store.closing import lock_documents
+from recollect.store.closing import lock_documents, lock_with_attached
 from recollect.store.database import Connection, Database, rows
 from recollect.store.rights import access_params, may_read, met, owns_nothing, require_changeable
 from recollect.store.sql import queries
@@ -172,7 +172,7 @@ class AccessRepository:
             return sorted(row[0] for row in rows(connection, query, params))
 
     def change(self, scope: Scope, document_ids: Sequence[int], change: PermissionChange) -> int:
-        """Change who may read documents; from whom one is withdrawn, its past is withdrawn too.
+        """Change who may read documents, and what is attached to them; from whom one is withdrawn, its past is too.
 
         Past versions keep what they were granted, so a new reader does not get to them. A list that only these
         documents have is changed where it is, which costs the same for any number of them. Otherwise they move to
@@ -187,8 +187,10 @@ class AccessRepository:
         """
         changed = 0
         with self._database.transaction(scope) as connection:
-            lock_documents(connection, scope, document_ids)
-            params = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
+            params = {
+                "tenant_id": scope.tenant_id,
+                "document_ids": lock_with_attached(connection, scope, document_ids),
+            }
             before = {
                 (place, access_id): _permissions(grants, denials)
                 for place, access_id, grants, denials in rows(connection, _SQL["lock_lists"], params)
@@ -307,6 +309,25 @@ def assign_lists(
         _move(connection, scope, document_ids, access_id)
         assigned.update(dict.fromkeys(document_ids, access_id))
     return assigned
+
+
+def share_lists(connection: Connection, scope: Scope, sharing: Mapping[int, int]) -> dict[int, int]:
+    """Give documents that are stored for the first time the lists of others, in the transaction that has locked both.
+
+    Args:
+        connection: In that transaction.
+        scope: Whose documents.
+        sharing: By document id, whose list it gets.
+
+    Returns:
+        The number of its list by document id.
+    """
+    params = {"tenant_id": scope.tenant_id, "document_ids": sorted(set(sharing.values()))}
+    lists = {row[0]: row[1] for row in rows(connection, _SQL["lists_of_documents"], params)}
+    for access_id in sorted(set(lists.values())):
+        moved = [document_id for document_id, other in sharing.items() if lists[other] == access_id]
+        _move(connection, scope, moved, access_id)
+    return {document_id: lists[other] for document_id, other in sharing.items()}
 
 
 def _default_of(connection: Connection, scope: Scope, collection: Collection) -> Permissions:

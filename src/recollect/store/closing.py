@@ -22,22 +22,56 @@ def moment_of_change(connection: Connection, scope: Scope, document_ids: Sequenc
     return moment
 
 
-def lock_documents(connection: Connection, scope: Scope, document_ids: Sequence[int]) -> None:
+def with_attached(connection: Connection, scope: Scope, document_ids: Sequence[int]) -> list[int]:
+    """Documents with what is attached to them, which has the same fate."""
+    params = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
+    return sorted({*document_ids, *(row[0] for row in rows(connection, _SQL["attached"], params))})
+
+
+def lock_with_attached(connection: Connection, scope: Scope, document_ids: Sequence[int]) -> list[int]:
+    """Take the locks of `lock_documents` for documents and what is attached to them.
+
+    Who may change a document may change what is attached to it.
+
+    Returns:
+        All of them: what is attached to a locked document stays so.
+    """
+    together = with_attached(connection, scope, document_ids)
+    lock_documents(connection, scope, document_ids, beside=together)
+    later = with_attached(connection, scope, document_ids)
+    if later != together:  # stored between the two statements
+        lock_documents(connection, scope, document_ids, beside=later)
+    return later
+
+
+def lock_documents(
+    connection: Connection, scope: Scope, document_ids: Sequence[int], *, beside: Sequence[int] = ()
+) -> None:
     """Take the locks of a change of documents in the order of every writer: their collections, then they by URI.
+
+    Args:
+        connection: In the transaction of the change.
+        scope: Who changes them.
+        document_ids: Which.
+        beside: More that are locked, whoever may change them.
 
     Raises:
         NotFoundError: The scope's principal may not read one of them.
         PermissionDeniedError: The principal may not change one of them.
     """
-    params = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
+    params = {"tenant_id": scope.tenant_id, "document_ids": [*document_ids, *beside]}
     connection.execute(_SQL["hold_collections_of" if scope.principal is None else "hold_rights_of"], params)
     connection.execute(_SQL["lock_documents_by_id"], params)
     require_changeable(connection, scope, document_ids)
 
 
 def close_documents(connection: Connection, scope: Scope, document_ids: Sequence[int]) -> list[tuple[int, int]]:
-    """Lock documents and close their current versions; returns (collection_id, chunk_count) of each closed one."""
-    lock_documents(connection, scope, document_ids)
+    """Lock documents, with what is attached to them, and close their current versions.
+
+    Returns:
+        (collection_id, chunk_count) of each closed one.
+    """
+    document_ids = lock_with_attached(connection, scope, document_ids)
     params = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
     version_ids = [row[0] for row in rows(connection, _SQL["current_version_ids"], params)]
     return close_versions(connection, scope, version_ids, moment_of_change(connection, scope, document_ids))

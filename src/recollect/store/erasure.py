@@ -17,7 +17,7 @@ from recollect.model.audit import AuditEntry
 from recollect.model.history import ErasedDocument, ErasureProbe, ErasureReceipt
 from recollect.model.scrub import ScrubReport
 from recollect.store.audit import AuditRepository, record
-from recollect.store.closing import close_documents, count_closed
+from recollect.store.closing import close_documents, count_closed, with_attached
 from recollect.store.database import Connection, Database, rows
 from recollect.store.files import delete_of_documents
 from recollect.store.idempotency import forget_replies
@@ -103,7 +103,7 @@ class ErasureRepository:
             given = {"document_ids": list(document_ids), **reader(scope)}
             # What was put into sessions is nobody's to name, so it goes with the document that it is a copy of.
             uploaded = [row[0] for row in rows(connection, _SQL["session_copies"], given)]
-            ids = sorted({*document_ids, *uploaded})
+            ids = with_attached(connection, scope, [*document_ids, *uploaded])
             closed = close_documents(connection, scope, ids)
             _hold_shared(connection, scope, ids)
             traces = _traces(connection, scope, ids)

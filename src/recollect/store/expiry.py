@@ -13,7 +13,7 @@ from typing import Any
 
 from recollect.errors import StoreError, StoreUnavailableError
 from recollect.model import Scope
-from recollect.store.closing import count_closed, keep_grants, lock_documents
+from recollect.store.closing import count_closed, keep_grants, lock_with_attached
 from recollect.store.database import Connection, Database, rows
 from recollect.store.sql import queries
 
@@ -76,21 +76,28 @@ class ExpiryRepository:
     def set_lifetime(self, scope: Scope, document_id: int, lifetime: timedelta | None) -> bool:
         """Decide when a document's current version expires: so long from now; None: never.
 
+        What is attached to it expires with it.
+
         Returns:
             Whether the document has a current version.
         """
         with self._database.transaction(scope) as connection:
-            lock_documents(connection, scope, [document_id])
-            params: dict[str, Any] = {"tenant_id": scope.tenant_id, "document_id": document_id}
-            found = rows(connection, _SQL["current_version"], params)
-            if not found:
+            params: dict[str, Any] = {"tenant_id": scope.tenant_id}
+            together = lock_with_attached(connection, scope, [document_id])
+            current = {
+                number: found[0]
+                for number in together
+                if (found := rows(connection, _SQL["current_version"], {**params, "document_id": number}))
+            }
+            if document_id not in current:
                 return False
-            version_id, collection_id = found[0]
+            versions = [version_id for version_id, _ in current.values()]
             if lifetime is None:
-                connection.execute(_SQL["keep"], {**params, "version_id": version_id})
+                for version_id in versions:
+                    connection.execute(_SQL["keep"], {**params, "version_id": version_id})
                 return True
-            earliest = store_lifetimes(connection, scope, {version_id: lifetime}, since=None)
-            lower_next_expiry(connection, scope, collection_id, earliest)
+            earliest = store_lifetimes(connection, scope, dict.fromkeys(versions, lifetime), since=None)
+            lower_next_expiry(connection, scope, current[document_id][1], earliest)
             return True
 
     def _close_batch(self, scope: Scope, collection_id: int) -> tuple[int, bool]:

@@ -26,6 +26,7 @@ class PreparedDocument:
         cacheable: Embeddings of the chunks' own texts, to be found again by their keys; None: they are not kept.
         analysed_as: The language that the terms of ``lexical`` are in, and those of parts in others; None: the
             collection's.
+        attached: What is attached to it, and to what is; none of these has any.
     """
 
     document: Document
@@ -39,3 +40,4 @@ class PreparedDocument:
     token_vectors: Sequence[bytes] | None = None
     cacheable: Floats | None = None
     analysed_as: tuple[str, ...] | None = None
+    attached: Sequence[PreparedDocument] = ()

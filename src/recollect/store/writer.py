@@ -14,7 +14,7 @@ from recollect.model.collection import Collection
 from recollect.model.original import Original
 from recollect.model.principal import DefaultPermissions
 from recollect.model.time_to_live import ExpiryPolicy
-from recollect.store.access import Given, assign_lists
+from recollect.store.access import Given, assign_lists, share_lists
 from recollect.store.batch_copy import NewVersion, copy_all
 from recollect.store.closing import (
     close_documents,
@@ -88,6 +88,7 @@ class DocumentWriter:
 
         A document whose current version has the same content and fingerprint is left alone (another process may
         have stored it meanwhile), unless ``force``. Otherwise the current version is closed and a new one begins.
+        What is attached to a document is stored with it, and what was attached before and is not any more is closed.
         The URIs of a batch must differ. What a principal does not meet of others stays beside it (`rights.met`).
 
         Returns:
@@ -124,12 +125,15 @@ class DocumentWriter:
     ) -> list[IngestResult]:
         with self._database.transaction(scope) as connection:
             room, writer = self._hold(connection, scope, collection)
-            ids = self._lock(connection, writer, collection, source, [_uri(item) for item in batch])
+            whole = [one for item in batch for one in (item, *item.attached)]
+            ids = self._lock(connection, writer, collection, source, [_uri(item) for item in whole])
+            messages = {ids[_uri(one)]: ids[_uri(item)] for item in batch for one in item.attached}
+            left = self._hang(connection, scope, messages, [ids[_uri(item)] for item in batch])
             latest = self._latest(connection, scope, list(ids.values()))
             written: list[IngestResult] = []
             fresh: list[tuple[PreparedDocument, int, int]] = []
             originals: list[tuple[int, Original]] = []
-            for item in batch:
+            for item in whole:
                 document_id = ids[_uri(item)]
                 old = latest.get(document_id)
                 if old and _same(old, item) and not (force and not is_own_work(old.known_from)):
@@ -143,12 +147,49 @@ class DocumentWriter:
                 written.append(IngestResult(document_id, version, status, len(item.chunks)))
             if fresh:
                 closing = [latest[d].version_id for _, d, _ in fresh if d in latest and latest[d].current]
+                closing += left.values()
+                new = {document_id: of for document_id, of in messages.items() if document_id not in latest}
                 require_room(connection, scope, collection.collection_id, room, [number for _, number, _ in fresh])
-                self._replace(connection, writer, collection, fresh, closing, room=room, originals=originals)
-            elif originals:
-                keep_originals(connection, scope, originals)
-                connection.execute(_SQL["require_quota"], {"tenant_id": scope.tenant_id})
-        return written
+                self._replace(
+                    connection, writer, collection, fresh, closing, room=room, originals=originals, sharing=new
+                )
+            else:
+                now = moment_of_change(connection, scope, list(left))
+                count_closed(connection, scope, close_versions(connection, scope, list(left.values()), now))
+                if originals:
+                    keep_originals(connection, scope, originals)
+                    connection.execute(_SQL["require_quota"], {"tenant_id": scope.tenant_id})
+        results = dict(zip(map(_uri, whole), written, strict=True))
+        return [results[_uri(item)] for item in batch]
+
+    @staticmethod
+    def _hang(
+        connection: Connection, scope: Scope, messages: Mapping[int, int], document_ids: Sequence[int]
+    ) -> dict[int, int]:
+        """Hang locked documents on the messages that they are attached to.
+
+        Args:
+            connection: In the transaction that has locked them.
+            scope: Whose.
+            messages: By document, the message that it is attached to.
+            document_ids: Every document that is stored, with or without attachments.
+
+        Returns:
+            What was attached to these before and is not any more, locked: its current versions by document.
+        """
+        params = {
+            "tenant_id": scope.tenant_id,
+            "document_ids": list(messages),
+            "messages": list(messages.values()),
+        }
+        if messages:
+            connection.execute(_SQL["attach"], params)
+        params = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids), "kept": list(messages)}
+        left = [row[0] for row in rows(connection, _SQL["attached_now"], params)]
+        if not left:
+            return {}
+        connection.execute(_SQL["lock_documents_by_id"], {"tenant_id": scope.tenant_id, "document_ids": left})
+        return dict(rows(connection, _SQL["attached_now"], params))
 
     def rewrite(
         self,
@@ -221,6 +262,12 @@ class DocumentWriter:
             closed = close_documents(connection, scope, document_ids)
             count_closed(connection, scope, closed)
         return len(closed)
+
+    def attached(self, scope: Scope, document_id: int) -> list[int]:
+        """The current documents that are attached to a message."""
+        params = {"tenant_id": scope.tenant_id, "document_ids": [document_id], "kept": []}
+        with self._database.transaction(scope) as connection:
+            return sorted(row[0] for row in rows(connection, _SQL["attached_now"], params))
 
     def settle(self, scope: Scope) -> None:  # noqa: ARG002 - the list holds the words of every tenant
         """Let searches find new words as fast as old ones; called once after many writes."""
@@ -307,6 +354,7 @@ class DocumentWriter:
         *,
         room: Room | None,
         originals: Sequence[tuple[int, Original]],
+        sharing: Mapping[int, int] | None = None,
     ) -> None:
         chunk_total = sum(len(item.chunks) for item, _, _ in fresh)
         allocation = {"versions": len(fresh), "chunks": chunk_total}
@@ -317,9 +365,14 @@ class DocumentWriter:
             connection,
             scope,
             collection,
-            {document_id: Given(item.document.permissions, item.document.department) for item, document_id, _ in fresh},
+            {
+                document_id: Given(item.document.permissions, item.document.department)
+                for item, document_id, _ in fresh
+                if document_id not in (sharing or {})
+            },
             default=self.default_permissions,
         )
+        access_ids |= share_lists(connection, scope, sharing or {})
         numbers = iter(chunk_ids)
         versions = [
             NewVersion(

@@ -85,7 +85,12 @@ def test_mail():
     document = read_bytes(bytes(message), name="a.eml")
     assert document.title == "Größe der Büros"
     assert document.event_time.isoformat() == "2024-12-16T10:30:00-05:00"
-    assert document.metadata == {"format": "eml", "author": "Ann <ann@x.example>", "attachments": "plan.bin"}
+    assert document.metadata == {
+        "format": "eml",
+        "author": "Ann <ann@x.example>",
+        "attachments": "plan.bin",
+        "attachments_left_out": "plan.bin is of a type that is not read",
+    }
     assert document.content == (
         "Subject: Größe der Büros\nFrom: Ann <ann@x.example>\nTo: bo@x.example\nDate: "
         "Mon, 16 Dec 2024 10:30:00 -0500\n\n"

@@ -30,11 +30,11 @@ WHERE d.tenant_id = %(tenant_id)s AND d.source_id = %(source_id)s AND d.uri = AN
 -- by_age: the end of stamps
 ORDER BY d.document_id
 
--- current_uris: one page of the current documents of a source, by URI
+-- current_uris: one page of the current documents of a source, by URI; what is attached to one goes with it
 SELECT d.uri, d.document_id
 FROM documents d JOIN document_versions v USING (tenant_id, document_id)
 WHERE d.tenant_id = %(tenant_id)s AND d.source_id = %(source_id)s AND v.known_to = 'infinity'
-  AND (d.uri, d.document_id) > (%(after)s, %(after_id)s) AND starts_with(d.uri, %(prefix)s)
+  AND d.attached_to IS NULL AND (d.uri, d.document_id) > (%(after)s, %(after_id)s) AND starts_with(d.uri, %(prefix)s)
 
 -- web_pages: one page of the current documents of a source, by URI, with how each was fetched
 SELECT d.uri, d.document_id, v.file_hash, v.fingerprint, v.metadata

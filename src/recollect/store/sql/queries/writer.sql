@@ -51,6 +51,20 @@ SELECT document_id FROM documents
 WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s)
 ORDER BY uri, document_id FOR UPDATE
 
+-- attached: what is attached to documents, by number
+SELECT document_id FROM documents
+WHERE tenant_id = %(tenant_id)s AND attached_to = ANY (%(document_ids)s::bigint[])
+
+-- attached_now: the current versions of what is attached to documents, but for some of it
+SELECT d.document_id, v.version_id FROM documents d JOIN document_versions v USING (tenant_id, document_id)
+WHERE d.tenant_id = %(tenant_id)s AND d.attached_to = ANY (%(document_ids)s::bigint[])
+  AND d.document_id <> ALL (%(kept)s::bigint[]) AND v.known_to = 'infinity'
+
+-- attach: documents hang on the one that they are attached to
+UPDATE documents d SET attached_to = p.attached_to
+FROM unnest(%(document_ids)s::bigint[], %(messages)s::bigint[]) AS p (document_id, attached_to)
+WHERE d.tenant_id = %(tenant_id)s AND d.document_id = p.document_id AND d.attached_to IS DISTINCT FROM p.attached_to
+
 -- latest_versions: the newest version of each document, and whether it is current
 SELECT DISTINCT ON (document_id) document_id, version_id, version, known_to = 'infinity', content_hash, fingerprint,
        chunk_count, file_hash, expires_at <= clock_timestamp(), known_from
