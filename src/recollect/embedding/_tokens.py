@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from recollect.embedding._unigram import UnigramVocabulary, open_compiled
 from recollect.errors import ModelUnavailableError
+from recollect.forking import computes_properties
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 Span = tuple[int, int]
+
+#: The name of a compiled vocabulary; its number changes with its form.
+COMPILED = "tokenizer.v1.pieces"
 
 # A tokenised text takes over a hundred bytes a token, so long texts are tokenised piece by piece.
 _PIECE_CHARACTERS = 50_000
@@ -17,28 +27,39 @@ _SPACE = re.compile(r"\s")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
+@computes_properties
 class TextTokenizer:
     """A fast tokenizer read from ``tokenizer.json``, without its padding and truncation.
 
     Args:
         path: The file.
+        compiled: A directory where a large vocabulary is kept in a form that is mapped into memory: then what texts
+            and questions are embedded by is there at once, and only `spans` and `pair_template` wait for the library
+            to read its file, which takes seconds. None: it reads it now.
 
     Raises:
         ModelUnavailableError: It cannot be read.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, compiled: Path | None = None) -> None:
+        self._path = path
+        vocabulary = None if compiled is None else open_compiled(path, compiled / COMPILED)
+        self._light = None if vocabulary is None else _LightTokenizer(vocabulary)
+        self._specials = self._find_specials() if self._light is None else self._light.specials
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer:
         from tokenizers import Tokenizer
 
         try:
-            self._tokenizer = Tokenizer.from_file(str(path))
+            tokenizer = Tokenizer.from_file(str(self._path))
         except Exception as exc:  # the library raises nothing more specific
             raise ModelUnavailableError(
-                f"The tokenizer {path} cannot be read ({exc}).", provider="local", model=path.parent.name
+                f"The tokenizer {self._path} cannot be read ({exc}).", provider="local", model=self._path.parent.name
             ) from exc
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
-        self._specials = self._find_specials()
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        return tokenizer
 
     @property
     def specials(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -78,7 +99,10 @@ class TextTokenizer:
 
     def ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The token ids of each text, without special tokens; texts must be pieces, see `pieces`."""
-        encodings = self._tokenizer.encode_batch_fast([_valid(text) for text in texts], add_special_tokens=False)
+        valid = [_valid(text) for text in texts]
+        if self._light is not None:
+            return self._light.ids_batch(valid)
+        encodings = self._tokenizer.encode_batch_fast(valid, add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
     def spans(self, text: str) -> list[Span]:
@@ -117,6 +141,36 @@ class TextTokenizer:
             if full[start : start + len(bare)] == bare:
                 return tuple(full[:start]), tuple(full[start + len(bare) :])
         return (), ()
+
+
+class _LightTokenizer:
+    """The ids that the library gives, by a compiled vocabulary; the library splits texts into words."""
+
+    def __init__(self, vocabulary: UnigramVocabulary) -> None:
+        from tokenizers import Tokenizer
+
+        self._vocabulary = vocabulary
+        self._shell = Tokenizer.from_str(vocabulary.shell)
+        self._shell.no_padding()
+        self._shell.no_truncation()
+        one = self._shell.encode("a", add_special_tokens=True)
+        own = [place for place, special in enumerate(one.special_tokens_mask) if not special]
+        self.specials = tuple(one.ids[: own[0]]), tuple(one.ids[own[-1] + 1 :])
+
+    def ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The token ids of each text, without special tokens before and after it."""
+        vocabulary = self._vocabulary
+        found = []
+        for encoding in self._shell.encode_batch(texts, add_special_tokens=False):
+            ids: list[int] = []
+            # The shell knows no words: 0 stands for each, other numbers for the special tokens that a text names.
+            for number, word in zip(encoding.ids, encoding.tokens, strict=True):
+                if number:
+                    ids.append(vocabulary.specials[number - 1])
+                else:
+                    ids.extend(vocabulary.ids(word))
+            found.append(ids)
+        return found
 
 
 def _position(ids: list[int], part: list[int], start: int) -> int:

@@ -231,7 +231,8 @@ class LocalEmbedder:
     def _text_tokenizer(self) -> TextTokenizer:
         with self._lock:
             if self._tokenizer is None:
-                self._tokenizer = TextTokenizer(self._files().tokenizer)
+                files = self._files()
+                self._tokenizer = TextTokenizer(files.tokenizer, compiled=files.build_directory)
             return self._tokenizer
 
     def _load(self) -> _Loaded:
