@@ -1,4 +1,4 @@
-"""Keeps ``&``, ``<`` and ``>`` in Word documents.
+"""What kreuzberg leaves out of Word documents: ``&``, ``<`` and ``>``, and comments.
 
 kreuzberg 4.10 drops entity references from the text of DOCX files ("R&D" becomes "RD"; the other formats are right).
 So the references are replaced by stand-ins before it reads the file, and the stand-ins by their characters afterwards.
@@ -7,13 +7,19 @@ Stand-ins are single characters of a private plane, so that offsets stay what th
 
 from __future__ import annotations
 
-import io
 import re
 import zipfile
+from collections.abc import Iterator
+from typing import Any
 
-from recollect.documents.formats import UnreadableError
+from recollect.documents._packed import with_parts
+from recollect.documents._parsed import one_line
+from recollect.documents._xml import parse_tree
 
 _BASE = 0x10F000
+_W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+_LONGEST_WORDS = 200
+_MOST_OPEN = 20
 _NAMED = {b"amp": "&", b"lt": "<", b"gt": ">", b"quot": '"', b"apos": "'"}
 _STAND_INS = {_BASE + ord(char): char for char in _NAMED.values()}
 _REFERENCE = re.compile(rb"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
@@ -26,19 +32,61 @@ def protect(data: bytes) -> bytes:
     Raises:
         UnreadableError: A packed part is damaged.
     """
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            parts = {entry.filename: archive.read(entry) for entry in archive.infolist() if _PART.match(entry.filename)}
-            changed = {name: _REFERENCE.sub(_stand_in, part) for name, part in parts.items() if b"&" in part}
-            if not changed:
-                return data
-            out = io.BytesIO()
-            with zipfile.ZipFile(out, "w") as copy:
-                for entry in archive.infolist():
-                    copy.writestr(entry.filename, changed.get(entry.filename) or archive.read(entry))
-    except Exception as error:  # zlib.error, struct.error and whatever else a hostile archive provokes
-        raise UnreadableError("is damaged: its packed parts cannot be read") from error
-    return out.getvalue()
+
+    def changed(archive: zipfile.ZipFile) -> dict[str, bytes]:
+        parts = {entry.filename: archive.read(entry) for entry in archive.infolist() if _PART.match(entry.filename)}
+        return {name: _REFERENCE.sub(_stand_in, part) for name, part in parts.items() if b"&" in part}
+
+    return with_parts(data, changed)
+
+
+def comments_of(data: bytes) -> list[str]:
+    """What readers have noted on a document: who, on which words, and what.
+
+    Raises:
+        UnreadableError: A packed part is damaged.
+    """
+    found: list[str] = []
+
+    def look(archive: zipfile.ZipFile) -> dict[str, bytes]:
+        if "word/comments.xml" in archive.namelist() and "word/document.xml" in archive.namelist():
+            found.extend(_comments(parse_tree(archive.read("word/comments.xml")), archive.read("word/document.xml")))
+        return {}
+
+    with_parts(data, look)
+    return found
+
+
+def _comments(root: Any, text: bytes) -> Iterator[str]:  # noqa: ANN401 - elements of lxml, which has no types
+    words = _commented(text)
+    for one in () if root is None else root.iter("{*}comment"):
+        said = " ".join(filter(None, (_words(part) for part in one.iter("{*}p"))))
+        who, on = (one.get(f"{{{_W}}}author") or "").strip(), words.get(one.get(f"{{{_W}}}id") or "", "")
+        by = f" by {one_line(who)}" if who else ""
+        if said:
+            yield f"Comment{by} on “{on}”: {said}" if on else f"Comment{by}: {said}"
+
+
+def _commented(text: bytes) -> dict[str, str]:
+    """The words that comments are on, by number."""
+    found: dict[str, str] = {}
+    opened: dict[str, list[str]] = {}
+    root = parse_tree(text)
+    for one in () if root is None else root.iter("{*}commentRangeStart", "{*}commentRangeEnd", "{*}t"):
+        number = one.get(f"{{{_W}}}id") or ""
+        if one.tag.endswith("Start") and len(opened) < _MOST_OPEN:
+            opened[number] = []
+        elif one.tag.endswith("End"):
+            words = one_line("".join(opened.pop(number, [])))
+            found[number] = words if len(words) <= _LONGEST_WORDS else f"{words[:_LONGEST_WORDS]}…"
+        else:
+            for words_ in opened.values():
+                words_.append(one.text or "")
+    return found
+
+
+def _words(paragraph: Any) -> str:  # noqa: ANN401 - as above
+    return one_line("".join(one.text or "" for one in paragraph.iter("{*}t")))
 
 
 def restore(text: str) -> str:

@@ -12,12 +12,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from recollect.documents._cells import tables_of_sheet
-from recollect.documents._docx import protect, restore
+from recollect.documents._docx import comments_of, protect, restore
 from recollect.documents._kreuzberg import extract, fact
 from recollect.documents._parsed import Fact, Parsed, TextBuilder
+from recollect.documents._sheets import numbers_of_ods, numbers_of_xlsx
+from recollect.documents._slides import with_notes
 from recollect.documents._text import clean
 from recollect.documents._times import parse_time
-from recollect.documents.formats import DOCX, MSG, ODS, XLS, XLSX
+from recollect.documents.formats import DOCX, MSG, ODS, PPTX, XLS, XLSX
 
 if TYPE_CHECKING:
     from recollect.documents.formats import Format
@@ -25,7 +27,17 @@ if TYPE_CHECKING:
 
 Node = Mapping[str, Any]
 _LONGEST_HEADING = 200
+_SILENT = frozenset({"group", "image", "page_break", "list"})
+_NOTE_MARK = re.compile(r"\[\^(\d{1,5})\]")
 _LINK_TARGET = re.compile(r"\]\([^()\s]*\)")
+
+# What is put right in a file before kreuzberg reads it.
+_PREPARED = {
+    DOCX.mime_type: protect,
+    XLSX.mime_type: numbers_of_xlsx,
+    ODS.mime_type: numbers_of_ods,
+    PPTX.mime_type: with_notes,
+}
 
 
 def parse_office(data: bytes, file_format: Format) -> Parsed:
@@ -34,14 +46,18 @@ def parse_office(data: bytes, file_format: Format) -> Parsed:
     Raises:
         UnreadableError: It is protected or damaged.
     """
-    if file_format is DOCX:
-        data = protect(data)
+    comments = comments_of(data) if file_format is DOCX else []
+    prepare = _PREPARED.get(file_format.mime_type)
+    if prepare is not None:
+        data = prepare(data)
     result = extract(data, file_format)
     nodes = result.document["nodes"] if result.document else []
     content, headings = _write(nodes, sheets=file_format in {XLSX, XLS, ODS})
     if _letters(content) < 0.9 * _letters(_LINK_TARGET.sub("", result.content)):
         # The tree has lost something that the flat text has: better no structure than no text.
         content, headings = clean(extract(data, file_format, structure=False).content).strip(), []
+    if comments:
+        content = "\n\n".join([content, *comments])
     headings = [replace(one, title=restore(one.title)) for one in headings]
     metadata = result.metadata
     author = fact(metadata, "authors", "created_by", "from_email")
@@ -68,6 +84,8 @@ def _write(nodes: Sequence[Node], *, sheets: bool) -> tuple[str, list[Heading]]:
     trusted = _headings_are_plausible(nodes)
     depths = _list_depths(nodes)
     numbers: dict[int, int] = {}
+    notes = _footnotes(nodes)
+    silent = _SILENT | {"footnote"} if notes else _SILENT
     for index, node in enumerate(nodes):
         content = node["content"]
         kind, text = content.get("node_type"), content.get("text") or ""
@@ -89,14 +107,29 @@ def _write(nodes: Sequence[Node], *, sheets: bool) -> tuple[str, list[Heading]]:
             builder.code(text)
         elif kind == "metadata_block":
             builder.paragraph("\n".join(f"{key}: {value}" for key, value in content.get("entries") or ()))
-        elif kind not in {"group", "image", "page_break", "list"}:
+        elif kind not in silent:
             builder.paragraph(text)
+        _write_notes(builder, text, notes)
     return builder.result()
 
 
 def _write_table(builder: TextBuilder, grid: Sequence[Sequence[str]], *, is_sheet: bool) -> None:
     for rows in tables_of_sheet(grid) if is_sheet else [grid]:
         builder.table(rows)
+
+
+def _write_notes(builder: TextBuilder, text: str, notes: Mapping[str, str]) -> None:
+    for mark in _NOTE_MARK.findall(text):
+        if mark in notes:
+            builder.paragraph(f"[^{mark}]: {notes[mark].strip()}")
+
+
+def _footnotes(nodes: Sequence[Node]) -> dict[str, str]:
+    """Footnotes by their marks in the text, which each follows; none where it is not clear which is whose."""
+    texts = [(node["content"].get("node_type"), node["content"].get("text") or "") for node in nodes]
+    notes = [text for kind, text in texts if kind == "footnote"]
+    marks = [mark for kind, text in texts if kind != "footnote" for mark in _NOTE_MARK.findall(text)]
+    return dict(zip(marks, notes, strict=True)) if len(marks) == len(notes) == len(set(marks)) else {}
 
 
 def _headings_are_plausible(nodes: Sequence[Node]) -> bool:
