@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from recollect.documents.formats import UnreadableError
@@ -102,9 +103,10 @@ def edges(page: Any) -> list[Edge]:  # noqa: ANN401 - a handle of pdfium
     found: list[Edge] = []
     box = (ctypes.c_float * 4)()
     first = ctypes.addressof(box)
-    for index in range(functions.count(handle)):
-        thing = functions.get(handle, index)
-        if functions.kind(thing) != _PATH or not functions.bounds(thing, first, first + 4, first + 8, first + 12):
+    things = list(map(functions.get, repeat(handle), range(functions.count(handle))))
+    paths = [thing for thing, kind in zip(things, map(functions.kind, things), strict=True) if kind == _PATH]
+    for thing in paths:
+        if not functions.bounds(thing, first, first + 4, first + 8, first + 12):
             continue
         left, bottom, right, top = box
         if top - bottom <= _THIN and right - left > 3 * _THIN:
@@ -144,7 +146,8 @@ def _object_functions() -> _ObjectFunctions:
     number, handle = ctypes.c_int, ctypes.c_void_p
 
     def plain(function: Any, result: Any, *arguments: Any) -> Any:  # noqa: ANN401
-        return ctypes.CFUNCTYPE(result, *arguments)(ctypes.cast(function, handle).value or 0)
+        # Not CFUNCTYPE, which lets go of the interpreter's lock for each of thousands of calls.
+        return ctypes.PYFUNCTYPE(result, *arguments)(ctypes.cast(function, handle).value or 0)
 
     return _ObjectFunctions(
         count=plain(pdfium.FPDFPage_CountObjects, number, handle),

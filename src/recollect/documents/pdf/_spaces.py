@@ -29,8 +29,7 @@ def mend_spaces(segments: Iterable[Segment]) -> None:
     if not doubtful:
         return
 
-    def settled(match: re.Match[str]) -> str:
-        before, after = match[1], match[2]
+    def settled(before: str, after: str) -> str:
         if not before or not after:
             return f"{before} {after}"
         whole = words[(before + after).casefold()]
@@ -41,7 +40,24 @@ def mend_spaces(segments: Iterable[Segment]) -> None:
         return before + after if whole > sides else f"{before} {after}"
 
     for segment in doubtful:
-        text = segment.text
-        while DOUBTFUL in text:
-            text = _AROUND.sub(settled, text, count=1)
-        segment.text = text
+        done, *rest = segment.text.split(DOUBTFUL)
+        for part in rest:
+            start, end = _last_word(done), _first_word(part)
+            done = done[:start] + settled(done[start:], part[:end]) + part[end:]
+        segment.text = done
+
+
+def _last_word(text: str) -> int:
+    """Where the letters and digits at the end of a text begin."""
+    at = len(text)
+    while at and text[at - 1].isalnum():
+        at -= 1
+    return at
+
+
+def _first_word(text: str) -> int:
+    """Where the letters and digits at the beginning of a text end."""
+    at = 0
+    while at < len(text) and text[at].isalnum():
+        at += 1
+    return at

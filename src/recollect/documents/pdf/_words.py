@@ -12,9 +12,17 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from recollect.documents._text import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Boxes = NDArray[np.float64]
 
 Turn = Literal[0, 90, 180, 270]
 # pdfium's mark for a hyphen at the end of a line whose word goes on in the next; it then leaves out the line end.
@@ -86,6 +94,8 @@ _Word = tuple[str, float, float, float, float, int]
 def segments_of(text_page: Any) -> list[tuple[Turn, list[Segment]]]:  # noqa: ANN401 - a handle of pdfium
     """The segments of a page, apart for each direction that text runs in, the commonest direction first."""
     text, boxes, starts = _words(text_page)
+    if not text:
+        return []
     turns = _turns(text_page, text, boxes, starts)
     grouped: dict[Turn, list[_Word]] = {}
     for turn, word in _placed(text, boxes, starts, turns):
@@ -95,35 +105,35 @@ def segments_of(text_page: Any) -> list[tuple[Turn, list[Segment]]]:  # noqa: AN
     return [(turn, _joined(grouped[turn], bold)) for turn in order]
 
 
-def _words(text_page: Any) -> tuple[list[str], list[float], list[int]]:  # noqa: ANN401
-    """Each word, the boxes of its first and last characters (four numbers each), and where its first one stands."""
+def _words(text_page: Any) -> tuple[list[str], Boxes, list[int]]:  # noqa: ANN401
+    """Each word, the boxes of its first and its last character (eight numbers), and where its first one stands."""
+    import numpy as np
     import pypdfium2.raw as pdfium
 
     count = pdfium.FPDFText_CountChars(text_page)
     if count <= 0:
-        return [], [], []
+        return [], np.empty((0, 8)), []
     text = _characters(text_page, count)
     words = [(match[0], match.start(), match.end() - 1) for match in _WORD.finditer(text)]
-    boxes = (ctypes.c_float * (8 * len(words)))()
+    read = (ctypes.c_float * (8 * len(words)))()
     box_at = _box_function()
     handle = ctypes.cast(text_page, ctypes.c_void_p).value
-    address = ctypes.addressof(boxes)
+    address = ctypes.addressof(read)
     for _, first, last in words:
         box_at(handle, first, address)
         box_at(handle, last, address + 16)
         address += 32
-    numbers: list[float] = list(boxes)
+    boxes = np.array(read, dtype=np.float64).reshape(-1, 8)
     cleaned = [clean_word(word) for word, _, _ in words]
-    for at, (word, _, last) in enumerate(words):
+    heights = np.abs(boxes[:, 1] - boxes[:, 3])
+    lower = np.abs(boxes[:, 5] - boxes[:, 7]) < _RAISED * heights
+    for at in np.nonzero(lower)[0].tolist():
+        word, _, last = words[at]
         # A raised mark behind a number is not the number's last digit.
-        if word[-1].isdigit() and len(word) > 1 and _height(numbers, 8 * at + 4) < _RAISED * _height(numbers, 8 * at):
-            cleaned[at] = _with_raised(handle, word, last, _height(numbers, 8 * at))
-            numbers[8 * at + 5], numbers[8 * at + 7] = numbers[8 * at + 1], numbers[8 * at + 3]
-    return cleaned, numbers, [first for _, first, _ in words]
-
-
-def _height(boxes: list[float], at: int) -> float:
-    return abs(boxes[at + 1] - boxes[at + 3])
+        if word[-1].isdigit() and len(word) > 1:
+            cleaned[at] = _with_raised(handle, word, last, float(heights[at]))
+            boxes[at, 5], boxes[at, 7] = boxes[at, 1], boxes[at, 3]
+    return cleaned, boxes, [first for _, first, _ in words]
 
 
 def _with_raised(handle: int | None, word: str, last: int, height: float) -> str:
@@ -172,51 +182,74 @@ def _box_function() -> Any:  # noqa: ANN401
     """`FPDFText_GetLooseCharBox` with plain addresses, which takes a third of the time of its checked wrapper."""
     import pypdfium2.raw as pdfium
 
-    kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
+    # Not CFUNCTYPE, which lets go of the interpreter's lock for each of the two calls a word.
+    kind = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
     return kind(ctypes.cast(pdfium.FPDFText_GetLooseCharBox, ctypes.c_void_p).value or 0)
 
 
-def _turns(text_page: Any, words: list[str], boxes: list[float], starts: list[int]) -> list[Turn]:  # noqa: ANN401
+def _turns(text_page: Any, words: list[str], boxes: Boxes, starts: list[int]) -> list[Turn]:  # noqa: ANN401
     """Which way each word runs; one of a single character runs as the one before it."""
+    import numpy as np
     import pypdfium2.raw as pdfium
 
     middle = len(starts) // 2
     sample = [starts[at] for at in {0, middle // 2, middle, middle + middle // 2} if at < len(starts)]
     angles = [pdfium.FPDFText_GetCharAngle(text_page, index) for index in sample]
     backwards = bool(angles) and all(abs(angle - math.pi) < 0.3 for angle in angles)
+    level: Turn = 180 if backwards else 0
+    # FS_RECTF: left, top, right, bottom.
+    left, top, right, bottom, left2, top2, right2, bottom2 = boxes.T
+    across, down = np.abs(left + right - left2 - right2), top + bottom - top2 - bottom2
+    steep = np.abs(down) > 1.5 * across
+    if not steep.any():
+        return [level] * len(words)
     turns: list[Turn] = []
-    turn: Turn = 180 if backwards else 0
-    for at, word in enumerate(words):
-        # FS_RECTF: left, top, right, bottom.
-        left, top, right, bottom, left2, top2, right2, bottom2 = boxes[8 * at : 8 * at + 8]
-        across, down = abs(left + right - left2 - right2), top + bottom - top2 - bottom2
-        if len(word) > 1 and (across or down):
-            steep = abs(down) > 1.5 * across
-            turn = (270 if down > 0 else 90) if steep else (180 if backwards else 0)
+    turn = level
+    moves = zip(words, steep.tolist(), across.tolist(), down.tolist(), strict=True)
+    for word, is_steep, sideways, downwards in moves:
+        if len(word) > 1 and (sideways or downwards):
+            turn = (270 if downwards > 0 else 90) if is_steep else level
         turns.append(turn)
     return turns
 
 
-def _placed(words: list[str], boxes: list[float], starts: list[int], turns: list[Turn]) -> list[tuple[Turn, _Word]]:
-    placed: list[tuple[Turn, _Word]] = []
-    for at, given in enumerate(words):
+def _placed(words: list[str], boxes: Boxes, starts: list[int], turns: list[Turn]) -> Iterator[tuple[Turn, _Word]]:
+    """Each word with its box, turned so that the text runs to the right."""
+    import numpy as np
+
+    left, top, right, bottom, left2, top2, right2, bottom2 = boxes.T
+    forward = left <= left2
+    edges = (
+        np.where(forward, left, left2).tolist(),
+        np.where(forward, right2, right).tolist(),
+        np.minimum(bottom, bottom2).tolist(),
+        np.maximum(top, top2).tolist(),
+    )
+    sides = np.minimum(left, left2).tolist(), np.maximum(right, right2).tolist()
+    for at, (given, turn, x0, x1, y0, y1) in enumerate(zip(words, turns, *edges, strict=True)):
         word = given
         if not word or word == HYPHEN:
             continue
-        left, top, right, bottom, left2, top2, right2, bottom2 = boxes[8 * at : 8 * at + 8]
-        if left <= left2 and len(word) > 1 and not word.isascii() and _RIGHT_TO_LEFT.search(word):
+        if not word.isascii() and len(word) > 1 and forward[at] and _RIGHT_TO_LEFT.search(word):
             word = word[::-1]  # in the order in which it is drawn, not in which it is read
-        x0, x1 = (left, right2) if left <= left2 else (left2, right)
-        y0, y1 = min(bottom, bottom2), max(top, top2)
-        match turns[at]:
-            case 90:
-                x0, x1, y0, y1 = y0, y1, -max(right, right2), -min(left, left2)
-            case 180:
-                x0, x1, y0, y1 = -max(right, right2), -min(left, left2), -y1, -y0
-            case 270:
-                x0, x1, y0, y1 = -y1, -y0, min(left, left2), max(right, right2)
-        placed.append((turns[at], (word, x0, x1, y0, y1, starts[at])))
-    return placed
+        if turn:
+            x0, x1, y0, y1 = _turned(turn, (x0, x1, y0, y1), (sides[0][at], sides[1][at]))
+        yield turn, (word, x0, x1, y0, y1, starts[at])
+
+
+def _turned(
+    turn: Turn, box: tuple[float, float, float, float], sides: tuple[float, float]
+) -> tuple[float, float, float, float]:
+    _, _, y0, y1 = box
+    match turn:
+        case 90:
+            return y0, y1, -sides[1], -sides[0]
+        case 180:
+            return -sides[1], -sides[0], -y1, -y0
+        case 270:
+            return -y1, -y0, sides[0], sides[1]
+        case _:
+            return box
 
 
 def _joined(words: list[_Word], bold: _Boldness) -> list[Segment]:
