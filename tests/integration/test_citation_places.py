@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import zipfile
 from datetime import UTC, datetime
@@ -16,8 +17,10 @@ import pytest
 
 from recollect import Document, RAGPipeline, RetrievalOptions, SessionRAG
 from recollect.answer._units import quotable_units
-from recollect.documents.reader import read_file
+from recollect.documents.reader import read_bytes, read_file
 from recollect.llm.scripted import ScriptedChatModel
+from recollect.replies.answers import answer_json
+from unit.documents.made_files import pdf
 
 HANDBOOK = Path(__file__).parents[2] / "examples/handbook"
 WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -242,3 +245,28 @@ def test_documents_of_a_session_are_cited_in_the_same_way(pipeline, manual):
         sessions.ingest_to_session("s", read_file(manual, source="press.md"))
         answer = sessions.session("s").ask("guard")
     assert cited(answer) == {"Call the guard before night work.": "Press manual > Safety"}
+
+
+def test_a_quote_of_a_pdf_is_cited_with_the_boxes_of_its_lines(pipeline: RAGPipeline):
+    lines = [
+        "Travel rules",
+        "Whoever flies longer than eight hours may book",
+        "the business class of a train.",
+        "Annex",
+    ]
+    written = pipeline.ingest(read_bytes(pdf([["Preface"], lines]), name="travel.pdf"))
+    (citation,) = pipeline.ask("Who may book the business class?").citations
+    assert citation.quote == "Whoever flies longer than eight hours may book the business class of a train."
+    # Lines of 11 points on a page of 595 by 842: baselines at 784, 768 and 752.
+    first, second = citation.boxes
+    assert {first.page, second.page} == {2} == {citation.page}
+    for box, baseline in ((first, 768), (second, 752)):
+        assert box.top < 1 - (baseline + 4) / 842 < box.bottom
+        assert box.left == pytest.approx(60 / 595, abs=0.01)
+        assert 0.3 < box.right < 0.6
+    exported = [json.loads(line) for line in pipeline.collections.export_lines()]
+    packed = exported[0]["pages"][1][3]
+    assert len(packed) < 100
+    (told,) = answer_json(pipeline.ask("Who may book the business class?"))["citations"]
+    assert [box["page"] for box in told["boxes"]] == [2, 2]
+    assert written.document_id == told["document_id"]

@@ -324,6 +324,8 @@ def test_an_export_and_an_import_give_the_same_store(pipeline: RAGPipeline, tmp_
         ({"original": {"name": "a", "mime_type": "t", "sha256": "00", "data": "Q"}}, "base64"),
         ({"headings": [[1, "A", 0, 99]]}, "outside its content"),
         ({"pages": [[1, 5, 2]]}, "outside its content"),
+        ({"pages": [[1, 0, 2, "eJxj"]]}, "is not what lines of a page are packed to"),
+        ({"pages": [[1, 0, 2, [[0, 9999, 0, 0, 0, 0]]]]}, "outside its content"),
     ],
 )  # fmt: skip
 def test_a_line_that_holds_something_else_than_it_says_is_refused(

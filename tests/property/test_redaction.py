@@ -7,7 +7,7 @@ from functools import cache
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.model import Document, Heading, PageSpan
+from recollect.model import Document, Heading, LineBox, PageSpan
 from recollect.privacy.detector import Detector
 from recollect.privacy.redaction import Redacted, Renaming, inspect
 
@@ -59,7 +59,8 @@ def test_a_document_keeps_its_structure_and_none_of_its_values(pages: list[str],
         start = len(content)
         content += f"Chapter {number} {value}\n{page}\n"
         headings.append(Heading(1, f"Chapter {number} {value}", start, start + len(f"Chapter {number} {value}")))
-        spans.append(PageSpan(number, start, len(content)))
+        line = LineBox(start, headings[-1].end_offset, 0.1, 0.1, 0.9, 0.2)
+        spans.append(PageSpan(number, start, len(content), (line,)))
     document = Document(
         content=content,
         source=f"files/{value}/notes.txt",
@@ -76,6 +77,10 @@ def test_a_document_keeps_its_structure_and_none_of_its_values(pages: list[str],
     kept = done.redacted.content
     for heading in done.redacted.headings:
         assert kept[heading.start_offset : heading.end_offset] == heading.title
+    lines = [line for span in done.redacted.pages for line in span.lines]
+    assert [kept[line.start_offset : line.end_offset] for line in lines] == [
+        one.title for one in done.redacted.headings
+    ]
     assert [span.number for span in done.redacted.pages] == [span.number for span in spans]
     assert "".join(kept[span.start_offset : span.end_offset] for span in done.redacted.pages) == kept
     again = inspect(done.redacted, detector(), name=Renaming(detector(), b"salt"))

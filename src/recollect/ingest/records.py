@@ -9,9 +9,10 @@ One line is one document. The full form is what `export` writes::
                  "context": "…", "context_by": "…"}]}
 
 ``data`` is the file in base64; ``headings`` are level, title, start and end, ``pages`` number, start and end, and of
-recognised pages the lines: start, end, left, top, right and bottom edge in ten thousandths of the page. Only
-``content`` is required: without ``chunks`` the document is cut and embedded, and chunks without ``embedding`` are
-embedded. The flat form, one line a chunk, is what most other stores give: ``{"id", "text", "embedding", "metadata"}``.
+PDF files the lines: as `export` packs them, or a list of start, end, left, top, right and bottom edge in ten
+thousandths of the page. Only ``content`` is required: without ``chunks`` the document is cut and embedded, and chunks
+without ``embedding`` are embedded. The flat form, one line a chunk, is what most other stores give: ``{"id", "text",
+"embedding", "metadata"}``.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from recollect.errors import UsageError
 from recollect.ingest.line_files import MAX_LINE_BYTES, numbered_lines, require_file, too_long
-from recollect.model import Chunk, Document
+from recollect.model import Chunk, Document, LineBox
 from recollect.model.original import Original
-from recollect.model.outline import Heading, LineBox, PageSpan
+from recollect.model.outline import Heading, PageSpan
 from recollect.model.principal import read_permissions
 
 _MAX_CONTEXT_CHARACTERS = 4_000
@@ -66,7 +67,7 @@ class OriginalRecord(_Record):
     data: Annotated[bytes, Field(repr=False)]
 
 
-#: A line of a recognised page: start and end, left, upper, right and lower edge.
+#: A line of a page: start and end, left, upper, right and lower edge.
 LineRecord = tuple[int, int, int, int, int, int]
 
 
@@ -88,7 +89,7 @@ class DocumentRecord(_Record):
     ttl: str | float | None = None
     permissions: list[str] | str | None = None
     headings: list[tuple[int, str, int, int]] = []
-    pages: list[tuple[int, int, int] | tuple[int, int, int, list[LineRecord]]] = []
+    pages: list[tuple[int, int, int] | tuple[int, int, int, list[LineRecord] | str]] = []
     original: OriginalRecord | None = None
     chunks: list[ChunkRecord] | None = None
     embedding: list[float] | None = None

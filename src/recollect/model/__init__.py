@@ -1,10 +1,11 @@
 """The values that travel between the parts: frozen, typed, without behaviour that needs I/O."""
 
+from recollect.model._line_boxes import LineBox
 from recollect.model.answer import Answer, Citation, UnsupportedSentence
 from recollect.model.asking import asked_for
 from recollect.model.chunk import Chunk
 from recollect.model.document import Document, IngestResult
-from recollect.model.outline import Heading, LineBox, Outline, PageBox, PageSpan, PassagePart
+from recollect.model.outline import Heading, Outline, PageBox, PageSpan, PassagePart
 from recollect.model.passage import (
     PassageNote,
     ReplyExplain,

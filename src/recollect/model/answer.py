@@ -35,7 +35,7 @@ class Citation:
         department: The document's.
         notes: Why what is quoted is not the last word; see `recollect.model.PassageNote`.
         collection: Where the document is, in an answer from several collections; None: in the one that was asked.
-        boxes: Where the lines of the quote stand on their pages, of a page whose text was recognised.
+        boxes: Where the lines of the quote stand on their pages, of PDF files and of pages whose text was recognised.
         support: How well the quote supports what cites it, 0 to 1; of an answer without a language model, whose
             sentences are the quotes, None.
     """

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from recollect.model._line_boxes import LineBox, PackedLines, packed
+
 _PARTS = 10_000
 
 
@@ -25,27 +27,6 @@ class Heading:
     title: str
     start_offset: int
     end_offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class LineBox:
-    """Where a line of a page's text stands on the page.
-
-    Attributes:
-        start_offset: Of the line's first character in the document's content.
-        end_offset: Just behind its last one.
-        left: The left edge, as a share of the page's width, 0 to 1.
-        top: The upper edge, as a share of its height from above.
-        right: The right edge.
-        bottom: The lower edge.
-    """
-
-    start_offset: int
-    end_offset: int
-    left: float
-    top: float
-    right: float
-    bottom: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,29 +56,30 @@ class PageSpan:
         number: From 1.
         start_offset: Of the page's first character.
         end_offset: Just behind its last one.
-        lines: Where its lines stand, of a page whose text was recognised.
+        lines: Where its lines stand on the page, of formats that tell it.
     """
 
     number: int
     start_offset: int
     end_offset: int
-    lines: tuple[LineBox, ...] = ()
+    lines: Sequence[LineBox] = ()
 
     def as_list(self) -> list[Any]:
-        """As it is stored; edges in ten thousandths."""
-        lines = [[one.start_offset, one.end_offset, *map(_stored, _edges(one))] for one in self.lines]
+        """As it is stored: what is known of its lines as one short text."""
         span = [self.number, self.start_offset, self.end_offset]
-        return [*span, lines] if lines else span
+        return [*span, packed(self.lines, self.start_offset)] if self.lines else span
 
     @classmethod
     def of_list(cls, stored: Sequence[Any]) -> PageSpan:
-        """What `as_list` gave.
+        """What `as_list` gave, or lines one by one: start, end and the four edges in ten thousandths.
 
         Raises:
             ValueError: It is something else. (So is TypeError.)
         """
         number, start, end, *more = stored
         lines = more[0] if more else ()
+        if isinstance(lines, str):
+            return cls(number, start, end, PackedLines(lines, start))
         return cls(
             number,
             start,
@@ -108,10 +90,6 @@ class PageSpan:
 
 def _edges(one: LineBox) -> tuple[float, float, float, float]:
     return one.left, one.top, one.right, one.bottom
-
-
-def _stored(edge: float) -> int:
-    return round(edge * _PARTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +134,7 @@ class Outline:
         return tuple(
             PageBox(page.number, *_edges(line))
             for page in self.pages
+            if page.start_offset < end and page.end_offset > start
             for line in page.lines
             if line.start_offset < end and line.end_offset > start
         )

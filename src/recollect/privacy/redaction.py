@@ -155,7 +155,17 @@ def inspect(document: Document, detector: Detector, *, name: Renaming) -> Inspec
             for heading in document.headings
         ),
         pages=tuple(
-            replace(page, start_offset=taken.offset(page.start_offset), end_offset=taken.offset(page.end_offset))
+            replace(
+                page,
+                start_offset=taken.offset(page.start_offset),
+                end_offset=taken.offset(page.end_offset),
+                lines=tuple(
+                    replace(
+                        line, start_offset=taken.offset(line.start_offset), end_offset=taken.offset(line.end_offset)
+                    )
+                    for line in page.lines
+                ),
+            )
             for page in document.pages
         ),
     )

@@ -45,7 +45,7 @@ class QuotedPlaceJson(Shape):
     quote: str
     """Exactly the characters `start_offset` to `end_offset` of the document's content."""
     boxes: NotRequired[list[PageBoxJson]]
-    """Where the lines of the quote stand on their pages, of pages whose text was recognised."""
+    """Where the lines of the quote stand on their pages, of PDF files and of pages whose text was recognised."""
 
 
 class CitationJson(QuotedPlaceJson):

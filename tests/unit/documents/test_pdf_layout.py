@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Sequence
 from itertools import pairwise
 
+import pytest
+
 from recollect.documents.reader import parse
+from recollect.model import PageSpan
 
 Placed = tuple[float, float, str]
 
@@ -290,3 +294,101 @@ def test_every_text_within_boxes_is_kept():
     texts = [(62 + 7 * (n * 37 % 46), 604 + n * 13 % 112, f"w{n}x") for n in range(28)]
     told = read(boxes(xs, ys) + page(*texts))
     assert all(told.content.count(text) == 1 for _, _, text in texts)
+
+
+def placed(parsed, text):
+    """The box of the line that begins with a text."""
+    (line,) = (one for page in parsed.pages for one in page.lines if parsed.content.startswith(text, one.start_offset))
+    return tuple(round(edge, 2) for edge in (line.left, line.top, line.right, line.bottom))
+
+
+def test_every_line_has_a_box():
+    parsed = read(page((60, 700, "The first line of it."), (60, 600, "Another that stands apart from it.")))
+    # Baselines at 700 and 600 of 842 points, type of 10.
+    assert placed(parsed, "The first") == (0.1, 0.16, 0.23, 0.17)
+    assert placed(parsed, "Another") == (0.1, 0.28, 0.35, 0.29)
+
+
+def test_a_box_is_where_the_line_is_on_the_page_as_it_is_shown():
+    texts = [(60, 700 - 14 * at, f"Line {at} of a page that is shown turned") for at in range(4)]
+    # By a quarter to the right: what was 700 of 842 above the lower edge is so far from the left one.
+    left, top, right, bottom = placed(read(page(*texts), rotate=90), "Line 0")
+    assert (left, right) == (0.83, 0.84)
+    assert top == 0.1
+    assert bottom > 0.35
+    left, top, right, bottom = placed(read(page(*texts), rotate=180), "Line 0")
+    assert (right, bottom) == (0.9, 0.84)
+
+
+def test_text_that_stands_upright_has_an_upright_box():
+    side = [(40, 200, "Confidential until the end of the year")]
+    parsed = read(page(*rows(1, 12, top=686), turned=side))
+    left, top, right, bottom = placed(parsed, "Confidential")
+    assert right - left < 0.03
+    assert bottom - top > 0.15
+    assert (left, bottom) == (0.05, 0.76)
+
+
+def test_rows_of_a_table_and_its_names_of_columns_have_boxes():
+    parsed = read(page(*HEAD, *rows(1, 4, top=686)))
+    assert placed(parsed, "| (in millions)")[0] == 0.1
+    first, second = placed(parsed, "| Cost of line 1"), placed(parsed, "| Cost of line 2")
+    assert first[0] == second[0] == 0.1
+    assert first[3] <= second[1]
+    assert first[2] == second[2] > 0.75
+
+
+def test_boxes_of_a_cropped_page_are_shares_of_what_is_shown():
+    data = made(page((60, 700, "A line on a page that is cropped."))).replace(
+        b"/MediaBox [0 0 595 842]", b"/MediaBox [0 0 595 842] /CropBox [50 600 350 800]"
+    )
+    left, top, _, bottom = placed(parse(data, "made.pdf"), "A line")
+    assert (left, bottom) == (0.03, 0.51)
+    assert top > 0.4
+
+
+def test_a_line_that_is_off_the_page_has_no_box_beyond_it():
+    parsed = read(page((500, 700, "A line that goes on behind the right edge of the page.")))
+    assert placed(parsed, "A line")[2] == 1.0
+
+
+@pytest.mark.parametrize(
+    "box",
+    [
+        b"[0 0 0 0]",
+        b"[0 0 1e30 1e30]",
+        b"[-1e9 -1e9 1e9 1e9]",
+        b"[595 842 0 0]",
+        b"[nan nan nan nan]",
+        b"[]",
+        b"[900 900 1000 1000]",
+        b"(none)",
+    ],
+)
+def test_hostile_sizes_of_pages_give_boxes_on_the_page_or_none(box: bytes):
+    text = page((60, 700, "A line on a page of no usual size."))
+    for size in (b"/MediaBox %s" % box, b"/MediaBox [0 0 595 842] /CropBox %s" % box):
+        parsed = parse(made(text).replace(b"/MediaBox [0 0 595 842]", size), "made.pdf")
+        assert parsed.content == "A line on a page of no usual size."
+        for line in parsed.pages[0].lines:
+            edges = (line.left, line.top, line.right, line.bottom)
+            assert all(0 <= edge <= 1 for edge in edges)
+            assert (line.start_offset, line.end_offset) == (0, len(parsed.content))
+            assert json.loads(json.dumps(parsed.pages[0].as_list()))[3]
+
+
+def test_letters_far_off_and_of_monstrous_size_break_nothing():
+    stream = b"BT /F1 1e9 Tf 1 0 0 1 0 0 Tm (huge) Tj ET BT /F1 10 Tf 1 0 0 1 -1e12 1e12 Tm (far) Tj ET "
+    stream += b"BT /F1 10 Tf 0 0 0 0 60 700 Tm (flat) Tj ET " + page((60, 600, "One line that is as others are."))
+    parsed = parse(made(stream), "made.pdf")
+    assert "One line that is as others are." in parsed.content
+    for line in parsed.pages[0].lines:
+        assert 0 <= line.left <= line.right <= 1
+        assert 0 <= line.top <= line.bottom <= 1
+    assert PageSpan.of_list(parsed.pages[0].as_list()).end_offset == len(parsed.content)
+
+
+def test_many_short_lines_stay_small():
+    texts = [(40 + 50 * (at % 10), 820 - 1.6 * (at // 10), f"w{at}") for at in range(5_000)]
+    parsed = parse(made(page(*texts)), "made.pdf")
+    assert len(json.dumps([one.as_list() for one in parsed.pages])) < 12 * 5_000

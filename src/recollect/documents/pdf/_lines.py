@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from recollect.documents.pdf._words import Segment
+from recollect.documents.pdf._words import Segment, Turn
 
 #: A value as tables have it: amounts, shares, years, with their signs; a dash for nothing.
 _NUMBER = re.compile(
@@ -35,11 +35,13 @@ class Line:
         cells: The segments.
         page: The page, from 1.
         region: Which column of the page; lines of one region stand below one another.
+        turn: Which way it runs on the page: boxes of cells are turned so that it runs to the right.
     """
 
     cells: list[Segment]
     page: int = 0
     region: int = 0
+    turn: Turn = 0
 
     @property
     def x0(self) -> float:

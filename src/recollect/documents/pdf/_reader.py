@@ -28,6 +28,7 @@ from recollect.documents.pdf._headings import (
 from recollect.documents.pdf._hyphens import Hyphens
 from recollect.documents.pdf._lines import Line
 from recollect.documents.pdf._notes import notes_of
+from recollect.documents.pdf._places import Places, places_of_page, places_of_reading
 from recollect.documents.pdf._recognised import segments_of_reading
 from recollect.documents.pdf._ruled import Edge, goes_on, rows_that_follow, take_tables
 from recollect.documents.pdf._spaces import mend_spaces
@@ -56,14 +57,14 @@ class _Pages:
         edges: The lines that are drawn.
         notes: What forms and readers say.
         unread: Pages that are pictures and were not recognised.
-        read: What was recognised on the others.
+        places: Tells where lines stand, of pages that were read or recognised.
     """
 
     turned: list[_Turned] = field(default_factory=list)
     edges: dict[int, list[Edge]] = field(default_factory=dict)
     notes: dict[int, list[str]] = field(default_factory=dict)
     unread: list[int] = field(default_factory=list)
-    read: dict[int, PageReading] = field(default_factory=dict)
+    places: dict[int, Places] = field(default_factory=dict)
 
 
 def parse_pdf(data: bytes, readings: Readings = _NOTHING_READ) -> Parsed:
@@ -101,7 +102,7 @@ def parse_pages(count: int, readings: Readings) -> Parsed:
         UnreadableError: All were recognised, and nothing was found.
     """
     unread = [number for number in range(1, count + 1) if number not in readings]
-    pages = _Pages(unread=unread, read=dict(readings))
+    pages = _Pages(unread=unread, places={number: places_of_reading(one) for number, one in readings.items()})
     for number in range(1, count + 1):
         reading = readings.get(number)
         pages.turned.append([(0, segments_of_reading(reading))] if reading is not None and reading.lines else [])
@@ -132,7 +133,9 @@ def _put_together(pages: _Pages, entries: Sequence[_library.OutlineEntry], *, ti
     body_size = body_size_of(blocks)
     by_outline = len(entries) >= LEAST_OUTLINE
     found = headings_by_outline(blocks, entries, body_size) if by_outline else headings_by_rule(blocks, body_size)
-    writer = Writer(found, Hyphens(line.text for page in blocks for line in page if isinstance(line, Line)), pages.read)
+    writer = Writer(
+        found, Hyphens(line.text for page in blocks for line in page if isinstance(line, Line)), pages.places
+    )
     for number, written in enumerate(blocks, 1):
         writer.page(number, written, notes.get(number, ()))
     return Parsed(
@@ -184,8 +187,10 @@ def _segments(document: pypdfium2.PdfDocument, number: int, pages: _Pages, readi
             if reading is None:
                 pages.unread.append(number)
             elif reading.lines:
-                pages.read[number] = reading
+                pages.places[number] = places_of_reading(reading)
                 return [(0, segments_of_reading(reading))]
+        if turned and (place := places_of_page(page)):
+            pages.places[number] = place
         if turned and turned[0][0] == 0:
             pages.edges[number] = _library.edges(page)
     return turned
@@ -200,10 +205,10 @@ def _lines(turned: Sequence[tuple[Turn, list[Segment]]], number: int) -> list[Li
     """The lines of a page in reading order; text that runs in another direction comes last."""
     lines: list[Line] = []
     region = 0
-    for _, segments in turned:
+    for turn, segments in turned:
         for one in in_reading_order(segments):
             for line in one:
-                line.page, line.region = number, region
+                line.page, line.region, line.turn = number, region, turn
             lines += one
             region += 1
     return lines

@@ -19,11 +19,6 @@ from recollect.documents._text import clean
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Boxes = NDArray[np.float64]
-
 Turn = Literal[0, 90, 180, 270]
 # pdfium's mark for a hyphen at the end of a line whose word goes on in the next; it then leaves out the line end.
 HYPHEN = "\x02"
@@ -89,6 +84,8 @@ class Segment:
 
 
 _Word = tuple[str, float, float, float, float, int]
+#: Of each word the left, upper, right and lower edge of its first character, then of its last one: eight columns.
+Boxes = list[list[float]]
 
 
 def segments_of(text_page: Any) -> list[tuple[Turn, list[Segment]]]:  # noqa: ANN401 - a handle of pdfium
@@ -106,13 +103,12 @@ def segments_of(text_page: Any) -> list[tuple[Turn, list[Segment]]]:  # noqa: AN
 
 
 def _words(text_page: Any) -> tuple[list[str], Boxes, list[int]]:  # noqa: ANN401
-    """Each word, the boxes of its first and its last character (eight numbers), and where its first one stands."""
-    import numpy as np
+    """Each word, their boxes, and where the first character of each stands."""
     import pypdfium2.raw as pdfium
 
     count = pdfium.FPDFText_CountChars(text_page)
     if count <= 0:
-        return [], np.empty((0, 8)), []
+        return [], [], []
     text = _characters(text_page, count)
     words = [(match[0], match.start(), match.end() - 1) for match in _WORD.finditer(text)]
     read = (ctypes.c_float * (8 * len(words)))()
@@ -123,16 +119,17 @@ def _words(text_page: Any) -> tuple[list[str], Boxes, list[int]]:  # noqa: ANN40
         box_at(handle, first, address)
         box_at(handle, last, address + 16)
         address += 32
-    boxes = np.array(read, dtype=np.float64).reshape(-1, 8)
+    numbers: list[float] = list(read)
+    boxes = [numbers[column::8] for column in range(8)]
     cleaned = [clean_word(word) for word, _, _ in words]
-    heights = np.abs(boxes[:, 1] - boxes[:, 3])
-    lower = np.abs(boxes[:, 5] - boxes[:, 7]) < _RAISED * heights
-    for at in np.nonzero(lower)[0].tolist():
+    edges = zip(boxes[1], boxes[3], boxes[5], boxes[7], strict=True)
+    lower = [at for at, (y1, y0, top, bottom) in enumerate(edges) if abs(top - bottom) < _RAISED * abs(y1 - y0)]
+    for at in lower:
         word, _, last = words[at]
         # A raised mark behind a number is not the number's last digit.
         if word[-1].isdigit() and len(word) > 1:
-            cleaned[at] = _with_raised(handle, word, last, float(heights[at]))
-            boxes[at, 5], boxes[at, 7] = boxes[at, 1], boxes[at, 3]
+            cleaned[at] = _with_raised(handle, word, last, abs(boxes[1][at] - boxes[3][at]))
+            boxes[5][at], boxes[7][at] = boxes[1][at], boxes[3][at]
     return cleaned, boxes, [first for _, first, _ in words]
 
 
@@ -189,7 +186,6 @@ def _box_function() -> Any:  # noqa: ANN401
 
 def _turns(text_page: Any, words: list[str], boxes: Boxes, starts: list[int]) -> list[Turn]:  # noqa: ANN401
     """Which way each word runs; one of a single character runs as the one before it."""
-    import numpy as np
     import pypdfium2.raw as pdfium
 
     middle = len(starts) // 2
@@ -198,43 +194,38 @@ def _turns(text_page: Any, words: list[str], boxes: Boxes, starts: list[int]) ->
     backwards = bool(angles) and all(abs(angle - math.pi) < 0.3 for angle in angles)
     level: Turn = 180 if backwards else 0
     # FS_RECTF: left, top, right, bottom.
-    left, top, right, bottom, left2, top2, right2, bottom2 = boxes.T
-    across, down = np.abs(left + right - left2 - right2), top + bottom - top2 - bottom2
-    steep = np.abs(down) > 1.5 * across
-    if not steep.any():
+    steps = [
+        (abs(left + right - left2 - right2), top + bottom - top2 - bottom2)
+        for left, top, right, bottom, left2, top2, right2, bottom2 in zip(*boxes, strict=True)
+    ]
+    if not any(abs(down) > 1.5 * across for across, down in steps):
         return [level] * len(words)
     turns: list[Turn] = []
     turn = level
-    moves = zip(words, steep.tolist(), across.tolist(), down.tolist(), strict=True)
-    for word, is_steep, sideways, downwards in moves:
-        if len(word) > 1 and (sideways or downwards):
-            turn = (270 if downwards > 0 else 90) if is_steep else level
+    for word, (across, down) in zip(words, steps, strict=True):
+        if len(word) > 1 and (across or down):
+            turn = (270 if down > 0 else 90) if abs(down) > 1.5 * across else level
         turns.append(turn)
     return turns
 
 
 def _placed(words: list[str], boxes: Boxes, starts: list[int], turns: list[Turn]) -> Iterator[tuple[Turn, _Word]]:
     """Each word with its box, turned so that the text runs to the right."""
-    import numpy as np
-
-    left, top, right, bottom, left2, top2, right2, bottom2 = boxes.T
-    forward = left <= left2
-    edges = (
-        np.where(forward, left, left2).tolist(),
-        np.where(forward, right2, right).tolist(),
-        np.minimum(bottom, bottom2).tolist(),
-        np.maximum(top, top2).tolist(),
-    )
-    sides = np.minimum(left, left2).tolist(), np.maximum(right, right2).tolist()
-    for at, (given, turn, x0, x1, y0, y1) in enumerate(zip(words, turns, *edges, strict=True)):
-        word = given
+    for word, turn, start, left, top, right, bottom, left2, top2, right2, bottom2 in zip(
+        words, turns, starts, *boxes, strict=True
+    ):
         if not word or word == HYPHEN:
             continue
-        if not word.isascii() and len(word) > 1 and forward[at] and _RIGHT_TO_LEFT.search(word):
-            word = word[::-1]  # in the order in which it is drawn, not in which it is read
+        forward = left <= left2
+        x0, x1 = (left, right2) if forward else (left2, right)
+        y0, y1 = (min(bottom2, bottom)), (max(top2, top))
         if turn:
-            x0, x1, y0, y1 = _turned(turn, (x0, x1, y0, y1), (sides[0][at], sides[1][at]))
-        yield turn, (word, x0, x1, y0, y1, starts[at])
+            x0, x1, y0, y1 = _turned(turn, (x0, x1, y0, y1), (min(left, left2), max(right, right2)))
+        if forward and not word.isascii() and len(word) > 1 and _RIGHT_TO_LEFT.search(word):
+            # In the order in which it is drawn, not in which it is read.
+            yield turn, (word[::-1], x0, x1, y0, y1, start)
+        else:
+            yield turn, (word, x0, x1, y0, y1, start)
 
 
 def _turned(

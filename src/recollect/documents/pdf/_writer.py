@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from recollect.documents.ocr.readings import Readings
 from recollect.documents.pdf._grid import Table
 from recollect.documents.pdf._headings import Block, Found
 from recollect.documents.pdf._hyphens import Hyphens
 from recollect.documents.pdf._lines import Line
+from recollect.documents.pdf._places import Places
 from recollect.documents.pdf._words import HYPHEN
 from recollect.model import Heading, LineBox, PageSpan
 
@@ -26,13 +26,13 @@ class Writer:
     Args:
         headings: Which lines are headings.
         hyphens: Decides about words that were split.
-        readings: What was recognised, by page: there it is noted where each line stands.
+        places: Tells where lines stand, by page.
     """
 
-    def __init__(self, headings: Found, hyphens: Hyphens, readings: Readings) -> None:
+    def __init__(self, headings: Found, hyphens: Hyphens, places: Mapping[int, Places]) -> None:
         self._found = headings
         self._hyphens = hyphens
-        self._readings = readings
+        self._places = places
         self._boxes: list[LineBox] = []
         self.parts: list[str] = []
         self.pages: list[PageSpan] = []
@@ -97,15 +97,10 @@ class Writer:
 
     def _note(self, lines: Sequence[Line], text: str) -> None:
         """Notes where a text stands that is written next."""
-        reading = self._readings.get(self._page)
-        if reading is None or not lines:
+        place = self._places.get(self._page)
+        if place is None or not lines:
             return
-        box = reading.box(
-            min(line.x0 for line in lines),
-            reading.height - max(cell.y1 for line in lines for cell in line.cells),
-            max(line.x1 for line in lines),
-            reading.height - min(cell.y0 for line in lines for cell in line.cells),
-        )
+        box = place(lines)
         if self._boxes and self._boxes[-1].end_offset > self._length:
             # Its hyphen has gone from the end of the line before.
             self._boxes[-1] = replace(self._boxes[-1], end_offset=self._length)
@@ -113,7 +108,9 @@ class Writer:
 
     def _table(self, table: Table) -> None:
         head = [_cell(table.corner), *map(_cell, table.labels)]
-        self._add(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
+        named = f"| {' | '.join(head)} |"
+        self._note([line for line in table.lines[: table.header_lines] if line.page == self._page], named)
+        self._add(f"{named}\n|{'---|' * len(head)}")
         for row in table.rows:
             if row.lines[0].page != self._page:
                 self._begin_page(row.lines[0].page, "\n")
