@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
-from recollect.model.outline import PageSpan, section_path
+from recollect.model.outline import Outline, PageSpan, section_path
 
 if TYPE_CHECKING:
     from recollect.model.contents import DocumentOutline, DocumentPart
@@ -20,6 +20,8 @@ MOST_QUOTED = 20_000
 _BESIDE = 80
 #: Of pages that one quote stands on, so many are drawn.
 _MOST_PAGES = 3
+#: Of lines on one page, so many are marked.
+_MOST_BOXES = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,7 @@ class PageQuote:
         before: What stands before it on the page, at its end.
         after: What stands behind it.
         at: How far down the page's text it begins, 0 to 1.
+        boxes: Where its lines stand: left, upper, right and lower edge as shares of the page's width and height.
     """
 
     page: int
@@ -39,6 +42,7 @@ class PageQuote:
     before: str
     after: str
     at: float
+    boxes: tuple[tuple[float, float, float, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,4 +132,10 @@ def _on_page(page: PageSpan, part: DocumentPart, start: int, end: int) -> PageQu
         before=text(max(page.start_offset, first - _BESIDE), first),
         after=text(last, min(page.end_offset, last + _BESIDE)),
         at=(first - page.start_offset) / max(1, page.end_offset - page.start_offset),
+        boxes=_boxes(page, first, last),
     )
+
+
+def _boxes(page: PageSpan, start: int, end: int) -> tuple[tuple[float, float, float, float], ...]:
+    found = Outline(pages=(page,)).boxes(start, end)[:_MOST_BOXES]
+    return tuple((one.left, one.top, one.right, one.bottom) for one in found)

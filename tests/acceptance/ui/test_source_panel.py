@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import httpx2
+import pytest
 
 from browser import picture, require_usable_by_all
 from recollect import Document
 from recollect.documents.reader import read_bytes
 from unit.documents.made_files import pdf
+from unit.documents.test_pdf_layout import made
+from unit.documents.test_pdf_layout import page as table
 
 LINES = [
     (20, "Travel rules"),
@@ -60,10 +63,22 @@ def test_a_quote_that_is_repeated_is_marked_where_it_stands_and_what_is_missing_
     assert mark.count() == 1
     below = page.locator(".pdf-text span", has_text="Section 2").bounding_box()
     assert mark.bounding_box()["y"] > below["y"]
-    # What the reader saw is not what is drawn: another file under the same document.
-    mark.evaluate(
-        "mark => { mark.closest('[data-pdf]').querySelector('.pdf-page').dataset.quote = 'Nothing like it here' }"
-    )
+    # What the reader saw is not what is drawn: another file under the same document. Where its line stood is marked.
+    place = mark.bounding_box()
+    _draw_again(page, "page => { page.dataset.quote = 'Nothing like it here' }")
+    line = page.locator(".pdf-page .pdf-line")
+    assert page.locator(".pdf-text mark").count() == 0
+    assert line.count() == 1
+    assert line.bounding_box()["y"] == pytest.approx(place["y"], abs=4)
+    assert line.bounding_box()["x"] == pytest.approx(place["x"], abs=4)
+    assert page.get_by_text("could not be found on the page").is_hidden()
+    _draw_again(page, "page => { delete page.dataset.boxes }")
+    assert line.count() == 0
+    assert page.get_by_text("could not be found on the page").is_visible()
+
+
+def _draw_again(page, change: str) -> None:
+    page.locator(".pdf-page").evaluate(change)
     page.evaluate(
         """async () => {
             const pdf = document.querySelector('[data-pdf]');
@@ -73,8 +88,25 @@ def test_a_quote_that_is_repeated_is_marked_where_it_stands_and_what_is_missing_
             await showPages(pdf);
         }"""
     )
-    assert page.locator(".pdf-text mark").count() == 0
-    assert page.get_by_text("could not be found on the page").is_visible()
+
+
+def test_a_row_of_a_table_is_marked_on_its_page(served, ada):
+    lines = [(60, 700, "(in millions)"), (362, 700, "2024"), (466, 700, "2023"), (60, 686, "Assets:")]
+    for place, name in enumerate(("Cash", "Inventories", "Goodwill")):
+        y = 672 - 14 * place
+        lines += [(70, y, name), (350, y, f"{place + 1},100"), (450, y, f"({place + 1},200)")]
+    number = stored(served.rag, made(table(*lines)), "balance.pdf")
+    page = ada.open(address(served.rag, number, "| Assets › Inventories", "(2,200) |"))
+    row = page.locator(".pdf-page .pdf-line")
+    row.first.wait_for()
+    assert row.count() == 1
+    told, whole = row.bounding_box(), page.locator(".pdf-page").bounding_box()
+    # Its baseline is at 658 of 842 points.
+    middle = (told["y"] + told["height"] / 2 - whole["y"]) / whole["height"]
+    assert middle == pytest.approx(1 - 661 / 842, abs=0.01)
+    assert page.locator("[data-pdf]").get_attribute("data-outcome") == "whole"
+    picture(page, "source-table")
+    require_usable_by_all(page, in_both_themes=True)
 
 
 def test_text_is_scrolled_to_the_mark_and_shown_as_text_whatever_it_says(served, ada):

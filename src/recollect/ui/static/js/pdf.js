@@ -140,7 +140,12 @@ async function drawPage(pdfjs, file, place) {
     viewport: natural,
   });
   await text.render();
-  const outcome = mark(text.textDivs, place);
+  let outcome = mark(text.textDivs, place);
+  // What was read is not always what the file says: rows of tables, and text that was recognised in a picture.
+  if (outcome !== "whole" && markLines(place)) {
+    for (const marked of layer.querySelectorAll("mark")) marked.replaceWith(marked.textContent ?? "");
+    outcome = "whole";
+  }
   await page.render({ canvas, viewport }).promise;
   return outcome;
 }
@@ -174,6 +179,25 @@ function mark(pieces, place) {
   }
   if (!spans.length) return "missing";
   return whole ? "whole" : "part";
+}
+
+/**
+ * Mark the lines of the quote by where they stand; tells whether that is known.
+ * @param {HTMLElement} place
+ */
+function markLines(place) {
+  const boxes = JSON.parse(place.dataset.boxes ?? "[]");
+  for (const [left, top, right, bottom] of boxes) {
+    const line = document.createElement("mark");
+    line.className = "pdf-line";
+    line.setAttribute("aria-hidden", "true");
+    line.style.left = `${100 * left}%`;
+    line.style.top = `${100 * top}%`;
+    line.style.width = `${100 * (right - left)}%`;
+    line.style.height = `${100 * (bottom - top)}%`;
+    place.append(line);
+  }
+  return boxes.length > 0;
 }
 
 /**
