@@ -201,3 +201,59 @@ class Misled(HashingEmbedder):
         vector = np.zeros(self.dimension, dtype=np.float32)
         vector[0] = 1.0
         return vector
+
+
+class Multilingual(HashingEmbedder):
+    """Knows that a German question asks for the English text on invoices; has the name of a model that knows both."""
+
+    model_name = "intfloat/multilingual-e5-small:int8"
+    dimension = 384
+
+    def __init__(self) -> None:
+        super().__init__(dimension=384)
+
+    def embed_documents(self, texts):
+        vectors = super().embed_documents(texts)
+        for row, text in enumerate(texts):
+            if "invoices" in text:
+                vectors[row] = self.embed_query("")
+        return vectors
+
+    def embed_query(self, text):
+        vector = np.zeros(self.dimension, dtype=np.float32)
+        vector[0] = 1.0
+        return vector
+
+
+INVOICES = "Accounting pays all invoices within two weeks, and they are kept for ten years in the archive."
+WORDS_ALONE = "Die hard wann is a film in the series that was made in the nineties, and it has many friends."
+
+
+@pytest.fixture
+def multilingual(dsn: str, tmp_path: Path):
+    config = RAGConfig.load(storage={"data_dir": tmp_path / "unused", "dsn": dsn}, embedding={"provider": "hashing"})
+    with RAGPipeline(config, embedder=Multilingual()) as rag:
+        yield rag
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "first"),
+    [
+        ("Wann wird denn die Rechnung bezahlt?", RetrievalOptions(rerank="none"), "meaning"),
+        # What somebody sets counts.
+        ("Wann wird denn die Rechnung bezahlt?", RetrievalOptions(rerank="none", dense_weight=0.2), "words"),
+    ],
+)
+def test_a_question_in_another_language_than_the_texts_goes_by_meaning(
+    multilingual: RAGPipeline, question: str, options: RetrievalOptions, first: str
+):
+    multilingual.ingest([Document(content=INVOICES, source="meaning"), Document(content=WORDS_ALONE, source="words")])
+    assert sources(multilingual, question, options)[0] == first
+
+
+def test_mixed_languages_in_a_question_find_what_either_names(multilingual: RAGPipeline):
+    filled(multilingual)
+    words = replace(WORDS, mode="hybrid", dense_weight=0.3)
+    assert sources(multilingual, "receipts für Travellers und Hotels", words)[0] == "en"
+    assert sources(multilingual, "Rechnungen Buchhaltung 😀", words)[0] == "de"
+    assert sources(multilingual, "\u200fتدفع الفواتير\u200f", words)[0] == "ar"

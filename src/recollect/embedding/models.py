@@ -21,6 +21,13 @@ from recollect.errors import ModelUnavailableError
 if TYPE_CHECKING:
     from recollect.embedding._download import Progress
 
+# Those of the data that multilingual-e5 was trained on, by its model card.
+_MULTILINGUAL_LANGUAGES = """
+    af am ar as az be bg bn br bs ca cs cy da de el en eo es et eu fa fi fr fy ga gd gl gu ha he hi hr hu hy id is it
+    ja jv ka kk km kn ko ku ky la lo lt lv mg mk ml mn mr ms my ne nl no om or pa pl ps pt ro ru sa sd si sk sl so sq
+    sr su sv sw ta te th tl tr ug uk ur uz vi xh yi zh
+"""
+
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 #: Knows a hundred languages, and what a question in one has to do with a text in another.
 MULTILINGUAL_MODEL = "intfloat/multilingual-e5-small"
@@ -50,6 +57,9 @@ class KnownModel:
             SHA-256; None: it has the hub's files.
         hub_first: Whether the hub's files are better than the package's.
         prompts: What is put before a question and before a text, where the hub's files do not say it.
+        neighbours: How much of the vectors of the chunks around it is mixed into a chunk's; None: as much as usual.
+        language_shift: How far a question in another language than the texts is moved by what tells the languages apart
+            in this model, from 0 to 1 (`recollect.retrieval.model_languages`).
     """
 
     name: str
@@ -64,6 +74,8 @@ class KnownModel:
     packed: tuple[str, str] | None = None
     hub_first: bool = False
     prompts: tuple[str, str] | None = None
+    neighbours: float | None = None
+    language_shift: float = 0.0
 
 
 KNOWN_MODELS: Mapping[str, KnownModel] = MappingProxyType(
@@ -91,14 +103,23 @@ KNOWN_MODELS: Mapping[str, KnownModel] = MappingProxyType(
             sha256=MappingProxyType({}),
             disk_bytes=2_500_000_000,
             dimension=384,
+            languages=frozenset(_MULTILINGUAL_LANGUAGES.split()),
             short_name="multilingual",
             packed=("e5-small-q4.bin", "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"),
             hub_first=True,
             # Without a space behind them: the tokenizer puts one before every text.
             prompts=("query:", "passage:"),
+            # benchmarks/RESULTS.md, "Languages": what each was measured beside.
+            neighbours=0.0,
+            language_shift=0.75,
         ),
     }
 )
+
+
+def known_model(model_name: str) -> KnownModel | None:
+    """The known model of a name, which its numeric format may follow (``…:int8``); None: it is none of them."""
+    return KNOWN_MODELS.get(model_name) or KNOWN_MODELS.get(model_name.rpartition(":")[0])
 
 
 def full_name(model: str) -> str:

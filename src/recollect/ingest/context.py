@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from recollect.embedding.models import known_model
 from recollect.model import Chunk, Document
 
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
 
-#: How much of its neighbours' vectors is mixed into a chunk's.
+#: How much of its neighbours' vectors is mixed into a chunk's, where its model says nothing else.
 NEIGHBOUR_WEIGHT = 0.25
 
 # A heading is taken as standing in the chunk already if it is found this close to its beginning.
@@ -35,6 +36,16 @@ def searchable_text(document: Document, chunk: Chunk) -> str:
 def _plain(line: object) -> str:
     """A line of a table without its pipes."""
     return "; ".join(cell.strip() for cell in line.split("|") if cell.strip()) if isinstance(line, str) else ""
+
+
+def neighbour_weight(model_name: str) -> float:
+    """How much of its neighbours' vectors is mixed into a chunk's that a model embedded.
+
+    Args:
+        model_name: Of the model, as embedders give it.
+    """
+    known = known_model(model_name)
+    return NEIGHBOUR_WEIGHT if known is None or known.neighbours is None else known.neighbours
 
 
 def with_neighbours(vectors: Vectors, *, weight: float = NEIGHBOUR_WEIGHT) -> Vectors:

@@ -16,7 +16,7 @@ import numpy as np
 from recollect.documents.headings import headings_of_text
 from recollect.errors import PersonalDataError, UsageError
 from recollect.ingest.attachments import attachments_of
-from recollect.ingest.context import NEIGHBOUR_WEIGHT, searchable_text, with_neighbours
+from recollect.ingest.context import neighbour_weight, searchable_text, with_neighbours
 from recollect.ingest.sketches import bands
 from recollect.model import Chunk, Document
 from recollect.model.principal import read_permissions
@@ -157,7 +157,8 @@ class Preparer:
         self.door = door
         if door is not None:
             settings = {**settings, "pii": door.policy}
-        self._settings = json.dumps([PIPELINE_VERSION, NEIGHBOUR_WEIGHT, dict(settings)], sort_keys=True, default=str)
+        self._neighbours = neighbour_weight(embedder.model_name)
+        self._settings = json.dumps([PIPELINE_VERSION, self._neighbours, dict(settings)], sort_keys=True, default=str)
 
     def fingerprint(self, given: Mapping[str, Any]) -> str:
         """Names everything but the content that a version depends on.
@@ -249,10 +250,14 @@ class Preparer:
 
     def _embed(self, batch: Sequence[CutDocument]) -> list[Embedded]:
         alone = self._vectors(batch)
-        mixed = self.complete(batch, [with_neighbours(own).astype(np.float16) for own in alone])
+        mixed = self.complete(batch, [self._with_neighbours(own) for own in alone])
         if not self._cache:
             return mixed
         return [replace(one, cacheable=own) for one, own in zip(mixed, alone, strict=True)]
+
+    def _with_neighbours(self, vectors: Vectors) -> Vectors:
+        mixed: Vectors = with_neighbours(vectors, weight=self._neighbours).astype(np.float16)
+        return mixed
 
     def complete(self, batch: Sequence[CutDocument], vectors: Sequence[Vectors]) -> list[Embedded]:
         """What `embed` gives, of documents whose vectors are known."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from recollect import interruption
 from recollect.errors import ConflictError
-from recollect.ingest.context import searchable_text, with_neighbours
+from recollect.ingest.context import neighbour_weight, searchable_text, with_neighbours
 from recollect.ingest.prepare import passage_text
 from recollect.model import Chunk, Document
 from recollect.store.spaces import BEGINNING, EmbeddedText, NewVector
@@ -80,6 +80,7 @@ class SpaceFiller:
         self._scope = scope
         self._space = space
         self._embedder = embedder
+        self._neighbours = neighbour_weight(embedder.model_name)
         self._cached = cached
         self._token_packer = token_packer
         self._rest = rest
@@ -148,7 +149,7 @@ class SpaceFiller:
         for stretch in _stretches(texts):
             vectors = alone[start : start + len(stretch)]
             start += len(stretch)
-            mixed = with_neighbours(vectors.astype(np.float32)).astype(np.float16)
+            mixed = with_neighbours(vectors.astype(np.float32), weight=self._neighbours).astype(np.float16)
             found += [
                 NewVector(chunk, mixed[at], vectors[at] if self._cached else None, tokens.get(chunk.chunk_id))
                 for at, chunk in enumerate(stretch)

@@ -1,12 +1,24 @@
 """What languages are told apart by where they share a script: words and letters that are frequent in few. Data only.
 
-Languages with a list of function words (`recollect.languages.stopwords`) are known by that list. These lists decide
+Languages with a list of function words (`recollect.languages.stopwords`) are known by that list, and by what their
+questions ask with, which stands here. These lists decide
 nothing but which language a text is in: no word is left out of an analysis because it stands here.
 """
 
 from __future__ import annotations
 
 WORDS = {
+    "de": """
+        heißt heißen hieß hießen viele oft lautet lautete woran worauf woraus worin wofür womit wovon wodurch wozu
+        wogegen wohin woher weshalb wieso wessen gibt gab wird
+    """,
+    "es": "cuánto cuánta cuántos cuántas adónde quiénes llama llamaba",
+    "fr": "combien lesquels lesquelles appelle appelait",
+    "it": "quanto quanta quanti quante chiama chiamava",
+    "nl": "hoeveel waarom waarvoor waarmee heet heette wiens",
+    "pt": "quanto quanta quantos quantas chama chamava",
+    "ru": "сколько какому какими каким какую зовут называется",
+    "sv": "många hette heter",
     "ca": """
         el la els les un una uns unes i o de del dels al als amb per en a que com si no és són era eren va van ser
         està estan té tenen ha han havia més molt aquest aquesta aquests aquestes això seva seu seus seves tot tots
@@ -73,7 +85,8 @@ WORDS = {
     "tr": """
         ve bir bu da de ile için olarak olan gibi daha çok en ne kim nerede nasıl neden hangi kaç mi mı mu mü değil var
         yok ancak ama veya ya şu o onun sonra önce kadar tarafından göre her ise idi oldu olduğu ettiği zaman nedir hem
-        arasında üzerinde içinde
+        arasında üzerinde içinde kimdir kimdi kimin kimi kimleri kimler nedir neydi neyi neye neyin neleri nelerdir
+        nereye nereyi nereden neredeydi nerededir kaçı kaçtır kaçıncı nelere gelir gelmektedir adı kimden hangisi
     """,
     "vi": """
         và của là có được trong cho không với các một những này đã từ người khi năm về đến như để tại theo cũng ở ra vào

@@ -27,6 +27,10 @@ FOREIGN_DENSE_WEIGHT = 0.15
 #: Where it does not know the script either: nearly chance, but for names in Latin letters and numbers.
 STRANGE_DENSE_WEIGHT = 0.05
 
+#: Where no text is in the question's language and the model knows both: the words that are found are names, numbers and
+#: those that mean something else in either language.
+CROSSING_DENSE_WEIGHT = 0.85
+
 
 def rrf(
     rankings: Sequence[Sequence[Scored]], *, k: int = RRF_K, weights: Sequence[float] | None = None

@@ -3,6 +3,11 @@
 A model that declares its languages is believed. Any other is asked, once a language: ``language_anchors.json`` holds
 six questions in each, with a passage that answers each in other words. A model that knows the language brings them
 together; one that does not finds all of them alike, or goes by the letters that they share.
+
+The same texts in two languages tell what sets the languages themselves apart in a model: a question in Chinese is
+nearer to whatever resembles Chinese text than to the English passage that answers it. A question in a language that no
+text is in is moved by that difference (centring by language; Libovický, Rosa and Fraser 2020, "On the Language
+Neutrality of Pre-trained Multilingual Representations").
 """
 
 from __future__ import annotations
@@ -18,12 +23,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from cachetools import LRUCache
 
-from recollect.embedding.models import KNOWN_MODELS
+from recollect.embedding.models import known_model
 from recollect.errors import RecollectError
 from recollect.languages import AUTO, DEFAULT_LANGUAGE, language_of_text
 
 if TYPE_CHECKING:
-    from recollect.embedding.base import EmbeddingProvider
+    from recollect.embedding.base import EmbeddingProvider, Vectors
     from recollect.model.collection import Collection
 
 logger = logging.getLogger(__name__)
@@ -35,6 +40,9 @@ KNOWN_SEPARATION = 1.1
 
 _KEPT = 1_024
 
+# A vector that is moved to nearly nothing points nowhere.
+_SHORTEST = 1e-6
+
 
 class ModelLanguages:
     """What is known of the languages of embedding models; each is asked once. Safe to share between threads."""
@@ -42,6 +50,7 @@ class ModelLanguages:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: LRUCache[tuple[str, str], bool] = LRUCache(_KEPT)
+        self._centres: LRUCache[tuple[str, str], Vectors] = LRUCache(_KEPT)
 
     def knows(self, model_name: str, language: str, embedder: Callable[[], EmbeddingProvider]) -> bool:
         """Whether a model knows a language; it does where nothing says otherwise.
@@ -71,6 +80,72 @@ class ModelLanguages:
                 self._known[model_name, language] = known
         return known
 
+    @staticmethod
+    def shifts(model_name: str) -> bool:
+        """Whether questions in another language than the texts are moved with a model."""
+        known = known_model(model_name)
+        return known is not None and known.language_shift > 0
+
+    def shifted(self, vector: Vectors, asked: str, languages: Iterable[str], embedder: EmbeddingProvider) -> Vectors:
+        """A question's vector, moved from its own language towards those of the texts.
+
+        Args:
+            vector: Of unit length.
+            asked: The question's language, ISO 639-1.
+            languages: Of the texts.
+            embedder: The model, which is asked for what a language's texts have in common, once.
+
+        Returns:
+            A vector of unit length; the same one where there are no anchors in these languages.
+        """
+        known = known_model(embedder.model_name)
+        anchors = load_anchors()
+        there = [language for language in languages if language in anchors]
+        if known is None or not known.language_shift or asked not in anchors or not there:
+            return vector
+        towards = np.mean([self._centre(language, embedder) for language in there], axis=0)
+        moved = vector - known.language_shift * (self._centre(asked, embedder) - towards)
+        length = float(np.linalg.norm(moved))
+        return vector if length < _SHORTEST else (moved / length).astype(vector.dtype)
+
+    def _centre(self, language: str, embedder: EmbeddingProvider) -> Vectors:
+        """The mean of the anchors' vectors in a language."""
+        key = embedder.model_name, language
+        with self._lock:
+            centre = self._centres.get(key)
+        if centre is None:
+            asked, answers = _anchor_vectors(embedder, load_anchors()[language])
+            centre = (asked.mean(axis=0) + answers.mean(axis=0)) / 2
+            with self._lock:
+                self._centres[key] = centre
+        return centre
+
+
+def languages_of(collections: Iterable[Collection]) -> tuple[str, ...]:
+    """The languages that texts of collections are analysed in, each once."""
+    return tuple(
+        dict.fromkeys(
+            code for one in collections for code in (one.languages if one.language == AUTO else (one.language,))
+        )
+    )
+
+
+def foreign_language(query: str, collections: Iterable[Collection]) -> str | None:
+    """The language of a question that no text is in which it is asked of; None: some are, or nothing tells.
+
+    Args:
+        query: The question.
+        collections: That it is asked of.
+    """
+    languages = languages_of(collections)
+    if not languages:
+        return None
+    asked = language_of_text(query)
+    # What may be in one of them, is: a name says nothing of its language.
+    if any(language_of_text(query, expected=language) in languages for language in languages):
+        return None
+    return asked
+
 
 def asked_language(query: str, collections: Iterable[Collection]) -> str | None:
     """The language of a question, where texts that it is asked of are in that language; None: none is.
@@ -79,8 +154,8 @@ def asked_language(query: str, collections: Iterable[Collection]) -> str | None:
         query: The question.
         collections: That it is asked of.
     """
-    languages = [code for one in collections for code in (one.languages if one.language == AUTO else (one.language,))]
-    only = languages[0] if len(set(languages)) == 1 else None
+    languages = languages_of(collections)
+    only = languages[0] if len(languages) == 1 else None
     asked = language_of_text(query, expected=only)
     return asked if asked in languages else None
 
@@ -102,14 +177,19 @@ def separation(embedder: EmbeddingProvider, anchors: Sequence[tuple[str, str]]) 
     Raises:
         ProviderError: The embedder failed.
     """
+    asked, answers = _anchor_vectors(embedder, anchors)
+    similarities = asked @ answers.T
+    own = np.eye(len(anchors), dtype=bool)
+    others = similarities[~own]
+    return float((similarities[own].mean() - others.mean()) / max(float(others.std()), 1e-6))
+
+
+def _anchor_vectors(embedder: EmbeddingProvider, anchors: Sequence[tuple[str, str]]) -> tuple[Vectors, Vectors]:
     questions, passages = zip(*anchors, strict=True)
     # Where a question is a request over a network, all of them are one.
     together = getattr(embedder, "embed_queries", None)
     asked = together(questions) if together else np.stack([embedder.embed_query(question) for question in questions])
-    similarities = asked @ np.asarray(embedder.embed_documents(passages)).T
-    own = np.eye(len(questions), dtype=bool)
-    others = similarities[~own]
-    return float((similarities[own].mean() - others.mean()) / max(float(others.std()), 1e-6))
+    return asked, np.asarray(embedder.embed_documents(passages))
 
 
 @cache
@@ -123,5 +203,5 @@ def load_anchors() -> dict[str, tuple[tuple[str, str], ...]]:
 
 def _declared(model_name: str) -> frozenset[str] | None:
     """The languages that a model declares; numeric formats of one model share them."""
-    known = KNOWN_MODELS.get(model_name) or KNOWN_MODELS.get(model_name.rpartition(":")[0])
+    known = known_model(model_name)
     return None if known is None else known.languages

@@ -60,6 +60,31 @@ class RankingSettings:
         return options.rerank_candidates or self.rerank_candidates or 0
 
 
+#: A question in a language that no text is in counts as one whose words say little, unless a candidate holds so much of
+#: them, by their rarity: then they are names, or the language was taken for another one.
+WORDS_THAT_TELL = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class MeaningShare:
+    """What the language of a question says of its meaning and its words.
+
+    Attributes:
+        weight: The dense retriever's share, where options and settings say nothing.
+        crossing: Whether no text is in that language, but the model knows it and those of the texts. Otherwise a model
+            does not know it, and is not asked to rerank.
+    """
+
+    weight: float
+    crossing: bool
+
+    def counts(self, found: Candidates) -> bool:
+        """Whether it is to be followed with these candidates."""
+        if self.crossing:
+            return max(found.coverage.values(), default=0.0) < WORDS_THAT_TELL
+        return bool(found.lexical)
+
+
 @dataclass(slots=True)
 class Ranking:
     """A final order, and how it came about.
@@ -115,7 +140,7 @@ class Ranker:
         *,
         places: Sequence[Collection],
         alternatives: Sequence[Candidates] = (),
-        foreign_weight: float | None = None,
+        share: MeaningShare | None = None,
     ) -> Ranking:
         """Order candidates, together with those of other wordings.
 
@@ -128,12 +153,10 @@ class Ranker:
             watch: Times the stages.
             places: A collection of each embedding model.
             alternatives: Those of each other wording.
-            foreign_weight: The dense retriever's share where a model does not know the language of the query and the
-                words found something: it is not asked to rerank then either. Options and settings that say otherwise
-                count. None: it knows it.
+            share: What the language of the query says; None: nothing, because texts and models know it.
         """
-        if foreign_weight is not None and found.lexical:
-            options = self._by_words(options, foreign_weight)
+        if share is not None and share.counts(found):
+            options = self._shared(options, share)
         with watch.stage("fuse"):
             others = [self._fuse(options, other) for other in alternatives]
             fused = fuse_alternatives(self._fuse(options, found), others)
@@ -164,9 +187,11 @@ class Ranker:
         moved.sort(key=lambda item: -item[1])
         return replace(ranking, ranked=moved, preferences=factors)
 
-    def _by_words(self, options: RetrievalOptions, share: float) -> RetrievalOptions:
+    def _shared(self, options: RetrievalOptions, share: MeaningShare) -> RetrievalOptions:
         if options.dense_weight is None and self._settings.dense_weight is None:
-            options = replace(options, dense_weight=share)
+            options = replace(options, dense_weight=share.weight)
+        if share.crossing:
+            return options
         configured = DEFAULTS.get(self._settings.rerank, UNKNOWN_RERANKER)
         if options.rerank is None and (configured.needs_embedding or configured.of_one_model):
             options = replace(options, rerank=NO_RERANKER)

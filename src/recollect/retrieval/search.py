@@ -16,10 +16,10 @@ from recollect.retrieval.cache import ResultCache, ResultCacheCounts, cache_key,
 from recollect.retrieval.candidates import CandidateRequest, Candidates, CandidateSource
 from recollect.retrieval.enhance.plan import QueryEnhancer, QueryPlan, enhance, query_vector
 from recollect.retrieval.explanation import explained, passage_explainer
-from recollect.retrieval.fusion import FOREIGN_DENSE_WEIGHT, STRANGE_DENSE_WEIGHT
-from recollect.retrieval.model_languages import ModelLanguages, asked_language
+from recollect.retrieval.fusion import CROSSING_DENSE_WEIGHT, FOREIGN_DENSE_WEIGHT, STRANGE_DENSE_WEIGHT
+from recollect.retrieval.model_languages import ModelLanguages, asked_language, foreign_language, languages_of
 from recollect.retrieval.pooled_statistics import merged, pooled
-from recollect.retrieval.ranking import Ranker, RankingSettings, RerankerMaker
+from recollect.retrieval.ranking import MeaningShare, Ranker, RankingSettings, RerankerMaker
 from recollect.retrieval.reading import ChunkReader
 from recollect.retrieval.relevance import RelevanceMeter, RelevanceMeters
 from recollect.retrieval.shaping import Shaper
@@ -291,7 +291,7 @@ class Searcher:
             watch,
             places=[space.place for space in spaces],
             alternatives=alternatives,
-            foreign_weight=self._foreign_weight(search, spaces),
+            share=self._meaning_share(search, spaces),
         )
         if scope.ranked_for is not None:
             ranking = self._ranker.preferred(scope, reader, ranking)
@@ -395,11 +395,16 @@ class Searcher:
             return request
         embedder = self._embedder(request.collection)
         key = embedder.model_name, request.plan.query, request.plan.hypothetical_answers
-        if key not in search.vectors:
-            with search.watch.stage("embed"):
+        with search.watch.stage("embed"):
+            if key not in search.vectors:
                 embedder.ask_for(search.scope.tenant_id)
                 search.vectors[key] = query_vector(request.plan, embedder)
-        return replace(request, embedding=search.vectors[key])
+            vector = search.vectors[key]
+            if self._languages.shifts(embedder.model_name):
+                asked = foreign_language(request.plan.query, [request.collection])
+                if asked is not None:
+                    vector = self._languages.shifted(vector, asked, languages_of([request.collection]), embedder)
+        return replace(request, embedding=vector)
 
     def _joined(
         self,
@@ -451,16 +456,29 @@ class Searcher:
         reworded = ([replace(one, plan=QueryPlan(query=wording)) for one in requests] for wording in wordings)
         return [self._run(theirs, search) for theirs in reworded]
 
-    def _foreign_weight(self, search: _Search, spaces: Sequence[VectorSpace]) -> float | None:
-        """The share of meaning where a model does not know the language of the question and of texts searched."""
+    def _meaning_share(self, search: _Search, spaces: Sequence[VectorSpace]) -> MeaningShare | None:
+        """What the language of the question says of meaning and words; None: nothing."""
         if search.options.mode != "hybrid":
             return None
-        asked = asked_language(search.query, [one.collection for one in search.searched])
-        if asked is None or all(
-            self._languages.knows(space.model, asked, partial(self._embedder, space.place)) for space in spaces
-        ):
+        collections = [one.collection for one in search.searched]
+        asked = asked_language(search.query, collections)
+        if asked is not None:
+            if self._known(asked, spaces):
+                return None
+            weight = FOREIGN_DENSE_WEIGHT if shares_script(asked) else STRANGE_DENSE_WEIGHT
+            return MeaningShare(weight, crossing=False)
+        asked = foreign_language(search.query, collections)
+        if asked is None or not self._known(asked, spaces):
             return None
-        return FOREIGN_DENSE_WEIGHT if shares_script(asked) else STRANGE_DENSE_WEIGHT
+        if not all(self._known(language, spaces) for language in languages_of(collections)):
+            return None
+        return MeaningShare(CROSSING_DENSE_WEIGHT, crossing=True)
+
+    def _known(self, language: str, spaces: Sequence[VectorSpace]) -> bool:
+        """Whether every model knows a language."""
+        return all(
+            self._languages.knows(space.model, language, partial(self._embedder, space.place)) for space in spaces
+        )
 
     def _meter(self, place: Collection) -> RelevanceMeter:
         return self._meters.of(place.embedding_model, lambda: self._embedder(place))

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.ingest.context import searchable_text, with_neighbours
+from recollect.ingest.context import NEIGHBOUR_WEIGHT, neighbour_weight, searchable_text, with_neighbours
 from recollect.ingest.prepare import completed
 from recollect.ingest.roots import department_of
 from recollect.model import Chunk, Document, Heading
@@ -61,3 +61,9 @@ def test_neighbours_are_mixed_in_and_length_stays_one(count: int, weight: float)
 
 def test_the_department_is_the_first_folder():
     assert [department_of(uri) for uri in ("a.txt", "hr/a.txt", "hr/deep/a.txt")] == [None, "hr", "hr"]
+
+
+def test_the_model_says_how_much_of_its_neighbours_a_chunk_takes():
+    assert neighbour_weight("intfloat/multilingual-e5-small:int8") == 0.0
+    assert neighbour_weight("sentence-transformers/all-MiniLM-L6-v2:int8") == NEIGHBOUR_WEIGHT
+    assert neighbour_weight("anything") == NEIGHBOUR_WEIGHT

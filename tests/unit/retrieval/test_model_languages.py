@@ -11,13 +11,16 @@ import pytest
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ProviderError
 from recollect.model.collection import Collection
+from recollect.retrieval.candidates import Candidates
 from recollect.retrieval.model_languages import (
     ModelLanguages,
     asked_language,
+    foreign_language,
     load_anchors,
     separation,
     undeclared_languages,
 )
+from recollect.retrieval.ranking import MeaningShare
 
 
 class Understanding:
@@ -132,3 +135,91 @@ def test_languages_that_the_default_model_does_not_declare():
 )
 def test_a_question_is_in_a_language_of_the_texts_or_in_none(query: str, places: list[Collection], asked: str | None):
     assert asked_language(query, places) == asked
+
+
+@pytest.mark.parametrize(
+    ("query", "places", "asked"),
+    [
+        ("Wann wird die Rechnung bezahlt?", [collection("auto", "en")], "de"),
+        ("Wann wird die Rechnung bezahlt?", [collection("en")], "de"),
+        ("Wann wird die Rechnung bezahlt?", [collection("auto", "ar", "en")], "de"),
+        ("Wann wird die Rechnung bezahlt?", [collection("auto", "ar", "de")], None),
+        ("Wann wird die Rechnung bezahlt?", [collection("en"), collection("de")], None),
+        ("发票什么时候付款？", [collection("auto", "de", "en")], "zh"),
+        ("متى تدفع الفاتورة؟", [collection("en")], "ar"),
+        ("\u202bمتى تدفع الفاتورة؟\u202c", [collection("en")], "ar"),
+        # What says nothing of its language is in that of the texts.
+        ("Rechnung", [collection("auto", "en")], None),
+        ("Rechnung", [collection("auto", "ar", "tr")], None),
+        ("ERR-4012", [collection("auto", "de")], None),
+        ("😀", [collection("auto", "tr")], None),
+        ("schet oplachivaetsya kogda", [collection("auto", "en")], None),
+        ("", [collection("auto", "de")], None),
+        # Nothing is known of what there is.
+        ("Wann wird die Rechnung bezahlt?", [collection("auto")], None),
+        ("Wann wird die Rechnung bezahlt?", [], None),
+    ],
+)
+def test_a_question_is_foreign_where_no_text_is_in_its_language(
+    query: str, places: list[Collection], asked: str | None
+):
+    assert foreign_language(query, places) == asked
+
+
+class Apart(Understanding):
+    """Brings anchors together across languages, but keeps each language on a side of its own."""
+
+    model_name = "intfloat/multilingual-e5-small:int8"
+    dimension = 8
+
+    def embed_documents(self, texts):
+        vectors = np.zeros((len(texts), 8), np.float32)
+        vectors[:, :7] = super().embed_documents(texts)
+        german = {text for pair in load_anchors()["de"] for text in pair}
+        vectors[:, 7] = [2.0 if text in german else -2.0 for text in texts]
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def test_a_question_is_moved_by_what_tells_the_languages_apart():
+    known, model = ModelLanguages(), Apart("de", "en")
+    question = model.embed_query(load_anchors()["de"][2][0])
+    answers = model.embed_documents([answer for _, answer in load_anchors()["en"]])
+    moved = known.shifted(question, "de", ["en"], model)
+    assert np.linalg.norm(moved) == pytest.approx(1.0)
+    assert moved.dtype == question.dtype
+    before, after = answers @ question, answers @ moved
+    assert before.argmax() == after.argmax() == 2
+    # What is left between the right answer and the others counts for more.
+    assert after[2] - after[0] > 1.5 * (before[2] - before[0])
+
+
+def test_a_language_is_asked_for_once_and_nothing_moves_without_anchors():
+    known, model = ModelLanguages(), Apart("de", "en")
+    question = model.embed_query("anything")
+    known.shifted(question, "de", ["en"], model)
+    asked = model.asked
+    assert not np.array_equal(known.shifted(question, "de", ["en", "xx"], model), question)
+    assert model.asked == asked
+    for language, others in (("xx", ["en"]), ("de", ["xx"]), ("de", [])):
+        assert known.shifted(question, language, others, model) is question
+    assert np.allclose(known.shifted(question, "de", ["de"], model), question)
+
+
+def test_only_models_that_it_was_measured_with_move_questions():
+    assert ModelLanguages.shifts("intfloat/multilingual-e5-small:int8")
+    assert ModelLanguages.shifts("intfloat/multilingual-e5-small")
+    assert not ModelLanguages.shifts("sentence-transformers/all-MiniLM-L6-v2:int8")
+    assert not ModelLanguages.shifts("openai/text-embedding-3-small")
+    known, model = ModelLanguages(), Understanding("de", "en")
+    question = model.embed_query("anything")
+    assert known.shifted(question, "de", ["en"], model) is question
+
+
+def test_words_that_a_candidate_holds_count_whatever_the_question_is_taken_for():
+    crossing, unknown = MeaningShare(0.85, crossing=True), MeaningShare(0.15, crossing=False)
+    nothing = Candidates(dense=[(1, 0.8)], similarities={1: 0.8})
+    names = Candidates(dense=[(1, 0.8)], lexical=[(1, 3.0)], coverage={1: 0.7, 2: 0.1})
+    noise = Candidates(dense=[(1, 0.8)], lexical=[(1, 3.0)], coverage={1: 0.2, 2: 0.1})
+    assert [crossing.counts(found) for found in (nothing, names, noise)] == [True, False, True]
+    # What a model does not know is left to the words, where they found something.
+    assert [unknown.counts(found) for found in (nothing, names, noise)] == [False, True, True]
