@@ -80,11 +80,20 @@ class ModelLanguages:
                 self._known[model_name, language] = known
         return known
 
-    @staticmethod
-    def shifts(model_name: str) -> bool:
-        """Whether questions in another language than the texts are moved with a model."""
-        known = known_model(model_name)
-        return known is not None and known.language_shift > 0
+    def moved(self, vector: Vectors, query: str, collection: Collection, embedder: EmbeddingProvider) -> Vectors:
+        """A question's vector for the texts of a collection: moved, where no text is in its language.
+
+        Args:
+            vector: Of unit length.
+            query: The question.
+            collection: Where it is asked.
+            embedder: The collection's model. One that nothing is known of moves nothing.
+        """
+        known = known_model(embedder.model_name)
+        if known is None or not known.language_shift:
+            return vector
+        asked = foreign_language(query, [collection])
+        return vector if asked is None else self.shifted(vector, asked, languages_of([collection]), embedder)
 
     def shifted(self, vector: Vectors, asked: str, languages: Iterable[str], embedder: EmbeddingProvider) -> Vectors:
         """A question's vector, moved from its own language towards those of the texts.

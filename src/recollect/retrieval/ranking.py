@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from recollect.model.collection import Collection
     from recollect.model.passage import FusionMethod
     from recollect.retrieval.candidates import Candidates
+    from recollect.retrieval.language_share import MeaningShare
     from recollect.retrieval.reading import ChunkReader
     from recollect.retrieval.stopwatch import Stopwatch
 
@@ -58,31 +59,6 @@ class RankingSettings:
         if self.reranker_name(options) is None:
             return 0
         return options.rerank_candidates or self.rerank_candidates or 0
-
-
-#: A question in a language that no text is in counts as one whose words say little, unless a candidate holds so much of
-#: them, by their rarity: then they are names, or the language was taken for another one.
-WORDS_THAT_TELL = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class MeaningShare:
-    """What the language of a question says of its meaning and its words.
-
-    Attributes:
-        weight: The dense retriever's share, where options and settings say nothing.
-        crossing: Whether no text is in that language, but the model knows it and those of the texts. Otherwise a model
-            does not know it, and is not asked to rerank.
-    """
-
-    weight: float
-    crossing: bool
-
-    def counts(self, found: Candidates) -> bool:
-        """Whether it is to be followed with these candidates."""
-        if self.crossing:
-            return max(found.coverage.values(), default=0.0) < WORDS_THAT_TELL
-        return bool(found.lexical)
 
 
 @dataclass(slots=True)

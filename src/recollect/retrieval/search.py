@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import ModelChangedError, NotFoundError, StoreError, TenantSuspendedError
 from recollect.forking import computes_properties
-from recollect.languages import shares_script
 from recollect.model import RetrievalOptions, RetrievedContext, Scope, SearchReply, TokenUsage
 from recollect.model.time_limits import at_moment
 from recollect.retrieval.cache import ResultCache, ResultCacheCounts, cache_key, fingerprint
 from recollect.retrieval.candidates import CandidateRequest, Candidates, CandidateSource
 from recollect.retrieval.enhance.plan import QueryEnhancer, QueryPlan, enhance, query_vector
 from recollect.retrieval.explanation import explained, passage_explainer
-from recollect.retrieval.fusion import CROSSING_DENSE_WEIGHT, FOREIGN_DENSE_WEIGHT, STRANGE_DENSE_WEIGHT
-from recollect.retrieval.model_languages import ModelLanguages, asked_language, foreign_language, languages_of
+from recollect.retrieval.language_share import MeaningShare, meaning_share
+from recollect.retrieval.model_languages import ModelLanguages
 from recollect.retrieval.pooled_statistics import merged, pooled
-from recollect.retrieval.ranking import MeaningShare, Ranker, RankingSettings, RerankerMaker
+from recollect.retrieval.ranking import Ranker, RankingSettings, RerankerMaker
 from recollect.retrieval.reading import ChunkReader
 from recollect.retrieval.relevance import RelevanceMeter, RelevanceMeters
 from recollect.retrieval.shaping import Shaper
@@ -399,11 +398,7 @@ class Searcher:
             if key not in search.vectors:
                 embedder.ask_for(search.scope.tenant_id)
                 search.vectors[key] = query_vector(request.plan, embedder)
-            vector = search.vectors[key]
-            if self._languages.shifts(embedder.model_name):
-                asked = foreign_language(request.plan.query, [request.collection])
-                if asked is not None:
-                    vector = self._languages.shifted(vector, asked, languages_of([request.collection]), embedder)
+            vector = self._languages.moved(search.vectors[key], request.plan.query, request.collection, embedder)
         return replace(request, embedding=vector)
 
     def _joined(
@@ -460,25 +455,13 @@ class Searcher:
         """What the language of the question says of meaning and words; None: nothing."""
         if search.options.mode != "hybrid":
             return None
-        collections = [one.collection for one in search.searched]
-        asked = asked_language(search.query, collections)
-        if asked is not None:
-            if self._known(asked, spaces):
-                return None
-            weight = FOREIGN_DENSE_WEIGHT if shares_script(asked) else STRANGE_DENSE_WEIGHT
-            return MeaningShare(weight, crossing=False)
-        asked = foreign_language(search.query, collections)
-        if asked is None or not self._known(asked, spaces):
-            return None
-        if not all(self._known(language, spaces) for language in languages_of(collections)):
-            return None
-        return MeaningShare(CROSSING_DENSE_WEIGHT, crossing=True)
 
-    def _known(self, language: str, spaces: Sequence[VectorSpace]) -> bool:
-        """Whether every model knows a language."""
-        return all(
-            self._languages.knows(space.model, language, partial(self._embedder, space.place)) for space in spaces
-        )
+        def known(language: str) -> bool:
+            return all(
+                self._languages.knows(space.model, language, partial(self._embedder, space.place)) for space in spaces
+            )
+
+        return meaning_share(search.query, [one.collection for one in search.searched], known)
 
     def _meter(self, place: Collection) -> RelevanceMeter:
         return self._meters.of(place.embedding_model, lambda: self._embedder(place))

@@ -12,6 +12,7 @@ from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ProviderError
 from recollect.model.collection import Collection
 from recollect.retrieval.candidates import Candidates
+from recollect.retrieval.language_share import MeaningShare
 from recollect.retrieval.model_languages import (
     ModelLanguages,
     asked_language,
@@ -20,7 +21,6 @@ from recollect.retrieval.model_languages import (
     separation,
     undeclared_languages,
 )
-from recollect.retrieval.ranking import MeaningShare
 
 
 class Understanding:
@@ -205,14 +205,16 @@ def test_a_language_is_asked_for_once_and_nothing_moves_without_anchors():
     assert np.allclose(known.shifted(question, "de", ["de"], model), question)
 
 
-def test_only_models_that_it_was_measured_with_move_questions():
-    assert ModelLanguages.shifts("intfloat/multilingual-e5-small:int8")
-    assert ModelLanguages.shifts("intfloat/multilingual-e5-small")
-    assert not ModelLanguages.shifts("sentence-transformers/all-MiniLM-L6-v2:int8")
-    assert not ModelLanguages.shifts("openai/text-embedding-3-small")
-    known, model = ModelLanguages(), Understanding("de", "en")
-    question = model.embed_query("anything")
-    assert known.shifted(question, "de", ["en"], model) is question
+def test_only_with_models_that_it_was_measured_with_and_where_the_language_is_another():
+    known, apart, other = ModelLanguages(), Apart("de", "en"), Understanding("de", "en")
+    question = "Wann wird die Rechnung bezahlt?"
+    english, german = collection("auto", "en"), collection("de")
+    vector = apart.embed_query(question)
+    assert not np.array_equal(known.moved(vector, question, english, apart), vector)
+    assert known.moved(vector, question, german, apart) is vector
+    vector = other.embed_query(question)
+    assert known.moved(vector, question, english, other) is vector
+    assert known.shifted(vector, "de", ["en"], other) is vector
 
 
 def test_words_that_a_candidate_holds_count_whatever_the_question_is_taken_for():
