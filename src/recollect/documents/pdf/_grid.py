@@ -20,6 +20,8 @@ _BAD_SHARE = 0.1
 _MOST_LEFT_LINES = 2
 _SIGNS = frozenset({"$", "€", "£", "¥"})
 _INDENTED = 8.0
+#: In points.
+_PROSE = 150.0
 #: In heights of the line: a title stands apart from the rows above it, a table even more.
 _APART, _BLANK_LINE = 0.6, 1.2
 
@@ -125,8 +127,18 @@ def _columns(lines: Sequence[Line]) -> list[Column]:
         signs = [cell.x0 for line in lines for cell in line.cells if cell.text in _SIGNS]
         columns[0].x0 = min([columns[0].x0, *signs])
     apart = sum(len(line.cells) > 1 for line in lines)
-    columns += [column for column in _clustered(texts) if column.count >= 3 and column.count > apart / 3]
+    behind = max((column.x1 for column in columns), default=math.inf)
+    columns += [
+        column
+        for column in _clustered(texts)
+        if (column.count >= 3 and column.count > apart / 3) or _are_comments(column, behind)
+    ]
     return sorted(columns, key=lambda column: column.x0)
+
+
+def _are_comments(column: Column, behind: float) -> bool:
+    """Whether texts are a column although they are few: as wide as sentences, behind all values."""
+    return column.count > 1 and column.x1 - column.x0 > _PROSE and column.x0 > behind
 
 
 def _has_only_years(line: Line) -> bool:

@@ -17,6 +17,8 @@ _NUMBER = re.compile(
 _NOTHING = re.compile(r"[$€£¥\s]*[-–—−]+\s*%?|[Nn]/[AaMm]|N\.?[AM]\.?|\*+|NM|nm")
 _OPENING = re.compile(r"[$€£¥(\s]+")
 _CLOSING = re.compile(r"[)%\s*]+|\)?\s*%|pts?\.?|bps|\)?\s?\(\w\)")
+_SIGNS = frozenset("$€£¥")
+_SPACE = 0.3
 _FAR_SIGN = 90.0
 _NEAR_SIGN = 14.0
 _LONG, _WIDE_SETTING = 0.55, 1.8
@@ -126,10 +128,12 @@ def _cells(group: Sequence[Segment]) -> list[Segment]:
     rtl = sum(one.rtl for one in group) > len(group) / 2
     ordered = sorted(group, key=(lambda one: -one.x1) if rtl else (lambda one: one.x0))
     cells: list[Segment] = []
-    for segment in ordered:
+    for at, segment in enumerate(ordered):
         if cells and _same_again(segment, cells[-1]):
             continue
-        joint = _joint(cells[-1], segment) if cells else None
+        following = ordered[at + 1] if at + 1 < len(ordered) else None
+        leads = bool(cells) and following is not None and _leads(cells[-1], segment, following)
+        joint = _joint(cells[-1], segment) if cells and not leads else None
         if joint is None:
             cells.append(segment)
             continue
@@ -144,6 +148,14 @@ def _cells(group: Sequence[Segment]) -> list[Segment]:
             before.rtl,
         )
     return cells
+
+
+def _leads(before: Segment, sign: Segment, value: Segment) -> bool:
+    """Whether a sign of a currency, however near to what is before it, is that of the value behind it."""
+    if sign.text not in _SIGNS or sign.rtl or not is_value(value.text) or value.x0 - sign.x1 >= _FAR_SIGN:
+        return False
+    # "5 €" is written with a space, which is narrower than what is between columns.
+    return sign.text != "€" or sign.x0 - before.x1 > _SPACE * before.size
 
 
 def _joint(before: Segment, segment: Segment) -> str | None:
