@@ -125,7 +125,7 @@ Net income before allocation to noncontrolling interests: 22,025 9,195 16,056
 Weighted-average shares––basic: 5,601 5,555 5,569
 """
 
-# In the same form, of thirty further pages that were drawn by lot, and of two beside which a rule was repaired.
+# In the same form, of pages that were drawn by lot, and of two beside which a rule was repaired.
 FURTHER_CELLS = Path(__file__).resolve().parents[2] / "data/filing_cells.txt"
 
 # Where items begin, by their own words: what stands between two of them stands under the first.

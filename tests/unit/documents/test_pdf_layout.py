@@ -392,3 +392,70 @@ def test_many_short_lines_stay_small():
     texts = [(40 + 50 * (at % 10), 820 - 1.6 * (at // 10), f"w{at}") for at in range(5_000)]
     parsed = parse(made(page(*texts)), "made.pdf")
     assert len(json.dumps([one.as_list() for one in parsed.pages])) < 12 * 5_000
+
+
+def noted(x: float, y: float, *parts: str, size: int = 10) -> bytes:
+    """A line whose every second part is a raised mark."""
+    raised, level = f"{0.35 * size} Ts /F1 {0.6 * size} Tf", f"0 Ts /F1 {size} Tf"
+    shown = [f"{raised if at % 2 else level} ({part}) Tj" for at, part in enumerate(parts)]
+    return f"BT 1 0 0 1 {x} {y} Tm {' '.join(shown)} 0 Ts ET\n".encode()
+
+
+FEET = noted(
+    60,
+    90,
+    "",
+    "1",
+    "Of the second edition, which is the one that our own library has, on its shelf of rules and of laws of",
+    size=7,
+)
+FEET += noted(60, 81, "all kinds.", size=7) + noted(60, 72, "", "2", "See the annex.", size=7)
+
+
+def test_footnotes_stand_behind_the_paragraph_that_refers_to_them():
+    body = noted(60, 700, "Leave is granted as the policy", "1", " of the house says it, and it is taken")
+    body += noted(60, 688, "in whole days, as the annex", "2", " tells with examples.")
+    body += noted(60, 660, "Another paragraph follows here, which refers to nothing at all below.")
+    parsed = read(body + FEET)
+    assert parsed.content.split("\n\n") == [
+        "Leave is granted as the policy1 of the house says it, and it is taken in whole days, as the annex2 tells with "
+        "examples.",
+        "1Of the second edition, which is the one that our own library has, on its shelf of rules and of laws of all "
+        "kinds.",
+        "2See the annex.",
+        "Another paragraph follows here, which refers to nothing at all below.",
+    ]
+    assert placed(parsed, "1Of the second")[3] > 0.88
+    assert len(parsed.pages) == 1
+
+
+def test_what_nothing_refers_to_stays_at_the_foot_of_the_page():
+    body = noted(60, 700, "Leave is granted as the policy of the house says it, in whole days.")
+    body += noted(60, 670, "Another paragraph follows here, which refers to", "2", " the annex.")
+    told = read(body + FEET).content.split("\n\n")
+    assert told[-1].startswith("1Of the second edition")
+    assert told.index("2See the annex.") == 2
+
+
+def test_numbers_in_the_text_and_lists_are_no_footnotes():
+    lines = [
+        (60, 700, "The form W2 and the gas CO2 are named in the text of the page"),
+        (60, 660, "1. First entry of it"),
+    ]
+    lines += [(60, 646, "2. Second entry of it"), (60, 632, "2See the annex, which is set as all others are.")]
+    content = read(page(*lines)).content
+    assert content.index("1. First") < content.index("2. Second") < content.index("2See")
+
+
+def test_a_page_of_nothing_but_marks_is_read_in_time():
+    text = b"".join(noted(40 + 60 * (at % 8), 820 - 2 * (at // 8), f"w{at}", "1", size=7) for at in range(2_400))
+    content = read(text).content
+    assert content.count("w") == 2_400
+
+
+def test_a_side_bar_is_read_apart_from_the_text_beside_it():
+    text = [(50, 700 - 14 * at, f"Line {at} of the text goes on for most of the width of it") for at in range(12)]
+    bar = [(420, 700 - 18 * at, f"A remark {at} in the side bar") for at in range(8)]
+    content = read(page(*text, *bar)).content
+    assert content.index("Line 11") < content.index("A remark 0")
+    assert "of it A remark" not in content

@@ -49,6 +49,7 @@ _RAISED = 0.8
 _SHORT_END = 2
 _SIGNS = frozenset({"$", "€", "£", "¥"})
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_NOTE = re.compile(r"\d{1,3}[„“\"'«‘]?[^\W\d_]")
 _BOLD_WEIGHT = 600
 _BOLD_NAME = re.compile(rb"bold|black|heavy|semibold|[-,]bd\b", re.IGNORECASE)
 
@@ -122,12 +123,16 @@ def _words(text_page: Any) -> tuple[list[str], Boxes, list[int]]:  # noqa: ANN40
     numbers: list[float] = list(read)
     boxes = [numbers[column::8] for column in range(8)]
     cleaned = [clean_word(word) for word, _, _ in words]
-    edges = zip(boxes[1], boxes[3], boxes[5], boxes[7], strict=True)
-    lower = [at for at, (y1, y0, top, bottom) in enumerate(edges) if abs(top - bottom) < _RAISED * abs(y1 - y0)]
-    for at in lower:
+    heights = [(abs(y1 - y0), abs(top - bottom)) for y1, y0, top, bottom in zip(*boxes[1::2], strict=True)]
+    for at, (before, behind) in enumerate(heights):
+        if before >= _RAISED * behind and behind >= _RAISED * before:
+            continue
         word, _, last = words[at]
+        if behind > before:
+            if _NOTE.match(word):  # the mark of a footnote tells nothing of the height of its line
+                boxes[1][at], boxes[3][at] = boxes[5][at], boxes[7][at]
         # A raised mark behind a number is not the number's last digit.
-        if word[-1].isdigit() and len(word) > 1:
+        elif word[-1].isdigit() and len(word) > 1:
             cleaned[at] = _with_raised(handle, word, last, abs(boxes[1][at] - boxes[3][at]))
             boxes[5][at], boxes[7][at] = boxes[1][at], boxes[3][at]
     return cleaned, boxes, [first for _, first, _ in words]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
+from recollect.documents.pdf._footnotes import take_footnotes
 from recollect.documents.pdf._grid import Table
 from recollect.documents.pdf._headings import Block, Found
 from recollect.documents.pdf._hyphens import Hyphens
@@ -51,24 +53,44 @@ class Writer:
         if not blocks and not notes:
             return
         self._begin_page(number)
+        found = take_footnotes(blocks, self._found)
+        pending: list[list[Line]] = []
         full = _full_widths(blocks)
-        for at, block in enumerate(blocks):
-            before = blocks[at - 1] if at else None
+        for at, block in enumerate(found.body):
+            before = found.body[at - 1] if at else None
             if isinstance(block, Table):
+                self._footnotes(pending, full)
                 self._separate("\n\n" if before is not None else "")
                 self._table(block)
                 continue
             joint = "" if before is None else self._joint(before, block, full)
-            if joint == " " and isinstance(before, Line):
-                mended = self._hyphens.joined(self.parts[-1], block.text)
-                if mended is not None:
-                    self._replace_last(mended)
-                    joint = ""
-            self._separate(joint)
-            self._line(block)
+            if pending and joint == "\n\n":
+                self._footnotes(pending, full)
+            self._following(before, block, joint)
+            pending += found.behind.get(id(block), ())
+        self._footnotes(pending, full)
         for at, note in enumerate(notes):
             self._separate("\n" if at else "\n\n" if blocks else "")
             self._add(note)
+
+    def _following(self, before: Block | None, line: Line, joint: str) -> None:
+        """Writes a line behind another; a word that was split between them becomes one."""
+        if joint == " " and isinstance(before, Line):
+            mended = self._hyphens.joined(self.parts[-1], line.text)
+            if mended is not None:
+                self._replace_last(mended)
+                joint = ""
+        self._separate(joint)
+        self._line(line)
+
+    def _footnotes(self, pending: list[list[Line]], full: dict[int, float]) -> None:
+        """Writes the notes that a paragraph refers to behind it, and forgets them."""
+        for note in pending:
+            self._separate("\n\n")
+            self._line(note[0])
+            for before, line in pairwise(note):
+                self._following(before, line, self._joint(before, line, full))
+        pending.clear()
 
     def _begin_page(self, number: int, joint: str = "\n\n") -> None:
         if self._page == number:  # a table of the page before has gone on here
