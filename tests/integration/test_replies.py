@@ -182,6 +182,7 @@ def searches(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
     for reply in (
         # As a piece of a long table has it.
         replace(past.search(QUERY), results=(replace(preferred, metadata={"table_header": "| What | Days |"}),)),
+        replace(past.search(QUERY), results=(replace(preferred, metadata={"generated_by": "openai/seeing"}),)),
         replace(past.search(QUERY), results=(preferred,)),
         view.search(QUERY, EXPLAINED),
         view.search(QUERY),

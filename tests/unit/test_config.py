@@ -290,7 +290,7 @@ def _candidates(place: tuple[str, ...]) -> list[object]:
     tables += [{"token_budget": 7}, {"passages": 7}, {"facts": False}, {"auto_expire": False}, {"hyde": True}]
     tables += [{"time_partitions": "daily"}, {"max_connections": 7}, {"mode": "off"}, {"collection_prefix": "x"}]
     tables += [{"max_attempts": 7}, {"pii": "tag"}, {"max_bytes": 7}, {"port": 7}, {"issuer": "x"}, {"tenant": "x"}]
-    tables += [{"search": 7}, {"questions": "hash"}, {"keys": False}, {"name": "x"}]
+    tables += [{"search": 7}, {"questions": "hash"}, {"keys": False}, {"name": "x"}, {"ocr": "off"}]
     tables += [{"k": "v"}, {"k": ["a"]}, {"k": ["read"]}, {"k": {"departments": ["a"]}}]
     if "Config" in annotation or "Defaults" in annotation or "dict" in annotation:
         return tables

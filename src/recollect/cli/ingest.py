@@ -37,6 +37,9 @@ _SKIP_REASONS = {
 }
 
 
+_WithoutOcr = Annotated[
+    bool, typer.Option("--no-ocr", help="Recognise no text on pages that are pictures; they are counted.")
+]
 _Background = Annotated[bool, typer.Option("--background", help="Only ask for it: a worker does it. Prints the job.")]
 _Situated = Annotated[
     bool, typer.Option("--yes", "-y", help="Situate the chunks afterwards, where a model is configured for that.")
@@ -74,6 +77,7 @@ def _ingest(
     max_file_size: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Skip larger files: bytes, or for instance 20MB.")
     ] = None,
+    no_ocr: _WithoutOcr = False,
     ttl: Annotated[
         str | None,
         typer.Option(metavar="DURATION", help="How long what is stored now is found: 12h, 30d; tags may preserve it."),
@@ -94,9 +98,9 @@ def _ingest(
 
     _require_own_options(ctx, chunking, actor, in_session, others=bool(sync or grant))
     if background:
-        _refuse_in_background(max_file_size=max_file_size, ttl=ttl)
+        _refuse_in_background(max_file_size=max_file_size, ttl=ttl, no_ocr="off" if no_ocr else None)
     urls = _urls(what, web, sync=sync, follow_links=follow_links, max_file_size=max_file_size, ttl=ttl)
-    config = _configured(ctx.config, max_file_size=max_file_size, follow_links=follow_links, ttl=ttl)
+    config = _configured(ctx.config, max_file_size=max_file_size, follow_links=follow_links, ttl=ttl, no_ocr=no_ocr)
     how: dict[str, Any] = {"force": force, "tags": tag or ()}
     how["permissions"] = None if grant is None else read_permissions(grant, name="--grant").as_tokens()
     paths = [] if urls else _existing(what)
@@ -106,11 +110,10 @@ def _ingest(
             prepare_collection(view, without_sizes(chunking) if urls else chunking)
         if urls:
             return ingest_urls(ctx, view, urls, web, chunking, how=how, background=background, yes=yes)
-        how["sync"] = sync
         if background:
-            return tell_queued(ctx, view.jobs.ingest(paths, **how, follow_links=follow_links or None))
+            return tell_queued(ctx, view.jobs.ingest(paths, **how, sync=sync, follow_links=follow_links or None))
         with WorkBar(ctx.err, "Ingesting", unit="files") as bar:
-            report = view.ingest(paths, **how, on_progress=bar.ingest)
+            report = view.ingest(paths, **how, sync=sync, on_progress=bar.ingest)
         _complete(ctx, view, yes=yes)
     return tell(ctx, report)
 
@@ -171,7 +174,12 @@ def _require_own_options(
         raise UsageError("With --as, leave out how documents are cut: that is the collection's, for its owners to say.")
 
 
-def _configured(config: RAGConfig, *, max_file_size: str | None, follow_links: bool, ttl: str | None) -> RAGConfig:
+def _configured(
+    config: RAGConfig, *, max_file_size: str | None, follow_links: bool, ttl: str | None, no_ocr: bool
+) -> RAGConfig:
+    if no_ocr:
+        documents = config.documents.model_copy(update={"ocr": "off"})
+        config = config.model_copy(update={"documents": documents})
     if follow_links:
         links = config.ingest.model_copy(update={"follow_links": True})
         config = config.model_copy(update={"ingest": links})

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from recollect.config._reading import CONFIG_FILE_VARIABLE, Place, explained, merged, read_environment, read_file
 from recollect.config.access import AccessConfig, MultiTenantConfig, SessionDefaults
+from recollect.config.documents import DocumentsConfig
 from recollect.config.jobs import JobsConfig
 from recollect.config.models import AnswerConfig, EmbeddingConfig, RerankingConfig
 from recollect.config.privacy import PrivacyConfig
@@ -65,6 +66,7 @@ class RAGConfig(BaseModel):
     embedding: EmbeddingConfig = Field(default_factory=EmbeddingConfig)
     storage: StorageConfig = Field(default_factory=StorageConfig)
     ingest: IngestConfig = IngestConfig()
+    documents: DocumentsConfig = DocumentsConfig()
     sources: SourcesConfig = SourcesConfig()
     retrieval: RetrievalConfig = RetrievalConfig()
     reranking: RerankingConfig = RerankingConfig()

@@ -55,6 +55,8 @@ def context_block(passage: RetrievedContext, *, number: int, mark: str = "") -> 
         facts.append(f"Page: {passage.page}")
     if passage.table_header:
         facts.append(f"Table header: {_one_line(passage.table_header.strip(' |'))}")
+    if passage.generated_by is not None:
+        facts.append(f"Description of a picture, written by {_one_line(passage.generated_by)}")
     date = _date(passage)
     if date:
         facts.append(f"Date: {_one_line(date)}")

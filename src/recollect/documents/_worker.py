@@ -204,6 +204,8 @@ def _answer(data: bytes, request: dict[str, Any]) -> tuple[dict[str, Any], bytes
     try:
         if request.get("page"):
             return _recognised(data, request)
+        if request.get("pictures"):
+            return _pictures(data, request)
         parsed = parse(
             data,
             request["name"],
@@ -229,8 +231,16 @@ def _recognised(data: bytes, request: dict[str, Any]) -> tuple[dict[str, Any], b
 
     cache = None if request["cache"] is None else Path(request["cache"])
     page = int(request["page"])
-    reading = recognise_page(data, request["name"], request["mime_type"], page, cache=cache)
+    reading = recognise_page(data, request["name"], request["mime_type"], page, cache=cache, owner=request["owner"])
     return {}, json.dumps(reading.as_json()).encode()
+
+
+def _pictures(data: bytes, request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    from recollect.documents._picture_finding import find_pictures
+
+    found = find_pictures(data, request["name"], request["mime_type"])
+    told = [[one.mime_type, one.page, one.box, len(one.data)] for one in found]
+    return {"pictures": told}, b"".join(one.data for one in found)
 
 
 def _is_memory(error: BaseException | None) -> bool:

@@ -38,17 +38,26 @@ class Read(Protocol):
         ...
 
 
+class Finish(Protocol):
+    """Adds to a document what is made of its file beside its text."""
+
+    def __call__(self, document: Document, data: bytes, name: str, mime_type: str | None) -> Document:
+        """The document as it is to be stored."""
+        ...
+
+
 class AttachedReader:
     """Reads what is attached to one message, and to the messages attached to it, within limits for all together.
 
     Args:
         read: Reads a file, within the limits of a file.
+        finish: Adds what is made of it beside its text.
         seconds: What a file may take; all together may take ten times that.
         characters: What all together may give.
     """
 
-    def __init__(self, read: Read, *, seconds: float, characters: int) -> None:
-        self._read = read
+    def __init__(self, read: Read, finish: Finish, *, seconds: float, characters: int) -> None:
+        self._read, self._finish = read, finish
         self._ends = time.monotonic() + _TIMES * seconds
         self._characters = characters
         self._left = MOST_ATTACHMENTS
@@ -103,11 +112,14 @@ class AttachedReader:
 
     def _document(self, file: AttachedFile, depth: int) -> Document:
         # Without the number before it: a name may become the title.
-        parsed = self._read(file.data, file.name.partition("-")[2], file.mime_type or None)
+        name, mime_type = file.name.partition("-")[2], file.mime_type or None
+        parsed = self._read(file.data, name, mime_type)
         if len(parsed.content) > self._characters:
             raise UnreadableError("gives more characters than are left of the message's (rag.ingest.max_characters)")
         self._characters -= len(parsed.content)
-        document = document_of(parsed, file.data, source=file.name)
+        document = self._finish(document_of(parsed, file.data, source=file.name), file.data, name, mime_type)
+        if not document.content.strip():
+            raise UnreadableError("has no text in it")
         own_name = clean(file.own_name) or file.name
         document = replace(document, original=Original.of_bytes(file.data, name=own_name, mime_type=document.mime_type))
         return self.with_attachments(document, parsed, depth=depth + 1) if parsed.attached else document

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -21,17 +21,32 @@ from recollect.documents._markup import (
 )
 from recollect.documents._naming import choose_title
 from recollect.documents._office import parse_office
-from recollect.documents._parsed import Parsed
+from recollect.documents._parsed import Fact, Parsed
 from recollect.documents._text import NotTextError, clean, decode
 from recollect.documents._titles import title_headings
 from recollect.documents.attached import AttachedReader, document_of
 from recollect.documents.feeds import parse_feed
-from recollect.documents.formats import Format, UnreadableError, detect, is_picture_name, is_plain
+from recollect.documents.formats import (
+    DOCX,
+    HTML,
+    JPEG,
+    PDF,
+    PNG,
+    PPTX,
+    WEBP,
+    XLSX,
+    Format,
+    UnreadableError,
+    detect,
+    is_picture_name,
+    is_plain,
+)
 from recollect.documents.ocr.available import can_recognise, without_text
 from recollect.documents.ocr.pages import PageCallback, recognise_pages
 from recollect.documents.ocr.recognising import picture_pages
 from recollect.documents.opening import open_file
 from recollect.documents.pdf import NO_TEXT, parse_pages, parse_pdf
+from recollect.documents.pictures import with_descriptions
 from recollect.documents.workers import shared_workers
 from recollect.errors import ParseError, UsageError
 from recollect.model import Document
@@ -54,6 +69,11 @@ if TYPE_CHECKING:
 # - PDF: plain paragraphs; headings are known by their offsets alone. Tables as Markdown writes them: their columns are
 #   often of two levels, and a row without them says nothing.
 # - JSON: an outline without braces and escapes. E-mail: the main header lines, then the text.
+
+
+_LONGEST_REASON = 200
+# What pictures are looked for in.
+_WITH_PICTURES = frozenset(one.mime_type for one in (PDF, DOCX, PPTX, XLSX, HTML, PNG, JPEG, WEBP))
 
 
 class PictureWithoutTextError(ParseError):
@@ -199,24 +219,64 @@ def _document(
     main_content: bool = False,
     attachments: bool = True,
 ) -> Document:
-    def read(data: bytes, name: str, mime_type: str | None, *, main_content: bool = False) -> Parsed:
-        if is_plain(data, name=name, mime_type=mime_type):
-            return parse(data, name, mime_type)
-        pool = workers or shared_workers()
-        parsed = pool.parse(data, name=name, mime_type=mime_type, main_content=main_content, cancelled=cancelled)
-        return _with_pictures(pool, data, parsed, name, mime_type, cancelled, on_page) if parsed.unread else parsed
-
+    pool = workers or shared_workers()
+    files = _FileReader(pool, cancelled, on_page)
     try:
-        parsed = read(data, name, mime_type, main_content=main_content)
+        parsed = files.read(data, name, mime_type, main_content=main_content)
     except UnreadableError as error:
         shows_nothing = str(error) == NO_TEXT and is_picture_name(name)
         raise (PictureWithoutTextError if shows_nothing else ParseError)(path, str(error)) from error
     document = replace(document_of(parsed, data, source=source), department=parsed.stated.department or department)
+    document = files.described(document, data, name, mime_type)
+    if not document.content.strip():
+        raise PictureWithoutTextError(path, NO_TEXT)
     if not attachments or not parsed.attached:
         return document
-    limits = (workers or shared_workers()).limits
-    reader = AttachedReader(read, seconds=limits.seconds, characters=max(limits.characters, len(data)))
+    limits = pool.limits
+    reader = AttachedReader(
+        files.read, files.described, seconds=limits.seconds, characters=max(limits.characters, len(data))
+    )
     return reader.with_attachments(document, parsed)
+
+
+@dataclass(frozen=True, slots=True)
+class _FileReader:
+    """Reads files, each within the limits of a file."""
+
+    pool: ParserWorkers
+    cancelled: Callable[[], bool]
+    on_page: PageCallback | None
+
+    def read(self, data: bytes, name: str, mime_type: str | None, *, main_content: bool = False) -> Parsed:
+        """A file's text; of a picture whose text cannot be recognised, none where it is to be described.
+
+        Raises:
+            UnreadableError: It cannot be read.
+        """
+        if is_plain(data, name=name, mime_type=mime_type):
+            return parse(data, name, mime_type)
+        parsed = self.pool.parse(
+            data, name=name, mime_type=mime_type, main_content=main_content, cancelled=self.cancelled
+        )
+        if not parsed.unread:
+            return parsed
+        try:
+            return _with_pictures(self.pool, data, parsed, name, mime_type, self.cancelled, self.on_page)
+        except UnreadableError:
+            if self.pool.describer is None or not is_picture_name(name):
+                raise
+            return parsed
+
+    def described(self, document: Document, data: bytes, name: str, mime_type: str | None) -> Document:
+        """A document with what its pictures show, where somebody describes them."""
+        describer = self.pool.describer
+        if describer is None or document.mime_type not in _WITH_PICTURES:
+            return document
+        try:
+            pictures = self.pool.find_pictures(data, name=name, mime_type=mime_type, cancelled=self.cancelled)
+        except UnreadableError as error:
+            return replace(document, metadata={**document.metadata, "pictures_left_out": str(error)[:_LONGEST_REASON]})
+        return with_descriptions(document, pictures, describer) if pictures else document
 
 
 def _with_pictures(
@@ -230,7 +290,9 @@ def _with_pictures(
 ) -> Parsed:
     """A file with the text of its pages that are pictures; with what cannot be recognised counted in the metadata."""
     why: list[str] = []
-    if can_recognise():
+    if not workers.ocr and is_picture_name(name):
+        raise UnreadableError(NO_TEXT)
+    if workers.ocr and can_recognise():
         readings, why = recognise_pages(
             workers, data, parsed.unread, name=name, mime_type=mime_type, cancelled=cancelled, on_page=on_page
         )
@@ -241,8 +303,15 @@ def _with_pictures(
         return parsed
     unread, pages = len(parsed.unread), int(parsed.metadata.get("page_count") or len(parsed.unread))
     if not parsed.content:
-        raise UnreadableError("; ".join([f"has no text in it: {without_text(unread, pages)}", *why[:1]]))
-    return replace(parsed, metadata={**parsed.metadata, "pages_without_text": unread})
+        raise UnreadableError(
+            "; ".join([f"has no text in it: {without_text(unread, pages, ocr=workers.ocr)}", *why[:1]])
+        )
+    told: dict[str, Fact] = {"pages_without_text": unread}
+    if not workers.ocr:
+        told["ocr"] = "off"
+    if why:
+        told["pages_left_out"] = why[0][:_LONGEST_REASON]
+    return replace(parsed, metadata={**parsed.metadata, **told})
 
 
 def parse(

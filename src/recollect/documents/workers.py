@@ -29,6 +29,7 @@ from recollect.documents._parsed import Parsed
 from recollect.documents._wire import LENGTHS, from_message, packed
 from recollect.documents.formats import UnreadableError
 from recollect.documents.ocr.readings import PageReading, ReadingCache, Readings, readings_json
+from recollect.documents.pictures import MOST_PICTURE_BYTES, Picture, PictureDescriber, pictures_of
 
 # Large files may take more than small ones: so many bytes more for each of their own.
 _MEMORY_PER_BYTE = 8
@@ -41,6 +42,8 @@ _PAGE_BYTES = 1 << 30
 _LOOK_UP_SECONDS = 0.1
 _END_SECONDS = 5.0
 _HEAD_BYTES = 64 << 20
+#: After which no further page of a file is recognised.
+OCR_SECONDS = 1800.0
 _BLOCK_BYTES = 1 << 20
 
 # The package's own `__init__` imports everything; a worker stands in for it and imports what parses.
@@ -95,12 +98,24 @@ class ParserWorkers:
         limits: What a file may cost.
         at_once: Files parsed at the same time; None: one a core.
         readings: The folder where it is kept what was recognised on pages; None: nowhere.
+        ocr: Whether the text of pages that are pictures is recognised, where that can be.
+        ocr_seconds: After which no further page of a file is recognised.
+        describer: Describes pictures in files; None: nobody does.
     """
 
     def __init__(
-        self, limits: ParseLimits | None = None, *, at_once: int | None = None, readings: Path | None = None
+        self,
+        limits: ParseLimits | None = None,
+        *,
+        at_once: int | None = None,
+        readings: Path | None = None,
+        ocr: bool = True,
+        ocr_seconds: float = OCR_SECONDS,
+        describer: PictureDescriber | None = None,
     ) -> None:
         self.limits = limits or ParseLimits()
+        self.ocr, self.ocr_seconds = ocr, ocr_seconds
+        self.describer = describer
         self.at_once = at_once or os.cpu_count() or 1
         self._cache = readings
         self._workers: set[_Worker] = set()
@@ -164,6 +179,7 @@ class ParserWorkers:
         name: str,
         mime_type: str | None = None,
         more_pages: bool = False,
+        owner: str = "",
         cancelled: Callable[[], bool] = _never,
     ) -> PageReading:
         """Recognise the text of a page in a worker, where it was not recognised before.
@@ -176,6 +192,7 @@ class ParserWorkers:
             name: As for `parse`.
             mime_type: As for `parse`.
             more_pages: Whether others of the file follow: then the worker keeps its models.
+            owner: For whom: what was recognised for others is not looked at.
             cancelled: As for `parse`.
 
         Raises:
@@ -186,6 +203,7 @@ class ParserWorkers:
             "mime_type": mime_type,
             "page": page,
             "more_pages": more_pages,
+            "owner": owner,
             "cache": None if self._cache is None else str(self._cache),
             "seconds": _PAGE_TIMES * self.limits.seconds,
             "memory_bytes": self._memory(len(data)) + _PAGE_BYTES,
@@ -195,6 +213,34 @@ class ParserWorkers:
         if isinstance(died, PageReading):
             return died
         raise UnreadableError(f"page {page}: {self._explained(died, len(data), page=True)}")
+
+    def find_pictures(
+        self, data: bytes, *, name: str, mime_type: str | None = None, cancelled: Callable[[], bool] = _never
+    ) -> list[Picture]:
+        """The pictures in a file that show something, found in a worker.
+
+        Args:
+            data: The whole file.
+            name: As for `parse`.
+            mime_type: As for `parse`.
+            cancelled: As for `parse`.
+
+        Raises:
+            UnreadableError: The file cannot be read, or costs more than it may.
+        """
+        request = {
+            "name": name,
+            "mime_type": mime_type,
+            "main_content": False,
+            "pictures": True,
+            "seconds": self.limits.seconds,
+            "memory_bytes": self._memory(len(data)),
+            "max_characters": max(self.limits.characters, len(data), MOST_PICTURE_BYTES),
+        }
+        died = self._in_turn(request, data, pictures_of, cancelled)
+        if isinstance(died, str):
+            raise UnreadableError(self._explained(died, len(data)))
+        return died
 
     def tidy(self) -> None:
         """Remove what was recognised long ago and not asked for since."""

@@ -17,6 +17,7 @@ from recollect.documents.headings import headings_of_text
 from recollect.errors import PersonalDataError, UsageError
 from recollect.ingest.attachments import attachments_of
 from recollect.ingest.context import neighbour_weight, searchable_text, with_neighbours
+from recollect.ingest.pictures import chunks_of
 from recollect.ingest.sketches import bands
 from recollect.model import Chunk, Document
 from recollect.model.principal import read_permissions
@@ -186,7 +187,7 @@ class Preparer:
             complete = self._attach(complete, given, fingerprint, attached)
         # Sentences end by the rules of the document's own language.
         language = complete.language or self._indexer.language_of(complete.content)
-        chunks = self._chunker.chunk(replace(complete, language=language))
+        chunks = chunks_of(self._chunker, replace(complete, language=language))
         if not chunks:
             raise UsageError(f"The document {complete.source!r} holds no text: there is nothing to search in it.")
         return replace(self.adopt(complete, chunks, fingerprint), attached=attached)

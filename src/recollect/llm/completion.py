@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.errors import ProviderError
-from recollect.llm.base import estimate_tokens
+from recollect.llm.base import TOKENS_PER_PICTURE, estimate_tokens
 from recollect.model import TokenUsage
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _usage(model: ChatModel, messages: Sequence[ChatMessage], text: str, told: C
         return TokenUsage(input_tokens=told.input_tokens, output_tokens=told.output_tokens, estimated=told.estimated)
     count: Callable[[str], int] = getattr(model, "count_tokens", estimate_tokens)
     return TokenUsage(
-        input_tokens=sum(count(message.content) for message in messages),
+        input_tokens=sum(count(one.content) + TOKENS_PER_PICTURE * len(one.pictures) for one in messages),
         output_tokens=count(text) if text else 0,
         estimated=True,
     )

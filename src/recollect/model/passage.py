@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from recollect.model.outline import Outline, PageBox, PassagePart
+from recollect.model.pictures import GENERATED_BY
 from recollect.model.time import Duration, MomentRange
 from recollect.model.usage import TokenUsage
 
@@ -247,6 +248,12 @@ class RetrievedContext:
         """The line that names the columns of the table that it begins in, where it does not hold that line itself."""
         header = self.metadata.get("table_header")
         return header if isinstance(header, str) and header not in self.content else None
+
+    @property
+    def generated_by(self) -> str | None:
+        """The model that has written it, as ``provider/model``: of a picture's description; None: the author has."""
+        model = self.metadata.get(GENERATED_BY)
+        return model if isinstance(model, str) else None
 
     @property
     def parts(self) -> tuple[PassagePart, ...]:

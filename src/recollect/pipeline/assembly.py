@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from recollect.answer.prompt import PromptTemplate
     from recollect.chunking.base import Tokenize
     from recollect.config import RAGConfig
+    from recollect.documents.pictures import PictureDescriber
     from recollect.documents.workers import ParserWorkers
     from recollect.embedding.base import EmbeddingProvider
     from recollect.embedding.models import ModelCache
@@ -183,8 +184,35 @@ class Assembly:
             memory_bytes=settings.parse_memory_bytes,
             characters=settings.max_characters,
         )
-        readings = platformdirs.user_cache_path("recollect") / "pages"
-        return ParserWorkers(limits, at_once=settings.readers, readings=readings)
+        return ParserWorkers(
+            limits,
+            at_once=settings.readers,
+            readings=platformdirs.user_cache_path("recollect") / "pages",
+            ocr=self.config.documents.ocr != "off",
+            ocr_seconds=self.config.documents.ocr_seconds,
+            describer=self._describer(),
+        )
+
+    def _describer(self) -> PictureDescriber | None:
+        import platformdirs
+
+        spec = self.config.documents.describe_images
+        if spec is None:
+            return None
+        from recollect.pipeline.models import language_model, with_model
+        from recollect.pipeline.picture_descriptions import ModelDescriber, require_seeing
+
+        require_seeing(spec)
+        model = self.given_chat_model
+        if model is None:
+            model = language_model(with_model(self.config, spec), recorder=self.record_request)
+        assert model is not None, "extractive sees nothing, and was refused"
+        return ModelDescriber(
+            model,
+            spec,
+            folder=platformdirs.user_cache_path("recollect") / "pictures",
+            timeout_seconds=self.config.answer.timeout_seconds,
+        )
 
     @cached_property
     def fetcher(self) -> Fetcher:

@@ -12,7 +12,6 @@ from recollect.model.contexts import ContextEstimate, ContextReport
 from recollect.pipeline.door import make_door
 
 if TYPE_CHECKING:
-    from recollect.config import RAGConfig
     from recollect.ingest.contextualise import Contextualiser
     from recollect.llm.base import ChatModel
     from recollect.model import Scope
@@ -109,18 +108,8 @@ def _model(assembly: Assembly) -> ChatModel:
         )
     if assembly.given_chat_model is not None:
         return assembly.given_chat_model
-    from recollect.pipeline.models import language_model
+    from recollect.pipeline.models import language_model, with_model
 
-    model = language_model(_with_model(assembly.config, spec), recorder=assembly.record_request)
+    model = language_model(with_model(assembly.config, spec), recorder=assembly.record_request)
     assert model is not None, "extractive is no provider of a model"
     return model
-
-
-def _with_model(config: RAGConfig, spec: str) -> RAGConfig:
-    provider, _, model = spec.partition("/")
-    answer = config.answer
-    if provider != answer.provider:
-        # What else is configured there is another provider's.
-        answer = type(answer)()
-    changed = type(answer).model_validate({**answer.model_dump(), "provider": provider, "model": model})
-    return config.model_copy(update={"answer": changed})

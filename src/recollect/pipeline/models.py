@@ -161,3 +161,14 @@ def _connection(
         batch_size=batch_size,
         batch_tokens=batch_tokens,
     )
+
+
+def with_model(config: RAGConfig, spec: str) -> RAGConfig:
+    """The settings with another language model, as ``provider/model``."""
+    provider, _, model = spec.partition("/")
+    answer = config.answer
+    if provider != answer.provider:
+        # What else is configured there is another provider's.
+        answer = type(answer)()
+    changed = type(answer).model_validate({**answer.model_dump(), "provider": provider, "model": model})
+    return config.model_copy(update={"answer": changed})

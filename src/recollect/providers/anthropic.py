@@ -9,7 +9,7 @@ from recollect.llm.base import ChatUsage
 from recollect.providers._clients import tls_context
 from recollect.providers.chat import stream_end
 from recollect.providers.faults import Fault, status_fault
-from recollect.providers.turns import turns_of
+from recollect.providers.turns import Turn, turns_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
@@ -67,7 +67,7 @@ class Chat:
         if self._request.temperature is not None:
             # Newer models refuse it, and the SDK has no argument for it any more.
             options["extra_body"] = {"temperature": self._request.temperature}
-        asked: list[Any] = [{"role": turn.role, "content": turn.text} for turn in turns]
+        asked: list[Any] = [{"role": turn.role, "content": _content(turn)} for turn in turns]
         with _errors_in_the_stream():
             async with self._client() as client:
                 events: Any = await client.messages.create(
@@ -86,6 +86,17 @@ class Chat:
                             yield item
                     if sent is None:
                         raise Fault("malformed", "it sent no events")
+
+
+def _content(turn: Turn) -> str | list[dict[str, Any]]:
+    """What a turn says, in parts where it shows pictures, which come first."""
+    if not turn.pictures:
+        return turn.text
+    shown = [
+        {"type": "image", "source": {"type": "base64", "media_type": one.mime_type, "data": one.base64}}
+        for one in turn.pictures
+    ]
+    return [*shown, {"type": "text", "text": turn.text}]
 
 
 def _items(event: Any, *, sent: int) -> Iterator[ChatItem]:  # noqa: ANN401 - one of the SDK's many events

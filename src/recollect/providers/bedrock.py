@@ -21,7 +21,7 @@ from recollect.providers.embedder import EmbeddingReply
 from recollect.providers.faults import Fault, status_fault
 from recollect.providers.scorer import RerankReply, estimated_searches
 from recollect.providers.threads import items_of_thread
-from recollect.providers.turns import turns_of
+from recollect.providers.turns import Turn, turns_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -225,7 +225,7 @@ class Chat(_BedrockClient):
         system, turns = turns_of(messages)
         asked: dict[str, Any] = {
             "modelId": self._request.model,
-            "messages": [{"role": turn.role, "content": [{"text": turn.text}]} for turn in turns],
+            "messages": [{"role": turn.role, "content": _content(turn)} for turn in turns],
         }
         if system:
             asked["system"] = [{"text": system}]
@@ -236,6 +236,14 @@ class Chat(_BedrockClient):
         stream = _Stream(self._connected, self._errors, asked)
         async for item in items_of_thread(stream.items, stop=stream.stop):
             yield item
+
+
+def _content(turn: Turn) -> list[dict[str, Any]]:
+    shown = [
+        {"image": {"format": one.mime_type.removeprefix("image/"), "source": {"bytes": one.data}}}
+        for one in turn.pictures
+    ]
+    return [*shown, {"text": turn.text}]
 
 
 class _Stream:

@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeAlias
 
 from recollect.errors import ProviderError
-from recollect.llm.base import ChatMessage, ChatUsage, estimate_tokens
+from recollect.llm.base import ChatMessage, ChatUsage, estimate_message, estimate_tokens
 from recollect.providers._tokenizers import openai_counter
 from recollect.providers.faults import Fault
 from recollect.providers.requesting import Measured, Requester
@@ -124,7 +124,7 @@ class HostedChatModel:
             ProviderError: The server refused or could not be reached, the stream broke off, its content filter
                 stepped in, or the answer was empty.
         """
-        sent = [ChatMessage(one.role, one.content.encode("utf-8", "replace").decode("utf-8")) for one in messages]
+        sent = [replace(one, content=one.content.encode("utf-8", "replace").decode("utf-8")) for one in messages]
         run = _Run(self._backend, self._requester, sent, max_tokens)
         items = run.items()
         try:
@@ -145,7 +145,7 @@ class _Run:
         self._requester = requester
         self._messages = messages
         self._max_tokens = max_tokens
-        self._measured = Measured(len(messages), sum(estimate_tokens(one.content) for one in messages))
+        self._measured = Measured(len(messages), sum(map(estimate_message, messages)))
         self._written = 0
         self._end: StreamEnd | None = None
         self._usage: ChatUsage | None = None

@@ -112,14 +112,20 @@ class Chat:
 
     async def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int | None) -> AsyncIterator[ChatItem]:
         """See `ChatBackend`."""
-        from google.genai.types import Content, GenerateContentConfig, Part
+        from google.genai.types import Blob, Content, GenerateContentConfig, Part
 
         system, turns = turns_of(messages)
         config = GenerateContentConfig(
             system_instruction=system or None, max_output_tokens=max_tokens, temperature=self._request.temperature
         )
         contents: list[Any] = [
-            Content(role="model" if turn.role == "assistant" else "user", parts=[Part(text=turn.text)])
+            Content(
+                role="model" if turn.role == "assistant" else "user",
+                parts=[
+                    *(Part(inline_data=Blob(data=one.data, mime_type=one.mime_type)) for one in turn.pictures),
+                    Part(text=turn.text),
+                ],
+            )
             for turn in turns
         ]
         # Without a time limit of its own: the server takes it for one of the whole answer.

@@ -77,7 +77,11 @@ class Chat:
             options["num_predict"] = max_tokens
         if self._request.temperature is not None:
             options["temperature"] = self._request.temperature
-        payload = [{"role": message.role, "content": message.content} for message in messages]
+        payload = [
+            {"role": message.role, "content": message.content}
+            | ({"images": [one.base64 for one in message.pictures]} if message.pictures else {})
+            for message in messages
+        ]
         client = self._client()
         try:
             async for part in await client.chat(

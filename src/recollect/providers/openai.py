@@ -103,11 +103,21 @@ class Chat:
         return AsyncOpenAI(http_client=client, **_options(self._request.connection))
 
     def _common(self, messages: Sequence[ChatMessage]) -> tuple[list[Any], dict[str, Any]]:
-        payload = [{"role": message.role, "content": message.content} for message in messages]
+        payload = [{"role": message.role, "content": self._content(message)} for message in messages]
         options: dict[str, Any] = {"model": self._request.model}
         if self._request.temperature is not None:
             options["temperature"] = self._request.temperature
         return payload, options
+
+    def _content(self, message: ChatMessage) -> str | list[dict[str, Any]]:
+        """What a message says, in parts where it shows pictures."""
+        if not message.pictures:
+            return message.content
+        if self._api == "responses":
+            shown = [{"type": "input_image", "image_url": one.data_url, "detail": "auto"} for one in message.pictures]
+            return [{"type": "input_text", "text": message.content}, *shown]
+        seen = [{"type": "image_url", "image_url": {"url": one.data_url}} for one in message.pictures]
+        return [{"type": "text", "text": message.content}, *seen]
 
     async def _completions(self, messages: Sequence[ChatMessage], max_tokens: int | None) -> AsyncIterator[ChatItem]:
         payload, options = self._common(messages)

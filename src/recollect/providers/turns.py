@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from recollect.llm.base import ChatMessage
+from recollect.llm.base import ChatMessage, ChatPicture
 from recollect.providers.faults import Fault
 
 
@@ -16,6 +16,7 @@ class Turn:
 
     role: Literal["user", "assistant"]
     text: str
+    pictures: tuple[ChatPicture, ...] = ()
 
 
 def turns_of(messages: Sequence[ChatMessage]) -> tuple[str, list[Turn]]:
@@ -29,7 +30,7 @@ def turns_of(messages: Sequence[ChatMessage]) -> tuple[str, list[Turn]]:
 
     Example:
         >>> turns_of([ChatMessage("system", "Be brief."), ChatMessage("user", "Hi."), ChatMessage("user", "You?")])
-        ('Be brief.', [Turn(role='user', text='Hi.\n\nYou?')])
+        ('Be brief.', [Turn(role='user', text='Hi.\n\nYou?', pictures=())])
     """
     system = "\n\n".join(one.content for one in messages if one.role == "system" and one.content.strip())
     turns: list[Turn] = []
@@ -37,9 +38,10 @@ def turns_of(messages: Sequence[ChatMessage]) -> tuple[str, list[Turn]]:
         if one.role == "system" or not one.content.strip() or (one.role == "assistant" and not turns):
             continue
         if turns and turns[-1].role == one.role:
-            turns[-1] = Turn(one.role, f"{turns[-1].text}\n\n{one.content}")
+            last = turns[-1]
+            turns[-1] = Turn(one.role, f"{last.text}\n\n{one.content}", (*last.pictures, *one.pictures))
         else:
-            turns.append(Turn(one.role, one.content))
+            turns.append(Turn(one.role, one.content, one.pictures))
     if not turns:
         raise Fault("invalid_request", "the conversation holds no question")
     return system, turns

@@ -65,6 +65,8 @@ class SearchResultJson(PassagePlaceJson):
     """The document's."""
     table_header: NotRequired[str]
     """The line that names the columns of the table that it begins in, where it does not hold that line itself."""
+    generated_by: NotRequired[str]
+    """The model that has written it, as `provider/model`: of a picture's description."""
     collection: NotRequired[str]
     """Where it was found, in a search of several collections."""
     also_in: NotRequired[list[AlsoInJson]]
@@ -186,6 +188,8 @@ def _result(result: RetrievedContext) -> SearchResultJson:
     }
     if result.table_header is not None:
         shown["table_header"] = result.table_header
+    if result.generated_by is not None:
+        shown["generated_by"] = result.generated_by
     if result.collection is not None:
         shown["collection"] = result.collection
     if result.also_in:

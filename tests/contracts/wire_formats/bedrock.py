@@ -99,7 +99,7 @@ class Chat:
 
     def texts(self, path, body):
         assert unquote(path) == f"/model/{CHAT_MODEL}/converse-stream"
-        return [part["text"] for one in body["messages"] for part in one["content"]]
+        return [part["text"] for one in body["messages"] for part in one["content"] if "text" in part]
 
     def write(self, result):
         thought = {"reasoningContent": {"text": "The user wants …"}}

@@ -96,7 +96,7 @@ class Chat:
 
     def texts(self, path, body):
         assert path.endswith("/models/gemini-3.8-flash:streamGenerateContent?alt=sse")
-        return [part["text"] for one in body["contents"] for part in one["parts"]]
+        return [part["text"] for one in body["contents"] for part in one["parts"] if "text" in part]
 
     def write(self, result):
         parts = [reply([{"text": "I think …", "thought": True}])]

@@ -17,6 +17,8 @@ from recollect.documents.ocr import available
 from recollect.documents.ocr.readings import PageReading, ReadingCache, ReadLine, picture_hash
 from recollect.documents.workers import ParseLimits, ParserWorkers
 from recollect.errors import ParseError
+from recollect.model import Scope
+from recollect.model.asking import asked_for
 
 from .made_files import pdf
 
@@ -152,6 +154,58 @@ def test_an_interrupted_reading_keeps_its_pages(tmp_path):
             read_bytes(data, name="a.pdf", workers=pool, on_page=stop)
         kept = {one for one in tmp_path.rglob("*") if one.is_file()}
         assert 1 <= len(kept) < 4
+    finally:
+        pool.close()
+
+
+def test_what_was_recognised_for_one_tenant_costs_another_its_own_time(tmp_path, monkeypatch):
+    data = saved([page(LEAVE)], "PDF")
+    recognising.recognise_page(data, "a.pdf", None, 1, cache=tmp_path, owner="1")
+    monkeypatch.setattr(_engine, "recognise", None)
+    assert recognising.recognise_page(data, "a.pdf", None, 1, cache=tmp_path, owner="1").lines
+    with pytest.raises(TypeError):
+        recognising.recognise_page(data, "a.pdf", None, 1, cache=tmp_path, owner="2")
+
+
+def test_pages_are_kept_for_whom_they_are_read(tmp_path):
+    data = saved([page(LEAVE)], "PDF")
+    pool = ParserWorkers(ParseLimits(), at_once=1, readings=tmp_path)
+    try:
+        for tenant in (1, 1, 2):
+            asked_for(Scope(tenant_id=tenant))
+            read_bytes(data, name="a.pdf", workers=pool)
+        assert len([one for one in tmp_path.rglob("*") if one.is_file()]) == 2
+    finally:
+        asked_for(Scope())
+        pool.close()
+
+
+def test_of_a_document_that_takes_too_long_the_pages_left_are_named(tmp_path):
+    pool = ParserWorkers(ParseLimits(), at_once=1, ocr_seconds=1e-6)
+    try:
+        with pytest.raises(
+            ParseError, match=r"pages 1-2 were left when 1e-06 s were over \(rag.documents.ocr_seconds\)"
+        ):
+            read_bytes(saved([page(LEAVE), page(TRAVEL)], "PDF"), name="a.pdf", workers=pool)
+        document = read_bytes(_with_a_page_of_text(), name="a.pdf", workers=pool)
+        told = available.pages_without_text(document.metadata)
+        assert document.content == "Typed words."
+        assert told is not None
+        assert told.endswith("pages 1 were left when 1e-06 s were over (rag.documents.ocr_seconds)")
+    finally:
+        pool.close()
+
+
+def test_recognition_is_switched_off():
+    pool = ParserWorkers(ParseLimits(), at_once=1, ocr=False)
+    off = re.escape('recognition is switched off (rag.documents.ocr = "off")')
+    try:
+        with pytest.raises(ParseError, match=f"2 of 2 pages hold no text: {off}"):
+            read_bytes(saved([page(LEAVE), page(TRAVEL)], "PDF"), name="a.pdf", workers=pool)
+        document = read_bytes(_with_a_page_of_text(), name="a.pdf", workers=pool)
+        assert re.fullmatch(f"1 of 2 pages holds no text: {off}", available.pages_without_text(document.metadata) or "")
+        with pytest.raises(reader.PictureWithoutTextError):
+            read_bytes(saved([page(LEAVE)], "PNG"), name="a.png", workers=pool)
     finally:
         pool.close()
 

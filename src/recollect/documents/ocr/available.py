@@ -16,14 +16,17 @@ def can_recognise() -> bool:
     return all(importlib.util.find_spec(name) is not None for name in ("rapidocr", "PIL"))
 
 
-def without_text(unread: int, pages: int) -> str:
+def without_text(unread: int, pages: int, *, ocr: bool = True) -> str:
     """What is said of pages that nobody has recognised: ``12 of 40 pages hold no text``, and the remedy.
 
     Args:
         unread: Pages that are pictures.
         pages: Pages of the file.
+        ocr: Whether their text was to be recognised.
     """
     remedy = "their text was not recognised" if can_recognise() else EXTRA
+    if not ocr:
+        remedy = 'recognition is switched off (rag.documents.ocr = "off")'
     several = "pages holds no text" if unread == 1 else "pages hold no text"
     return f"{unread:,} of {pages:,} {'page holds no text' if pages == 1 else several}: {remedy}"
 
@@ -31,4 +34,8 @@ def without_text(unread: int, pages: int) -> str:
 def pages_without_text(metadata: Mapping[str, object]) -> str | None:
     """`without_text` of a document, by its metadata; None where all its pages were read."""
     unread, pages = metadata.get("pages_without_text"), metadata.get("page_count")
-    return without_text(unread, pages) if isinstance(unread, int) and isinstance(pages, int) else None
+    if not isinstance(unread, int) or not isinstance(pages, int):
+        return None
+    said = without_text(unread, pages, ocr=metadata.get("ocr") != "off")
+    left_out = metadata.get("pages_left_out")
+    return f"{said}; {left_out}" if isinstance(left_out, str) else said

@@ -5,19 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
-import tempfile
-import time
-import zlib
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from recollect.documents._text import clean
+from recollect.documents.kept import KeptFolder
 
-_KEPT_SECONDS = 90 * 24 * 3600.0
 _MOST_LINES = 20_000
 
 #: Left, upper, right and lower edge, as shares of the page's width and height from its upper left corner.
@@ -125,65 +120,39 @@ def readings_of_json(value: Mapping[str, Any]) -> dict[int, PageReading]:
 
 
 class ReadingCache:
-    """A folder of what was recognised, by the picture of each page and by who recognised it.
-
-    Only who has the picture can read its entry: name and key of an entry are hashes of the picture. So what is left
-    there of a document that was erased says nothing to anybody else, and goes after ninety days without use.
+    """What was recognised, by the picture of each page, by who recognised it and for whom (`KeptFolder`).
 
     Args:
         folder: Made when the first page is kept.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._kept = KeptFolder(folder)
 
     def get(self, picture: bytes) -> PageReading | None:
         """What was recognised in a picture, by its hash; None: nothing yet."""
-        path, key = self._place(picture)
+        kept = self._kept.get(picture)
         try:
-            kept = path.read_bytes()
-            reading = PageReading.of_json(json.loads(zlib.decompress(_veiled(kept, key))))
-            os.utime(path)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, zlib.error):
+            return None if kept is None else PageReading.of_json(json.loads(kept))
+        except (ValueError, KeyError, TypeError, AttributeError):
             return None
-        return reading
 
     def put(self, picture: bytes, reading: PageReading) -> None:
         """Keeps what was recognised; a folder that cannot be written to keeps nothing."""
-        path, key = self._place(picture)
-        data = _veiled(zlib.compress(json.dumps(reading.as_json()).encode()), key)
-        with suppress(OSError):
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor, written = tempfile.mkstemp(dir=path.parent)
-            try:
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(data)
-                Path(written).replace(path)
-            except OSError:
-                Path(written).unlink(missing_ok=True)
+        self._kept.put(picture, json.dumps(reading.as_json()).encode())
 
     def tidy(self) -> None:
         """Removes what was not used for ninety days."""
-        before = time.time() - _KEPT_SECONDS
-        with suppress(OSError):
-            for path in self._folder.glob("*/*"):
-                if path.stat().st_mtime < before:
-                    path.unlink(missing_ok=True)
-
-    def _place(self, picture: bytes) -> tuple[Path, bytes]:
-        name = hashlib.sha256(b"name of\0" + picture).hexdigest()
-        return self._folder / name[:2] / name[2:], hashlib.sha256(b"key of\0" + picture).digest()
+        self._kept.tidy()
 
 
-def _veiled(data: bytes, key: bytes) -> bytes:
-    """``data`` combined with a stream of bits that only the key gives; twice gives ``data`` again.
+def picture_hash(engine: str, size: Sequence[int], pixels: bytes, *, owner: str = "") -> bytes:
+    """The hash of a picture as an engine is shown it.
 
-    A key is of one picture, and a picture has one reading: no stream is used for two texts.
+    Args:
+        engine: Who recognises.
+        size: Of the picture.
+        pixels: Of the picture.
+        owner: For whom: nobody can tell by the time that a page takes whether another one has the same.
     """
-    stream = hashlib.shake_256(key).digest(len(data))
-    return (int.from_bytes(data, "big") ^ int.from_bytes(stream, "big")).to_bytes(len(data), "big")
-
-
-def picture_hash(engine: str, size: Sequence[int], pixels: bytes) -> bytes:
-    """The hash of a picture as an engine is shown it."""
-    return hashlib.sha256(f"{engine}\0{tuple(size)}\0".encode() + pixels).digest()
+    return hashlib.sha256(f"{owner}\0{engine}\0{tuple(size)}\0".encode() + pixels).digest()

@@ -27,7 +27,9 @@ def load() -> None:
     _engine.engine()
 
 
-def recognise_page(data: bytes, name: str, mime_type: str | None, number: int, *, cache: Path | None) -> PageReading:
+def recognise_page(
+    data: bytes, name: str, mime_type: str | None, number: int, *, cache: Path | None, owner: str = ""
+) -> PageReading:
     """What is written on a page.
 
     Args:
@@ -36,13 +38,14 @@ def recognise_page(data: bytes, name: str, mime_type: str | None, number: int, *
         mime_type: As its sender declared it.
         number: The page, from 1.
         cache: The folder where what was recognised is kept; None: nowhere.
+        owner: For whom it is kept.
 
     Raises:
         UnreadableError: The file is damaged, or the page too large.
     """
     pixels, size = _drawn(data, name, mime_type, number)
     kept = None if cache is None else ReadingCache(cache)
-    key = picture_hash(_engine.name(), pixels.shape, pixels.tobytes())
+    key = picture_hash(_engine.name(), pixels.shape, pixels.tobytes(), owner=owner)
     reading = None if kept is None else kept.get(key)
     if reading is None:
         reading = _reading(pixels, size)
