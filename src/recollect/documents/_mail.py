@@ -53,7 +53,7 @@ def parse_mail(data: bytes) -> Parsed:
         builder.extend(one)
     content, headings = builder.result()
     names = [one_line(file.own_name) for file in attached if file.own_name]
-    facts = {"author": shown.get("From"), "attachments": ", ".join(names)[:500], **_thread(raw)}
+    facts = {"author": shown.get("From"), "attachments": ", ".join(names)[:500], **thread_of(raw)}
     return Parsed(
         content=content,
         headings=headings,
@@ -69,7 +69,7 @@ def _header(message: EmailMessage, name: str, raw: str) -> str:
     return one_line(str(message[name]) if len(raw) <= _LONGEST_HEADER else raw[:_LONGEST_HEADER])
 
 
-def _thread(raw: Mapping[str, str]) -> dict[str, str]:
+def thread_of(raw: Mapping[str, str]) -> dict[str, str]:
     """What a message says of those before it.
 
     ``thread`` is the same in all messages of one: the first that the message refers to, or itself.

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from recollect.documents._cells import tables_of_sheet
 from recollect.documents._docx import comments_of, protect, restore
 from recollect.documents._kreuzberg import extract, fact
-from recollect.documents._parsed import Fact, Parsed, TextBuilder
+from recollect.documents._mail_marks import marks_of
+from recollect.documents._outlook import outlook_parts
+from recollect.documents._parsed import Fact, Parsed, TextBuilder, one_line
 from recollect.documents._sheets import numbers_of_ods, numbers_of_xlsx
 from recollect.documents._slides import with_notes
 from recollect.documents._text import clean
@@ -66,12 +68,31 @@ def parse_office(data: bytes, file_format: Format) -> Parsed:
     for name, key in (("slides", "slide_count"), ("sheets", "sheet_count")):
         count = metadata.get(key)
         facts[name] = count if isinstance(count, int) else None
-    return Parsed(
+    parsed = Parsed(
         content=restore(content),
         headings=headings,
         title=restore(title or ""),
         event_time=parse_time(fact(metadata, "modified_at")) or parse_time(fact(metadata, "created_at")),
         metadata={name: value for name, value in facts.items() if value},
+    )
+    return _as_mail(parsed, data) if file_format is MSG else parsed
+
+
+def _as_mail(parsed: Parsed, data: bytes) -> Parsed:
+    """An Outlook message with what other messages have: what is attached, its thread, its quotes and signature."""
+    attached, thread = outlook_parts(data)
+    names = ", ".join(one_line(one.own_name) for one in attached if one.own_name)[:500]
+    told = {"attachments": names, **thread}
+    own = parsed.content.find("\n\n") + 2  # behind the header lines
+    marks = [
+        replace(one, start_offset=one.start_offset + own, end_offset=one.end_offset + own)
+        for one in marks_of(parsed.content[own:])
+    ]
+    return replace(
+        parsed,
+        headings=sorted([*parsed.headings, *marks], key=lambda one: one.start_offset),
+        metadata={**parsed.metadata, **{name: value for name, value in told.items() if value}},
+        attached=attached,
     )
 
 

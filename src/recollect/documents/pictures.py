@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from recollect.documents._parsed import one_line
-from recollect.model import Document, PageSpan
-from recollect.model.outline import LineBox
+from recollect.model import Document, LineBox, PageSpan
 from recollect.model.pictures import DESCRIBED, DESCRIBED_BY, MOST_PICTURES
 
 #: What the pictures that are taken out of a file may weigh together.
