@@ -190,7 +190,13 @@ class Load:
     async def _remembered(self, session: str) -> None:
         self._conversations.append(session)
         if len(self._conversations) > CONVERSATIONS:
-            await self._send("DELETE", f"/v1/sessions/{self._conversations.popleft()}")
+            oldest = self._conversations.popleft()
+            try:
+                await self._send("DELETE", f"/v1/sessions/{oldest}")
+            except httpx2.HTTPError:
+                # On a machine that is too busy to reply in time it is removed later: it would stay for ever else.
+                self._conversations.append(oldest)
+                raise
 
     async def recall(self) -> None:
         await self._send("POST", "/v1/recall", json={"query": self._question()})

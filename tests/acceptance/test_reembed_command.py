@@ -74,4 +74,20 @@ def test_in_the_background_a_worker_goes_on_where_another_was_killed(recollect, 
     (kept,) = status["beside"]
     assert (status["used"]["model"], kept["status"], kept["kept_until"] > kept["since"]) == ("hashing:96", "kept", True)
     assert f"kept for --rollback until {kept['kept_until'][:10]}" in recollect("reembed", "--status").out
-    assert "--background is for --model" in recollect("reembed", "--rollback", "--background", status=2).err
+    assert "--background is for --model" in recollect("reembed", "--drop", "--background", status=2).err
+
+
+def test_the_way_back_is_a_job_too_and_goes_one_way_however_often_it_runs(recollect, office, dsn):
+    recollect("ingest", office)
+    before = recollect("reembed", "--model", "hashing:96", "--samples", "0", "--json").json["from"]["model"]
+    asked = recollect("reembed", "--rollback", "--background", "--json").json
+    recollect("worker", "--until-empty")
+    assert recollect("reembed", "--status", "--json").json["used"]["model"] == before
+    # As where its worker was killed behind the change, before that was written down.
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("UPDATE recollect.jobs SET status = 'failed' WHERE job_id = %s", [asked["job_id"]])
+    recollect("jobs", "retry", asked["job_id"])
+    recollect("worker", "--until-empty")
+    shown = recollect("jobs", "show", asked["job_id"], "--json").json
+    assert (shown["status"], shown["result"]["switched"], shown["result"]["embedded"]) == ("succeeded", True, 0)
+    assert recollect("reembed", "--status", "--json").json["used"]["model"] == before

@@ -91,6 +91,42 @@ def test_what_cannot_be_done_is_refused_when_it_is_asked_for(rag: RAGPipeline, t
     assert rag.jobs.list() == []
 
 
+def test_the_way_back_is_a_job_that_goes_one_way(rag: RAGPipeline):
+    with pytest.raises(NotFoundError, match="Nothing is kept"):
+        rag.jobs.rollback()
+    rag.jobs.wait(rag.jobs.reembed("hashing:96", samples=0, rest=0).job_id)
+    with pytest.raises(PermissionDeniedError):
+        rag.view(principal=Principal(user_id="ann")).jobs.rollback()
+    with pytest.raises(UsageError, match="rest is from 0"):
+        rag.jobs.rollback(rest=-1)
+    asked = rag.jobs.rollback(actor="ann")
+    rag.ingest(Document(content="What came since.", source="since.md"))
+
+    def die(stage: str, done: int, total: int | None) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        reembed(rag, asked.arguments, die)
+    assert model_of(rag) == "hashing:96"
+    job = rag.jobs.wait(asked.job_id)
+    assert (job.status, job.result["switched"], model_of(rag)) == ("succeeded", True, "hashing:64")
+    # As where its worker died behind the change: there and back again would be the model that nobody wants.
+    again = reembed(rag, asked.arguments, lambda *_: None)
+    assert (again["embedded"], again["switched"], model_of(rag)) == (0, True, "hashing:64")
+    assert [one.actor for one in rag.audit.list(action="reembed_rollback")] == ["ann"]
+    assert "What came since." in [one.content for one in rag.search("what came since").results]
+    assert rag.maintenance.verify(deep=True).clean
+
+
+def test_a_way_back_that_has_become_another_is_not_taken(rag: RAGPipeline):
+    rag.spaces.reembed("hashing:96", samples=0, rest=0)
+    asked = rag.jobs.rollback()
+    rag.spaces.reembed("hashing:128", samples=0, rest=0)
+    job = rag.jobs.wait(asked.job_id)
+    assert job.status in {"failed", "cancelled"} and "kept no longer" in job.error
+    assert model_of(rag) == "hashing:128"
+
+
 def test_the_space_before_goes_when_its_time_is_over_and_no_earlier(rag: RAGPipeline):
     rag.spaces.reembed("hashing:96", samples=0, rest=0)
     (kept,) = rag.spaces.status().beside

@@ -26,6 +26,7 @@ from recollect.ingest.report import FileError, IngestReport
 from recollect.model import Citation
 from recollect.model.answer import Answer, UnsupportedSentence
 from recollect.model.audit import AuditBreak
+from recollect.model.contexts import ContextEstimate
 from recollect.model.document_session import SessionConfig
 from recollect.model.job import JOB_STATUSES, JobStage
 from recollect.model.login import Login
@@ -59,7 +60,9 @@ from recollect.replies import (
     requests,
     search,
     sessions,
+    situating,
     sources,
+    spaces,
     status,
     tenants,
 )
@@ -295,6 +298,22 @@ def of_documents(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
     yield collections.collection_list_json, collections.collection_list_json(found)
     yield status.status_json, status.status_json(view.maintenance.status())
     yield status.cleanup_json, status.cleanup_json(view.maintenance.cleanup())
+    yield from of_models(view)
+
+
+def of_models(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
+    changed = view.spaces.reembed("hashing:96", samples=0, rest=0)
+    view.spaces.rollback()
+    told = view.spaces.status()
+    assert told.beside and told.beside[0].kept_until is not None
+    yield spaces.spaces_json, spaces.spaces_json(told)
+    yield from ((spaces.space_json, spaces.space_json(one)) for one in (changed.before, changed.after))
+    for fill in (*told.beside, replace(told.beside[0], kept_until=None)):
+        yield spaces.space_fill_json, spaces.space_fill_json(fill)
+    yield spaces.dropped_spaces_json, spaces.dropped_spaces_json("default", view.spaces.drop())
+    for cost in (None, 1.5):
+        needed = ContextEstimate(model="a/b", documents=1, chunks=2, input_tokens=3, output_tokens=4, cost=cost)
+        yield situating.context_estimate_json, situating.context_estimate_json(needed)
 
 
 def of_jobs(view: View, folder: Path) -> Iterator[tuple[Callable[..., Any], Any]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from recollect.cli._terminal import one_line
+from recollect.errors import ServerError
 
 if TYPE_CHECKING:
     from recollect.cli._command_context import CommandContext
@@ -32,6 +34,30 @@ def progress_of(job: Job) -> str:
         return ""
     stage = come[-1]
     return f"{stage.name} {stage.done:,}{'' if stage.total is None else f'/{stage.total:,}'}"
+
+
+def tell_asked(ctx: CommandContext, job: Job) -> int:
+    """Say which job does what was asked for; returns the exit status."""
+    from recollect.replies.jobs import job_json
+
+    if ctx.json:
+        ctx.emit(job_json(job))
+    else:
+        ctx.out.print(f"Job {job.job_id} waits for a worker: recollect worker. recollect jobs show {job.job_id}")
+    return 0
+
+
+def result_of(ctx: CommandContext, view: View, job: Job, *, title: str, unit: str) -> Mapping[str, Any]:
+    """What a job of a server gave, waited for as by `wait_for`.
+
+    Raises:
+        ServerError: It failed, or somebody else cancelled it.
+    """
+    ended = wait_for(ctx, view, job, title=title, unit=unit)
+    if ended.status != "succeeded":
+        url = "" if ctx.server is None else ctx.server.url
+        raise ServerError(f"Job {ended.job_id} was {ended.status}: {ended.error or 'it does not say why.'}", url=url)
+    return ended.result or {}
 
 
 def wait_for(ctx: CommandContext, view: View, job: Job, *, title: str, unit: str) -> Job:

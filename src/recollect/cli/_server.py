@@ -223,6 +223,18 @@ class _Jobs(_Group):
         made: list[Job] = self._group.ingest(paths, **how)
         return made
 
+    def reembed(self, model: str, *, cases: Path | None, actor: str, **how: Any) -> Job:  # noqa: ANN401, ARG002 - see above
+        """Have everything embedded with another model."""
+        if cases is not None:
+            raise UsageError("--cases is a file where the store is: a server compares by questions that it samples.")
+        made: Job = self._group.reembed(model, **how)
+        return made
+
+    def rollback(self, *, actor: str, **how: Any) -> Job:  # noqa: ANN401, ARG002 - see above
+        """Have it go back to the model before."""
+        made: Job = self._group.rollback(**how)
+        return made
+
 
 def _ensure_collection(view: RemoteView) -> None:
     """Make the collection that is named where there is none."""

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.cli._command_context import CommandContext
+from recollect.cli._jobs import result_of, tell_asked
 from recollect.cli._json import shown
 from recollect.cli._options import command
+from recollect.replies.situating import context_estimate_json
 
 if TYPE_CHECKING:
     from recollect.model.contexts import ContextEstimate
@@ -21,7 +23,7 @@ def register(app: typer.Typer) -> None:
         app,
         "contextualise",
         collection=True,
-        local="it asks a language model about every chunk of a collection, and writes what it says beside them",
+        remote=True,
     )(_contextualise)
 
 
@@ -41,7 +43,7 @@ def _contextualise(
         needed = view.maintenance.estimate_contexts()
         if estimate:
             if ctx.json:
-                ctx.emit({"estimate": shown(needed, *_ESTIMATE)})
+                ctx.emit({"estimate": context_estimate_json(needed)})
             else:
                 ctx.out.print(told(needed))
             return 0
@@ -49,20 +51,8 @@ def _contextualise(
             ctx.note(told(needed))
             ctx.confirm("Ask the model?", yes=yes)
         if background:
-            from recollect.replies.jobs import job_json
-
-            job = view.jobs.contextualise()
-            if ctx.json:
-                ctx.emit(job_json(job))
-            else:
-                ctx.out.print(
-                    f"Job {job.job_id} waits for a worker: recollect worker. recollect jobs show {job.job_id}"
-                )
-            return 0
+            return tell_asked(ctx, view.jobs.contextualise())
         return write(ctx, view)
-
-
-_ESTIMATE = ("model", "documents", "chunks", "input_tokens", "output_tokens", "cost")
 
 
 def told(needed: ContextEstimate) -> str:
@@ -79,9 +69,14 @@ def told(needed: ContextEstimate) -> str:
 def write(ctx: CommandContext, view: View) -> int:
     """Situate what is missing, with progress; returns the exit status."""
     from recollect.cli._progress import WorkBar
+    from recollect.model.contexts import ContextReport
 
-    with WorkBar(ctx.err, "Situating", unit="documents") as bar:
-        done = view.maintenance.write_contexts(on_progress=bar.update)
+    if ctx.server is None:
+        with WorkBar(ctx.err, "Situating", unit="documents") as bar:
+            done = view.maintenance.write_contexts(on_progress=bar.update)
+    else:
+        told = result_of(ctx, view, view.jobs.contextualise(), title="Situating", unit="documents")
+        done = ContextReport(documents=told["documents"], chunks=told["chunks"], without=told["without"])
     if ctx.json:
         ctx.emit(shown(done, "documents", "chunks", "without"))
     else:

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._jobs import result_of, tell_asked
 from recollect.cli._options import command
 from recollect.cli._terminal import plain
 from recollect.errors import UsageError
+from recollect.replies.spaces import dropped_spaces_json, spaces_json
 
 if TYPE_CHECKING:
-    from recollect.evaluation.space_comparison import SpaceComparison
-    from recollect.model.space import Space, SpaceFill
+    from recollect.ingest.reembedding import FillProgress
+    from recollect.model.job import Job
+    from recollect.model.space import Space
     from recollect.pipeline import View
     from recollect.pipeline.reembedding import ReembedReport
 
 
+# What a comparison by sampled questions calls the share that both models find.
+_OVERLAP = "overlap@10"
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "reembed", collection=True, local="it computes every vector of a collection anew")(_reembed)
+    command(app, "reembed", collection=True, remote=True)(_reembed)
 
 
 def _reembed(
@@ -63,54 +69,58 @@ def _reembed(
     """
     if sum((model is not None, rollback, drop, status)) != 1:
         raise UsageError("Give one of --model MODEL, --rollback, --drop and --status.")
-    if background and model is None:
-        raise UsageError("--background is for --model MODEL: the others take no time.")
+    if background and (drop or status):
+        raise UsageError("--background is for --model MODEL and --rollback: the others take no time.")
+    wanted: dict[str, Any] = {
+        "provider": provider,
+        "dimensions": dimensions,
+        "cases": cases,
+        "samples": samples,
+        "minimum": _minimum(minimum or []),
+        "switch": not no_switch,
+        "rest": pause,
+    }
     with ctx.view(collections=ctx.collection) as view:
         if status:
             return _status(ctx, view)
         if drop:
             return _drop(ctx, view, yes=yes)
-        if model is None:
-            report = _changed(ctx, partial(view.spaces.rollback, rest=pause))
-        else:
-            wanted: dict[str, Any] = {
-                "provider": provider,
-                "dimensions": dimensions,
-                "cases": cases,
-                "samples": samples,
-                "minimum": _minimum(minimum or []),
-                "switch": not no_switch,
-                "rest": pause,
-            }
+        if background or ctx.server is not None:
+            job = _asked(view, model, wanted)
             if background:
-                return _asked(ctx, view, argument_text(model), wanted)
-            change = partial(view.spaces.reembed, argument_text(model), **wanted)
-            report = _changed(ctx, change)
+                return tell_asked(ctx, job)
+            told = result_of(ctx, view, job, title="Embedding", unit="chunks")
+        else:
+            told = _changed(ctx, view, model, wanted).as_json()
     if ctx.json:
-        ctx.emit(_report_json(report))
+        ctx.emit(told)
     else:
-        _show(ctx, report)
-    return 1 if report.refused else 0
+        _show(ctx, told)
+    return 1 if told["refused"] else 0
 
 
-def _changed(ctx: CommandContext, change: Callable[..., ReembedReport]) -> ReembedReport:
+def _asked(view: View, model: str | None, wanted: Mapping[str, Any]) -> Job:
+    """The job that changes to a model; None: back to the one before."""
+    from recollect.cli.history import whoever
+
+    if model is None:
+        return view.jobs.rollback(rest=wanted["rest"], actor=whoever())
+    return view.jobs.reembed(argument_text(model), **wanted, actor=whoever())
+
+
+def _changed(ctx: CommandContext, view: View, model: str | None, wanted: Mapping[str, Any]) -> ReembedReport:
+    """The change to a model, made here; None: back to the one before."""
     from recollect.cli._progress import WorkBar
     from recollect.cli.history import whoever
 
     with WorkBar(ctx.err, "Embedding", unit="chunks") as bar:
-        return change(actor=whoever(), on_progress=lambda state: bar.update(state.filled, state.total))
 
+        def tell(state: FillProgress) -> None:
+            bar.update(state.filled, state.total)
 
-def _asked(ctx: CommandContext, view: View, model: str, wanted: Mapping[str, Any]) -> int:
-    from recollect.cli.history import whoever
-    from recollect.replies.jobs import job_json
-
-    job = view.jobs.reembed(model, **wanted, actor=whoever())
-    if ctx.json:
-        ctx.emit(job_json(job))
-    else:
-        ctx.out.print(f"Job {job.job_id} waits for a worker: recollect worker. recollect jobs show {job.job_id}")
-    return 0
+        if model is None:
+            return view.spaces.rollback(rest=wanted["rest"], actor=whoever(), on_progress=tell)
+        return view.spaces.reembed(argument_text(model), **wanted, actor=whoever(), on_progress=tell)
 
 
 def _minimum(given: list[str]) -> dict[str, float]:
@@ -127,8 +137,7 @@ def _minimum(given: list[str]) -> dict[str, float]:
 def _status(ctx: CommandContext, view: View) -> int:
     report = view.spaces.status()
     if ctx.json:
-        beside = [_fill_json(one) for one in report.beside]
-        ctx.emit({"collection": report.collection, "used": _space_json(report.used), "beside": beside})
+        ctx.emit(spaces_json(report))
         return 0
     ctx.out.print(plain(f"{report.collection}: embedded with {_named(report.used)}."))
     for one in report.beside:
@@ -150,7 +159,7 @@ def _drop(ctx: CommandContext, view: View, *, yes: bool) -> int:
         ctx.confirm(f"Remove the vectors of {named} for good? There is no way back to them then.", yes=yes)
     dropped = view.spaces.drop()
     if ctx.json:
-        ctx.emit({"collection": view.standpoint.collection, "dropped": [_space_json(one) for one in dropped]})
+        ctx.emit(dropped_spaces_json(view.standpoint.collection, dropped))
     elif dropped:
         ctx.out.print(plain(f"Removed the vectors of {', '.join(map(_named, dropped))}."))
     else:
@@ -158,44 +167,43 @@ def _drop(ctx: CommandContext, view: View, *, yes: bool) -> int:
     return 0
 
 
-def _show(ctx: CommandContext, report: ReembedReport) -> None:
-    for space in report.dropped:
-        ctx.out.print(plain(f"Removed what was kept of {_named(space)}."))
-    ctx.out.print(plain(f"{report.collection}: {report.embedded:,} chunks embedded with {_named(report.after)}."))
-    if report.comparison is not None:
-        _show_comparison(ctx, report.comparison)
-    if report.switched:
+def _show(ctx: CommandContext, told: Mapping[str, Any]) -> None:
+    for space in told["dropped"]:
+        ctx.out.print(plain(f"Removed what was kept of {_told(space)}."))
+    ctx.out.print(plain(f"{told['collection']}: {told['embedded']:,} chunks embedded with {_told(told['to'])}."))
+    if told["comparison"] is not None:
+        _show_comparison(ctx, told["comparison"])
+    before = _told(told["from"])
+    if told["switched"]:
         ctx.out.print(
             plain(
-                f"It is used from now on. {_named(report.before)} is kept: recollect reembed --rollback goes back "
-                "to it, --drop removes it."
+                f"It is used from now on. {before} is kept: recollect reembed --rollback goes back to it, --drop "
+                "removes it."
             ),
             soft_wrap=True,
         )
-    elif report.refused:
-        ctx.note(f"Not changed to it: {'; '.join(report.refused)}. {_named(report.before)} is used as before.")
+    elif told["refused"]:
+        ctx.note(f"Not changed to it: {'; '.join(told['refused'])}. {before} is used as before.")
     else:
-        ctx.out.print(plain(f"{_named(report.before)} is used as before: without --no-switch it is changed."))
+        ctx.out.print(plain(f"{before} is used as before: without --no-switch it is changed."))
 
 
-def _show_comparison(ctx: CommandContext, comparison: SpaceComparison) -> None:
+def _show_comparison(ctx: CommandContext, told: Mapping[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    first, second = comparison.comparison.runs
+    first, second = told["systems"]
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for title in ("", first.name, second.name, "Difference"):
+    for title in ("", first["name"], second["name"], "Difference"):
         table.add_column(Text(title), justify="left" if not title else "right", overflow="fold")
-    before, after = first.means(), second.means()
-    for verdict in comparison.comparison.verdicts:
-        name = verdict.metric
-        words = "" if verdict.winner is None else " (significant)"
-        table.add_row(
-            Text(name), f"{before[name]:.3f}", f"{after[name]:.3f}", f"{verdict.result.difference:+.3f}{words}"
-        )
+    before, after = first["metrics"], second["metrics"]
+    for one in told["comparisons"]:
+        name = one["metric"]
+        words = " (significant)" if one["significant"] else ""
+        table.add_row(Text(name), f"{before[name]:.3f}", f"{after[name]:.3f}", f"{one['difference']:+.3f}{words}")
     ctx.out.print(table)
-    asked = f"{len(first.outcomes):,} {'test cases' if comparison.of == 'cases' else 'sampled questions'}"
-    shared = "" if comparison.overlap is None else f"; {comparison.overlap:.0%} of the best ten are the same"
+    asked = f"{told['queries']:,} {'test cases' if told['of'] == 'cases' else 'sampled questions'}"
+    shared = f"; {told[_OVERLAP]:.0%} of the best ten are the same" if _OVERLAP in told else ""
     ctx.out.print(f"{asked}{shared}", style="dim")
 
 
@@ -203,19 +211,5 @@ def _named(space: Space) -> str:
     return f"{space.model} ({space.dimension})"
 
 
-def _space_json(space: Space) -> dict[str, Any]:
-    return {
-        "space": space.space_id,
-        "model": space.model,
-        "dimensions": space.dimension,
-        "status": space.status,
-        "since": space.since,
-    }
-
-
-def _fill_json(fill: SpaceFill) -> dict[str, Any]:
-    return {**_space_json(fill.space), "filled": fill.filled, "total": fill.total, "kept_until": fill.kept_until}
-
-
-def _report_json(report: ReembedReport) -> Mapping[str, Any]:
-    return {**report.as_json(), "dropped": [_space_json(one) for one in report.dropped]}
+def _told(space: Mapping[str, Any]) -> str:
+    return f"{space['model']} ({space['dimensions']})"

@@ -8,6 +8,7 @@ from recollect.client.calls.collections import CollectionCalls
 from recollect.client.calls.conversations import FactCalls, FeedbackCalls, MemoryCalls
 from recollect.client.calls.documents import ContentCalls, DocumentCalls, VersionCalls
 from recollect.client.calls.everyday import ConfiguredSessionCalls, UploadCalls
+from recollect.client.calls.models import ModelCalls, SpaceCalls
 from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, LoginCalls, TenantCalls
 from recollect.client.calls.sources import SourceCalls
 from recollect.client.calls.work import StoreCalls, UpkeepCalls
@@ -115,6 +116,9 @@ class AsyncJobs(_Group):
     upload = awaited(UploadCalls.upload)
     ingest = awaited(UploadCalls.ingest)
     refresh = awaited(UploadCalls.refresh)
+    reembed = awaited(UploadCalls.reembed)
+    rollback = awaited(UploadCalls.rollback)
+    contextualise = awaited(UploadCalls.contextualise)
     wait = awaited(UploadCalls.wait)
     each = paged_awaited(UploadCalls.each)
     events = followed_awaited(UploadCalls.events)
@@ -146,6 +150,7 @@ class AsyncMaintenance(_Group):
 
     status = awaited(StoreCalls.status)
     cleanup = awaited(UpkeepCalls.cleanup)
+    estimate_contexts = awaited(ModelCalls.estimate_contexts)
 
 
 class AsyncConversationMemory(_Group):
@@ -181,6 +186,13 @@ class AsyncSources(_Group):
     refresh = awaited(SourceCalls.refresh)
     remove = awaited(SourceCalls.remove)
     list = awaited(SourceCalls.list)
+
+
+class AsyncSpaces(_Group):
+    """The vectors of a collection, by the models that made them. Awaited."""
+
+    status = awaited(SpaceCalls.status)
+    drop = awaited(SpaceCalls.drop)
 
 
 class AsyncTenants(_Group):
@@ -284,6 +296,11 @@ class Groups:
     def sources(self) -> AsyncSources:
         """Where documents come from."""
         return AsyncSources(SourceCalls(self._at), self._connection)
+
+    @property
+    def spaces(self) -> AsyncSpaces:
+        """The vectors of the view's collection, by the models that made them."""
+        return AsyncSpaces(SpaceCalls(self._at), self._connection)
 
     @property
     def tenants(self) -> AsyncTenants:

@@ -8,6 +8,7 @@ from recollect.client.calls.collections import CollectionCalls
 from recollect.client.calls.conversations import FactCalls, FeedbackCalls, MemoryCalls
 from recollect.client.calls.documents import ContentCalls, DocumentCalls, VersionCalls
 from recollect.client.calls.everyday import ConfiguredSessionCalls, UploadCalls
+from recollect.client.calls.models import ModelCalls, SpaceCalls
 from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, LoginCalls, TenantCalls
 from recollect.client.calls.sources import SourceCalls
 from recollect.client.calls.work import StoreCalls, UpkeepCalls
@@ -117,6 +118,9 @@ class Jobs(_Group):
     upload = sent(UploadCalls.upload)
     ingest = sent(UploadCalls.ingest)
     refresh = sent(UploadCalls.refresh)
+    reembed = sent(UploadCalls.reembed)
+    rollback = sent(UploadCalls.rollback)
+    contextualise = sent(UploadCalls.contextualise)
     wait = sent(UploadCalls.wait)
     each = paged(UploadCalls.each)
     events = followed(UploadCalls.events)
@@ -148,6 +152,7 @@ class Maintenance(_Group):
 
     status = sent(StoreCalls.status)
     cleanup = sent(UpkeepCalls.cleanup)
+    estimate_contexts = sent(ModelCalls.estimate_contexts)
 
 
 class ConversationMemory(_Group):
@@ -183,6 +188,13 @@ class Sources(_Group):
     refresh = sent(SourceCalls.refresh)
     remove = sent(SourceCalls.remove)
     list = sent(SourceCalls.list)
+
+
+class Spaces(_Group):
+    """The vectors of a collection, by the models that made them."""
+
+    status = sent(SpaceCalls.status)
+    drop = sent(SpaceCalls.drop)
 
 
 class Tenants(_Group):
@@ -295,6 +307,11 @@ class Groups:
     def sources(self) -> Sources:
         """Where documents come from."""
         return Sources(SourceCalls(self._at), self._connection)
+
+    @property
+    def spaces(self) -> Spaces:
+        """The vectors of the view's collection, by the models that made them."""
+        return Spaces(SpaceCalls(self._at), self._connection)
 
     @property
     def tenants(self) -> Tenants:

@@ -55,6 +55,17 @@ def estimate(at: Standpoint) -> ContextEstimate:
     )
 
 
+def require_contextualising(at: Standpoint) -> None:
+    """Refuse what `write` could not do.
+
+    Raises:
+        UsageError: No model is configured for it, or it cannot be made here.
+        NotFoundError: There is no such collection.
+        PermissionDeniedError: Somebody in particular asks.
+    """
+    _work(at)
+
+
 def write(at: Standpoint, on_progress: Callable[[int, int], None] | None = None) -> ContextReport:
     """Write what is missing, each document in one transaction; see `Maintenance.write_contexts`."""
     from recollect.ingest.context_writer import ContextWriter

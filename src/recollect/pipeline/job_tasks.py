@@ -72,9 +72,16 @@ def reembed(view: View, arguments: Mapping[str, Any], progress: Progress) -> Map
         if stage == "embed":
             progress("embed", state.filled, state.total)
 
-    wanted = {name: arguments[name] for name in ("model", "provider", "dimensions")}
-    # A worker may have died with the change made, and before that was written down.
-    report = view.spaces.reembedded(**wanted) or view.spaces.reembed(**arguments, on_progress=tell, on_stage=begin)
+    if "back_to" in arguments:
+        from recollect.pipeline.reembedding import Reembedding
+
+        how = {"actor": arguments["actor"], "rest": arguments["rest"]}
+        change = Reembedding(at=view.standpoint, on_progress=tell, on_stage=begin, **how)
+        report = change.back(arguments["back_to"])
+    else:
+        wanted = {name: arguments[name] for name in ("model", "provider", "dimensions")}
+        # A worker may have died with the change made, and before that was written down.
+        report = view.spaces.reembedded(**wanted) or view.spaces.reembed(**arguments, on_progress=tell, on_stage=begin)
     for name, done in (("compare", True), ("switch", report.switched)):
         progress(name, int(done), 1)
     return report.as_json()

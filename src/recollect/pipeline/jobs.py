@@ -100,9 +100,13 @@ class Jobs(Group):
             priority: Higher ones are begun first.
 
         Raises:
+            UsageError: No language model is configured for it.
+            NotFoundError: There is no such collection.
             PermissionDeniedError: Somebody in particular asks.
         """
-        self._at.require_owner()
+        from recollect.pipeline.contexts import require_contextualising
+
+        require_contextualising(self._at)
         return enqueue(self._at, NewJob(kind="contextualise", source="contexts", priority=priority))
 
     def reembed(
@@ -165,6 +169,28 @@ class Jobs(Group):
         }
         job = NewJob(kind="reembed", arguments=arguments, source="spaces", priority=priority)
         return enqueue(self._at, job)
+
+    def rollback(self, *, rest: float = 0.0, actor: str = LIBRARY, priority: int = 0) -> Job:
+        """Ask for what `Spaces.rollback` does, in the view's collection: back to the model that is kept now.
+
+        Args:
+            rest: As there.
+            actor: As there.
+            priority: Jobs of a higher one run first.
+
+        Raises:
+            UsageError: ``rest`` is out of range.
+            NotFoundError: There is no such collection, or nothing is kept of a model that it had.
+            PermissionDeniedError: Somebody in particular asks.
+        """
+        from recollect.pipeline.reembedding import Reembedding
+        from recollect.pipeline.spaces import require_reembedding
+
+        require_reembedding(None, samples=0, minimum=None, rest=rest)
+        kept = Reembedding(at=self._at, actor=actor).kept()
+        # Which one is settled here: a run after one that was killed behind the change must not change again.
+        arguments = {"back_to": kept.space_id, "model": kept.model, "rest": rest, "actor": actor}
+        return enqueue(self._at, NewJob(kind="reembed", arguments=arguments, source="spaces", priority=priority))
 
     def ingest(
         self,

@@ -52,7 +52,7 @@ class ReembedReport:
     refused: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """As the command line and a job's result show it, without what was dropped."""
+        """As the command line and a job's result show it."""
         return {
             "collection": self.collection,
             "from": {"model": self.before.model, "dimensions": self.before.dimension},
@@ -61,6 +61,16 @@ class ReembedReport:
             "switched": self.switched,
             "comparison": None if self.comparison is None else self.comparison.as_json(),
             "refused": list(self.refused),
+            "dropped": [
+                {
+                    "space": one.space_id,
+                    "model": one.model,
+                    "dimensions": one.dimension,
+                    "status": one.status,
+                    "since": one.since.isoformat(),
+                }
+                for one in self.dropped
+            ],
         }
 
 
@@ -122,20 +132,34 @@ class Reembedding:
         kept = [space for space in self._spaces.beside(scope, place.collection_id) if space.status == "kept"]
         return ReembedReport(collection=place.name, before=(*kept, used)[0], after=used, embedded=0, switched=True)
 
-    def back(self) -> ReembedReport:
+    def kept(self) -> Space:
+        """The space of the model before.
+
+        Raises:
+            NotFoundError: Nothing is kept of it.
+        """
+        return self._kept(*self._place())
+
+    def back(self, to: int | None = None) -> ReembedReport:
         """Change back to the model before, after embedding what came since.
+
+        Args:
+            to: The space that is meant, by its number: where it is used already, nothing is done; None: what is kept.
 
         Raises:
             NotFoundError: Nothing is kept of it.
         """
         scope, place = self._place()
         with self._spaces.claim(scope, place.collection_id, place.name):
-            beside = self._spaces.beside(scope, place.collection_id)
-            kept = next((space for space in beside if space.status == "kept"), None)
-            if kept is None:
+            used = self._spaces.used(scope, place.collection_id)
+            if to == used.space_id:
+                before = next(iter(self._spaces.beside(scope, place.collection_id)), used)
+                return ReembedReport(collection=place.name, before=before, after=used, embedded=0, switched=True)
+            kept = self._kept(scope, place)
+            if to is not None and to != kept.space_id:
                 raise NotFoundError(
-                    f"Nothing is kept of a model that the collection {place.name!r} had before: recollect reembed "
-                    "--model embeds it with any."
+                    f"The model that the collection {place.name!r} was to go back to is kept no longer: it has changed "
+                    "since then."
                 )
             return self._change(
                 scope, place, kept, compare=None, minimum={}, switch=True, action="reembed_rollback", dropped=[]
@@ -157,6 +181,16 @@ class Reembedding:
     def _place(self) -> tuple[Scope, Collection]:
         scope = self.at.owner()
         return scope, self.at.place(scope)
+
+    def _kept(self, scope: Scope, place: Collection) -> Space:
+        beside = self._spaces.beside(scope, place.collection_id)
+        kept = next((space for space in beside if space.status == "kept"), None)
+        if kept is None:
+            raise NotFoundError(
+                f"Nothing is kept of a model that the collection {place.name!r} had before: recollect reembed "
+                "--model embeds it with any."
+            )
+        return kept
 
     def _finish_dropping(self, scope: Scope, place: Collection) -> list[Space]:
         beside = self._spaces.beside(scope, place.collection_id)

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from recollect import Answer, AsyncClient, Document
-from recollect.errors import NotFoundError, ServerUnavailableError
+from recollect.errors import NotFoundError, ServerUnavailableError, UsageError
 from recollect.replies.search import search_reply_json
 from wires import ASKED, Cutter, answering, request_of, untimed
 
@@ -41,6 +41,37 @@ def test_it_gives_what_the_other_gives(served, client, tmp_path):
             assert all(one.results for one in texts)
 
     asyncio.run(main())
+
+
+def test_a_model_is_changed_and_changed_back(served, client):
+    """By both clients, each its half; what they are told is what the view says."""
+    served.rag.view(collections="choir").ingest(Document(content="The choir sings at dawn.", source="choir.md"))
+    view, asking = served.rag.view(collections="choir"), client.view(collections="choir")
+    job = asking.jobs.reembed("hashing:96", samples=0, rest=0, minimum={})
+    assert asking.jobs.wait(job.job_id).status == "succeeded"
+    told, known = asking.spaces.status(), view.spaces.status()
+    assert (told.used.model, told.used.space_id, told.used.since) == (
+        "hashing:96",
+        known.used.space_id,
+        known.used.since,
+    )
+    assert [(one.space.status, one.filled, one.total, one.kept_until) for one in told.beside] == [
+        (one.space.status, one.filled, one.total, one.kept_until) for one in known.beside
+    ]
+
+    async def main() -> None:
+        async with AsyncClient(served.url) as other:
+            there = other.view(collections="choir")
+            assert (await there.jobs.wait((await there.jobs.rollback()).job_id)).status == "succeeded"
+            assert (await there.spaces.status()).used.model == "hashing:64"
+            assert [one.model for one in await there.spaces.drop()] == ["hashing:96"]
+            for refused in (there.jobs.contextualise(), there.maintenance.estimate_contexts()):
+                with pytest.raises(UsageError, match="contextualise"):
+                    await refused
+
+    asyncio.run(main())
+    assert view.spaces.status().beside == ()
+    served.rag.collections.delete("choir")
 
 
 def test_it_may_be_used_in_one_loop_after_the_other(served):

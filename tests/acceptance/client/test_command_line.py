@@ -90,6 +90,7 @@ SAME = [
     ("cleanup",),
     ("export", "-", "-c", "it"),
     ("requests", "stats"),
+    ("reembed", "--status"),
     ("jobs", "list"),
     ("status",),
 ]
@@ -234,8 +235,6 @@ LOCAL = [
     ("db", "verify"),
     ("worker", "--once"),
     ("serve", "--port", "0"),
-    ("reembed", "--model", "x"),
-    ("contextualise",),
     ("config", "show"),
     ("config", "check"),
     ("models", "list"),

@@ -340,3 +340,27 @@ def test_a_reader_asks_and_compares_what_it_may_read(served, caller):
     assert not found.get("came")
     told = other("documents", "show", "err.md", "--json", status=1).json["error"]
     assert told["type"] == "NotFoundError"
+
+
+def test_a_model_is_changed_by_a_worker_of_the_server(served, local, operator, caller):
+    view = served.rag.view(collections="voices")
+    view.ingest([Document(content=f"Voice {n} sings at dawn.", source=f"{n}.md") for n in range(3)])
+    before = view.collections.get("voices").embedding_model
+    told = operator("reembed", "-c", "voices", "--model", "hashing:96", "--samples", "3", "--json").json
+    assert (told["from"]["model"], told["to"]["model"], told["switched"]) == (before, "hashing:96", True)
+    assert told["comparison"]["of"] == "samples" and told["dropped"] == []
+    status = operator("reembed", "-c", "voices", "--status", "--json").json
+    assert status == local("reembed", "-c", "voices", "--status", "--json").json
+    assert operator("reembed", "-c", "voices", "--status").out == local("reembed", "-c", "voices", "--status").out
+    refused = operator("reembed", "-c", "voices", "--model", "hashing:128", "--min", "found@10=1.1", status=1)
+    assert "Not changed to it: found@10 is" in refused.err
+    operator("reembed", "-c", "voices", "--drop", "--yes")
+    assert "already" in operator("reembed", "-c", "voices", "--model", "hashing:96", status=2).err
+    assert "--cases" in operator("reembed", "-c", "voices", "--model", "x", "--cases", "x.yaml", status=2).err
+    assert "Nothing is kept" in operator("reembed", "-c", "voices", "--rollback", status=1).err
+    command = ("reembed", "-c", "voices", "--model", "hashing:64", "--no-switch", "--background", "--json")
+    assert served.rag.jobs.wait(operator(*command).json["job_id"]).status == "succeeded"
+    admin = caller("read", "write", "admin")
+    assert "'operator'" in admin("reembed", "-c", "voices", "--model", "hashing:64", status=1).err
+    assert "contextualise" in admin("contextualise", "-c", "voices", status=2).err
+    assert view.collections.get("voices").embedding_model == "hashing:96"

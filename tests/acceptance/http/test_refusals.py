@@ -27,6 +27,8 @@ RULES = [
     ("GET", r"/v1/me", None),
     (".*", r"/v1/tenants.*|/v1/cleanup", "operator"),
     (".*", r"/v1/(grants|keys|logins|audit|requests|sources).*", "admin"),
+    ("POST", r"/v1/collections/\{[^}]+\}/spaces", "operator"),
+    (".*", r"/v1/collections/\{[^}]+\}/(spaces|spaces/rollback|contexts)", "admin"),
     ("GET", r"/v1/collections.*", "read"),
     ("POST", r"/v1/collections/\{[^}]+\}/(documents|files|urls|import)", "write"),
     ("POST|PATCH|PUT|DELETE", r"/v1/collections(/\{[^}]+\})?", "admin"),

@@ -13,6 +13,7 @@ from recollect.server.routes import (
     keys,
     logins,
     memory,
+    models,
     retrieval,
     sessions,
     sources,
@@ -26,6 +27,7 @@ from recollect.server.routes import (
 RESOURCES = (
     retrieval.router,
     collections.router,
+    models.router,
     documents.router,
     uploads.router,
     imports.router,

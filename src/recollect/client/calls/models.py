@@ -1,0 +1,100 @@
+"""What is computed anew of every chunk of a collection: its vectors, and the sentences that situate chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from recollect.client.calls.base import Call, Calls, Steps, once, segment
+from recollect.client.calls.work import read_job
+from recollect.client.place import given
+from recollect.client.reading import Json, read
+from recollect.model.contexts import ContextEstimate
+from recollect.model.job import Job
+from recollect.model.space import Space, SpaceFill, SpaceReport
+
+
+class SpaceCalls(Calls):
+    """The vector spaces of the view's collection; see `recollect.View.spaces`. `jobs.reembed` makes another."""
+
+    def status(self) -> Steps[SpaceReport]:
+        """The space that the collection uses, and those beside it."""
+        self._at.require_present()
+        path = _of((yield from self._collection()), "spaces")
+        return (yield from once(Call(method="GET", path=path, read=_report)))
+
+    def drop(self) -> Steps[list[Space]]:
+        """Remove what is kept of the model before, and what was begun of another one; returns what that was."""
+        self._at.require_present()
+        path = _of((yield from self._collection()), "spaces")
+        return (yield from once(Call(method="DELETE", path=path, read=_dropped)))
+
+
+class ModelCalls(Calls):
+    """Jobs that ask a model about everything in the view's collection, and what they would take."""
+
+    def reembed(
+        self,
+        model: str,
+        *,
+        provider: str | None = None,
+        dimensions: int | None = None,
+        samples: int = 100,
+        minimum: Mapping[str, float] | None = None,
+        switch: bool = True,
+        rest: float = 1.0,
+    ) -> Steps[Job]:
+        """Ask for everything to be embedded with another model; see `recollect.View.jobs`."""
+        self._at.require_present()
+        body = given(
+            model=model,
+            provider=provider,
+            dimensions=dimensions,
+            samples=samples,
+            minimum=dict(minimum or {}),
+            switch=switch,
+            pause=rest,
+        )
+        return (yield from self._asked("spaces", body))
+
+    def rollback(self, *, rest: float = 0.0) -> Steps[Job]:
+        """Ask for the change back to the model before; see `recollect.View.jobs`."""
+        self._at.require_present()
+        return (yield from self._asked("spaces/rollback", {"pause": rest}))
+
+    def contextualise(self) -> Steps[Job]:
+        """Ask for every chunk to be situated in its document by a sentence; see `recollect.View.jobs`."""
+        self._at.require_present()
+        return (yield from self._asked("contexts", None))
+
+    def estimate_contexts(self) -> Steps[ContextEstimate]:
+        """What `contextualise` would ask of the server's language model, about."""
+        self._at.require_present()
+        path = _of((yield from self._collection()), "contexts")
+        return (yield from once(Call(method="GET", path=path, read=_estimate)))
+
+    def _asked(self, what: str, body: Mapping[str, Any] | None) -> Steps[Job]:
+        path = _of((yield from self._collection()), what)
+        return (yield from once(Call(method="POST", path=path, body=body, read=read_job)))
+
+
+def _of(collection: str, what: str) -> str:
+    return f"/v1/collections/{segment(collection)}/{what}"
+
+
+def _report(told: Json) -> SpaceReport:
+    beside = [read(SpaceFill, one, space=_space(one)) for one in told["beside"]]
+    return SpaceReport(collection=told["collection"], used=_space(told["used"]), beside=tuple(beside))
+
+
+def _dropped(told: Json) -> list[Space]:
+    return [_space(one) for one in told["dropped"]]
+
+
+def _estimate(told: Json) -> ContextEstimate:
+    return read(ContextEstimate, told)
+
+
+def _space(told: Json) -> Space:
+    # Its collection's number is the store's own, and how its model is made the server's.
+    return read(Space, told, collection_id=0, space_id=told["space"], dimension=told["dimensions"], spec=None)
