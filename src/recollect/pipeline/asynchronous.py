@@ -183,6 +183,7 @@ class AsyncJobs(_AsyncGroup):
     ingest = threaded(Jobs.ingest)
     upload = threaded(Jobs.upload)
     refresh = threaded(Jobs.refresh)
+    rollback = threaded(Jobs.rollback)
     get = threaded(Jobs.get)
     wait = threaded(Jobs.wait)
     events = streamed(Jobs.events)

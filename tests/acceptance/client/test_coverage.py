@@ -15,7 +15,7 @@ from recollect.client.calls.collections import CollectionCalls
 from recollect.client.calls.conversations import FactCalls, FeedbackCalls, MemoryCalls, RecallCalls
 from recollect.client.calls.documents import ContentCalls, DocumentCalls, IngestCalls, VersionCalls
 from recollect.client.calls.everyday import ConfiguredSessionCalls, UploadCalls
-from recollect.client.calls.models import SpaceCalls
+from recollect.client.calls.models import ModelCalls, SpaceCalls
 from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, LoginCalls, TenantCalls
 from recollect.client.calls.retrieval import RetrievalCalls
 from recollect.client.calls.sources import SourceCalls
@@ -100,10 +100,10 @@ ASKS = [
     UpkeepCalls(AT).cleanup(),
     SpaceCalls(AT).status(),
     SpaceCalls(AT).drop(),
-    UploadCalls(AT).reembed("hashing:96"),
-    UploadCalls(AT).rollback(),
-    UploadCalls(AT).contextualise(),
-    UploadCalls(AT).estimate_contexts(),
+    ModelCalls(AT).reembed("hashing:96"),
+    ModelCalls(AT).rollback(),
+    ModelCalls(AT).contextualise(),
+    ModelCalls(AT).estimate_contexts(),
     SourceCalls(AT).add("s3://bucket"),
     SourceCalls(AT).list(),
     SourceCalls(AT).ask_for_refresh("s3://bucket"),

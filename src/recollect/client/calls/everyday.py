@@ -12,7 +12,6 @@ from recollect.client.calls.base import Call, Calls, Steps
 from recollect.client.calls.conversations import SessionCalls
 from recollect.client.calls.documents import IngestCalls
 from recollect.client.calls.ingesting import FileOptions, send_files, sorted_out, store_documents, store_files, waited
-from recollect.client.calls.models import ModelCalls
 from recollect.client.calls.sources import SourceCalls
 from recollect.client.calls.work import JobCalls
 from recollect.client.uploads import FileToSend
@@ -121,7 +120,7 @@ class EverydayCalls(Calls):
         return (yield from waited(JobCalls(self._at), job, on_progress=on_progress))
 
 
-class UploadCalls(JobCalls, ModelCalls):
+class UploadCalls(JobCalls):
     """Jobs, those among them that are asked for here."""
 
     def upload(

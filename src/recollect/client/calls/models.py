@@ -55,17 +55,17 @@ class ModelCalls(Calls):
             switch=switch,
             pause=rest,
         )
-        return (yield from self._asked("spaces", body))
+        return (yield from _asked(self, "spaces", body))
 
     def rollback(self, *, rest: float = 0.0) -> Steps[Job]:
         """Ask for the change back to the model before; see `recollect.View.jobs`."""
         self._at.require_present()
-        return (yield from self._asked("spaces/rollback", {"pause": rest}))
+        return (yield from _asked(self, "spaces/rollback", {"pause": rest}))
 
     def contextualise(self) -> Steps[Job]:
         """Ask for every chunk to be situated in its document by a sentence; see `recollect.View.jobs`."""
         self._at.require_present()
-        return (yield from self._asked("contexts", None))
+        return (yield from _asked(self, "contexts", None))
 
     def estimate_contexts(self) -> Steps[ContextEstimate]:
         """What `contextualise` would ask of the server's language model, about."""
@@ -73,9 +73,10 @@ class ModelCalls(Calls):
         path = _of((yield from self._collection()), "contexts")
         return (yield from once(Call(method="GET", path=path, read=_estimate)))
 
-    def _asked(self, what: str, body: Mapping[str, Any] | None) -> Steps[Job]:
-        path = _of((yield from self._collection()), what)
-        return (yield from once(Call(method="POST", path=path, body=body, read=read_job)))
+
+def _asked(calls: Calls, what: str, body: Mapping[str, Any] | None) -> Steps[Job]:
+    path = _of((yield from calls._collection()), what)
+    return (yield from once(Call(method="POST", path=path, body=body, read=read_job)))
 
 
 def _of(collection: str, what: str) -> str:
