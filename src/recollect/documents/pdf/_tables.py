@@ -133,7 +133,9 @@ def _above_groups(lines: Sequence[Line], start: int, first_free: int, values_fro
             return start
         over = [cell for cell in line.cells if cell.x0 > values_from - 60]
         names = len(over) > 1 and all(len(cell.text) < _LONGEST_NAME for cell in line.cells)
-        of_values = len(over) == len(line.cells) or sum(bool(_PERIOD.search(cell.text)) for cell in over) > 1
+        of_values = sum(bool(_PERIOD.search(cell.text)) for cell in over) > 1 or all(
+            cell in over or UNITS.match(cell.text) for cell in line.cells
+        )
         if names and of_values:
             return above
         if len(line.cells) > 1 or line.x1 > values_from or len(line.text) > _LONGEST_CELL:
