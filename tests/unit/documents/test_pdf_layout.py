@@ -459,3 +459,40 @@ def test_a_side_bar_is_read_apart_from_the_text_beside_it():
     content = read(page(*text, *bar)).content
     assert content.index("Line 11") < content.index("A remark 0")
     assert "of it A remark" not in content
+
+
+def test_names_of_columns_beside_a_unit_stand_above_groups_of_rows():
+    names = [(60, 728, "(in millions)"), (345, 728, "Fair value"), (450, 728, "Losses")]
+    groups = [(60, 714, "December 31, 2024"), (60, 700, "Debt securities:")]
+    content = read(page(*names, *groups, *rows(1, 4, top=686))).content
+    assert content.startswith("| (in millions) | Fair value | Losses |")
+    assert "Debt securities › Cost of line 2 | 2,100 | (2,200) |" in content
+
+
+def test_a_table_goes_on_below_names_of_groups_at_the_top_of_a_page():
+    first = page(*HEAD, *rows(1, 6, top=686))
+    second = page((60, 800, "Immunology"), *((70 if x == 60 else x, y, text) for x, y, text in rows(6, 9, top=786)))
+    parsed = read(first, second)
+    assert parsed.content.count("|---|---|---|") == 1
+    assert "| Immunology › Cost of line 7 | 7,100 | (7,200) |" in parsed.content
+    assert parsed.pages[1].number == 2
+
+
+def test_a_title_above_a_header_at_the_top_of_a_page_stays_a_line():
+    content = read(page((60, 730, "Deferred taxes"), *HEAD, *rows(1, 4, top=686))).content
+    assert content.startswith("Deferred taxes\n\n| (in millions) | 2024 | 2023 |")
+
+
+def test_numbers_that_are_set_one_character_at_a_time_are_whole():
+    widths = {",": 2.78, ".": 2.78, "(": 3.33, ")": 3.33}
+    lines = [*HEAD]
+    for y, texts in ((686, ("Immunology", "11,036", "(29.8)")), (672, ("Oncology", "5,899", "1.8"))):
+        lines.append((60, y, texts[0]))
+        for left, text in zip((350, 450), texts[1:], strict=True):
+            x = left
+            for char in text:
+                lines.append((round(x, 2), y, char))
+                x += widths.get(char, 5.56)
+    content = read(page(*lines)).content
+    assert "| Immunology | 11,036 | (29.8) |" in content
+    assert "| Oncology | 5,899 | 1.8 |" in content

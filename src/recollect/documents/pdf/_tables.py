@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from enum import Enum
+from itertools import pairwise
 
 from recollect.documents.pdf._lines import Line, is_value
 
@@ -25,11 +26,14 @@ _PERIOD = re.compile(
 OF_PERIOD = re.compile(
     r"\(?(?:for the |as of |at |as at )?(?:fiscal )?(?:\w+ )?(?:years?|quarters?|months|december|june)\b", re.IGNORECASE
 )
+_YEAR = re.compile(r"(?:19|20)\d\d\b|\d\d/\d\d")
+_NUMBERED = re.compile(r"(?:part|items?|notes?)\b|\d+\.\s", re.IGNORECASE)
 _SENTENCE = re.compile(r".{60,}\.")
 _MOST_HEADER_LINES = 7
 _MOST_PLAIN_LINES = 3
 _MOST_GROUPS = 3
 _LONGEST_CELL = 60
+_LONGEST_GROUP = 90
 _LONGEST_NAME = 60
 _FULL_WIDTH = 0.72
 _FAR = 4.5
@@ -122,7 +126,21 @@ def _start(
         if start < at or above == start:
             break
         start = above
-    return start
+    return start if start < at else _top(lines, at, first_free, values_from)
+
+
+def _top(lines: Sequence[Line], at: int, first_free: int, values_from: float) -> int:
+    """The top of the page, where only names of groups stand above values: a table of the page before goes on there."""
+    names = all(_YEAR.match(cell.text) for cell in lines[at].cells if is_value(cell.text))
+    if first_free or names or at > _MOST_GROUPS:
+        return at
+    for line, below in pairwise(lines[: at + 1]):
+        apart = line.y0 - below.y1 > 2.5 * line.size
+        if apart or len(line.cells) > 1 or line.x1 > values_from or len(line.text) > _LONGEST_GROUP:
+            return at
+        if line.text.endswith(".") or _NUMBERED.match(line.text):
+            return at
+    return 0
 
 
 def _above_groups(lines: Sequence[Line], start: int, first_free: int, values_from: float) -> int:
@@ -131,16 +149,24 @@ def _above_groups(lines: Sequence[Line], start: int, first_free: int, values_fro
         line = lines[above]
         if line.y0 - lines[above + 1].y1 > 2.5 * line.size:
             return start
-        over = [cell for cell in line.cells if cell.x0 > values_from - 60]
-        names = len(over) > 1 and all(len(cell.text) < _LONGEST_NAME for cell in line.cells)
-        of_values = sum(bool(_PERIOD.search(cell.text)) for cell in over) > 1 or all(
-            cell in over or UNITS.match(cell.text) for cell in line.cells
-        )
-        if names and of_values:
+        if _names_them(line, values_from):
             return above
-        if len(line.cells) > 1 or line.x1 > values_from or len(line.text) > _LONGEST_CELL:
+        if len(line.cells) > 1 or line.x1 > values_from or len(line.text) > _LONGEST_GROUP:
             return start
     return start
+
+
+def _names_them(line: Line, values_from: float) -> bool:
+    """Whether a line above the name of a group names columns: several short texts stand above the values."""
+    over = [cell for cell in line.cells if cell.x0 > values_from - 60]
+    if len(over) < 2 or any(len(cell.text) >= _LONGEST_NAME for cell in line.cells):
+        return False
+    if any(is_value(cell.text) and not _YEAR.match(cell.text) for cell in over):
+        return False
+    beside = [cell.text for cell in line.cells if cell not in over]
+    # A unit stands beside them, or the end of one.
+    of_unit = all(UNITS.match(text) or text.count(")") > text.count("(") for text in beside)
+    return of_unit or line.bold or sum(bool(_PERIOD.search(cell.text)) for cell in over) > 1
 
 
 def _names_columns(line: Line, kind: _Kind, values_from: float, width: float) -> bool:

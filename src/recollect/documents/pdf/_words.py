@@ -291,13 +291,20 @@ def _joint(
         return None
     if word in _SIGNS and before[-1] in "0123456789%)—–":
         return None  # the sign of the next column's value
-    if gap < _NARROW * height and before[-1].isalnum() and word[0].isalnum() and not rtl and not current.rtl:
-        return ""
+    if gap < _NARROW * height and not rtl and not current.rtl:
+        if before[-1].isalnum() and word[0].isalnum():
+            return ""
+        if gap > -_NARROW * height and _of_number(before[-1], word[0]):
+            return ""  # the characters of a number that was set one by one
     if _IDEOGRAPH.match(before[-1]) and _IDEOGRAPH.match(word[0]) and gap < 0.4 * height:
         return ""
     if rtl or gap >= _SURE * height or not (before[-1].isalpha() and word[0].isalpha()):
         return " "
     return DOUBTFUL if gap < _DOUBT * height or len(before) == 1 or len(word) <= _SHORT_END else " "
+
+
+def _of_number(before: str, behind: str) -> bool:
+    return (before.isdigit() and behind in ",.)%") or (before in ",.($-–" and behind.isdigit())
 
 
 def _close(segment: Segment, parts: list[str], last: int, bold: _Boldness) -> None:
