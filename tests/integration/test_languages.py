@@ -257,3 +257,9 @@ def test_mixed_languages_in_a_question_find_what_either_names(multilingual: RAGP
     assert sources(multilingual, "receipts für Travellers und Hotels", words)[0] == "en"
     assert sources(multilingual, "Rechnungen Buchhaltung 😀", words)[0] == "de"
     assert sources(multilingual, "\u200fتدفع الفواتير\u200f", words)[0] == "ar"
+
+
+def test_passages_that_a_multilingual_model_finds_alike_do_not_speak_for_one_another(multilingual: RAGPipeline):
+    filled(multilingual)
+    assert multilingual.search("Rechnung").reranked is None
+    assert multilingual.search("Rechnung", RetrievalOptions(rerank="consensus")).reranked

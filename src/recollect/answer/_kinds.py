@@ -1,27 +1,17 @@
-"""What kind of answer a question expects, and whether a text holds one. English questions; others expect nothing."""
+"""What kind of answer a question expects, and whether a text holds one.
+
+English is here; other languages have files of patterns (`recollect.answer._kind_forms`), and questions in languages
+without one expect nothing.
+"""
 
 from __future__ import annotations
 
 import re
-from enum import Enum
 from functools import lru_cache
 
+from recollect.answer._kind_forms import Kind, KindForms, forms_of
+from recollect.languages import language_of_text
 from recollect.languages.stopwords import stopwords
-
-
-class Kind(Enum):
-    """What a question asks for."""
-
-    MONEY = "money"
-    NUMBER = "number"
-    DURATION = "duration"
-    DATE = "date"
-    PERSON = "person"
-    PLACE = "place"
-    YES_NO = "yes or no"
-    DEFINITION = "definition"
-    OTHER = "other"
-
 
 _I = re.IGNORECASE
 _FORMS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
@@ -104,6 +94,10 @@ _GENERAL_WORDS = """
 _GENERAL = frozenset(_GENERAL_WORDS.split())
 _EDITION = re.compile(r"\b(?:version|edition|v)\.? ?\d[\d.]*\b", _I)
 _IDENTIFIER = re.compile(r"\b(?=\w*[^\W\d_])[\w./-]*\d[\w./-]*\b")
+_ASCII_IDENTIFIER = re.compile(_IDENTIFIER.pattern, re.ASCII)
+# Soft hyphens, marks of direction and other characters without a width, which stand within words that were copied.
+_INVISIBLE = re.compile("[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_FIGURE = re.compile(r"\d[\d.,]*\d|\d")
 _WORDS = (
     "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion dozen "
@@ -161,11 +155,19 @@ READ_CHARACTERS = 2_000
 _FUNCTION_WORDS = 0.12
 
 
-def expected_kind(question: str) -> Kind:
-    """What a question asks for; `Kind.OTHER` where that is not plain, or the question is not English."""
-    if not is_english(question):
-        return Kind.OTHER
-    question = question[:READ_CHARACTERS]
+def expected_kind(question: str, language: str | None = None) -> Kind:
+    """What a question asks for; `Kind.OTHER` where that is not plain, or nothing is known of its language.
+
+    Args:
+        question: As asked.
+        language: ISO 639-1 code of the texts, which the question is taken to be in unless it says otherwise.
+    """
+    question = _INVISIBLE.sub("", question[:READ_CHARACTERS])
+    found_language = language_of_text(question, expected=language)
+    # "Wie oft reist Doctor Who?" has as many function words of either language: that of the texts decides.
+    if not is_english(question) or (found_language == language and forms_of(found_language) is not None):
+        forms = forms_of(found_language)
+        return Kind.OTHER if forms is None else forms.expected(question)
     found = [
         (match.start(), order, kind) for order, (kind, form) in enumerate(_FORMS) if (match := form.search(question))
     ]
@@ -192,7 +194,7 @@ def is_english(question: str) -> bool:
     return known > 0 and known >= others and known >= _FUNCTION_WORDS * len(words)
 
 
-def holds_kind(kind: Kind, text: str, question: str, *, in_table: bool = False) -> bool:
+def holds_kind(kind: Kind, text: str, question: str, *, in_table: bool = False, language: str = "en") -> bool:
     """Whether a text may hold such an answer. Numbers that the question names, and those of names, are none.
 
     Args:
@@ -200,7 +202,11 @@ def holds_kind(kind: Kind, text: str, question: str, *, in_table: bool = False) 
         text: The sentence or row, with the line that introduces it.
         question: As asked.
         in_table: Whether it is a row or an item, whose currency may stand elsewhere.
+        language: ISO 639-1 code of the text.
     """
+    forms = forms_of(language)
+    if forms is not None:
+        return _holds_foreign(kind, text, question, forms, in_table=in_table)
     match kind:
         case Kind.MONEY:
             return _holds_money(_without_names(text, question), question, in_table=in_table)
@@ -219,6 +225,25 @@ def holds_kind(kind: Kind, text: str, question: str, *, in_table: bool = False) 
             return True
 
 
+def _holds_foreign(kind: Kind, text: str, question: str, forms: KindForms, *, in_table: bool) -> bool:
+    if kind is Kind.PERSON:
+        return forms.names_somebody(text)
+    if kind not in {Kind.MONEY, Kind.NUMBER, Kind.DURATION, Kind.DATE}:
+        return True
+    # Words are not told from numbers by spaces in every script: "2015年" is no identifier.
+    bare = _without_known(_ASCII_IDENTIFIER.sub(" ", text), question)
+    match kind:
+        case Kind.MONEY:
+            share = bool(_PERCENT.search(bare))
+            return bool(forms.number.search(bare)) and (bool(forms.money.search(text)) or share or in_table)
+        case Kind.NUMBER:
+            return bool(forms.number.search(forms.dated.sub(" ", bare)))
+        case Kind.DURATION:
+            return bool(forms.number.search(forms.dated.sub(" ", bare)) or forms.duration.search(text))
+        case _:
+            return bool(forms.date.search(bare))
+
+
 def lacks_price(question: str, text: str) -> bool:
     """Whether a question asks what something costs, and a text names neither money nor a price."""
     asks = _ASKS_PRICE.search(question[:READ_CHARACTERS]) is not None
@@ -233,6 +258,10 @@ def _holds_money(text: str, question: str, *, in_table: bool) -> bool:
 
 
 def _without_names(text: str, question: str) -> str:
-    known = set(re.findall(r"\d[\d.,]*\d|\d", question))
-    bare = _IDENTIFIER.sub(" ", _EDITION.sub(" ", text))
-    return re.sub(r"\d[\d.,]*\d|\d", lambda m: " " if m.group() in known else m.group(), bare)
+    return _without_known(_IDENTIFIER.sub(" ", _EDITION.sub(" ", text)), question)
+
+
+def _without_known(text: str, question: str) -> str:
+    """A text without the numbers that the question names."""
+    known = set(_FIGURE.findall(question))
+    return _FIGURE.sub(lambda match: " " if match.group() in known else match.group(), text)

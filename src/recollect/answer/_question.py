@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from recollect.answer._kinds import READ_CHARACTERS, Kind, attribute, expected_kind, is_english
+from recollect.answer._kind_forms import Kind
+from recollect.answer._kinds import READ_CHARACTERS, attribute, expected_kind, is_english
 from recollect.answer._question_names import names_in, titled_words, without_titled
 
 if TYPE_CHECKING:
@@ -84,8 +85,8 @@ class Asked:
     said: bool
 
 
-def understand(question: str, analyzer: Analyzer) -> Asked:
-    """Read a question."""
+def understand(question: str, analyzer: Analyzer, language: str | None = None) -> Asked:
+    """Read a question that is asked of texts in a language; None: nothing is known of it."""
     english = is_english(question)
     core = _core(question) if english else question
     titled = titled_words(question)
@@ -95,7 +96,7 @@ def understand(question: str, analyzer: Analyzer) -> Asked:
         text=question,
         core=core,
         terms=_terms(core, analyzer, said=said),
-        kind=expected_kind(question),
+        kind=expected_kind(question, language),
         attribute=tuple(analyzer.query_terms(attribute(question) or "")),
         names=names_in(core),
         unnamed=titled,

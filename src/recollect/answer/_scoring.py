@@ -117,7 +117,7 @@ def gather(
     pieces = [piece for piece in pieces if not piece.terms <= asked.terms] or pieces
     surroundings = _Surroundings(pieces, terms)
     strengths = _strengths(passages)
-    found = [_evidence(asked, piece, surroundings.of(piece), wanted, strengths, weights) for piece in pieces]
+    found = [_evidence(asked, piece, surroundings.of(piece), wanted, strengths, weights, language) for piece in pieces]
     if len(found) > _MOST_EMBEDDED:
         found = sorted(found, key=_rank)[:_MOST_EMBEDDED]
     vectors = embedder.embed_documents([one.text for one in found])
@@ -140,6 +140,7 @@ def _evidence(
     wanted: dict[str, float],
     strengths: dict[int, float],
     weights: Weights,
+    language: str,
 ) -> Evidence:
     """All that is known of a piece before it is embedded."""
     unit, text = piece.unit, piece.text
@@ -147,7 +148,9 @@ def _evidence(
     told = f"{unit.lead} {piece.region.text[unit.quote_start : unit.end]}"
     covered, context = coverage(wanted, piece.terms), piece.terms | around.terms
     missing = frozenset(missing_names(asked.names, f"{text}\n{around.text}", source=around.source))
-    fits = not told.endswith(("?", "？")) and holds_kind(asked.kind, told, asked.text, in_table=in_table)
+    fits = not told.endswith(("?", "？")) and holds_kind(
+        asked.kind, told, asked.text, in_table=in_table, language=language
+    )
     past = around.old or tells_of_past(text)
     score = (
         weights.coverage * covered

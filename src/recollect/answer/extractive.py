@@ -130,7 +130,7 @@ def read(
     used = list(passages[: options.max_passages])
     language = language_of_passages(language, used)
     analyzer = analyzer or Analyzer(language)
-    asked = understand(question, analyzer)
+    asked = understand(question, analyzer, language)
     evidence = gather(asked, used, embedder=embedder, analyzer=analyzer, language=language, weights=options.weights)
     if not evidence:
         return Reading((), (), None)

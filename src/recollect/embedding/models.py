@@ -60,6 +60,7 @@ class KnownModel:
         neighbours: How much of the vectors of the chunks around it is mixed into a chunk's; None: as much as usual.
         language_shift: How far a question in another language than the texts is moved by what tells the languages apart
             in this model, from 0 to 1 (`recollect.retrieval.model_languages`).
+        consensus: Whether passages that are alike by its vectors speak for one another where nobody says how to rerank.
     """
 
     name: str
@@ -76,6 +77,7 @@ class KnownModel:
     prompts: tuple[str, str] | None = None
     neighbours: float | None = None
     language_shift: float = 0.0
+    consensus: bool = True
 
 
 KNOWN_MODELS: Mapping[str, KnownModel] = MappingProxyType(
@@ -112,6 +114,7 @@ KNOWN_MODELS: Mapping[str, KnownModel] = MappingProxyType(
             # benchmarks/RESULTS.md, "Languages": what each was measured beside.
             neighbours=0.0,
             language_shift=0.75,
+            consensus=False,
         ),
     }
 )

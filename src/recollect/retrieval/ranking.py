@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from recollect.embedding.models import known_model
 from recollect.model import RetrievalOptions, Scope
 from recollect.retrieval import fusion
 from recollect.retrieval.enhance.feedback import PseudoRelevanceFeedback
@@ -33,6 +34,7 @@ RerankerMaker: TypeAlias = "Callable[[str, int, Collection], Reranker]"
 UNKNOWN_RERANKER = RerankDefaults(weight=0.7, depth=50)
 
 NO_RERANKER = "none"
+CONSENSUS = "consensus"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +44,7 @@ class RankingSettings:
     dense_weight: float | None = None
     rrf_k: int = fusion.RRF_K
     fusion: FusionMethod = "weighted"
-    rerank: str = "consensus"
+    rerank: str = CONSENSUS
     rerank_weight: float | None = None
     rerank_candidates: int | None = None
     rerank_timeout_seconds: float = 10.0
@@ -144,7 +146,7 @@ class Ranker:
         shown = _presented(fused) if standard else fused
         first = Ranking(shown, dict(shown))
         name = self._settings.reranker_name(options)
-        if name is None or not fused:
+        if name is None or not fused or (options.rerank is None and name == CONSENSUS and not _agree(places)):
             return first
         if len(fused) < options.rerank_from:
             return replace(first, reason=f"{len(fused)} candidates are too few for {name} (rerank_from)")
@@ -284,6 +286,12 @@ def _parts(
         return [(places[0], list(seen))]
     parts = [(place, [one for one in seen if one.model == place.embedding_model]) for place in places]
     return [(place, own) for place, own in parts if own]
+
+
+def _agree(places: Sequence[Collection]) -> bool:
+    """Whether passages that are alike speak for one another, by one of the models at least."""
+    models = [known_model(place.embedding_model) for place in places]
+    return any(model is None or model.consensus for model in models)
 
 
 def _standardised(options: RetrievalOptions, settings: RankingSettings) -> bool:
