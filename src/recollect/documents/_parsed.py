@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 Fact = str | int | float | bool | None
+# Letters of a row, or of all names, that are a value or two in each column; more are text.
+_LONG_ROW, _LONG_HEADER = 300, 500
 _SPACES = re.compile(r"\s+")
 
 
@@ -102,8 +104,8 @@ class TextBuilder:
             self._append(f"{fence}\n{text}\n{fence}")
 
     def table(self, rows: Sequence[Sequence[str]], *, header: bool | None = None) -> None:
-        """Adds a table, one line a row (see `table_lines`)."""
-        self._append("\n".join(table_lines(rows, header=header)))
+        """Adds a table, with pipes where something names its columns (see `pipe_table`)."""
+        self._append(pipe_table(rows, header=header))
 
     def extend(self, parsed: Parsed) -> None:
         """Adds another text with its headings."""
@@ -134,6 +136,33 @@ def one_line(text: str) -> str:
     return _SPACES.sub(" ", clean(text)).strip()
 
 
+def pipe_table(rows: Sequence[Sequence[str]], *, header: bool | None = None) -> str:
+    """A table as Markdown writes it, which pieces are cut from and indexed with the names of their columns.
+
+    What stands above the names stays a line, apart. Where nothing names the columns, or cells hold paragraphs rather
+    than values, the rows are those of `table_lines`.
+
+    Args:
+        rows: As for `table_lines`.
+        header: As for `table_lines`.
+    """
+    titles, table, levels, names = _understood(rows, header=header)
+    body = table[levels:]
+    lengths = sorted(sum(map(len, row)) for row in body)
+    if not levels or not body or lengths[len(lengths) // 2] > _LONG_ROW or sum(map(len, names)) > _LONG_HEADER:
+        return "\n".join(table_lines(rows, header=header))
+    # A name without letters says nothing before a value, but is not lost above one.
+    above = [" › ".join(dict.fromkeys(filter(None, column))) for column in zip(*table[:levels], strict=True)]
+    names = [name or own for name, own in zip(names, above, strict=True)]
+    lines = [_piped(names), f"|{'---|' * len(names)}", *map(_piped, body)]
+    return "\n\n".join(["\n".join(part) for part in (titles, lines) if part])
+
+
+def _piped(row: Sequence[str]) -> str:
+    # As in tables of PDF files: a pipe in a cell would part it.
+    return f"| {' | '.join(cell.replace('|', '/') for cell in row)} |"
+
+
 def table_lines(rows: Sequence[Sequence[str]], *, header: bool | None = None) -> list[str]:
     """A table as lines that can each be read, found and quoted alone.
 
@@ -146,9 +175,7 @@ def table_lines(rows: Sequence[Sequence[str]], *, header: bool | None = None) ->
         rows: The cells, row by row; rows may differ in length.
         header: Whether the first row names the columns; None: judge by the cells.
     """
-    cleaned = [[one_line(cell) for cell in row] for row in rows]
-    titles, cleaned_rows = without_titles([row for row in cleaned if any(row)])
-    levels, names = names_of_columns(cleaned_rows, header=header)
+    titles, cleaned_rows, levels, names = _understood(rows, header=header)
     if not levels:
         return [*titles, *(_plain(row) for row in cleaned_rows)]
     return [
@@ -158,6 +185,15 @@ def table_lines(rows: Sequence[Sequence[str]], *, header: bool | None = None) ->
             for row in cleaned_rows[levels:]
         ),
     ]
+
+
+def _understood(
+    rows: Sequence[Sequence[str]], *, header: bool | None
+) -> tuple[list[str], Sequence[Sequence[str]], int, list[str]]:
+    """What stands above a table, its rows, how many of them name its columns, and the names."""
+    cleaned = [[one_line(cell) for cell in row] for row in rows]
+    titles, table = without_titles([row for row in cleaned if any(row)])
+    return titles, table, *names_of_columns(table, header=header)
 
 
 def _plain(row: Sequence[str]) -> str:

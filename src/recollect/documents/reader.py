@@ -65,9 +65,9 @@ if TYPE_CHECKING:
 # - Markdown, plain text, code, reStructuredText, Org: the file's own characters, so that a quote is the author's.
 # - HTML, EPUB, office files: headings and list items as Markdown writes them, everything else as plain text (no
 #   escapes, emphasis, link targets or images); see `TextBuilder`.
-# - Tables, wherever they stand: one line a row with its column names, no rules of dashes; see `table_lines`.
-# - PDF: plain paragraphs; headings are known by their offsets alone. Tables as Markdown writes them: their columns are
-#   often of two levels, and a row without them says nothing.
+# - Tables: as Markdown writes them, so that a piece of one is indexed with the names of its columns; CSV files one line
+#   a row with them, because they are lists of records. See `pipe_table` and `table_lines`.
+# - PDF: plain paragraphs; headings are known by their offsets alone.
 # - JSON: an outline without braces and escapes. E-mail: the main header lines, then the text.
 
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect.chunking.recursive import RecursiveChunker
 from recollect.documents import read_bytes
 from recollect.documents._cells import tables_of_sheet
 from recollect.documents._html import parse_markup
-from recollect.documents._parsed import table_lines
+from recollect.documents._parsed import pipe_table, table_lines
 
 
 def test_names_over_several_rows_are_joined_to_one_a_column():
@@ -101,15 +102,40 @@ def test_the_tables_of_a_sheet_hold_every_cell_once(rows):
     assert sorted(cell for table in tables_of_sheet(rows) for row in table for cell in row if cell) == given_cells
 
 
+def test_a_table_is_written_with_pipes_where_its_cells_are_values():
+    rows = [["Fees", "", ""], ["Office", "2024", "2023"], ["A | B", "1", ""], ["Köln", "", "7"]]
+    assert pipe_table(rows) == "Fees\n\n| Office | 2024 | 2023 |\n|---|---|---|\n| A / B | 1 |  |\n| Köln |  | 7 |"
+    assert pipe_table([["Cash", "", "3"], ["Debt", "5", ""]]) == "Cash |  | 3\nDebt | 5"
+    text = "A paragraph about it. " * 20
+    assert pipe_table([["Topic", "What to do"], ["Leave", text]], header=True).startswith(
+        "Topic: Leave; What to do: A par"
+    )
+    assert pipe_table([]) == ""
+
+
+def test_a_piece_of_a_sheet_is_indexed_with_the_names_of_its_columns():
+    rows = [["Office", "2023", "2024"], *([f"Office {number}", number, number * 2] for number in range(100))]
+    document = read_bytes(_workbook(rows), name="plan.xlsx")
+    pieces = RecursiveChunker().chunk(document)[1:]
+    assert len(pieces) > 3
+    assert {one.metadata["table_header"] for one in pieces} == {"| Office | 2023 | 2024 |"}
+    assert all(line.startswith("| Office ") and line.endswith(" |") for one in pieces for line in one.text.split("\n"))
+
+
+@given(CELLS, st.sampled_from([None, True, False]))
+def test_a_table_with_pipes_holds_every_cell_of_its_rows(rows, header):
+    text = pipe_table(rows, header=header)
+    assert all(cell in text for row in rows for cell in row)
+
+
 def test_merged_cells_of_a_web_page():
     page = """<table><caption>Fees in EUR</caption>
     <tr><th rowspan=2>Office<th colspan=2>2024<th>2023</tr><tr><th>Plan<th>Actual<th>Plan</tr>
     <tr><th>Bremen<td>1<td>2<td>3<tr><th rowspan=2>Köln<td>5<td><td>7<tr><td>9<td>10<td></table>"""
     assert parse_markup(page).content == (
         "Fees in EUR\n\n"
-        "Office: Bremen; 2024 › Plan: 1; 2024 › Actual: 2; 2023 › Plan: 3\n"
-        "Office: Köln; 2024 › Plan: 5; 2023 › Plan: 7\n"
-        "Office: Köln; 2024 › Plan: 9; 2024 › Actual: 10"
+        "| Office | 2024 › Plan | 2024 › Actual | 2023 › Plan |\n|---|---|---|---|\n"
+        "| Bremen | 1 | 2 | 3 |\n| Köln | 5 |  | 7 |\n| Köln | 9 | 10 |  |"
     )
 
 
@@ -175,6 +201,6 @@ def test_a_workbook_is_read_with_the_values_of_its_formulas():
     )
     assert document.content == (
         "## Plan\n\nBudget 2024 (in EUR thousand)\n\n"
-        "Department: Sales; 2023 › Plan: 10; 2023 › Actual: 12; 2024 › Plan: 14\n"
-        "Department: Sum; 2023 › Plan: 17; 2024 › Plan: 23"
+        "| Department | 2023 › Plan | 2023 › Actual | 2024 › Plan |\n|---|---|---|---|\n"
+        "| Sales | 10 | 12 | 14 |\n| Sum | 17 |  | 23 |"
     )

@@ -49,13 +49,13 @@ def test_an_unclosed_menu_does_not_hide_the_page():
 
 def test_tables_read_row_by_row():
     html = "<table><tr><th>Office<th>Days<tr><td>Bremen<td>30<br>or 31<tr><td>Porto<td>28</table>"
-    assert text(html) == "Office: Bremen; Days: 30 or 31\nOffice: Porto; Days: 28"
+    assert text(html) == "| Office | Days |\n|---|---|\n| Bremen | 30 or 31 |\n| Porto | 28 |"
 
 
 def test_layout_tables_become_paragraphs():
     html = "<table><tr><td>side</td><td><h1>Title</h1><p>Body.</p>"
     html += "<table><tr><th>A<th>B<tr><td>1<td>2</table></td></tr></table>"
-    assert text(html) == "side\n\n# Title\n\nBody.\n\nA: 1; B: 2"
+    assert text(html) == "side\n\n# Title\n\nBody.\n\n| A | B |\n|---|---|\n| 1 | 2 |"
 
 
 def test_code_keeps_its_lines_and_gives_no_headings():

@@ -45,7 +45,7 @@ def test_what_extractors_lose_within_stays() -> None:
 def test_tables_at_the_end_are_recognised_in_their_own_layout() -> None:
     rows = "".join(f"<tr><td>Item number {n}<td>{n}.50<td>per piece</tr>" for n in range(9))
     text = read(f"<h1>Prices</h1>{NEWS}<table><tr><th>Item<th>Price<th>Unit</tr>{rows}</table>")
-    assert text.endswith("Item: Item number 8; Price: 8.50; Unit: per piece")
+    assert text.endswith("| Item number 8 | 8.50 | per piece |")
 
 
 def test_a_short_page_is_kept_whole() -> None:

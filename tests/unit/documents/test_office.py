@@ -33,7 +33,7 @@ def test_word():
     assert shape(document) == [(1, "1. Leave_Policy *new*"), (2, "Carry-over"), (3, "Details")]
     assert document.content == (
         f"# 1. Leave_Policy *new*\n\n{BODY} See a_b_c & <d>.\n\n## Carry-over\n\n"
-        "Office: Bremen; Days: 8; Until: June\nOffice: Lyon; Days: 5\n\n### Details\n\nGröße: 5 €."
+        "| Office | Days | Until |\n|---|---|---|\n| Bremen | 8 | June |\n| Lyon | 5 |  |\n\n### Details\n\nGröße: 5 €."
     )
     assert document.title == "1. Leave_Policy *new*"
     assert document.event_time == datetime(2024, 2, 3, 4, 5, 6, tzinfo=UTC)
@@ -65,7 +65,7 @@ def test_excel():
         xlsx({"Rates": [["Country", "Per day", "Hotel"], ["Italy", 40, 120.5], ["Spain", 35, 110]], "Empty": []}),
         name="rates.xlsx",
     )
-    assert "Country: Italy; Per day: 40; Hotel: 120.5" in document.content
+    assert "| Italy | 40 | 120.5 |" in document.content
     assert (2, "Rates") in shape(document)
 
 

@@ -114,9 +114,7 @@ def test_cells_of_a_workbook_are_what_they_show():
         replaced={sheet: (b'<c r="C2"><v>', b'<c r="C2" s="2"><f>SUM(A1:A2)</f><v>')},
     )
     dated = changed(numbered, {}, replaced={sheet: (b'<c r="D2">', b'<c r="D2" s="3">')})
-    assert read_bytes(dated, name="plan.xlsx").content.endswith(
-        "Office: Bremen; Share: 12.50%; Budget: EUR 1,234,567; Since: 2024-03-01; Note: 7"
-    )
+    assert read_bytes(dated, name="plan.xlsx").content.endswith("| Bremen | 12.50% | EUR 1,234,567 | 2024-03-01 | 7 |")
 
 
 def test_an_opendocument_sheet_says_what_its_cells_show():
@@ -146,7 +144,7 @@ def test_an_opendocument_sheet_says_what_its_cells_show():
             "META-INF/manifest.xml": manifest,
         }
     )
-    assert "Share: 12.5%; Budget: 1,234,567 €" in read_bytes(data, name="plan.ods").content
+    assert "| 12.5% | 1,234,567 € |" in read_bytes(data, name="plan.ods").content
 
 
 def presentation(lines: list[str]) -> bytes:
