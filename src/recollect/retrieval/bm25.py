@@ -21,8 +21,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from recollect.errors import UsageError
+
 K1 = 1.2
 B = 0.75
+
+#: How often a term counts that stands in the chunk before or after, beside 1 for the chunk itself; see
+#: ``docs/explanation/fusion.md``.
+BESIDE = 0.5
 
 #: pgvector stores at most this many elements in a sparsevec.
 MAX_ELEMENTS = 16_000
@@ -228,6 +234,62 @@ def rescore(
     )
     saturation = _saturation(own_lengths, average_length)
     return found.added_up(found.each(weights) * frequencies * MAX_WEIGHT / (frequencies + saturation))
+
+
+def rescore_in_context(
+    weights: Mapping[int, float],
+    found: Matches,
+    beside: Matches,
+    *,
+    places: npt.NDArray[np.intp],
+    lengths: npt.NDArray[Any],
+    beside_lengths: npt.NDArray[Any],
+    reference_length: float,
+    average_length: float,
+    usually_beside: float = 2.0,
+) -> Floats:
+    """BM25 scores of n candidates, each read together with the chunks beside it, whose terms count `BESIDE` times.
+
+    Frequencies and lengths are added up before they are saturated, as BM25F does with the fields of a document
+    (Robertson, Zaragoza and Taylor 2004): a word that a chunk has itself gains little from standing beside it, too.
+
+    Args:
+        weights: The query's, from :func:`query_weights`.
+        found: Where the candidates hold its terms.
+        beside: Where m chunks beside them do; of the same terms.
+        places: Shape (m,): the place of the candidate that each of those stands beside.
+        lengths: Shape (n,): the candidates' numbers of terms.
+        beside_lengths: Shape (m,): the same of the chunks beside them.
+        reference_length: The average length that the stored weights were computed with.
+        average_length: Today's average length.
+        usually_beside: How many chunks stand beside one, on average: 0 to 2.
+
+    Returns:
+        One score per candidate, in their order.
+
+    Raises:
+        UsageError: ``found`` and ``beside`` are of different terms.
+    """
+    if found.terms != beside.terms:
+        raise UsageError("Chunks and those beside them must be looked through for the same terms.")
+    terms = len(found.terms)
+    if not terms:
+        return np.zeros(found.candidates)
+    cells = np.concatenate([found.owners * terms + found.places, places[beside.owners] * terms + beside.places])
+    counted = np.concatenate(
+        [_counted(found, lengths, reference_length), BESIDE * _counted(beside, beside_lengths, reference_length)]
+    )
+    frequencies = np.bincount(cells, weights=counted, minlength=found.candidates * terms).reshape(-1, terms)
+    whole = lengths + BESIDE * np.bincount(places, weights=beside_lengths, minlength=found.candidates)
+    saturation = _saturation(whole.astype(np.float64), average_length * (1 + usually_beside * BESIDE))
+    own = np.array([weights.get(term, 0.0) for term in found.terms])
+    scores: Floats = (frequencies * MAX_WEIGHT / (frequencies + saturation[:, None])) @ own
+    return scores
+
+
+def _counted(found: Matches, lengths: npt.NDArray[Any], reference_length: float) -> Floats:
+    own = lengths.astype(np.float64)[found.owners]
+    return _term_frequencies(found.stored, _saturation(own, reference_length), own)
 
 
 def covered(weights: Mapping[int, float], found: Matches) -> Floats:

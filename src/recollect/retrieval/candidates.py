@@ -84,6 +84,7 @@ class Candidates:
         lexical: (chunk_id, BM25 score), best first.
         similarities: Of every candidate, where there is a query vector.
         bm25: Of every candidate, where the query has terms.
+        in_context: The same of each read together with the chunks beside it, where both ways went.
         coverage: The share of the query's words, by their rarity in the collection, that each candidate holds.
         paths: How each way went.
         embedding: The query's vector, where there is one.
@@ -99,6 +100,7 @@ class Candidates:
     lexical: list[tuple[int, float]] = field(default_factory=list)
     similarities: dict[int, float] = field(default_factory=dict)
     bm25: dict[int, float] = field(default_factory=dict)
+    in_context: dict[int, float] = field(default_factory=dict)
     coverage: dict[int, float] = field(default_factory=dict)
     paths: dict[str, str] = field(default_factory=dict)
     embedding: Vectors | None = None
@@ -113,6 +115,11 @@ class Candidates:
     def known(self) -> set[int]:
         """Every chunk of which a score is known."""
         return {*self.similarities, *self.bm25}
+
+    @property
+    def lexical_scores(self) -> Mapping[int, float]:
+        """How well each candidate answers by words: in its context, where that was looked at."""
+        return {**self.bm25, **self.in_context}
 
     @property
     def nearness(self) -> Mapping[int, float]:

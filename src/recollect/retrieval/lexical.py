@@ -78,6 +78,7 @@ class LexicalQuery:
             lacks: what `covered` goes by, whatever else is searched or added to the query.
         analyses: The lexemes of each language that the query is asked in: a chunk covers the query as well as it does
             in one of them.
+        usually_beside: How many chunks stand beside one in its document, on average: 0 to 2.
     """
 
     weights: Mapping[int, float]
@@ -90,6 +91,7 @@ class LexicalQuery:
     fractional: bool = False
     rarity: Mapping[int, float] = field(default_factory=dict)
     analyses: tuple[frozenset[int], ...] = ()
+    usually_beside: float = 2.0
 
     def widened(self) -> LexicalQuery:
         """The same query with every chunk that holds a term other than the remaining ones for a candidate."""
@@ -152,6 +154,7 @@ def lexical_query(
         rarity=rarity,
         analyses=terms.analyses,
         whole=len(terms.counts) <= MAX_QUERY_TERMS,
+        usually_beside=2 * max(0.0, 1 - collection.document_count / max(collection.chunk_count, 1)),
     )
     everything = request.versions is None and collection.access_ids is None
     if everything and request.past is None and collection.chunk_count <= SCANNED_COLLECTION_CHUNKS:
@@ -277,6 +280,29 @@ def rescored(query: LexicalQuery, rows: LexicalRows, words: bm25.Matches) -> dic
         reference_length=query.reference_length,
         average_length=query.average_length,
         fractional=query.fractional,
+    )
+    return dict(zip(rows.chunk_ids, scores.tolist(), strict=True))
+
+
+def in_context(query: LexicalQuery, rows: LexicalRows, beside: LexicalRows) -> dict[int, float]:
+    """Scores of chunks read together with those beside them, by chunk id; see `bm25.rescore_in_context`.
+
+    Args:
+        query: What is searched for.
+        rows: The chunks; one may be there twice.
+        beside: The rows beside these, by the chunk that each stands beside.
+    """
+    numbers = {chunk_id: place for place, chunk_id in enumerate(rows.chunk_ids)}
+    scores = bm25.rescore_in_context(
+        query.weights,
+        words_in(query, rows),
+        words_in(query, beside),
+        places=np.array([numbers[chunk_id] for chunk_id in beside.chunk_ids], dtype=np.intp),
+        lengths=rows.lengths,
+        beside_lengths=beside.lengths,
+        reference_length=query.reference_length,
+        average_length=query.average_length,
+        usually_beside=query.usually_beside,
     )
     return dict(zip(rows.chunk_ids, scores.tolist(), strict=True))
 

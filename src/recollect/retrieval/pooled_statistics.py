@@ -65,6 +65,7 @@ def merged(results: Sequence[Candidates], *, limit: int, comparable: Mapping[int
         lexical=lexical,
         similarities=_of(kept, (one.similarities for one in results)),
         bm25=_of(kept, (one.bm25 for one in results)),
+        in_context=_of(kept, (one.in_context for one in results)),
         coverage=_of(kept, (one.coverage for one in results)),
         paths={
             way: " and ".join(sorted({one.paths[way] for one in results if way in one.paths}))

@@ -120,7 +120,7 @@ class Ranker:
         alternatives: Sequence[Candidates] = (),
         share: MeaningShare | None = None,
     ) -> Ranking:
-        """Order candidates, together with those of other wordings.
+        """Order candidates, together with those of other lexical_scores.
 
         Args:
             scope: Whose search.
@@ -185,12 +185,13 @@ class Ranker:
             share = self._dense_weight(options, fusion.RRF_DENSE_WEIGHT)
             # Twice the shares: of equal ones, each ranking counts once, as in the paper.
             return fusion.rrf([found.dense, found.lexical], k=k, weights=[2 * share, 2 * (1 - share)])
+        words = found.lexical_scores
         return fusion.weighted(
             found.nearest,
-            found.lexical,
+            [(chunk_id, words[chunk_id]) for chunk_id, _ in found.lexical],
             dense_weight=self._dense_weight(options),
             known_dense=found.nearness,
-            known_lexical=found.bm25,
+            known_lexical=words,
         )
 
     def _dense_weight(self, options: RetrievalOptions, otherwise: float = fusion.DENSE_WEIGHT) -> float:
@@ -203,8 +204,10 @@ class Ranker:
     def _moved(
         self, options: RetrievalOptions, found: Candidates, ranking: list[Scored], vectors: Mapping[int, Vectors]
     ) -> list[Scored]:
+        words = found.lexical_scores
+
         def fuse(similarities: Mapping[int, float]) -> list[Scored]:
-            lexical = [(chunk_id, found.bm25.get(chunk_id, 0.0)) for chunk_id in similarities]
+            lexical = [(chunk_id, words.get(chunk_id, 0.0)) for chunk_id in similarities]
             weight = {"dense": 1.0, "lexical": 0.0}.get(options.mode, self._dense_weight(options))
             return fusion.weighted(list(similarities.items()), lexical, dense_weight=weight)
 

@@ -16,12 +16,13 @@ from recollect.retrieval.lexical import (
     QueryTerms,
     Scored,
     complete,
+    in_context,
     judged,
     lexical_query,
     necessary,
     take,
 )
-from recollect.store.search import RowSelection
+from recollect.store.search import LexicalRows, RowSelection
 
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
@@ -166,7 +167,7 @@ class SqlCandidates:
         first, *others = _attempts(scope, request)
         with self._dense_ahead(scope, request, request.embedding, indexed=first) as fetch:
             with watch.stage("lexical"):
-                self._words_beside(scope, request, query, found)
+                worded = self._words_beside(scope, request, query, found)
             with watch.stage("dense"):
                 nearest = fetch()
         _take_path(request, first, found)
@@ -180,6 +181,10 @@ class SqlCandidates:
                 nearest = fetch()
             _take_path(request, indexed, found)
         complete(found, query, nearest)
+        if query.weights and query.usually_beside:
+            with watch.stage("context"):
+                beside = self._repository.beside(scope, sorted(found.bm25))
+                found.in_context = in_context(query, worded.joined(nearest.lexical), beside)
 
     def _dense_ahead(
         self, scope: Scope, request: CandidateRequest, embedding: Vectors, *, indexed: bool
@@ -194,10 +199,12 @@ class SqlCandidates:
             vectors=request.needs_vectors,
         )
 
-    def _words_beside(self, scope: Scope, request: CandidateRequest, query: LexicalQuery, found: Candidates) -> None:
+    def _words_beside(
+        self, scope: Scope, request: CandidateRequest, query: LexicalQuery, found: Candidates
+    ) -> LexicalRows:
         if not query.weights:
             take(found, LexicalHits([], {}, exact=True))
-            return
+            return LexicalRows.read(())
         while True:
             rows = self._repository.lexical(
                 scope,
@@ -215,6 +222,7 @@ class SqlCandidates:
         # Fusion reads far beyond the first ten: what a proof would add hardly moves it, and costs twice.
         take(found, judged(query, rows.lexical, top_k=request.top_k, limit=request.limit))
         found.similarities, found.vectors = rows.similarities, rows.vectors
+        return rows.lexical
 
 
 def _rows_of(request: CandidateRequest, *, indexed: bool = True) -> RowSelection:

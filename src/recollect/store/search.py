@@ -81,6 +81,16 @@ class LexicalRows:
     def __len__(self) -> int:
         return len(self.chunk_ids)
 
+    def joined(self, more: LexicalRows) -> LexicalRows:
+        """These, and then those; a chunk that is in both is there twice."""
+        return LexicalRows(
+            [*self.chunk_ids, *more.chunk_ids],
+            np.concatenate([self.lengths, more.lengths]),
+            np.concatenate([self.counts, more.counts]),
+            np.concatenate([self.lexemes, more.lexemes]),
+            np.concatenate([self.weights, more.weights]),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class RowSelection:
@@ -301,6 +311,15 @@ class SearchRepository:
         params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
         with self._database.single_reads(scope) as connection:
             return LexicalRows.read(_rows(connection, _SQL["lexical_rows"], params))
+
+    def beside(self, scope: Scope, chunk_ids: Sequence[int]) -> LexicalRows:
+        """Lexical rows of the chunks before and after given ones in their documents, in no order.
+
+        The ``chunk_ids`` returned are those of the given chunks, each once for every chunk beside it.
+        """
+        params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
+        with self._database.single_reads(scope) as connection:
+            return LexicalRows.read(_rows(connection, _SQL["beside"], params))
 
     def departments(self, scope: Scope, chunk_ids: Sequence[int]) -> dict[int, str | None]:
         """The departments of given chunks' documents; None for a document of none."""

@@ -42,7 +42,7 @@ DEFAULTS: Mapping[str, RerankDefaults] = MappingProxyType(
     {
         "best_sentence": RerankDefaults(weight=0.1, depth=50),
         "bm25": RerankDefaults(weight=0.2, depth=50),
-        "consensus": RerankDefaults(weight=0.35, depth=100, needs_text=False, needs_embedding=True),
+        "consensus": RerankDefaults(weight=0.3, depth=50, needs_text=False, needs_embedding=True),
         "cross_encoder": RerankDefaults(weight=0.7, depth=20),
         "hosted": RerankDefaults(weight=0.7, depth=50),
         "late_interaction": RerankDefaults(weight=0.25, depth=50, of_one_model=True),
