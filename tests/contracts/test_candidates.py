@@ -191,7 +191,7 @@ def test_words_are_counted_and_weighed_by_all_that_is_searched(world: World):
     assert dict(known) == held
     assert not world.source.frequencies(Scope(), world.request("dense"))
     alone = world.find("lexical")
-    pooled = PooledStatistics(dict.fromkeys(alone.weights, 0), 10 * len(TEXTS), world.collection.average_length)
+    pooled = PooledStatistics(dict.fromkeys(alone.weights, 0), 10 * len(TEXTS), world.collection.average_length, 0.0)
     among_others = world.find("lexical", pooled=pooled)
     assert all(among_others.weights[lexeme] > weight for lexeme, weight in alone.weights.items())
     assert among_others.coverage == alone.coverage

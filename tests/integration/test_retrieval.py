@@ -101,3 +101,30 @@ def test_an_empty_store_and_an_empty_collection_find_nothing(pipeline: RAGPipeli
     pipeline.collections.ensure("empty")
     for mode in ("hybrid", "dense", "lexical"):
         assert pipeline.view(collections="empty").search("anything", RetrievalOptions(mode=mode)).results == ()
+
+
+def test_words_count_that_stand_in_the_chunk_beside(pipeline: RAGPipeline):
+    filler = "Nothing of interest is written here, only what fills the line up. " * 6
+    beside = f"The turbine was inspected. {filler}\n\nThe invoice was paid. {filler}"
+    apart = f"The turbine was inspected. {filler}\n\n{filler}\n\nThe invoice was paid. {filler}"
+    pipeline.ingest([Document(content=apart, source="apart.md"), Document(content=beside, source="beside.md")])
+    words = RetrievalOptions(dense_weight=0.0, rerank="none", top_k=4, collapse_duplicates=False)
+    found = pipeline.search("turbine invoice", words).results
+    assert [one.source for one in found] == ["beside.md", "beside.md", "apart.md", "apart.md"]
+    assert found[1].score > found[2].score
+
+    # By words alone, BM25 is what it says: both halves of both documents score as they stand.
+    alone = pipeline.search("turbine invoice", RetrievalOptions(mode="lexical", top_k=4, collapse_duplicates=False))
+    assert {round(one.score, 4) for one in alone.results if "turbine" in one.content} == {
+        round(alone.results[0].score, 4)
+    }
+
+
+def test_nothing_of_another_version_is_beside(pipeline: RAGPipeline):
+    filler = "Nothing of interest is written here, only what fills the line up. " * 6
+    for source, paid in (("report x.md", "invoice"), ("report x.md", "budget"), ("report y.md", "travel")):
+        text = f"The turbine was inspected. {filler}\n\nThe {paid} was paid. {filler}"
+        pipeline.ingest([Document(content=text, source=source)])
+    options = RetrievalOptions(dense_weight=0.0, rerank="none", top_k=2, collapse_duplicates=False)
+    scores = [one.score for one in pipeline.search("turbine invoice", options).results]
+    assert scores[0] == pytest.approx(scores[1])

@@ -26,11 +26,13 @@ class PooledStatistics:
         elsewhere: Chunks of the other collections that hold a word, by the lexeme that it has here.
         chunks: Of all collections.
         average_length: Of all these chunks, in terms.
+        usually_beside: How many chunks stand beside one of these in its document, on average: 0 to 2.
     """
 
     elsewhere: Mapping[int, int]
     chunks: int
     average_length: float
+    usually_beside: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

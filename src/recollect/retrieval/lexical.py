@@ -20,6 +20,7 @@ from recollect.store.search import LexicalRows
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from recollect.model.collection import Collection
     from recollect.store.search import CandidateRows
 
 #: A query of more distinct terms is searched by its rarest ones: the others could hardly change the order.
@@ -123,6 +124,13 @@ class LexicalHits:
         return "exact" if self.exact else "approximate"
 
 
+def usually_beside(collections: Sequence[Collection]) -> float:
+    """How many chunks stand beside one in its document, on average over collections: 0 to 2."""
+    documents = sum(one.document_count for one in collections)
+    chunks = sum(one.chunk_count for one in collections)
+    return 2 * max(0.0, 1 - documents / max(chunks, 1))
+
+
 def lexical_query(
     request: CandidateRequest,
     terms: QueryTerms,
@@ -154,7 +162,7 @@ def lexical_query(
         rarity=rarity,
         analyses=terms.analyses,
         whole=len(terms.counts) <= MAX_QUERY_TERMS,
-        usually_beside=2 * max(0.0, 1 - collection.document_count / max(collection.chunk_count, 1)),
+        usually_beside=usually_beside([collection]) if pooled is None else pooled.usually_beside,
     )
     everything = request.versions is None and collection.access_ids is None
     if everything and request.past is None and collection.chunk_count <= SCANNED_COLLECTION_CHUNKS:

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from recollect.retrieval.analysis import lexeme
 from recollect.retrieval.candidates import CandidateRequest, Candidates, PooledStatistics
+from recollect.retrieval.lexical import usually_beside
 
 _Value = TypeVar("_Value")
 
@@ -32,6 +33,7 @@ def pooled(requests: Sequence[CandidateRequest], frequencies: Sequence[Mapping[s
     chunks = max(1, sum(sizes))
     # Of collections that are all empty, any length will do.
     length = terms / chunks or 1.0
+    beside = usually_beside([request.collection for request in requests])
     joined = []
     for request, own in zip(requests, frequencies, strict=True):
         elsewhere = {
@@ -42,7 +44,7 @@ def pooled(requests: Sequence[CandidateRequest], frequencies: Sequence[Mapping[s
             )
             for word in own
         }
-        joined.append(replace(request, pooled=PooledStatistics(elsewhere, chunks, length)))
+        joined.append(replace(request, pooled=PooledStatistics(elsewhere, chunks, length, beside)))
     return joined
 
 

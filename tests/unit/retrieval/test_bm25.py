@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect.errors import UsageError
 from recollect.retrieval.bm25 import (
+    BESIDE,
     K1,
     MAX_WEIGHT,
     B,
@@ -19,6 +21,7 @@ from recollect.retrieval.bm25 import (
     matches,
     query_weights,
     rescore,
+    rescore_in_context,
     stored_scores,
     term_frequency,
     upper_bound,
@@ -172,3 +175,58 @@ def test_no_chunk_without_a_chosen_term_scores_above_the_bound(texts, query, bud
     for text, score in zip(texts, plain_scores(texts, query, average), strict=True):
         if not set(text) & set(choice.chosen):
             assert score <= bound + 1e-9
+
+
+@given(documents=st.lists(texts, min_size=1, max_size=3), query=st.lists(st.integers(1, 12), min_size=1, max_size=5))
+def test_in_its_context_a_chunk_scores_as_one_whose_neighbours_terms_count_less(documents, query):
+    chunks = [chunk for document in documents for chunk in document]
+    average, reference = np.mean([len(chunk) for chunk in chunks]), 7.0
+    pairs = [
+        (place, other)
+        for document, start in zip(documents, np.cumsum([0, *map(len, documents)]), strict=False)
+        for place in range(start, start + len(document))
+        for other in (place - 1, place + 1)
+        if start <= other < start + len(document)
+    ]
+    usually = len(pairs) / len(chunks)
+    weights = query_weights(Counter(query), document_frequencies=frequencies(chunks), chunks=len(chunks))
+    rows = list(candidates(chunks, reference))
+    found = rescore_in_context(
+        weights,
+        laid_out(query, rows)["found"],
+        laid_out(query, [rows[other] for _, other in pairs])["found"],
+        places=np.array([place for place, _ in pairs], dtype=np.intp),
+        lengths=np.array([length for length, *_ in rows]),
+        beside_lengths=np.array([rows[other][0] for _, other in pairs]),
+        reference_length=reference,
+        average_length=average,
+        usually_beside=usually,
+    )
+    expected = []
+    for place, chunk in enumerate(chunks):
+        beside = [chunks[other] for own, other in pairs if own == place]
+        length = len(chunk) + BESIDE * sum(map(len, beside))
+        score = 0.0
+        for term in query:
+            tf = chunk.count(term) + BESIDE * sum(other.count(term) for other in beside)
+            saturation = K1 * (1 - B + B * length / (average * (1 + BESIDE * usually)))
+            score += weights.get(term, 0.0) / max(query.count(term), 1) * tf * (K1 + 1) / (tf + saturation)
+        expected.append(score)
+    assert found.tolist() == pytest.approx(expected, rel=1e-3, abs=1e-6)
+
+
+def test_a_chunk_and_those_beside_it_are_looked_through_for_the_same_words():
+    rows = list(candidates([[1, 2]], 2.0))
+    own, other = (laid_out(terms, rows)["found"] for terms in ([1], [2]))
+    one = np.ones(1)
+    with pytest.raises(UsageError, match="same terms"):
+        rescore_in_context(
+            {1: 1.0},
+            own,
+            other,
+            places=np.zeros(1, dtype=np.intp),
+            lengths=one,
+            beside_lengths=one,
+            reference_length=1.0,
+            average_length=1.0,
+        )
