@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from recollect.store.search import LexicalRow
 
 #: Changes whenever the same file would be read, cut or analysed differently by new code.
-PIPELINE_VERSION = 2
+PIPELINE_VERSION = 3
 
 # NUL and lone surrogates, which PostgreSQL's text cannot hold.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
