@@ -92,7 +92,7 @@ class _Recognised:
         runs = list(_runs(words))
         if len(runs) >= 2 and 2 * sum(run in self._runs for run in runs) >= len(runs):
             return True
-        # The rows of a table are written with the names of their columns, which stand elsewhere in what was extracted.
+        # A table's rows have pipes or names of columns between their words: other runs than in what was extracted.
         different = set(words)
         return (
             len(different) >= 6
