@@ -39,6 +39,7 @@ SAMPLE_SECONDS = 5.0
 DOCUMENTS, CONVERSATIONS = 200, 60
 #: Logs: a row for what is asked, kept as long as is configured.
 LOGS = {
+    "activity": "a row a minute and figure; 31 days",
     "access_log": "a row a batch of two seconds; access_retention_days",
     "audit": "a row an erasure; partition_retention_days",
     "idempotent_requests": "a row a write with a key; 24 hours",
