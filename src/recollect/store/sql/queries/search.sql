@@ -32,16 +32,15 @@ WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s) AND space_id 
 SELECT chunk_id, length, sparsevec_send(weights) FROM chunk_lexical
 WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s)
 
--- beside: lengths and weights of the chunks before and after given ones in their documents, by the id of the given one.
--- Chunk by chunk, whatever the planner believes of the tables' sizes.
-SELECT c.chunk_id, x.length, sparsevec_send(x.weights)
-FROM (SELECT chunk_id, version_id, position FROM chunks
-      WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s) OFFSET 0) c
-CROSS JOIN LATERAL (SELECT n.chunk_id FROM chunks n
-                    WHERE n.tenant_id = %(tenant_id)s AND n.version_id = c.version_id
-                      AND n.position = ANY (ARRAY[c.position - 1, c.position + 1]) OFFSET 0) n
-CROSS JOIN LATERAL (SELECT l.length, l.weights FROM chunk_lexical l
-                    WHERE l.tenant_id = %(tenant_id)s AND l.chunk_id = n.chunk_id OFFSET 0) x
+-- beside: lengths and weights of the chunks before and after given ones in their documents, by the id of the given one
+SELECT n.beside, x.length, sparsevec_send(x.weights)
+-- The given chunks first, as in passages; then by the indexes that make rows unique, of which the planner knows how few they give.
+FROM (SELECT c.chunk_id AS beside, o.chunk_id
+      FROM (SELECT chunk_id, version_id, position FROM chunks
+            WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s) OFFSET 0) c
+      JOIN chunks o ON o.tenant_id = %(tenant_id)s AND o.version_id = c.version_id
+                   AND o.position = ANY (ARRAY[c.position - 1, c.position + 1]) OFFSET 0) n
+JOIN chunk_lexical x ON x.tenant_id = %(tenant_id)s AND x.chunk_id = n.chunk_id
 
 -- passages: what is shown of given chunks; a chunk with a parent shows the parent's span
 SELECT c.chunk_id, v.document_id, v.title, v.uri, c.section, c.page,
