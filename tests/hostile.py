@@ -88,9 +88,10 @@ junk = st.one_of(
 )  # fmt: skip
 
 
-def _fields_of(kind: type) -> st.SearchStrategy[Any]:
+def _fields_of(kind: type, within: tuple[str, ...]) -> st.SearchStrategy[Any]:
     """Instances of a dataclass, each field as its annotation says or not at all, some of them refused when made."""
-    given = {field.name: of_annotation(str(field.type)) for field in fields(kind)}
+    inside = (*within, kind.__name__)
+    given = {field.name: of_annotation(str(field.type), inside) for field in fields(kind)}
     required = {
         name: inner
         for name, inner in given.items()
@@ -135,17 +136,20 @@ _SIMPLE: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-def of_annotation(annotation: str) -> st.SearchStrategy[Any]:
-    """Values for a parameter: mostly of the kind that its annotation names, sometimes of any."""
+def of_annotation(annotation: str, within: tuple[str, ...] = ()) -> st.SearchStrategy[Any]:
+    """Values for a parameter: mostly of the kind that its annotation names, sometimes of any.
+
+    ``within``: the classes whose field it is, outermost first; what holds its own kind does so once.
+    """
     # A union of strategies picks evenly: the right kind is named often enough to get past the first check.
-    right = _of(ast.parse(annotation, mode="eval").body)
+    right = _of(ast.parse(annotation, mode="eval").body, within)
     return st.one_of(right, right, right, junk)
 
 
-def _of(node: ast.expr) -> st.SearchStrategy[Any]:
+def _of(node: ast.expr, within: tuple[str, ...]) -> st.SearchStrategy[Any]:
     match node:
         case ast.BinOp(left=left, right=right):
-            return st.one_of(_of(left), _of(right))
+            return st.one_of(_of(left, within), _of(right, within))
         case ast.Constant(value=None):
             return st.none()
         case ast.Subscript(value=ast.Name(id="Literal"), slice=inner):
@@ -154,17 +158,17 @@ def _of(node: ast.expr) -> st.SearchStrategy[Any]:
             )
         case ast.Subscript(value=ast.Name(id="tuple" | "Sequence" | "Iterable"), slice=inner):
             element = inner.elts[0] if isinstance(inner, ast.Tuple) else inner
-            return st.lists(_of(element), max_size=3).map(tuple)
+            return st.lists(_of(element, within), max_size=3).map(tuple)
         case ast.Subscript(value=ast.Name(id=name)) | ast.Name(id=name):
-            return _named(name)
+            return _named(name, within)
         case _:
             return junk
 
 
-def _named(name: str) -> st.SearchStrategy[Any]:
+def _named(name: str, within: tuple[str, ...]) -> st.SearchStrategy[Any]:
     for kind in CLASSES:
-        if kind.__name__ == name:
-            return _fields_of(kind)
+        if kind.__name__ == name and within.count(name) < 2:
+            return _fields_of(kind, within)
     return _SIMPLE.get(name, junk)
 
 
