@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import pathlib
-import select
+import queue
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -53,6 +56,19 @@ class Pipe:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
+        # Lines are taken off the pipe as they come: what waits in a buffer is no news to `select`.
+        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._errors: list[bytes] = []
+        self._threads = [Thread(target=self._take), Thread(target=self._take_errors)]
+        for thread in self._threads:
+            thread.start()
+
+    def _take(self) -> None:
+        for line in self.process.stdout:
+            self._lines.put(line)
+
+    def _take_errors(self) -> None:
+        self._errors.append(self.process.stderr.read())
 
     def write(self, line: bytes) -> None:
         self.process.stdin.write(line + b"\n")
@@ -63,13 +79,27 @@ class Pipe:
         self.write(json.dumps(message).encode())
 
     def read(self) -> dict[str, Any]:
-        ready, _, _ = select.select([self.process.stdout], [], [], 60)
-        assert ready, "the server says nothing"
-        return json.loads(self.process.stdout.readline())
+        return json.loads(self._lines.get(timeout=60))
 
-    def end(self) -> tuple[int, bytes, str]:
-        out, err = self.process.communicate(timeout=60)
-        return self.process.returncode, out, err.decode()
+    def end(self) -> tuple[int, list[bytes], str]:
+        """Close the input and wait: the status, the lines that were not read, and standard error."""
+        self.process.stdin.close()
+        status = self.process.wait(timeout=60)
+        for thread in self._threads:
+            thread.join(timeout=60)
+        left = [self._lines.get_nowait() for _ in range(self._lines.qsize())]
+        return status, left, b"".join(self._errors).decode()
+
+
+@contextmanager
+def opened(recollect: Recollect, command: list[str], *options: str) -> Iterator[Pipe]:
+    """A pipe to a command, which leaves no process behind whatever becomes of the test."""
+    pipe = Pipe(recollect, command, *options)
+    with pipe.process:
+        try:
+            yield pipe
+        finally:
+            pipe.process.kill()
 
 
 def test_a_client_of_the_sdk_searches_adds_and_reads(recollect: Recollect, office):
@@ -104,41 +134,41 @@ def test_a_client_of_the_sdk_searches_adds_and_reads(recollect: Recollect, offic
 
 def test_nothing_but_messages_goes_over_the_pipe_whatever_comes_over_it(recollect: Recollect, office):
     recollect("ingest", office)
-    pipe = Pipe(recollect, [sys.executable, "-c", CHATTY], "--read-only")
-    pipe.ask(1, "server/discover")
-    assert pipe.read()["result"]["supportedVersions"] == ["2026-07-28"]
-    refused = 0
-    for line in (b"{", b"\xff\xfe\x00", b"[]", b'"text"', b"[" * 100_000, b'{"jsonrpc": "1.0"}', b"x" * (9 << 20)):
-        pipe.write(line)
-        refused += 1
-    pipe.write(b"")
-    pipe.write(b'{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 99}}')
-    errors = [pipe.read() for _ in range(refused)]
-    assert {one["error"]["code"] for one in errors} == {-32700, -32600}
-    assert all(one["id"] is None for one in errors)
-    pipe.ask(2, "tools/call", name="search", arguments={"query": "leave"})
-    assert pipe.read()["result"]["structuredContent"]["results"]
-    pipe.ask(3, "tools/call", name="remember", arguments={"text": "x"})
-    assert pipe.read()["error"]["code"] == -32602
-    pipe.ask(4, "tools/call", name="grep", arguments={"pattern": "leave", "regex": []})
-    assert pipe.read()["result"]["isError"]
-    # The end of the input ends the command, also with a call under way; what is left over is one message a line.
-    pipe.ask(5, "tools/call", name="search", arguments={"query": "leave"})
-    status, out, err = pipe.end()
-    assert status == 0 and all(json.loads(line)["jsonrpc"] == "2.0" for line in out.splitlines())
-    assert "a library prints" in err and "and writes" in err and "a child prints, and reads nothing" in err
-    assert "Traceback" not in err
+    with opened(recollect, [sys.executable, "-c", CHATTY], "--read-only") as pipe:
+        pipe.ask(1, "server/discover")
+        assert pipe.read()["result"]["supportedVersions"] == ["2026-07-28"]
+        refused = 0
+        for line in (b"{", b"\xff\xfe\x00", b"[]", b'"text"', b"[" * 100_000, b'{"jsonrpc": "1.0"}', b"x" * (9 << 20)):
+            pipe.write(line)
+            refused += 1
+        pipe.write(b"")
+        pipe.write(b'{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 99}}')
+        errors = [pipe.read() for _ in range(refused)]
+        assert {one["error"]["code"] for one in errors} == {-32700, -32600}
+        assert all(one["id"] is None for one in errors)
+        pipe.ask(2, "tools/call", name="search", arguments={"query": "leave"})
+        assert pipe.read()["result"]["structuredContent"]["results"]
+        pipe.ask(3, "tools/call", name="remember", arguments={"text": "x"})
+        assert pipe.read()["error"]["code"] == -32602
+        pipe.ask(4, "tools/call", name="grep", arguments={"pattern": "leave", "regex": []})
+        assert pipe.read()["result"]["isError"]
+        # The end of the input ends the command, also with a call under way; what is left over is one message a line.
+        pipe.ask(5, "tools/call", name="search", arguments={"query": "leave"})
+        status, out, err = pipe.end()
+        assert status == 0 and all(json.loads(line)["jsonrpc"] == "2.0" for line in out)
+        assert "a library prints" in err and "and writes" in err and "a child prints, and reads nothing" in err
+        assert "Traceback" not in err
 
 
 def test_told_to_end_it_releases_its_database(recollect_embedded: Recollect):
-    pipe = Pipe(recollect_embedded, [str(PROGRAM)])
-    pipe.ask(1, "tools/call", name="list_documents", arguments={})
-    assert pipe.read()["result"]["structuredContent"]["documents"] == []
-    pipe.process.send_signal(signal.SIGTERM)
-    status, out, err = pipe.end()
-    assert (status, out, err) == (0, b"", "")
-    data = recollect_embedded.environment["RECOLLECT_DATA_DIR"]
-    assert not pathlib.Path(f"{data}/pg/postmaster.pid").exists()
+    with opened(recollect_embedded, [str(PROGRAM)]) as pipe:
+        pipe.ask(1, "tools/call", name="list_documents", arguments={})
+        assert pipe.read()["result"]["structuredContent"]["documents"] == []
+        pipe.process.send_signal(signal.SIGTERM)
+        status, out, err = pipe.end()
+        assert (status, out, err) == (0, [], "")
+        data = recollect_embedded.environment["RECOLLECT_DATA_DIR"]
+        assert not pathlib.Path(f"{data}/pg/postmaster.pid").exists()
 
 
 @pytest.mark.parametrize(
