@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from recollect import Document, Principal, RAGPipeline, RetrievalOptions
+from recollect import Document, Principal, RAGPipeline, RetrievalOptions, View
 from recollect.documents.reader import read_bytes
-from recollect.errors import NotFoundError
+from recollect.errors import NotFoundError, PermissionDeniedError
 
 SOUP = "The onion soup costs four crowns and is served from noon until the pot is empty."
 OFFER = "# Offer\n\nWe deliver twelve hundred bicycle bells by the end of March at two crowns each."
@@ -197,3 +201,186 @@ def test_a_message_of_messages_without_end_and_one_that_holds_itself_twice(pipel
     kept = sources(pipeline)
     assert len(kept) == 1 + 5
     assert max(one.count("/") for one in kept) == 5
+
+
+def test_what_was_deleted_with_a_message_comes_back_with_it(pipeline: RAGPipeline):
+    both = with_file(with_file(mail(), OFFER, "offer.md"), SOUP, "soup.md")
+    pipeline.ingest(read_bytes(bytes(both), name="bells.eml"))
+    pipeline.documents.delete(["bells.eml/3-soup.md"])  # by itself: it stays away
+    pipeline.documents.delete(["bells.eml"])
+    assert pipeline.documents.restore("bells.eml", 1).status == "added"
+    assert sources(pipeline) == ["bells.eml", "bells.eml/2-offer.md"]
+    assert found(pipeline, "bicycle bells by the end of March")[0] == "bells.eml/2-offer.md"
+    assert pipeline.maintenance.status().total_documents == 2
+    # It hangs there still.
+    assert pipeline.documents.delete(["bells.eml"]) == 2
+    assert pipeline.documents.restore("bells.eml", 1).version == 3
+
+
+def test_an_old_version_comes_back_with_what_a_later_one_left_out(pipeline: RAGPipeline):
+    pipeline.ingest(read_bytes(bytes(with_file(with_file(mail(), OFFER, "offer.md"), SOUP, "soup.md")), name="m.eml"))
+    pipeline.ingest(read_bytes(bytes(with_file(mail(text="One file only."), OFFER, "offer.md")), name="m.eml"))
+    pipeline.documents.restore("m.eml", 1)
+    assert sources(pipeline) == ["m.eml", "m.eml/2-offer.md", "m.eml/3-soup.md"]
+    # What the second version did not have does not come back with it.
+    pipeline.documents.delete(["m.eml"])
+    pipeline.documents.restore("m.eml", 2)
+    assert sources(pipeline) == ["m.eml", "m.eml/2-offer.md"]
+
+
+def test_what_expired_with_a_message_comes_back_with_it(pipeline: RAGPipeline):
+    pipeline.ingest(read_bytes(bytes(with_file(mail(), OFFER, "offer.md")), name="m.eml"))
+    pipeline.documents.set_ttl("m.eml", 0.001)
+    while pipeline.maintenance.close_expired() < 2 and sources(pipeline):
+        pass
+    pipeline.documents.restore("m.eml", 1)
+    assert sources(pipeline) == ["m.eml", "m.eml/2-offer.md"]
+
+
+def test_rights_decide_what_comes_back(pipeline: RAGPipeline):
+    pipeline.ingest(read_bytes(bytes(with_file(mail(), OFFER, "offer.md")), name="m.eml"))
+    pipeline.grants.add("user:bo", documents="m.eml", only=True)
+    pipeline.grants.add("user:cy", documents="m.eml/2-offer.md", only=True)
+    pipeline.documents.delete(["m.eml"])
+    bo = pipeline.view(principal=Principal(user_id="bo"))
+    with pytest.raises(PermissionDeniedError):
+        bo.documents.restore("m.eml", 1)
+    pipeline.tenants.create("acme")
+    with pytest.raises(NotFoundError):
+        pipeline.view(tenant="acme").documents.restore("m.eml", 1)
+    pipeline.documents.restore("m.eml", 1)
+    # Nobody gets more than they had.
+    assert found(bo, "bicycle bells by the end of March") == ["m.eml"]
+    assert found(pipeline.view(principal=Principal(user_id="cy")), "bicycle bells") == ["m.eml/2-offer.md"]
+
+
+def test_the_same_file_in_two_messages_is_each_ones_own(pipeline: RAGPipeline):
+    for name in ("a.eml", "b.eml"):
+        pipeline.ingest(read_bytes(bytes(with_file(mail(name), OFFER, "offer.md")), name=name))
+    pipeline.documents.erase(["a.eml"])
+    assert sources(pipeline) == ["b.eml", "b.eml/2-offer.md"]
+    offer = pipeline.documents.get("b.eml/2-offer.md")
+    assert pipeline.contents.original(offer.document_id).read() == OFFER.encode()
+    # Erased alone, it leaves its message, and does not come back with it.
+    pipeline.documents.erase(["b.eml/2-offer.md"])
+    pipeline.documents.delete(["b.eml"])
+    pipeline.documents.restore("b.eml", 1)
+    assert sources(pipeline) == ["b.eml"]
+
+
+def test_a_message_stored_by_several_at_once_has_its_attachments_once(pipeline: RAGPipeline):
+    document = read_bytes(bytes(with_file(with_file(mail(), OFFER, "offer.md"), SOUP, "soup.md")), name="m.eml")
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda _: pipeline.ingest(document, force=True), range(8)))
+    assert sources(pipeline) == ["m.eml", "m.eml/2-offer.md", "m.eml/3-soup.md"]
+    assert pipeline.documents.delete(["m.eml"]) == 3
+
+
+def plain(message: EmailMessage, source: str = "m.eml") -> Document:
+    """A message as it was stored before attachments were: with its file, and none of them."""
+    return replace(read_bytes(bytes(message), name=source, attachments=False), source=source)
+
+
+@pytest.mark.parametrize("unchanged", [True, False])
+def test_a_message_that_was_stored_without_its_attachments_is_read_anew(pipeline: RAGPipeline, unchanged: bool):
+    message = with_file(mail(), OFFER, "offer.md")
+    message.add_attachment(with_file(mail("Menu"), SOUP, "soup.md"))
+    stored = plain(message)
+    pipeline.ingest(stored if unchanged else replace(stored, content="Read as it was read then."))
+    pipeline.grants.add("user:bo", documents="m.eml", only=True)
+    assert sources(pipeline) == ["m.eml"]
+    pipeline.documents.reread("m.eml")
+    expected = ["m.eml", "m.eml/2-offer.md", "m.eml/3-attached.eml", "m.eml/3-attached.eml/2-soup.md"]
+    assert sources(pipeline) == expected
+    bo, cy = (pipeline.view(principal=Principal(user_id=name)) for name in ("bo", "cy"))
+    assert "m.eml/2-offer.md" in found(bo, "bicycle bells")
+    assert found(cy, "bicycle bells") == []
+    # A message in a message read anew keeps what hangs on the outer one.
+    pipeline.documents.delete(["m.eml/3-attached.eml/2-soup.md"])
+    pipeline.documents.reread("m.eml/3-attached.eml", force=True)
+    assert sources(pipeline) == expected
+    assert pipeline.documents.delete(["m.eml"]) == 4
+
+
+def test_a_writer_reads_their_own_message_anew_and_nobody_elses(pipeline: RAGPipeline):
+    pipeline.collections.create("default")
+    pipeline.grants.set_collection(readers=["*"], writers=["user:ann", "user:bo"])
+    ann, bo = (pipeline.view(principal=Principal(user_id=name)) for name in ("ann", "bo"))
+    message = with_file(mail(), OFFER, "offer.md")
+    ann.ingest(plain(message))
+    pipeline.ingest(plain(with_file(mail(), SOUP, "offer.md")))
+    mine = next(one for one in pipeline.documents.list() if one.source == "m.eml" and one.document_id)
+    with pytest.raises((PermissionDeniedError, NotFoundError)):
+        bo.documents.reread(mine.document_id)
+    ann.documents.reread(mine.document_id)
+    (offer,) = [one for one in pipeline.documents.list() if one.source == "m.eml/2-offer.md"]
+    assert "bells" in (pipeline.documents.get(offer.document_id).content or "")
+    assert pipeline.documents.delete([mine.document_id]) == 2
+
+
+def exported(view: View) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in view.collections.export_lines(originals=True)]
+
+
+def test_an_export_keeps_what_hangs_on_what(pipeline: RAGPipeline, tmp_path: Path):
+    message = with_file(mail(), OFFER, "offer.md")
+    message.add_attachment(with_file(mail("Menu"), SOUP, "soup.md"))
+    pipeline.ingest([read_bytes(bytes(message), name="m.eml"), Document(content="Beside it.", source="other")])
+    lines = exported(pipeline)
+    hanging = {one["source"]: one.get("attached_to") for one in lines}
+    assert hanging == {
+        "m.eml": None,
+        "m.eml/2-offer.md": "m.eml",
+        "m.eml/3-attached.eml": "m.eml",
+        "m.eml/3-attached.eml/2-soup.md": "m.eml",
+        "other": None,
+    }
+    pipeline.tenants.create("acme")
+    acme = pipeline.view(tenant="acme")
+    # In whatever order, twice, with and without the chunks: nothing is closed, and all of it hangs.
+    for number, order in enumerate((lines, lines[::-1], [{**one, "chunks": None} for one in lines])):
+        (tmp_path / "some.jsonl").write_text("".join(json.dumps(one) + "\n" for one in order), encoding="utf-8")
+        report = acme.collections.import_file(tmp_path / "some.jsonl", force=number == 1)
+        assert (report.failed, sources(acme)) == (0, sources(pipeline))
+    assert acme.documents.delete(["m.eml"]) == 4
+    acme.documents.restore("m.eml", 1)
+    assert sources(acme) == sources(pipeline)
+    acme.documents.erase(["m.eml"])
+    assert sources(acme) == ["other"]
+    assert len(sources(pipeline)) == 5
+
+
+def test_lines_that_hang_on_themselves_on_each_other_and_on_nothing(pipeline: RAGPipeline, tmp_path: Path):
+    links = {
+        "self": "self",
+        "a": "b",
+        "b": "a",
+        "c": "nowhere",
+        "d": "e",
+        "e": "f",
+        "f": None,
+        "g": "x" * 9_000,
+        "h": "\0",
+    }
+    lines = [{"source": name, "content": f"This is {name}.", "attached_to": to} for name, to in links.items()]
+    path = tmp_path / "odd.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+    for _ in range(2):
+        assert pipeline.collections.import_file(path).failed == 0
+    assert sources(pipeline) == sorted(links)
+    assert pipeline.documents.delete(["f"]) == 3
+    for name in ("self", "a", "b", "c", "g", "h"):
+        pipeline.documents.delete([name])
+    assert sources(pipeline) == []
+
+
+def test_a_writer_hangs_nothing_on_anothers_message(pipeline: RAGPipeline, tmp_path: Path):
+    pipeline.collections.create("default")
+    pipeline.grants.set_collection(readers=["*"], writers=["user:ann"])
+    pipeline.ingest(Document(content="The boss's message.", source="m.eml", permissions=["user:boss"]))
+    ann = pipeline.view(principal=Principal(user_id="ann"))
+    path = tmp_path / "hers.jsonl"
+    path.write_text(json.dumps({"source": "x", "content": "Hers.", "attached_to": "m.eml"}), encoding="utf-8")
+    assert ann.collections.import_file(path).added == 1
+    assert pipeline.documents.delete(["m.eml"]) == 1
+    assert sources(pipeline) == ["x"]

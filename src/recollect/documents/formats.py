@@ -174,6 +174,8 @@ def detect(data: bytes, *, name: str, mime_type: str | None = None) -> Format:
     if found is not None:
         return found
     if promised is None:
+        if is_picture_name(name) and not data.isascii():
+            raise UnreadableError("is no picture: it is damaged, or its name has the wrong extension")
         return TEXT
     if promised.kind not in {"pdf", "office", "epub"}:
         return promised

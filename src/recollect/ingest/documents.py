@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from recollect.model.collection import Collection
     from recollect.store.collections import CollectionRepository
     from recollect.store.documents import DocumentRepository, Source
+    from recollect.store.prepared import PreparedDocument
     from recollect.store.writer import DocumentWriter
 
 #: The source that documents given by hand belong to.
@@ -131,20 +132,31 @@ class BatchWriter:
         read_alike: bool = False,
     ) -> IngestResult:
         """Store a new version of a document that there is, whatever its source; see `DocumentWriter.rewrite`."""
+
+        def write(collection: Collection, item: PreparedDocument) -> IngestResult:
+            return self._writer.rewrite(
+                self._scope, collection, document_id, item, force=force, if_version=if_version, read_alike=read_alike
+            )
+
+        return self._rewritten(cut, write)
+
+    def rewrite_whole(self, document_id: int, cut: CutDocument, *, force: bool) -> IngestResult:
+        """The same of a message with what is attached to it; see `DocumentWriter.rewrite_whole`."""
+
+        def write(collection: Collection, item: PreparedDocument) -> IngestResult:
+            return self._writer.rewrite_whole(self._scope, collection, document_id, item, force=force)
+
+        return self._rewritten(cut, write)
+
+    def _rewritten(
+        self, cut: CutDocument, write: Callable[[Collection, PreparedDocument], IngestResult]
+    ) -> IngestResult:
         while True:
             collection, preparer = self._current
             length = self._collections.ensure_reference_length(self._scope, collection, average_length([cut]))
-            prepared = preparer.finish([cut], preparer.embed([cut]), reference_length=length)
+            (prepared,) = preparer.finish([cut], preparer.embed([cut]), reference_length=length)
             try:
-                written = self._writer.rewrite(
-                    self._scope,
-                    collection,
-                    document_id,
-                    prepared[0],
-                    force=force,
-                    if_version=if_version,
-                    read_alike=read_alike,
-                )
+                written = write(collection, prepared)
             except ModelChangedError:
                 if not self._follow(collection):
                     raise

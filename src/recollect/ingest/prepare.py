@@ -94,6 +94,7 @@ class CutDocument:
         analysed_as: The language that its words were counted in, and those of the parts in other ones; None: the
             collection's.
         attached: What is attached to it, and to what is; none of these has any.
+        keeps_attached: Whether what is attached to it is stored apart, and stays where ``attached`` does not name it.
     """
 
     document: Document
@@ -105,6 +106,7 @@ class CutDocument:
     bands: Sequence[int] = ()
     analysed_as: tuple[str, ...] | None = None
     attached: Sequence[CutDocument] = ()
+    keeps_attached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +308,7 @@ class Preparer:
                     token_vectors=own.token_vectors,
                     cacheable=own.cacheable,
                     analysed_as=cut.analysed_as,
+                    keeps_attached=cut.keeps_attached,
                 )
                 for cut, own in zip(flat, made, strict=True)
             ]
@@ -345,18 +348,18 @@ def completed(document: Document) -> Document:
     title = document.title or first_heading or named or source
     return replace(
         document,
-        content=_storable(document.content),
-        source=_storable(source),
-        title=_storable(title),
-        metadata=_storable(dict(document.metadata)),
-        tags=tuple(_storable(tag) for tag in document.tags),
-        department=_storable(document.department),
-        mime_type=_storable(document.mime_type),
-        language=_storable(document.language),
+        content=storable(document.content),
+        source=storable(source),
+        title=storable(title),
+        metadata=storable(dict(document.metadata)),
+        tags=tuple(storable(tag) for tag in document.tags),
+        department=storable(document.department),
+        mime_type=storable(document.mime_type),
+        language=storable(document.language),
         event_time=_with_zone(document.event_time),
         event_end=_with_zone(document.event_end),
         permissions=_permissions(document),
-        headings=tuple(replace(heading, title=_storable(heading.title)) for heading in document.headings),
+        headings=tuple(replace(heading, title=storable(heading.title)) for heading in document.headings),
     )
 
 
@@ -429,14 +432,16 @@ def _with_zone(moment: datetime | None) -> datetime | None:
     return None if moment is None else read_time(moment, name="An event time")
 
 
-def _storable(value: _Value) -> _Value:
+def storable(value: _Value) -> _Value:
+    """A value of JSON without the characters that PostgreSQL cannot hold, which are replaced one for one."""
+    """A value of JSON without the characters that PostgreSQL cannot hold, which are replaced one for one."""
     stored: object = value
     if isinstance(value, str):
         stored = _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", value)
     elif isinstance(value, Mapping):
-        stored = {_storable(key): _storable(item) for key, item in value.items()}
+        stored = {storable(key): storable(item) for key, item in value.items()}
     elif isinstance(value, list | tuple):
-        stored = [_storable(item) for item in value]
+        stored = [storable(item) for item in value]
     return cast("_Value", stored)
 
 

@@ -4,12 +4,14 @@ One line is one document. The full form is what `export` writes::
 
     {"source": "hr/leave.md", "content": "…", "title": "…", "metadata": {…}, "tags": […], "department": "hr",
      "event_time": "2026-01-01T00:00:00+00:00", "headings": [[1, "Leave", 0, 7]], "pages": [[1, 0, 380]],
+     "attached_to": "hr/mail.eml",
      "original": {"name": "leave.md", "mime_type": "text/markdown", "sha256": "…", "data": "…"},
      "chunks": [{"start_offset": 0, "end_offset": 380, "embedding": [0.1, …], "section": ["…"], "page": 1,
                  "context": "…", "context_by": "…"}]}
 
-``data`` is the file in base64; ``headings`` are level, title, start and end, ``pages`` number, start and end, and of
-PDF files the lines: as `export` packs them, or a list of start, end, left, top, right and bottom edge in ten
+``attached_to`` is the source of the message that a document is attached to, which stands in the file too or is in the
+store; ``data`` is the file in base64; ``headings`` are level, title, start and end, ``pages`` number, start and end,
+and of PDF files the lines: as `export` packs them, or a list of start, end, left, top, right and bottom edge in ten
 thousandths of the page. Only ``content`` is required: without ``chunks`` the document is cut and embedded, and chunks
 without ``embedding`` are embedded. The flat form, one line a chunk, is what most other stores give: ``{"id", "text",
 "embedding", "metadata"}``.
@@ -88,6 +90,7 @@ class DocumentRecord(_Record):
     event_end: datetime | None = None
     ttl: str | float | None = None
     permissions: list[str] | str | None = None
+    attached_to: str | None = None
     headings: list[tuple[int, str, int, int]] = []
     pages: list[tuple[int, int, int] | tuple[int, int, int, list[LineRecord] | str]] = []
     original: OriginalRecord | None = None
@@ -103,12 +106,14 @@ class ImportedDocument:
         line: Where it stood in the file, from 1.
         chunks: None: the document is still to be cut.
         embeddings: float32 array of shape (chunks, dimension), as given; None: the chunks are still to be embedded.
+        attached_to: The source of the message that it is attached to.
     """
 
     line: int
     document: Document
     chunks: tuple[Chunk, ...] | None
     embeddings: np.ndarray[Any, np.dtype[np.float32]] | None
+    attached_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +188,8 @@ def _imported(record: DocumentRecord, number: int) -> ImportedDocument:
     if given is None and record.embedding is not None:
         given = [ChunkRecord(start_offset=0, end_offset=len(content), embedding=record.embedding)]
     if not given:
-        return ImportedDocument(number, document, None, None)
-    return ImportedDocument(number, document, _chunks(given, content), _embeddings(given))
+        return ImportedDocument(number, document, None, None, record.attached_to)
+    return ImportedDocument(number, document, _chunks(given, content), _embeddings(given), record.attached_to)
 
 
 def _permissions(given: list[str] | str | None) -> tuple[str, ...] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from recollect.model import IngestResult, Scope
     from recollect.model.collection import Collection
     from recollect.store.access import AccessRepository
+    from recollect.store.attachments import AttachmentRepository
     from recollect.store.documents import DocumentRepository, Source, Stamp
     from recollect.store.source_items import SourceItemRepository
     from recollect.store.sources import SourceRepository
@@ -147,6 +148,7 @@ class SourceIngest:
         documents: Knows what is in the store already.
         writer: Closes what has gone.
         access: Changes who may read what is stored.
+        attachments: Hangs what is attached to messages on them.
         workers: The processes that parse.
         on_progress: Told after every item.
     """
@@ -166,6 +168,7 @@ class SourceIngest:
         documents: DocumentRepository,
         writer: DocumentWriter,
         access: AccessRepository,
+        attachments: AttachmentRepository,
         workers: ParserWorkers,
         on_progress: ProgressCallback | None = None,
     ) -> None:
@@ -179,6 +182,7 @@ class SourceIngest:
         self._documents = documents
         self._writer = writer
         self._access = access
+        self._attachments = attachments
         self._workers = workers
         self._on_progress = on_progress
         self._interrupted = threading.Event()
@@ -249,8 +253,16 @@ class SourceIngest:
                 source_id=lambda _: self._source.source_id,
             )
             embed_and_write(grouped, self._embed, self._write)
+        self._hang({item.uri: item.attached_to for item in items if item.attached_to is not None})
         self._items.touch_items(self._scope, self._source, list(present), listing=self._listing)
         return []
+
+    def _hang(self, attached: Mapping[str, str]) -> None:
+        """Hang attachments on their messages, also those that a run before was interrupted behind."""
+        if attached:
+            known = self._items.items(self._scope, self._source, list(attached))
+            stored = {one.document_id: attached[uri] for uri, one in known.items() if one.document_id is not None}
+            self._attachments.hang(self._scope, self._source, stored)
 
     def _is_document(self, item: Item) -> bool:
         """Whether it is to be fetched at all; by the rules of folders."""
@@ -334,7 +346,8 @@ class SourceIngest:
             permissions=document.permissions if read.grants is None else read.grants,
             original=document.original if self._options.keep_originals else None,
         )
-        read.cut = self._preparer.cut(document, read.fingerprint)
+        cut = self._preparer.cut(document, read.fingerprint)
+        read.cut = replace(cut, keeps_attached=not content.attachments)
 
     def _changed(self, reads: Iterable[_Read], present: set[str]) -> Iterator[_Read]:
         for read in reads:
@@ -402,7 +415,9 @@ class SourceIngest:
         else:
             new = read_permissions(now)
         withdrawn = Permissions(grants=(), denials=tuple(set(old.denials) - set(new.denials)))
-        self._access.change(self._scope, [document_id], PermissionChange(add=new, remove=withdrawn, only=True))
+        change = PermissionChange(add=new, remove=withdrawn, only=True)
+        # Of what is attached to it the source speaks for itself.
+        self._access.change(self._scope, [document_id], change, attached=False)
 
     def _close_gone(self) -> None:
         total, gone = self._items.counts(self._scope, self._source)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from recollect.errors import RecollectError, StoreUnavailableError, UsageError
 from recollect.ingest.documents import MANUAL_SOURCE
 from recollect.ingest.flow import batches, embed_and_write
-from recollect.ingest.prepare import require_storable
+from recollect.ingest.prepare import require_storable, storable
 from recollect.ingest.records import BadLine, ImportedDocument
 from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
 
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
     from recollect.ingest.documents import BatchWriter
     from recollect.ingest.prepare import CutDocument, Embedded, Preparer
-    from recollect.model import Document, Scope
+    from recollect.model import Document, IngestResult, Scope
     from recollect.model.collection import Collection
-    from recollect.store.documents import DocumentRepository
+    from recollect.store.attachments import AttachmentRepository
+    from recollect.store.documents import DocumentRepository, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class _Item:
     line: int
     cut: CutDocument
     embeddings: Vectors | None
+    attached_to: str | None
 
 
 class Importer:
@@ -39,6 +41,7 @@ class Importer:
         preparer: Cuts and embeds what comes without chunks or vectors.
         batch_writer: Stores.
         repository: Makes the source that the documents belong to.
+        attachments: Hangs what is attached to messages on them.
         keep_originals: Whether the files that documents come with are kept.
         on_progress: Told after every batch.
     """
@@ -51,6 +54,7 @@ class Importer:
         preparer: Preparer,
         batch_writer: BatchWriter,
         repository: DocumentRepository,
+        attachments: AttachmentRepository,
         keep_originals: bool = True,
         on_progress: ProgressCallback | None = None,
     ) -> None:
@@ -59,10 +63,12 @@ class Importer:
         self._preparer = preparer
         self._batch_writer = batch_writer
         self._repository = repository
+        self._attachments = attachments
         self._keep_originals = keep_originals
         self._on_progress = on_progress
         self._tally = Tally()
         self._done = 0
+        self._loose: dict[int, str] = {}
 
     def run(self, records: Iterable[ImportedDocument | BadLine], *, named: str, force: bool = False) -> IngestReport:
         """Import documents; a bad line is reported and does not stop the others.
@@ -81,7 +87,7 @@ class Importer:
         def write(batch: list[_Item], embedded: Sequence[Embedded]) -> None:
             try:
                 cuts = [item.cut for item in batch]
-                self._tally.count(self._batch_writer.write(source, cuts, embedded, force=force))
+                written = self._batch_writer.write(source, cuts, embedded, force=force)
             except StoreUnavailableError:
                 raise
             except RecollectError as exc:
@@ -91,13 +97,23 @@ class Importer:
                 for item, own in zip(batch, embedded, strict=True):
                     write([item], [own])
                 return
+            self._tally.count(written)
+            self._hang(source, zip(batch, written, strict=True))
             self._advance(len(batch))
 
         items = self._items(records, named)
         grouped = batches(items, cut=lambda item: item.cut, source_id=lambda _: source.source_id)
         embed_and_write(grouped, self._embed, write)
+        # Those whose message came behind them.
+        self._attachments.hang(self._scope, source, self._loose)
         self._batch_writer.finish()
         return self._tally.report(time.perf_counter() - start)
+
+    def _hang(self, source: Source, written: Iterable[tuple[_Item, IngestResult]]) -> None:
+        """Hang attachments on their messages: a killed import, begun anew, finds them stored and hangs them then."""
+        attached = {result.document_id: item.attached_to for item, result in written if item.attached_to is not None}
+        loose = self._attachments.hang(self._scope, source, attached)
+        self._loose |= {document_id: attached[document_id] for document_id in loose}
 
     def _items(self, records: Iterable[ImportedDocument | BadLine], named: str) -> Iterator[_Item]:
         for record in records:
@@ -134,9 +150,13 @@ class Importer:
             )
         admitted = self._admitted(record) if record.chunks is not None else None
         if record.chunks is None or admitted is None:
-            return _Item(record.line, self._preparer.cut(record.document, fingerprint), None)
-        cut = self._preparer.adopt(admitted, record.chunks, fingerprint)
-        return _Item(record.line, cut, record.embeddings)
+            cut, embeddings = self._preparer.cut(record.document, fingerprint), None
+        else:
+            cut, embeddings = self._preparer.adopt(admitted, record.chunks, fingerprint), record.embeddings
+        # What is attached to it has lines of its own.
+        cut = replace(cut, keeps_attached=True)
+        attached_to = None if record.attached_to is None else storable(record.attached_to)
+        return _Item(record.line, cut, embeddings, attached_to)
 
     def _admitted(self, record: ImportedDocument) -> Document | None:
         """The document as it may be stored; None: its chunks were cut, and embedded, with what is taken out of it."""

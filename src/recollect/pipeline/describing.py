@@ -44,7 +44,7 @@ def update(at: Standpoint, document: int | str, said: Mapping[str, Any], *, if_v
         written = batch_writer.rewrite(document_id, cut, force=True, if_version=record.version, read_alike=True)
         batch_writer.finish()
     shared = {name: said[name] for name in ("tags", "department") if name in said}
-    for attached in at.store.writer.attached(present, document_id) if shared else ():
+    for attached in at.store.attachments.current(present, document_id) if shared else ():
         update(at, attached, shared, if_version=None)
     return written
 

@@ -184,7 +184,8 @@ class Documents(Group):
         """Make what an old version said the newest version; the versions between stay in the history.
 
         Title, text, metadata, language and dates are the old version's. Department, tags and grants stay as they are,
-        and the next ingest of an unchanged file leaves the restored version alone.
+        and the next ingest of an unchanged file leaves the restored version alone. What was attached to a message then,
+        and was deleted with it or left out by a later version, comes back too; what was deleted by itself does not.
 
         Args:
             document: By id or by source; it may be deleted.
@@ -227,7 +228,8 @@ class Documents(Group):
         """Read the kept original of a document anew, as files are read, cut and embedded now: a new version.
 
         Title, tags, department, language, dates and grants stay as they are, and so does metadata that the document
-        has; text, headings and pages are read.
+        has; text, headings and pages are read. What is attached to a message is stored with it, unless its source
+        names it by itself, as a mailbox does.
 
         Args:
             document: By id or by source.

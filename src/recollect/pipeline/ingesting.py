@@ -150,6 +150,7 @@ def store_records(
             preparer=target.preparer,
             batch_writer=target.batch_writer,
             repository=at.store.documents,
+            attachments=at.store.attachments,
             keep_originals=at.config.ingest.keep_originals != "never",
             on_progress=on_progress,
         )

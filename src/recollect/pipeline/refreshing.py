@@ -185,6 +185,7 @@ def refresh(
                 documents=store.documents,
                 writer=store.writer,
                 access=store.access,
+                attachments=store.attachments,
                 workers=at.assembly.parser_workers,
                 on_progress=on_progress,
             ).run()

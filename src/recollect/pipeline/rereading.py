@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from recollect.errors import UsageError
 from recollect.pipeline.door import make_door
 from recollect.pipeline.preparing import make_preparer
+from recollect.pipeline.refreshing import DIRECTORY, WEB
 from recollect.pipeline.session_place import session_place
 
 if TYPE_CHECKING:
@@ -36,8 +37,13 @@ def reread(at: Standpoint, document: int | str, *, force: bool) -> IngestResult:
         original = at.store.contents.original(scope, Places(collection_ids=(place.collection_id,)), document_id)
         _require_size(original, at.config.ingest.max_file_bytes)
         version = at.store.history.versions(scope, document_id).versions[-1]
+        apart = _names_apart(at, scope, document_id)
         read = read_bytes(
-            original.read(), name=original.name, mime_type=original.mime_type, workers=at.assembly.parser_workers
+            original.read(),
+            name=original.name,
+            mime_type=original.mime_type,
+            attachments=not apart,
+            workers=at.assembly.parser_workers,
         )
         anew = _merged(read, record, version)
         preparer = make_preparer(at.assembly, scope, place, door=make_door(at.assembly, scope))
@@ -46,9 +52,23 @@ def reread(at: Standpoint, document: int | str, *, force: bool) -> IngestResult:
         of_folder = PurePath(record.origin).is_absolute()
         given = {"department": record.department, "tags": ()} if of_folder else given_of(anew)
         cut = preparer.cut(anew, preparer.fingerprint(given))
-        written = batch_writer.rewrite(document_id, cut, force=force)
+        rewrite = batch_writer.rewrite if apart else batch_writer.rewrite_whole
+        written = rewrite(document_id, cut, force=force)
         batch_writer.finish()
     return written
+
+
+def _names_apart(at: Standpoint, scope: Scope, document_id: int) -> bool:
+    """Whether what is attached to a document comes from elsewhere than its file: from a connector that names it."""
+    from recollect.sources.registry import connector_class
+
+    connector = at.store.sources.connector_of(scope, document_id)
+    if connector in {None, DIRECTORY, WEB}:
+        return at.store.attachments.names_apart(scope, document_id)
+    try:
+        return getattr(connector_class(connector), "names_attachments", False)
+    except UsageError:  # of a package that is not installed here
+        return at.store.attachments.names_apart(scope, document_id)
 
 
 @contextmanager

@@ -26,6 +26,8 @@ class Item:
         size: In bytes; None: not known before it is fetched.
         modified: When it was changed last, where the source says so.
         key: What it is fetched by, where that is not the URI.
+        attached_to: Of what is attached to a message: the message's URI. It is closed and erased with the message; who
+            may read it is `Connector.grants`'s to say.
     """
 
     uri: str
@@ -33,6 +35,7 @@ class Item:
     size: int | None = None
     modified: datetime | None = None
     key: str = ""
+    attached_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

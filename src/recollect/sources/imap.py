@@ -123,6 +123,7 @@ class ImapConnector:
     """
 
     Settings: ClassVar[type[ConnectorSettings]] = ImapSettings
+    names_attachments: ClassVar[bool] = True
 
     def __init__(self, settings: ImapSettings, surroundings: Surroundings) -> None:
         self._settings, self._surroundings = settings, surroundings
@@ -172,9 +173,7 @@ class ImapConnector:
         folder, validity, uid, section, encoding, size = json.loads(item.key)
         if section:
             data = self._body(folder, validity, uid, section, max_bytes=_decoded_from(max_bytes, encoding))
-            return Content(
-                data=_plain(data, encoding, item), metadata={"message": item.uri.rpartition("/")[0] + ".eml"}
-            )
+            return Content(data=_plain(data, encoding, item), metadata={"message": item.attached_to})
         if size <= max_bytes:
             data = self._body(folder, validity, uid, "", max_bytes=max_bytes)
         else:
@@ -252,7 +251,8 @@ class ImapConnector:
         for part in attached if self._settings.attachments else ():
             key = json.dumps([folder, validity, uid, part.section, part.encoding, part.size])
             length = part.size * 3 // 4 if part.encoding == "base64" else part.size
-            yield Item(uri=f"{uri}/{part.section}-{part.name}", revision=revision, size=length, key=key)
+            name = f"{uri}/{part.section}-{part.name}"
+            yield Item(uri=name, revision=revision, size=length, key=key, attached_to=f"{uri}.eml")
 
     def _body(self, folder: str, validity: int, uid: int, section: str, *, max_bytes: int) -> bytes:
         def ask(session: Session) -> list[list[Value]]:

@@ -171,12 +171,20 @@ class AccessRepository:
         with self._database.transaction(scope) as connection:
             return sorted(row[0] for row in rows(connection, query, params))
 
-    def change(self, scope: Scope, document_ids: Sequence[int], change: PermissionChange) -> int:
+    def change(
+        self, scope: Scope, document_ids: Sequence[int], change: PermissionChange, *, attached: bool = True
+    ) -> int:
         """Change who may read documents, and what is attached to them; from whom one is withdrawn, its past is too.
 
         Past versions keep what they were granted, so a new reader does not get to them. A list that only these
         documents have is changed where it is, which costs the same for any number of them. Otherwise they move to
         another list, with every chunk.
+
+        Args:
+            scope: Whose documents.
+            document_ids: Which.
+            change: What becomes of their permissions.
+            attached: Whether of what is attached to them too.
 
         Returns:
             How many documents have other permissions now.
@@ -187,10 +195,11 @@ class AccessRepository:
         """
         changed = 0
         with self._database.transaction(scope) as connection:
-            params = {
-                "tenant_id": scope.tenant_id,
-                "document_ids": lock_with_attached(connection, scope, document_ids),
-            }
+            if attached:
+                document_ids = lock_with_attached(connection, scope, document_ids)
+            else:
+                lock_documents(connection, scope, document_ids)
+            params = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids)}
             before = {
                 (place, access_id): _permissions(grants, denials)
                 for place, access_id, grants, denials in rows(connection, _SQL["lock_lists"], params)

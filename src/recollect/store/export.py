@@ -12,7 +12,7 @@ from recollect.model import Scope
 from recollect.model.collection import Collection
 from recollect.store.database import Connection, Database, rows
 from recollect.store.originals import stored_pieces
-from recollect.store.rights import access_params, may_read_version
+from recollect.store.rights import access_params, may_find, may_read_version
 from recollect.store.sql import queries
 
 _SQL = queries("export")
@@ -55,9 +55,13 @@ class ExportRepository:
             with self._database.transaction(scope) as connection:
                 page = rows(connection, query, params)
                 chunks = _chunks(connection, scope, collection, [row[1] for row in page])
+                messages = _messages(connection, scope, [row[-1] for row in page if row[-1] is not None])
             for row in page:
+                document = _document(row, chunks.get(row[1], []))
+                if row[-1] in messages:
+                    document["attached_to"] = messages[row[-1]]
                 original = self._original(scope, row, max_original_bytes)
-                yield {**_document(row, chunks.get(row[1], [])), **({} if original is None else {"original": original})}
+                yield {**document, **({} if original is None else {"original": original})}
             if len(page) < _PAGE_DOCUMENTS:
                 return
             after = page[-1][0]
@@ -69,6 +73,14 @@ class ExportRepository:
         pieces = stored_pieces(self._database, scope, bytes(file_hash), byte_count)
         data = b64encode(b"".join(pieces())).decode("ascii")
         return {"name": name, "mime_type": mime_type, "sha256": bytes(file_hash).hex(), "data": data}
+
+
+def _messages(connection: Connection, scope: Scope, document_ids: list[int]) -> dict[int, str]:
+    """The sources of messages, those that the scope's principal may know of."""
+    if not document_ids:
+        return {}
+    params = {"tenant_id": scope.tenant_id, "document_ids": document_ids, **access_params(scope)}
+    return dict(rows(connection, f"{_SQL['messages']} AND {may_find(scope)}", params))
 
 
 def _chunks(
@@ -96,7 +108,7 @@ def _chunks(
 
 def _document(row: TupleRow, chunks: list[dict[str, Any]]) -> dict[str, Any]:
     source, content, title, metadata, tags, department, language, mime_type, event_time, event_end = row[2:12]
-    headings, pages, *_, permissions = row[12:]
+    headings, pages, *_, permissions, _ = row[12:]
     return {
         "source": source,
         "content": content,

@@ -11,7 +11,7 @@ from recollect.model import Document, IngestResult, Scope
 from recollect.model.history import DocumentHistory, VersionRecord
 from recollect.model.time_to_live import ExpiryPolicy
 from recollect.store.audit import record
-from recollect.store.closing import close_versions, lock_documents, moment_of_change
+from recollect.store.closing import close_versions, lock_with_attached, moment_of_change
 from recollect.store.database import Connection, Database, rows
 from recollect.store.expiry import store_lifetimes
 from recollect.store.rights import access_params, may_find, may_read_version
@@ -108,6 +108,7 @@ class HistoryRepository:
         """Make what an old version said the document's newest version; nothing is computed anew.
 
         Title, text, metadata, language and dates are the old version's. Department, tags and grants stay as they are.
+        What was attached to it then, and was deleted with it, comes back too.
 
         Args:
             scope: Whose document.
@@ -122,24 +123,41 @@ class HistoryRepository:
             NotFoundError: There is no such version.
         """
         with self._database.transaction(scope) as connection:
-            lock_documents(connection, scope, [document_id])
-            params: dict[str, Any] = {"tenant_id": scope.tenant_id, "document_ids": [document_id]}
-            latest = rows(connection, _WRITER["latest_versions"], params)
-            if not latest:
-                raise _missing(document_id, version)
-            _, latest_id, newest, current, *_ = latest[0]
-            params |= {"document_id": document_id, "version": version, "latest_id": latest_id}
-            readable: LiteralString = f"{_SQL['old_version']} AND {may_read_version(scope)}"
-            old = rows(connection, readable, {**params, **access_params(scope)})
-            if not old:
-                raise _missing(document_id, version)
-            old_id, collection_id, chunk_count, tags, access_id = old[0]
-            if current and newest == version:
-                return IngestResult(document_id, version, "unchanged", chunk_count)
-            params |= {"old_id": old_id, "collection_id": collection_id, "tags": tags, "access_id": access_id}
-            self._copy(connection, scope, params, chunk_count, closing=[latest_id] if current else [])
-            details = {"document_id": document_id, "restored_version": version, "version": newest + 1}
-            record(connection, scope, action="restore", actor=actor, details=details)
+            lock_with_attached(connection, scope, [document_id])
+            # Before the versions change: what was deleted with this one is told by the moment.
+            params = {"tenant_id": scope.tenant_id, "document_id": document_id, "version": version}
+            attached = rows(
+                connection,
+                f"{_SQL['attached_then']} AND {may_read_version(scope)} {_SQL['each_once']}",
+                {**params, **access_params(scope)},
+            )
+            restored = self._restore(connection, scope, document_id, version, actor=actor)
+            if restored.status != "unchanged":
+                for attached_id, its_version in attached:
+                    self._restore(connection, scope, attached_id, its_version, actor=actor)
+        return restored
+
+    def _restore(
+        self, connection: Connection, scope: Scope, document_id: int, version: int, *, actor: str
+    ) -> IngestResult:
+        """As `restore`, of one locked document."""
+        params: dict[str, Any] = {"tenant_id": scope.tenant_id, "document_ids": [document_id]}
+        latest = rows(connection, _WRITER["latest_versions"], params)
+        if not latest:
+            raise _missing(document_id, version)
+        _, latest_id, newest, current, *_ = latest[0]
+        params |= {"document_id": document_id, "version": version, "latest_id": latest_id}
+        readable: LiteralString = f"{_SQL['old_version']} AND {may_read_version(scope)}"
+        old = rows(connection, readable, {**params, **access_params(scope)})
+        if not old:
+            raise _missing(document_id, version)
+        old_id, collection_id, chunk_count, tags, access_id = old[0]
+        if current and newest == version:
+            return IngestResult(document_id, version, "unchanged", chunk_count)
+        params |= {"old_id": old_id, "collection_id": collection_id, "tags": tags, "access_id": access_id}
+        self._copy(connection, scope, params, chunk_count, closing=[latest_id] if current else [])
+        details = {"document_id": document_id, "restored_version": version, "version": newest + 1}
+        record(connection, scope, action="restore", actor=actor, details=details)
         return IngestResult(document_id, newest + 1, "updated" if current else "added", chunk_count)
 
     def _copy(

@@ -27,6 +27,7 @@ class PreparedDocument:
         analysed_as: The language that the terms of ``lexical`` are in, and those of parts in others; None: the
             collection's.
         attached: What is attached to it, and to what is; none of these has any.
+        keeps_attached: Whether what is attached to it is stored apart, and stays where ``attached`` does not name it.
     """
 
     document: Document
@@ -41,3 +42,4 @@ class PreparedDocument:
     cacheable: Floats | None = None
     analysed_as: tuple[str, ...] | None = None
     attached: Sequence[PreparedDocument] = ()
+    keeps_attached: bool = False

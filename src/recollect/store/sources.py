@@ -129,6 +129,13 @@ class SourceRepository:
         with self._database.transaction(scope) as connection:
             return [row[0] for row in rows(connection, _SQL["documents"], _of(scope, source))]
 
+    def connector_of(self, scope: Scope, document_id: int) -> str | None:
+        """The connector that reads a document's source; None: none does."""
+        params = {"tenant_id": scope.tenant_id, "document_id": document_id}
+        with self._database.transaction(scope) as connection:
+            found = rows(connection, _SQL["connector_of"], params)
+        return found[0][0] if found else None
+
     def _execute(self, scope: Scope, query: str, params: Mapping[str, Any]) -> None:
         with self._database.transaction(scope) as connection:
             connection.execute(_SQL[query], params)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from recollect.store.access_log import AccessLogRepository
     from recollect.store.acronyms import AcronymRepository
     from recollect.store.activity import ActivityRepository
+    from recollect.store.attachments import AttachmentRepository
     from recollect.store.audit import AuditRepository
     from recollect.store.collection_notes import CollectionNoteRepository
     from recollect.store.collections import CollectionRepository
@@ -143,6 +144,7 @@ class Store:
     forgetting: ForgettingRepository = _made_on_use("forgetting", "ForgettingRepository")
     past: PastRepository = _made_on_use("past", "PastRepository")
     requests: RequestLogRepository = _made_on_use("request_log", "RequestLogRepository")
+    attachments: AttachmentRepository = _made_on_use("attachments", "AttachmentRepository")
     source_items: SourceItemRepository = _made_on_use("source_items", "SourceItemRepository")
     sources: SourceRepository = _made_on_use("sources", "SourceRepository")
     staleness: StalenessRepository = _made_on_use("staleness", "StalenessRepository")

@@ -15,6 +15,7 @@ from recollect.model.original import Original
 from recollect.model.principal import DefaultPermissions
 from recollect.model.time_to_live import ExpiryPolicy
 from recollect.store.access import Given, assign_lists, share_lists
+from recollect.store.attachments import hang_locked
 from recollect.store.batch_copy import NewVersion, copy_all
 from recollect.store.closing import (
     close_documents,
@@ -49,6 +50,21 @@ class _Latest:
     file_hash: bytes | None
     expired: bool
     known_from: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _Locked:
+    """Documents that are stored together, locked.
+
+    Attributes:
+        items: By number.
+        messages: By the number of what is attached, the message that it hangs on.
+        left: Current versions, by document, of what is not attached any more.
+    """
+
+    items: Mapping[int, PreparedDocument]
+    messages: Mapping[int, int]
+    left: Mapping[int, int]
 
 
 class _ErasedMeanwhileError(Exception):
@@ -128,68 +144,51 @@ class DocumentWriter:
             whole = [one for item in batch for one in (item, *item.attached)]
             ids = self._lock(connection, writer, collection, source, [_uri(item) for item in whole])
             messages = {ids[_uri(one)]: ids[_uri(item)] for item in batch for one in item.attached}
-            left = self._hang(connection, scope, messages, [ids[_uri(item)] for item in batch])
-            latest = self._latest(connection, scope, list(ids.values()))
-            written: list[IngestResult] = []
-            fresh: list[tuple[PreparedDocument, int, int]] = []
-            originals: list[tuple[int, Original]] = []
-            for item in whole:
-                document_id = ids[_uri(item)]
-                old = latest.get(document_id)
-                if old and _same(old, item) and not (force and not is_own_work(old.known_from)):
-                    self._restamp(connection, scope, collection, old, item)
-                    originals += _originals({old.version_id: item})
-                    written.append(IngestResult(document_id, old.version, "unchanged", old.chunk_count))
-                    continue
-                version = old.version + 1 if old else 1
-                status: Literal["added", "updated"] = "updated" if old and old.current else "added"
-                fresh.append((item, document_id, version))
-                written.append(IngestResult(document_id, version, status, len(item.chunks)))
-            if fresh:
-                closing = [latest[d].version_id for _, d, _ in fresh if d in latest and latest[d].current]
-                closing += left.values()
-                new = {document_id: of for document_id, of in messages.items() if document_id not in latest}
-                require_room(connection, scope, collection.collection_id, room, [number for _, number, _ in fresh])
-                self._replace(
-                    connection, writer, collection, fresh, closing, room=room, originals=originals, sharing=new
-                )
-            else:
-                now = moment_of_change(connection, scope, list(left))
-                count_closed(connection, scope, close_versions(connection, scope, list(left.values()), now))
-                if originals:
-                    keep_originals(connection, scope, originals)
-                    connection.execute(_SQL["require_quota"], {"tenant_id": scope.tenant_id})
-        results = dict(zip(map(_uri, whole), written, strict=True))
-        return [results[_uri(item)] for item in batch]
+            tops = [ids[_uri(item)] for item in batch if not item.keeps_attached]
+            left = hang_locked(connection, scope, messages, tops)
+            locked = _Locked({ids[_uri(item)]: item for item in whole}, messages, left)
+            results = self._store(connection, writer, collection, locked, room=room, force=force)
+        return [results[ids[_uri(item)]] for item in batch]
 
-    @staticmethod
-    def _hang(
-        connection: Connection, scope: Scope, messages: Mapping[int, int], document_ids: Sequence[int]
-    ) -> dict[int, int]:
-        """Hang locked documents on the messages that they are attached to.
-
-        Args:
-            connection: In the transaction that has locked them.
-            scope: Whose.
-            messages: By document, the message that it is attached to.
-            document_ids: Every document that is stored, with or without attachments.
-
-        Returns:
-            What was attached to these before and is not any more, locked: its current versions by document.
-        """
-        params = {
-            "tenant_id": scope.tenant_id,
-            "document_ids": list(messages),
-            "messages": list(messages.values()),
-        }
-        if messages:
-            connection.execute(_SQL["attach"], params)
-        params = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids), "kept": list(messages)}
-        left = [row[0] for row in rows(connection, _SQL["attached_now"], params)]
-        if not left:
-            return {}
-        connection.execute(_SQL["lock_documents_by_id"], {"tenant_id": scope.tenant_id, "document_ids": left})
-        return dict(rows(connection, _SQL["attached_now"], params))
+    def _store(
+        self,
+        connection: Connection,
+        scope: Scope,
+        collection: Collection,
+        locked: _Locked,
+        *,
+        room: Room | None,
+        force: bool,
+    ) -> dict[int, IngestResult]:
+        """Store what has changed of locked documents, and close what is not attached any more."""
+        latest = self._latest(connection, scope, list(locked.items))
+        written: dict[int, IngestResult] = {}
+        fresh: list[tuple[PreparedDocument, int, int]] = []
+        originals: list[tuple[int, Original]] = []
+        for document_id, item in locked.items.items():
+            old = latest.get(document_id)
+            if old and _same(old, item) and not (force and not is_own_work(old.known_from)):
+                self._restamp(connection, scope, collection, old, item)
+                originals += _originals({old.version_id: item})
+                written[document_id] = IngestResult(document_id, old.version, "unchanged", old.chunk_count)
+                continue
+            version = old.version + 1 if old else 1
+            status: Literal["added", "updated"] = "updated" if old and old.current else "added"
+            fresh.append((item, document_id, version))
+            written[document_id] = IngestResult(document_id, version, status, len(item.chunks))
+        if fresh:
+            closing = [latest[d].version_id for _, d, _ in fresh if d in latest and latest[d].current]
+            closing += locked.left.values()
+            new = {document_id: of for document_id, of in locked.messages.items() if document_id not in latest}
+            require_room(connection, scope, collection.collection_id, room, [number for _, number, _ in fresh])
+            self._replace(connection, scope, collection, fresh, closing, room=room, originals=originals, sharing=new)
+        else:
+            now = moment_of_change(connection, scope, list(locked.left))
+            count_closed(connection, scope, close_versions(connection, scope, list(locked.left.values()), now))
+            if originals:
+                keep_originals(connection, scope, originals)
+                connection.execute(_SQL["require_quota"], {"tenant_id": scope.tenant_id})
+        return written
 
     def rewrite(
         self,
@@ -239,6 +238,55 @@ class DocumentWriter:
             self._replace(connection, scope, collection, fresh, closing, room=None, originals=[])
         return IngestResult(document_id, old.version + 1, "updated" if old.current else "added", len(item.chunks))
 
+    def rewrite_whole(
+        self, scope: Scope, collection: Collection, document_id: int, item: PreparedDocument, *, force: bool = False
+    ) -> IngestResult:
+        """Store a message that there is, with what is attached to it, whoever stored it and under whatever source.
+
+        What is attached belongs to the message's source and owner, and hangs on what the message hangs on, if that is
+        attached itself.
+
+        Args:
+            scope: Whose.
+            collection: Where it is.
+            document_id: Which.
+            item: What it says from now on.
+            force: Even if nothing is different.
+
+        Raises:
+            NotFoundError: The message, or its collection, is gone.
+            ModelChangedError: The collection has another embedding model than the one that it was embedded with.
+            PermissionDeniedError: The scope's principal may not change it.
+            QuotaExceededError: The tenant would have more than it may.
+        """
+        params: dict[str, Any] = {
+            "tenant_id": scope.tenant_id,
+            "document_id": document_id,
+            "uris": [_uri(one) for one in item.attached],
+        }
+        while True:
+            with self._database.transaction(scope) as connection:
+                place = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id}
+                held = rows(connection, _SQL["hold_collection"], place)
+                for _, _, space_id in held:
+                    require_same_space(collection, space_id)
+                room = hold_session(connection, scope, collection) if held and held[0][1] else None
+                connection.execute(_SQL["ensure_below"], params)
+                below = [row[1] for row in rows(connection, _SQL["below"], params)]
+                lock_documents(connection, scope, [document_id], beside=below)
+                found = rows(connection, _SQL["outermost"], params)
+                if not found:
+                    raise NotFoundError(f"The document {document_id} was erased meanwhile.")
+                ids: dict[str, int] = dict(rows(connection, _SQL["below"], params))
+                if len(ids) < len(item.attached):
+                    continue  # erased between the statement that made it and the one that locked it
+                outer: int = found[0][0]
+                messages = dict.fromkeys(ids.values(), outer)
+                left = hang_locked(connection, scope, messages, [document_id] if outer == document_id else [])
+                items = {document_id: item} | {ids[_uri(one)]: one for one in item.attached}
+                locked = _Locked(items, messages, left)
+                return self._store(connection, scope, collection, locked, room=room, force=force)[document_id]
+
     def close(self, scope: Scope, document_ids: Sequence[int], *, if_version: int | None = None) -> int:
         """Close the current versions of documents: they leave every search of the present, but stay for history.
 
@@ -262,12 +310,6 @@ class DocumentWriter:
             closed = close_documents(connection, scope, document_ids)
             count_closed(connection, scope, closed)
         return len(closed)
-
-    def attached(self, scope: Scope, document_id: int) -> list[int]:
-        """The current documents that are attached to a message."""
-        params = {"tenant_id": scope.tenant_id, "document_ids": [document_id], "kept": []}
-        with self._database.transaction(scope) as connection:
-            return sorted(row[0] for row in rows(connection, _SQL["attached_now"], params))
 
     def settle(self, scope: Scope) -> None:  # noqa: ARG002 - the list holds the words of every tenant
         """Let searches find new words as fast as old ones; called once after many writes."""

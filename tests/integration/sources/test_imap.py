@@ -187,7 +187,7 @@ def stored(pipeline: RAGPipeline) -> dict[str, int]:
 
 def test_messages_and_what_is_attached_are_documents_of_their_own(pipeline: RAGPipeline, mailbox: Mailbox):
     mailbox.put("Parking", "The garage opens at seven.", attached={"plan/../é x.md": b"# Plan\n\nLevel two is closed."})
-    mailbox.put("Lunch", "The canteen opens at noon.", folder="Büro & mehr/Küche", attached={"photo.jpg": b"\xff\xd8"})
+    mailbox.put("Lunch", "The canteen opens at noon.", folder="Büro & mehr/Küche", attached={"photo.raw": b"\xff\xd8"})
     name = add(pipeline, mailbox, folders=["INBOX", "Büro*"])
     report = pipeline.sources.refresh(name)
     assert (report.added, report.failed) == (3, 0)

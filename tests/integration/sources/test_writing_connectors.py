@@ -19,8 +19,9 @@ def maildir(monkeypatch: pytest.MonkeyPatch):
     (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     names: dict[str, object] = {"__name__": "company_connectors"}
     exec(compile(code, str(PAGE), "exec"), names)  # noqa: S102 - the documentation's own
-    monkeypatch.setattr(registry, "connector_class", lambda name: names["MaildirConnector"])
+    # First where it is used: imported now, that would keep the other's replacement for good.
     monkeypatch.setattr("recollect.pipeline.refreshing.connector_class", lambda name: names["MaildirConnector"])
+    monkeypatch.setattr(registry, "connector_class", lambda name: names["MaildirConnector"])
 
 
 def test_the_connector_of_the_documentation_reads_a_mailbox(pipeline: RAGPipeline, maildir, tmp_path):

@@ -293,6 +293,7 @@ def _huge_png(side):
         (lambda: _huge_png(30_000), "megapixels can be read"),
         (lambda: saved([page(LEAVE)], "JPEG")[:4000], "damaged"),
         (lambda: b"\x89PNG\r\n\x1a\n" + b"\0" * 100, "damaged"),
+        (lambda: b"\xff\xd8 \xc3", "is no picture"),
         (lambda: b"\0\0\0\x18ftypheic" + b"\0" * 100, "HEIC"),
     ],
 )

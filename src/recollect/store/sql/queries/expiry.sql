@@ -1,6 +1,6 @@
 -- set_expiry: when given versions expire: so many seconds after a moment; the earliest of them
 WITH expiring AS (
-    UPDATE document_versions v SET expires_at = coalesce(%(since)s::timestamptz, clock_timestamp()) + make_interval(secs => u.seconds)
+    UPDATE document_versions v SET expires_at = coalesce(%(since)s::timestamptz, statement_timestamp()) + make_interval(secs => u.seconds)
     FROM unnest(%(version_ids)s::bigint[], %(seconds)s::float8[]) AS u (version_id, seconds)
     WHERE v.tenant_id = %(tenant_id)s AND v.version_id = u.version_id
     RETURNING v.expires_at)

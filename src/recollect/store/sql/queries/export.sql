@@ -3,13 +3,17 @@ SELECT v.document_id, v.version_id, v.uri, x.content, v.title, v.metadata, v.tag
        v.mime_type, v.event_from, v.event_to, t.headings, t.pages, r.name, r.mime_type, o.byte_count, o.file_hash,
        (SELECT a.grants || ARRAY(SELECT '!' || unnest(a.denials)) FROM access_lists a
         WHERE a.tenant_id = d.tenant_id AND a.collection_id = d.collection_id AND a.access_id = d.access_id
-          AND a.access_id <> 0)
+          AND a.access_id <> 0), d.attached_to
 FROM document_versions v JOIN document_contents t USING (tenant_id, version_id)
 JOIN texts x USING (tenant_id, text_hash)
 JOIN documents d ON d.tenant_id = v.tenant_id AND d.document_id = v.document_id
 LEFT JOIN version_originals r ON r.tenant_id = v.tenant_id AND r.version_id = v.version_id
 LEFT JOIN originals o ON o.tenant_id = r.tenant_id AND o.file_hash = r.file_hash
 WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s AND v.document_id > %(after)s
+
+-- messages: what documents hang on, by number
+SELECT d.document_id, d.uri FROM documents d
+WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s)
 
 -- known_now: the current version
 v.known_to = 'infinity'

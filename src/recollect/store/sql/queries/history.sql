@@ -31,6 +31,23 @@ FROM document_versions v JOIN document_versions n ON n.tenant_id = v.tenant_id A
 JOIN documents d ON d.tenant_id = v.tenant_id AND d.document_id = v.document_id
 WHERE v.tenant_id = %(tenant_id)s AND v.document_id = %(document_id)s AND v.version = %(version)s
 
+-- attached_then: what hangs on a document and is deleted now, as it was when a version of the document ended, if it went
+-- in the moment in which that version or a later one did: not what was deleted by itself
+SELECT DISTINCT ON (d.document_id) d.document_id, v.version
+FROM document_versions w
+JOIN documents d ON d.tenant_id = w.tenant_id AND d.attached_to = w.document_id
+JOIN document_versions v ON v.tenant_id = d.tenant_id AND v.document_id = d.document_id
+    AND v.known_from < w.known_to AND v.known_to >= w.known_to
+WHERE w.tenant_id = %(tenant_id)s AND w.document_id = %(document_id)s AND w.version = %(version)s
+  AND (SELECT max(n.known_to) FROM document_versions n
+       WHERE n.tenant_id = d.tenant_id AND n.document_id = d.document_id) IN (
+      SELECT l.known_to FROM document_versions l
+      WHERE l.tenant_id = w.tenant_id AND l.document_id = w.document_id AND l.known_to < 'infinity'
+        AND l.known_to >= w.known_to)
+
+-- each_once: the end of attached_then
+ORDER BY d.document_id, v.version
+
 -- restore_version: what the document said then; whose it is, and the stamp of the file that was read last, as of today,
 -- so that neither old grants come back nor the next ingest of an unchanged file undoes it
 INSERT INTO document_versions (tenant_id, version_id, document_id, collection_id, version, uri, title, department,

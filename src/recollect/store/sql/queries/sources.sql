@@ -102,3 +102,7 @@ WHERE tenant_id = %(tenant_id)s AND source_id = %(source_id)s AND uri = ANY (%(u
 -- documents: every document of a source, current or not
 SELECT d.document_id FROM documents d
 WHERE d.tenant_id = %(tenant_id)s AND d.source_id = %(source_id)s ORDER BY d.document_id
+
+-- connector_of: what reads a document's source
+SELECT c.connector FROM documents d JOIN source_connections c USING (tenant_id, source_id)
+WHERE d.tenant_id = %(tenant_id)s AND d.document_id = %(document_id)s

@@ -65,6 +65,47 @@ UPDATE documents d SET attached_to = p.attached_to
 FROM unnest(%(document_ids)s::bigint[], %(messages)s::bigint[]) AS p (document_id, attached_to)
 WHERE d.tenant_id = %(tenant_id)s AND d.document_id = p.document_id AND d.attached_to IS DISTINCT FROM p.attached_to
 
+-- ensure_below: identities of what is attached to a document, beside it and its owner's
+INSERT INTO documents (tenant_id, collection_id, source_id, uri, owner, twin)
+SELECT d.tenant_id, d.collection_id, d.source_id, u.uri, d.owner, d.twin
+FROM documents d, unnest(%(uris)s::text[]) AS u (uri)
+WHERE d.tenant_id = %(tenant_id)s AND d.document_id = %(document_id)s
+ORDER BY u.uri
+ON CONFLICT (tenant_id, source_id, uri, owner, twin) DO NOTHING
+
+-- below: those identities
+SELECT o.uri, o.document_id FROM documents d
+JOIN documents o USING (tenant_id, source_id, owner, twin)
+WHERE d.tenant_id = %(tenant_id)s AND d.document_id = %(document_id)s AND o.uri = ANY (%(uris)s)
+
+-- outermost: what is attached to a document hangs on the document, or on what that hangs on itself
+SELECT coalesce(attached_to, document_id) FROM documents
+WHERE tenant_id = %(tenant_id)s AND document_id = %(document_id)s
+
+-- named_apart: whether something hangs on a document whose name is not below its own: not what was read out of its file
+SELECT EXISTS (
+    SELECT FROM documents d JOIN documents o ON o.tenant_id = d.tenant_id AND o.attached_to = d.document_id
+    WHERE d.tenant_id = %(tenant_id)s AND d.document_id = %(document_id)s AND NOT starts_with(o.uri, d.uri || '/'))
+
+-- messages: by URI, what documents may hang on: of several that the caller has under a name, the latest; if it hangs on
+-- another itself, that one
+SELECT DISTINCT ON (d.uri) d.uri, coalesce(d.attached_to, d.document_id) FROM documents d
+WHERE d.tenant_id = %(tenant_id)s AND d.source_id = %(source_id)s AND d.uri = ANY (%(uris)s)
+
+-- latest_first: the end of messages
+ORDER BY d.uri, d.document_id DESC
+
+-- to_hang: those documents that do not hang on their message yet
+SELECT d.document_id FROM unnest(%(document_ids)s::bigint[], %(messages)s::bigint[]) AS p (document_id, attached_to)
+JOIN documents d ON d.tenant_id = %(tenant_id)s AND d.document_id = p.document_id
+WHERE d.attached_to IS DISTINCT FROM p.attached_to
+
+-- hang: locked documents hang on messages, with what hung on them; a message that was erased or hung meanwhile is none
+UPDATE documents d SET attached_to = m.document_id
+FROM unnest(%(document_ids)s::bigint[], %(messages)s::bigint[]) AS p (document_id, attached_to), documents m
+WHERE d.tenant_id = %(tenant_id)s AND p.document_id IN (d.document_id, d.attached_to)
+  AND m.tenant_id = d.tenant_id AND m.document_id = p.attached_to AND m.attached_to IS NULL AND m.document_id <> d.document_id
+
 -- latest_versions: the newest version of each document, and whether it is current
 SELECT DISTINCT ON (document_id) document_id, version_id, version, known_to = 'infinity', content_hash, fingerprint,
        chunk_count, file_hash, expires_at <= clock_timestamp(), known_from
