@@ -16,6 +16,11 @@ class EnhanceConfig(Section):
         default_factory=dict, description="A file of synonyms by collection name; see the how-to on query enhancement."
     )
     acronyms: bool = Field(True, description="Whether an acronym that documents explain finds its long form as well.")
+    accounting: bool = Field(
+        True,
+        description="Whether names of financial measures (capex, quick ratio) find the lines of statements that they "
+        "are computed from, in collections that may hold statements.",
+    )
     multi_query: int = Field(0, ge=0, le=10, description="Other wordings that the language model is asked for.")
     hyde: bool = Field(False, description="Whether the language model drafts an answer to search by.")
     timeout_seconds: float = Field(10.0, gt=0, description="How long a search waits for the language model.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import ConfigurationError
 from recollect.model import Scope
+from recollect.retrieval.analysis import lexeme
 from recollect.retrieval.candidates import analyzer_for
 from recollect.retrieval.health import SearchMonitor
 from recollect.retrieval.preference import Preferences, RolePreference
@@ -167,6 +168,8 @@ def _enhancers_by_collection(
 
     def of(place: Collection) -> tuple[QueryEnhancer, ...]:
         configured = enhancers(place.name, analyzer_for(place))
+        if settings.accounting:
+            configured = (_accounting(store, place), *configured)
         if not settings.acronyms:
             return configured
         if place.hidden:  # of a session nothing is kept, here either
@@ -181,6 +184,19 @@ def _enhancers_by_collection(
         return (*own, *configured)
 
     return of
+
+
+def _accounting(store: Store, place: Collection) -> QueryEnhancer:
+    from recollect.retrieval.enhance.accounting import STATEMENT_WORDS, AccountingEnhancer
+
+    def holds_statements() -> bool:
+        analyzer = analyzer_for(place)
+        terms = [{lexeme(term, place.collection_id) for term in analyzer.query_terms(word)} for word in STATEMENT_WORDS]
+        wanted = sorted(set().union(*terms))
+        known = store.search.document_frequencies(Scope(tenant_id=place.tenant_id), place, wanted)
+        return all(known.keys() & forms for forms in terms)
+
+    return AccountingEnhancer(holds_statements)
 
 
 def _acronyms(store: Store, place: Collection) -> tuple[QueryEnhancer, ...]:
