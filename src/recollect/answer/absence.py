@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
-from recollect.model.answer import REFUSAL
+from recollect.answer._refusals import REFUSALS
 
 # What a model calls that which it was shown. A "policy" or a "contract" is something that it tells about.
 _SHOWN = (
@@ -70,12 +71,12 @@ _PLEASANTRY = re.compile(
 
 
 def is_refusal(text: str) -> bool:
-    """Whether a model's text is the refusal sentence, or begins with it.
+    """Whether a model's text is the refusal sentence in one of its languages, or begins with it.
 
     Typographic apostrophes, quotation marks, emphasis, case and line breaks make no difference. The sentence behind
     a partial answer does not make that answer a refusal.
     """
-    return _bare(text).startswith(_bare(REFUSAL))
+    return _bare(text).startswith(_bare_refusals())
 
 
 def says_nothing_is_known(sentence: str) -> bool:
@@ -93,6 +94,11 @@ def is_pleasantry(sentence: str) -> bool:
     return bool(_PLEASANTRY.match(sentence))
 
 
+@cache
+def _bare_refusals() -> tuple[str, ...]:
+    return tuple(map(_bare, REFUSALS.values()))
+
+
 def _bare(text: str) -> str:
     text = re.sub(r"[’‘`´]", "'", text.casefold())
-    return " ".join(re.sub(r"[\"“”„«»*_.]", "", text).split()).lstrip("'> ")
+    return " ".join(re.sub(r"[\"“”„«»*_.。।]", "", text).split()).lstrip("'> ")

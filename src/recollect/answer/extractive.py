@@ -10,12 +10,14 @@ from recollect.answer._kinds import lacks_price
 from recollect.answer._language import language_of_passages
 from recollect.answer._question import Asked, in_range, understand
 from recollect.answer._question_names import is_code, words_of
+from recollect.answer._refusals import refusal_of
 from recollect.answer._regions import Region
 from recollect.answer._scoring import Evidence, Weights, coverage, gather, weighted_terms
 from recollect.answer.refusal import RefusalRule, Support
 from recollect.errors import UsageError
+from recollect.languages import AUTO
 from recollect.model import Answer, Citation
-from recollect.model.answer import REFUSAL, Nearest
+from recollect.model.answer import Nearest
 from recollect.retrieval.analysis import Analyzer
 
 if TYPE_CHECKING:
@@ -98,7 +100,8 @@ def extract_answer(
 
     Returns:
         An answer whose quotes are exactly the documents' characters; in its text, line breaks become spaces.
-        A refusal where no passage, or no passage's sentence, supports an answer; it names what came nearest.
+        A refusal, in the question's language, where no passage, or no passage's sentence, supports an answer; it names
+        what came nearest.
 
     Raises:
         UsageError: The question is empty.
@@ -108,7 +111,8 @@ def extract_answer(
     reading = read(question, passages, embedder=embedder, analyzer=analyzer, language=language, options=options)
     if reading.support is None or not reading.chosen or options.rule.refuses(reading.support):
         nearest = _nearest(reading, options.rule)
-        return Answer(question=question, text=REFUSAL, refused=True, citations=(), nearest=nearest)
+        text = refusal_of(question, language_of_passages(language, passages) if passages else AUTO)
+        return Answer(question=question, text=text, refused=True, citations=(), nearest=nearest)
     quotes = _quotes(reading.chosen, options.max_sentences)
     citations = tuple(_citation(marker, *quote) for marker, quote in enumerate(quotes, start=1))
     text = " ".join(f"{_readable(citation.quote)} [{citation.marker}]" for citation in citations)

@@ -8,6 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from recollect.answer._refusals import refusal_of
 from recollect.context import assemble, context_block, defused, estimate_tokens
 from recollect.errors import ConfigurationError, UsageError
 from recollect.llm.base import ChatMessage
@@ -129,7 +130,7 @@ def build_prompt(
     """The strict prompt: answer from these passages only, cite them, or say the refusal sentence.
 
     Args:
-        question: In plain words.
+        question: In plain words; the refusal sentence is in its language.
         passages: Best first; they fill the budget in this order, as ``recollect.context.assemble`` has it. One of which
             a newer document is among them comes behind that.
         max_context_chars: Characters for all context blocks together, headers included; at least 500.
@@ -156,7 +157,7 @@ def build_prompt(
         separator=SEPARATOR,
     )
     template = template or default_prompt()
-    given = {"refusal": REFUSAL, "context": context.text, "question": defused(question.strip())}
+    given = {"refusal": refusal_of(question, language), "context": context.text, "question": defused(question.strip())}
 
     def filled(text: str) -> str:
         # In one go, so that a document that holds "{question}" gets nothing put into it.

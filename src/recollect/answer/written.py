@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from recollect.answer import absence
+from recollect.answer._refusals import refusal_of
 from recollect.answer._units import quotable_units
 from recollect.answer.statements import MARKER, Statement, marker_numbers
 from recollect.model import Answer, Citation, UnsupportedSentence
-from recollect.model.answer import REFUSAL
 
 if TYPE_CHECKING:
     from recollect.answer.verification import Support, Verdict, Verifier
@@ -109,7 +109,13 @@ class WrittenAnswer:
         unsupported = tuple(sorted(self._unsupported, key=lambda one: one.start_offset or 0))
         if self.refused or not text:
             gone = tuple(replace(one, start_offset=None, end_offset=None) for one in unsupported)
-            return Answer(question=question, text=REFUSAL, refused=True, citations=(), unsupported=gone)
+            return Answer(
+                question=question,
+                text=refusal_of(question, self.language),
+                refused=True,
+                citations=(),
+                unsupported=gone,
+            )
         citations = tuple(self._citation(number) for number in self._numbers)
         return Answer(question=question, text=text, refused=False, citations=citations, unsupported=unsupported)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from recollect.chunking._sentence_ends import LONGEST_WORD, goes_on, thai_starts
 from recollect.languages import AUTO, language_of_text
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ def sentence_spans(text: str, language: str = "en") -> list[Span]:
     """The sentences of a text.
 
     Every character that is not whitespace lies in exactly one sentence; a sentence neither begins nor ends with
-    whitespace, and never reaches over a blank line. Uses sentencex (rules for over 40 languages, with fallbacks).
+    whitespace, and never reaches over a blank line. Uses sentencex (rules for over 40 languages, with fallbacks), and
+    more abbreviations for some of them; in Thai, which has no sign for the end of a sentence, a part between spaces
+    that is long enough counts as one.
 
     Args:
         text: Any text of any length; the time is linear in it.
@@ -87,6 +90,8 @@ def _starts(piece: str, language: str) -> list[int]:
     """Offsets at which sentences begin, ascending."""
     import sentencex
 
+    if language == "th":
+        return thai_starts(piece)
     try:
         plain = _SURROGATE.sub("\ufffd", _UNUSUAL_SPACE.sub(" ", piece))
         found: list[dict[str, Any]] = sentencex.get_sentence_boundaries(language, plain)
@@ -95,4 +100,9 @@ def _starts(piece: str, language: str) -> list[int]:
         if type(error).__name__ != "PanicException":
             raise
         return [match.end() for match in _PLAIN_END.finditer(piece)]
-    return sorted({int(sentence["start_index"]) for sentence in found})
+    starts = sorted({int(sentence["start_index"]) for sentence in found})
+    return [
+        start
+        for start in starts
+        if not goes_on(piece[max(0, start - LONGEST_WORD) : start], piece[start : start + 1], language)
+    ]

@@ -12,11 +12,16 @@ WORDS = {
         heißt heißen hieß hießen viele oft lautet lautete woran worauf woraus worin wofür womit wovon wodurch wozu
         wogegen wohin woher weshalb wieso wessen gibt gab wird
     """,
-    "es": "cuánto cuánta cuántos cuántas adónde quiénes llama llamaba",
+    "es": """
+        cuánto cuánta cuántos cuántas cuanto adónde quiénes llama llamaba tiene tienen todo toda todos todas cada otro
+        otra otros otras años hace cuesta
+    """,
     "fr": "combien lesquels lesquelles appelle appelait",
     "it": "quanto quanta quanti quante chiama chiamava",
     "nl": "hoeveel waarom waarvoor waarmee heet heette wiens",
-    "pt": "quanto quanta quantos quantas chama chamava",
+    "pt": """
+        quanto quanta quantos quantas chama chamava custa todo toda todos todas cada outro outra outros outras ano anos
+    """,
     "ru": "сколько какому какими каким какую зовут называется",
     "sv": "många hette heter",
     "ca": """
@@ -85,12 +90,13 @@ WORDS = {
     "tr": """
         ve bir bu da de ile için olarak olan gibi daha çok en ne kim nerede nasıl neden hangi kaç mi mı mu mü değil var
         yok ancak ama veya ya şu o onun sonra önce kadar tarafından göre her ise idi oldu olduğu ettiği zaman nedir hem
-        arasında üzerinde içinde kimdir kimdi kimin kimi kimleri kimler nedir neydi neyi neye neyin neleri nelerdir
-        nereye nereyi nereden neredeydi nerededir kaçı kaçtır kaçıncı nelere gelir gelmektedir adı kimden hangisi
+        saat gün yıl neresi neresidir arasında üzerinde içinde kimdir kimdi kimin kimi kimleri kimler nedir neydi neyi
+        neye neyin neleri nelerdir nereye nereyi nereden neredeydi nerededir kaçı kaçtır kaçıncı nelere gelir
+        gelmektedir adı kimden hangisi
     """,
     "vi": """
         và của là có được trong cho không với các một những này đã từ người khi năm về đến như để tại theo cũng ở ra vào
-        hay bị sau trên nào gì ai đâu bao nhiêu thế nếu sự việc
+        hay bị sau trên nào gì ai đâu bao nhiêu thế nếu sự việc khi cua khong nguoi duoc nhung nhieu
     """,
     "uk": """
         і й та у в на з із зі до від за для про при що як це не але або чи є був була було були його її їх який яка яке

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cache, lru_cache
@@ -143,10 +144,11 @@ def _found(sample: str, expected: str | None) -> str:
 
 
 def _sample(text: str) -> str:
-    if len(text) <= 2 * _SAMPLE_CHARACTERS:
-        return text
-    middle = len(text) // 2
-    return f"{text[:_SAMPLE_CHARACTERS]}\n{text[middle : middle + _SAMPLE_CHARACTERS]}"
+    if len(text) > 2 * _SAMPLE_CHARACTERS:
+        middle = len(text) // 2
+        text = f"{text[:_SAMPLE_CHARACTERS]}\n{text[middle : middle + _SAMPLE_CHARACTERS]}"
+    # Words would end at marks that stand apart from their letters.
+    return text if unicodedata.is_normalized("NFC", text) else unicodedata.normalize("NFC", text)
 
 
 def _script(sample: str) -> tuple[str, float]:

@@ -118,6 +118,55 @@ _WORDS = {
         какое какие быть был была было были есть будет будут будем может могут можно нужно надо уже ещё еще очень
         только лишь весь вся всё все всего всех там тут здесь вот
     """,
+    "ar": """
+        في من إلى على عن مع منذ حتى خلال بين ضد دون قبل بعد عند لدى حول ضمن عبر و أو ثم بل لكن لكنه لكنها ولكن إن أن إنه
+        إنها أنه أنها بأن لأن فإن وأن كأن هذا هذه ذلك تلك هؤلاء أولئك هنا هناك الذي التي الذين اللذان اللتان اللواتي هو
+        هي هم هن هما أنا نحن أنت أنتم وهو وهي وهم ما ماذا متى أين كيف لماذا كم أي أية هل لا لم لن ليس ليست لما كان كانت
+        كانوا يكون تكون يكن تكن كما إذا لو قد فقد لقد كل بعض غير أيضا فقط له لها لهم به بها بهم فيه فيها منه منها منهم
+        عليه عليها إليه إليها عنه عنها مما فيما بما حيث عندما بينما يتم تم
+    """,
+    "el": """
+        ο η το οι τα του της των τον την τους τις στο στη στην στον στους στις στα ένας μια μία ένα ενός μιας έναν και
+        κι ή αλλά όμως ούτε είτε ότι πως που να θα για με σε από προς κατά μετά παρά αντί χωρίς μέχρι ως έως μεταξύ υπό
+        περί δια αν εάν όταν ενώ αφού επειδή γιατί διότι ώστε καθώς όπως πού πότε πώς ποιος ποια ποιο ποιοι ποιες ποιους
+        ποιου ποιον ποιαν τι πόσο πόσα πόσοι πόσες πόσους δεν δε μην μη όχι εγώ εσύ αυτός αυτή αυτό αυτοί αυτές αυτά
+        αυτού αυτής αυτών αυτόν αυτήν αυτούς εμείς εσείς μου σου μας σας εκείνος εκείνη εκείνο οποίος οποία οποίο οποίοι
+        οποίες οποίου οποίων οποίους είμαι είσαι είναι είμαστε είστε ήταν ήμουν έχω έχει έχουν έχουμε είχε είχαν εδώ
+        εκεί πολύ πιο επίσης μόνο κάθε όλα όλοι όλες
+    """,
+    "hi": """
+        का की के को में से पर ने तक और या एवं तथा व कि जो जिस जिसे जिसके जिसकी जिसका जिसमें जिससे जिन जिन्हें जिनके
+        जिनकी यह ये वह वे इस इसे इसके इसकी इसका इसमें इससे इन इन्हें इनके इनकी इनका उस उसे उसके उसकी उसका उसमें उससे उन
+        उन्हें उनके उनकी उनका मैं मुझे मेरा मेरे मेरी हम हमें हमारा हमारे हमारी तुम तुम्हें आप आपको आपका आपके आपकी है
+        हैं हूँ हो था थे थी थीं होता होती होते होना हुआ हुई हुए होगा होगी होंगे करता करती करते करना करने किया किए गया गई
+        गए जाता जाती जाते जाना जाने रहा रही रहे सकता सकती सकते चाहिए क्या कौन किस किसे किसने किसके किसकी किसका कब कहाँ
+        कहां क्यों कैसे कैसा कैसी कितना कितने कितनी कौनसा कौनसी नहीं न भी ही तो लेकिन परंतु मगर अगर यदि जब तब जहाँ जहां
+        वहाँ वहां यहाँ यहां जैसे वाला वाले वाली लिए साथ द्वारा अपना अपने अपनी
+    """,
+    "ro": """
+        a al ale ai un o unei unui unor unii unele și sau ori dar însă ci iar nici în într întru la de din dintre prin
+        printre pe pentru cu fără după până sub peste spre către între despre ca că să dacă când cât câtă câți câte cum
+        unde ce cine cui căruia căreia cărora care cărui cărei căror deși deoarece fiindcă eu mă îmi meu mea mei mele tu
+        te ție îți tău ta el ea ei ele îl îi le li lui lor își se sine său sa săi sale ne nostru noastră voi vă vouă
+        vostru voastră acest această aceasta acesta acești aceste aceștia acestea acestui acestei acestor acel acea acei
+        acele acela aceea aceia acelea sunt ești este e suntem sunteți era erau eram fost fi fie fiind va vor aș ar am
+        ați au are avem aveți avea aveau nu da foarte doar numai și-a s-a s-au i-a aici acolo tot toți toate si fara
+        pana catre dupa insa cand cat cati cate
+    """,
+    "tr": """
+        ve veya ya da de ki ile ama fakat ancak lakin ise eğer çünkü için gibi kadar göre karşın rağmen üzere bir bu o
+        bunlar onlar bunu onu bunun onun onların bunların buna ona bunda onda bundan ondan ben beni bana bende benim sen
+        seni sana senin biz bizi bize bizim siz sizi size sizin kendi kendisi kim kimi kime kimin kimler ne neyi neye
+        nedir neden niçin niye nasıl nerede nereye nereden hangi hangisi kaç mi mı mu mü mıdır midir mudur müdür değil
+        var yok olan olarak olduğu olduğunu oldu olur olup olması idi imiş dır dir en çok daha hem her hiç bile sadece
+        hep tüm bazı böyle şöyle öyle burada orada şurada diye yani icin cok degil gore nasil hic tum boyle oldugu
+        oldugunu cunku kac
+    """,
+    "vi": """
+        và hoặc hay nhưng mà thì là của cho với từ đến tại trong trên dưới ở vào ra về theo bởi do vì nên để khi nếu tuy
+        dù rằng như cũng đã đang sẽ được bị có các những một này kia đó ấy đây nào gì ai đâu nhiêu mấy chưa chẳng tôi
+        chúng rất quá lắm chỉ còn đều vẫn lại nữa rồi
+    """,
 }
 
 

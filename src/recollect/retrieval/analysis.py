@@ -24,6 +24,7 @@ from recollect.errors import UsageError
 from recollect.forking import renew_in_children
 from recollect.languages import AUTO, language_of_text
 from recollect.languages.stopwords import stopwords
+from recollect.retrieval._spelling import plain_digits, spelt_alike, typed_alike
 
 #: Lexemes lie in 1..LEXEME_SPACE: they fit an ``int4``, and pgvector allows a sparsevec this many dimensions.
 LEXEME_SPACE = 1_000_000_000
@@ -42,6 +43,7 @@ _IDEOGRAPH = re.compile("[\u3005-\u3007\u3400-\u9fff\uf900-\ufaff\U00020000-\U00
 _MARKED_BLOCKS = re.compile("[\u0300-\u036f\u0483-\u0489\u0590-\u10ff\u1700-\u1cff\ua800-\uabff\U00010000-\U0001ffff]")
 # Invisible characters that may stand inside a word: soft hyphen, joiners, direction marks, byte order mark.
 _IGNORABLE = re.compile("[\u00ad\u061c\u0640\u200c-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+_THAI_OR_LAO = re.compile("[\u0e40\u0e4d\u0ecd]")
 _APOSTROPHES = re.compile("[\u2018\u2019\u02bc\uff07]")
 _HYPHENS = re.compile("[\u2010\u2011]")
 
@@ -53,9 +55,14 @@ _SEPARATORS = re.compile(r"[._@'\-,]+")
 _IDENTIFIER_SIGN = re.compile(r"[\d_@.]")
 
 _ELIDING = frozenset({"ca", "fr", "it"})
-# Written in capitals, these are a department, a country and an organisation, not function words.
-_ACRONYMS = {"en": frozenset({"IT", "US", "WHO"})}
-# Letters of an alphabet, not letters with an accent: "år" is not "ar", "año" not "ano".
+# Written in capitals, these are a department, a country, an organisation and the like, not function words.
+_ACRONYMS = {
+    "en": frozenset({"IT", "US", "WHO"}),
+    "ro": frozenset({"AI", "CE"}),
+    "vi": frozenset({"AI"}),
+}
+_ALL = "*"
+# Letters of an alphabet, not letters with an accent: "år" is not "ar", "año" not "ano". All of them: each mark counts.
 _OWN_LETTERS = {
     "da": "åæø",
     "es": "ñ",
@@ -64,10 +71,13 @@ _OWN_LETTERS = {
     "no": "åæø",
     "sv": "åäö",
     "tr": "çğıöşü",
+    "vi": _ALL,
 }
-# Where tones are told by marks that people leave out when they type in a hurry, both forms of a word are terms: the one
-# with its marks finds the word, the one without finds it whoever typed it.
-_TONAL = frozenset({"vi"})
+# Where marks are often left out in typing, both forms of a word are terms: the one with its marks finds the word, the
+# one without finds it whoever typed it. A stem that is taken off the bare word may be another one.
+_OFTEN_BARE = frozenset({"ro", "tr", "vi"})
+# Words of their own that a function word has the spelling of, once both are spelt alike: the name Ali.
+_NO_FUNCTION_WORDS = {"ar": frozenset({"\u0639\u0644\u064a"})}
 _PLAIN_LETTERS = {"ø": "o", "đ": "d", "ł": "l", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ð": "d", "ё": "е"}
 # Latin and Greek accents, Hebrew points, Arabic vowel signs; Cyrillic й and Indic vowel signs are letters and stay.
 _ACCENTS = re.compile("(?<![\u0400-\u052f])[\u0300-\u036f]|[\u0591-\u05bd\u05bf\u05c1\u05c2\u064b-\u0652\u0670]")
@@ -98,9 +108,10 @@ class Analyzer:
         """
         self.language = language_code(language)
         self.languages = tuple(dict.fromkeys(map(language_code, languages)))
-        self._stopwords = stopwords(self.language)
+        self._stopwords = _function_words(self.language)
         self._acronyms = _ACRONYMS.get(self.language, frozenset[str]())
         self._own_letters = frozenset(_OWN_LETTERS.get(self.language, ""))
+        self._all_letters = _OWN_LETTERS.get(self.language) == _ALL
         self._known: dict[str, tuple[str, ...]] = {}
         self._lock = threading.Lock()  # a Snowball stemmer has internal state
         try:
@@ -177,6 +188,7 @@ class Analyzer:
 
     def _analyse(self, text: str, *, for_query: bool, without: frozenset[str] = frozenset()) -> list[str]:
         known = self._known
+        evenly = for_query and self.language in _OFTEN_BARE
         terms: list[str] = []
         for token in _tokens(text):
             if without and token.casefold() in without and token not in self._acronyms:
@@ -190,7 +202,8 @@ class Analyzer:
                 if len(known) >= _MAX_CACHED_TOKENS:
                     known.clear()
                 known[token] = found
-            terms.extend(found)
+            # A word of which there is one form counts as much as one of which there are two.
+            terms.extend(found * 2 if evenly and (len(found) == 1 or token.isascii()) else found)
         return terms
 
     def _unspaced(self, token: str, *, for_query: bool) -> Iterable[str]:
@@ -207,6 +220,9 @@ class Analyzer:
         if self.language == "tr":
             token = token.replace("I", "ı").replace("İ", "i")
         token = token.casefold().strip("_")
+        if token in self._stopwords:
+            return ()
+        token = spelt_alike(token, self.language)
         if token in self._stopwords:
             return ()
         if not _SEPARATORS.search(token) and token[-1:] not in {"+", "#"}:
@@ -235,17 +251,31 @@ class Analyzer:
 
     def _words(self, words: Iterable[str]) -> tuple[str, ...]:
         kept = [word[:_MAX_TERM_CHARACTERS] for word in words if word and word not in self._stopwords]
-        if self._stemmer is not None:
-            with self._lock:
-                kept = self._stemmer.stemWords(kept)
-        if self.language in _TONAL:
-            return tuple(form for word in kept for form in _both_forms(word))
-        return tuple(term for word in kept if (term := self._fold(word)))
+        if self.language in _OFTEN_BARE:
+            return tuple(form for word in kept for form in self._both_forms(word))
+        return tuple(term for word in self._stems(kept) if (term := self._fold(word)))
+
+    def _stems(self, words: list[str]) -> list[str]:
+        if self._stemmer is None:
+            return words
+        with self._lock:
+            stems: list[str] = self._stemmer.stemWords(words)
+        return stems
+
+    def _both_forms(self, word: str) -> tuple[str, ...]:
+        """The term of a word as it is written and, where it differs, that of the word typed without its marks."""
+        if word.isascii():
+            return tuple(term for term in self._stems([word]) if term)
+        bare = "".join(map(_plain, word))
+        stem, bare_stem = self._stems([word, bare])
+        return tuple(dict.fromkeys(term for term in (self._fold(stem), bare_stem) if term))
 
     def _fold(self, word: str) -> str:
         """The word without the diacritics that people leave out when they type."""
         if word.isascii():
             return word
+        if self._all_letters:
+            return unicodedata.normalize("NFC", word)
         letters = (letter if letter in self._own_letters else _plain(letter) for letter in word)
         return unicodedata.normalize("NFC", "".join(letters))
 
@@ -314,6 +344,9 @@ def _tokens(text: str) -> list[str]:
         text = _HYPHENS.sub("-", _APOSTROPHES.sub("'", _IGNORABLE.sub("", text)))
         if not unicodedata.is_normalized("NFKC", text):
             text = unicodedata.normalize("NFKC", text)
+        text = plain_digits(text)
+        if _THAI_OR_LAO.search(text):
+            text = typed_alike(text)
         if _MARKED_BLOCKS.search(text):
             return _token_pattern(_marks()).findall(text)
     return _token_pattern("").findall(text)
@@ -331,11 +364,11 @@ def _pairs(run: str, *, singles: bool) -> Iterable[str]:
         yield from (cluster for cluster in clusters if _IDEOGRAPH.match(cluster))
 
 
-def _both_forms(word: str) -> tuple[str, ...]:
-    """A word with its marks and, where it has any, without them."""
-    exact = unicodedata.normalize("NFC", word)
-    bare = "".join(map(_plain, exact))
-    return (exact,) if bare == exact else (exact, bare)
+@cache
+def _function_words(language: str) -> frozenset[str]:
+    """A language's function words as they are written, and in one spelling."""
+    words = stopwords(language)
+    return words | {spelt_alike(word, language) for word in words} - _NO_FUNCTION_WORDS.get(language, frozenset())
 
 
 @lru_cache(maxsize=4096)

@@ -5,13 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from recollect.embedding import quantise
 from recollect.embedding.models import ModelCache
 from recollect.embedding.quantise import ensure_built, load_session
 from recollect.errors import ModelUnavailableError
 
-from .tiny_bert import random_tensors, reference_vector, write_model
+from .tiny_bert import HIDDEN, VOCABULARY, random_tensors, reference_vector, write_model
 
 SAMPLE = [[2, 5, 6, 7, 3], [2, 3], [2, *range(20, 50), 3]]
 
@@ -21,9 +22,12 @@ def files(tmp_path):
     return ModelCache(tmp_path / "cache").pull(str(write_model(tmp_path / "model")))
 
 
+def vector(path, token_ids):
+    return load_session(path).run(None, {"input_ids": np.array([token_ids], np.int32)})[0][0]
+
+
 def cosine(path, token_ids):
-    vector = load_session(path).run(None, {"input_ids": np.array([token_ids], np.int32)})[0][0]
-    return float(vector @ reference_vector(token_ids, random_tensors()))
+    return float(vector(path, token_ids) @ reference_vector(token_ids, random_tensors()))
 
 
 def test_both_precisions_give_the_models_vectors(files):
@@ -93,3 +97,33 @@ def test_a_large_table_of_words_takes_a_quarter_and_gives_the_same_vectors(files
     assert small.precision == "int8"
     assert small.path.stat().st_size < size - 10_000
     assert [cosine(small.path, ids) for ids in SAMPLE] == pytest.approx(before, abs=0.01)
+
+
+def test_a_large_table_that_was_published_in_4_bits_keeps_them_and_loses_nothing(files, monkeypatch):
+    random = np.random.default_rng(3)
+    scales = random.normal(0, 0.1, (len(VOCABULARY), 1)).astype(np.float16).astype(np.float32)
+    values = random.integers(-8, 8, (len(VOCABULARY), HIDDEN))
+    values[:, 5] = -8
+    table = (values * scales).astype(np.float16)
+    table[7] = 0
+    tensors = load_file(files.weights) | {"embeddings.word_embeddings.weight": table.astype(np.float32)}
+    save_file(tensors, files.weights)
+    usual = ensure_built(files, precision="int8", sample=SAMPLE)
+    size, before = usual.path.stat().st_size, [vector(usual.path, ids) for ids in SAMPLE]
+    usual.path.unlink()
+    monkeypatch.setattr(quantise, "LARGE_VOCABULARY", 1)
+    small = ensure_built(files, precision="int8", sample=SAMPLE)
+    # A quarter of a half of 32 bits for each weight, less the nodes that unpack them.
+    assert small.path.stat().st_size < size - 0.8 * table.size * 3.5
+    for ids, one in zip(SAMPLE, before, strict=True):
+        # Half precision decides how activations near a border are rounded to 8 bits, which a random model amplifies.
+        assert float(vector(small.path, ids) @ one) > 0.999
+
+
+def test_a_table_of_more_than_16_values_in_a_block_is_not_cut_to_4_bits():
+    random = np.random.default_rng(3)
+    assert quantise.four_bit_blocks(random.normal(0, 1, (50, 64)).astype(np.float32)) is None
+    assert quantise.four_bit_blocks(np.zeros((50, 48), np.float32)) is None
+    values, scales = quantise.four_bit_blocks(np.zeros((50, 64), np.float32))
+    assert (values == 8).all()
+    assert not scales.any()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.languages import DEFAULT_LANGUAGE, language_of_part, language_of_text, shares_script
+from recollect.retrieval.model_languages import load_anchors
 
 SENTENCES = {
     "ar": "تأسست المدينة في القرن الثالث عشر على ضفاف النهر.",
@@ -96,3 +99,35 @@ def test_every_text_has_a_language_and_always_the_same(text: str, expected: str 
 )
 def test_languages_share_a_script_with_english(language: str, shared: bool):
     assert shares_script(language) is shared
+
+
+SHORT_QUESTIONS = [
+    ("ar", "من يدفع"),
+    ("de", "wer bezahlt"),
+    ("el", "που βρισκεται η Αθηνα"),
+    ("en", "who pays"),
+    ("es", "Cuando se firmó el tratado"),
+    ("es", "cuanto cuesta"),
+    ("hi", "गूगल कब बना"),
+    ("ro", "cate zile de concediu am"),
+    ("ro", "cine plătește"),
+    ("ru", "кто платит"),
+    ("th", "ใครจ่าย"),
+    ("tr", "kac gun iznim var"),
+    ("tr", "Türkiye'nin başkenti neresi"),
+    ("vi", "thu do cua Viet Nam la gi"),
+    ("vi", unicodedata.normalize("NFD", "Không ai bị tước đoạt tài sản của mình một cách độc đoán.")),
+    ("zh", "谁付钱"),
+]
+
+
+@pytest.mark.parametrize(("language", "question"), SHORT_QUESTIONS)
+def test_a_short_question_is_known_also_without_its_marks(language: str, question: str):
+    assert language_of_text(question) == language
+    assert language_of_text(question, expected=language) == language
+
+
+@pytest.mark.parametrize("language", ["ar", "el", "es", "hi", "ro", "ru", "th", "tr", "vi", "zh"])
+def test_the_questions_and_passages_of_the_anchors_are_known(language: str):
+    texts = [text for pair in load_anchors()[language] for text in pair]
+    assert sum(language_of_text(text) == language for text in texts) >= len(texts) - 2

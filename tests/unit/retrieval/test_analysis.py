@@ -190,7 +190,7 @@ def test_term_frequencies_count_repetitions():
 )
 def test_vietnamese_words_are_found_with_their_tones_and_without(text: str, terms: list[str]):
     assert Analyzer("vi").terms(text) == terms
-    assert Analyzer("vi").query_terms(text) == terms
+    assert set(Analyzer("vi").query_terms(text)) == set(terms)
 
 
 @pytest.mark.parametrize(
