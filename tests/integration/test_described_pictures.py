@@ -20,7 +20,10 @@ from recollect import RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.documents.reader import read_bytes
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ConfigurationError
+from recollect.model.original import Original
+from recollect.pipeline.library import read_for_preview
 from recollect.replies.search import search_reply_json
+from web_site import Page, web_site
 
 SAID = "A bar chart of bicycle bells sold: four hundred in Bremen, nine hundred in Oslo."
 QUERY = "bar chart of bicycle bells sold in Oslo"
@@ -72,8 +75,10 @@ def seen(dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     server = ChatServer(lambda _: SAID)
     opened: list[RAGPipeline] = []
 
-    def make(spec: str | None = "openai/seeing", **documents: object) -> RAGPipeline:
+    def make(spec: str | None = "openai/seeing", *, privacy: dict[str, object] | None = None, **documents: object):
         config = RAGConfig.load(
+            privacy=privacy or {},
+            sources={"allow_private_addresses": True},
             storage={"data_dir": tmp_path / "unused", "dsn": dsn},
             embedding={"provider": "hashing"},
             answer={"provider": "openai", "model": "m", "base_url": server.base_url, "api_key": "k", "max_retries": 0},
@@ -255,3 +260,81 @@ def test_without_the_setting_nobody_is_asked(seen: Seen):
     assert "pictures_described" not in document.metadata
     assert seen.server.requests == []
     assert threading.active_count() < 100
+
+
+def stored_in_every_way(rag: RAGPipeline, folder: Path, *, shade: int) -> None:
+    """Files with a picture each, by every way that reads files; no two pictures are alike, so none is remembered."""
+    ways = iter(range(shade, shade + 20))
+
+    def file() -> bytes:
+        return word({"image1.png": png(shade=next(ways))})
+
+    folder.mkdir()
+    (folder / "a.docx").write_bytes(file())
+    message = EmailMessage()
+    message["Subject"] = "Report"
+    message.set_content("See attached.")
+    message.add_attachment(file(), maintype="application", subtype="octet-stream", filename="b.docx")
+    (folder / "b.eml").write_bytes(bytes(message))
+    rag.ingest(folder)
+    assert uploaded(rag, file(), "c.docx") == "succeeded"
+    rag.documents.reread("c.docx", force=True)
+    routes = {f"/{name}": Page(page(png(shade=next(ways)))) for name in "def"}
+    with web_site(routes) as site:
+        rag.ingest_url(site.url("/d"))
+        waiting = [rag.ingest_url(site.url(f"/{name}"), wait=False) for name in "ef"]
+        assert {rag.jobs.wait(one.job_id).status for one in waiting} == {"succeeded"}
+    read_for_preview(rag.standpoint, file(), name="g.docx")
+
+
+def uploaded(rag: RAGPipeline, data: bytes, name: str) -> str:
+    (job,) = rag.jobs.upload(Original.of_bytes(data, name=name, mime_type="application/octet-stream"))
+    return rag.jobs.wait(job.job_id).status
+
+
+def test_no_picture_is_sent_where_text_would_not_be(seen: Seen, tmp_path: Path):
+    rag = seen.make()
+    rag.tenants.set_pii(rag.tenants.create("acme").tenant_id, "redact")
+    acme = rag.view(tenant="acme")
+    stored_in_every_way(acme, tmp_path / "hers", shade=40)
+    assert seen.server.requests == []
+    for source in ("a.docx", "b.eml/2-b.docx", "c.docx"):
+        told = acme.documents.get(source).metadata["pictures_left_out"]
+        assert "1 picture was not described" in told
+        assert "rag.privacy.send_pictures" in told
+    # Another tenant's are, and looking at its own documents does not make them hers.
+    assert uploaded(rag, word({"a.png": png()}), "a.docx") == "succeeded"
+    assert len(seen.server.requests) == 1
+    acme.documents.reread("c.docx", force=True)
+    acme.tenants.set_pii("acme", "refuse")
+    uploaded(acme, word({"a.png": png(shade=201)}), "h.docx")
+    assert len(seen.server.requests) == 1
+
+
+def test_a_picture_file_without_text_is_none_where_it_is_not_sent(seen: Seen):
+    rag = seen.make(privacy={"pii": "redact"}, ocr="off")
+    assert uploaded(rag, png(), "a.png") != "succeeded"
+    assert seen.server.requests == []
+
+
+def test_whoever_sends_them_says_so_and_what_comes_back_passes_the_door(seen: Seen, tmp_path: Path):
+    rag = seen.make(privacy={"pii": "redact", "send_pictures": True})
+    stored_in_every_way(rag, tmp_path / "sent", shade=40)
+    assert len(seen.server.requests) >= 7
+    assert rag.documents.get("c.docx").metadata["pictures_described"] == 1
+    seen.server.script = lambda _: "A badge of Zoe, zoe.planted@example.com, on a blue ground."
+    (tmp_path / "sent" / "z.docx").write_bytes(word({"image1.png": png(shade=99)}))
+    rag.ingest(tmp_path / "sent")
+    assert "A badge of Zoe, [redacted email], on a blue ground." in (rag.documents.get("z.docx").content or "")
+    # Who takes the permission back has the next reading take the description away.
+    later = seen.make(privacy={"pii": "redact"})
+    later.documents.reread("c.docx")
+    record = later.documents.get("c.docx")
+    assert "bar chart" not in (record.content or "")
+    assert "pictures_described" not in record.metadata
+
+
+def test_where_personal_data_is_only_counted_pictures_are_sent_as_texts_are(seen: Seen):
+    rag = seen.make(privacy={"pii": "tag"})
+    assert uploaded(rag, word({"a.png": png()}), "a.docx") == "succeeded"
+    assert len(seen.server.requests) == 1

@@ -18,6 +18,11 @@ class PrivacyConfig(Section):
         "off looks for none; tag counts them by kind; redact takes them out before anything is stored; refuse stores "
         "nothing that has any. A tenant's own policy (recollect tenants set-pii) goes before.",
     )
+    send_pictures: bool = Field(
+        False,
+        description="Whether pictures are sent to the model of rag.documents.describe_images also where personal data "
+        "is redacted or refused: what they show cannot be looked at before.",
+    )
     phone_regions: tuple[Annotated[str, Field(pattern=r"^[A-Z]{2}$")], ...] = Field(
         ("US", "GB", "DE", "FR", "IL", "IN", "CA", "BR"),
         description="Countries whose telephone numbers are known without their code (ISO 3166-1).",

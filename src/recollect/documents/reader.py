@@ -72,6 +72,7 @@ if TYPE_CHECKING:
 
 
 _LONGEST_REASON = 200
+_KEPT_BACK = "personal data is taken out or refused (rag.privacy.send_pictures)"
 # What pictures are looked for in.
 _WITH_PICTURES = frozenset(one.mime_type for one in (PDF, DOCX, PPTX, XLSX, HTML, PNG, JPEG, WEBP))
 
@@ -159,6 +160,7 @@ def read_bytes(
     max_bytes: int | None = None,
     main_content: bool = False,
     attachments: bool = True,
+    pictures: bool = True,
     workers: ParserWorkers | None = None,
     cancelled: Callable[[], bool] = _always_wanted,
     on_page: PageCallback | None = None,
@@ -174,6 +176,7 @@ def read_bytes(
         max_bytes: Refuse larger files; None: no limit.
         main_content: Whether a web page is cut down to its main content, without menus, banners and footers.
         attachments: Whether what is attached to a message is read, as the document's ``attachments``.
+        pictures: Whether its pictures may be shown to the model of ``workers`` that describes them, if there is one.
         workers: As in `read_file`.
         cancelled: As in `read_file`.
         on_page: As in `read_file`.
@@ -191,6 +194,7 @@ def read_bytes(
         mime_type=mime_type,
         main_content=main_content,
         attachments=attachments,
+        pictures=pictures,
         workers=workers,
         cancelled=cancelled,
         on_page=on_page,
@@ -218,9 +222,10 @@ def _document(
     mime_type: str | None = None,
     main_content: bool = False,
     attachments: bool = True,
+    pictures: bool = True,
 ) -> Document:
     pool = workers or shared_workers()
-    files = _FileReader(pool, cancelled, on_page)
+    files = _FileReader(pool, cancelled, on_page, pictures)
     try:
         parsed = files.read(data, name, mime_type, main_content=main_content)
     except UnreadableError as error:
@@ -246,6 +251,7 @@ class _FileReader:
     pool: ParserWorkers
     cancelled: Callable[[], bool]
     on_page: PageCallback | None
+    shows_pictures: bool
 
     def read(self, data: bytes, name: str, mime_type: str | None, *, main_content: bool = False) -> Parsed:
         """A file's text; of a picture whose text cannot be recognised, none where it is to be described.
@@ -263,7 +269,7 @@ class _FileReader:
         try:
             return _with_pictures(self.pool, data, parsed, name, mime_type, self.cancelled, self.on_page)
         except UnreadableError:
-            if self.pool.describer is None or not is_picture_name(name):
+            if self.pool.describer is None or not self.shows_pictures or not is_picture_name(name):
                 raise
             return parsed
 
@@ -276,6 +282,10 @@ class _FileReader:
             pictures = self.pool.find_pictures(data, name=name, mime_type=mime_type, cancelled=self.cancelled)
         except UnreadableError as error:
             return replace(document, metadata={**document.metadata, "pictures_left_out": str(error)[:_LONGEST_REASON]})
+        if pictures and not self.shows_pictures:
+            count = "1 picture was" if len(pictures) == 1 else f"{len(pictures)} pictures were"
+            note = f"{count} not described: none is sent where {_KEPT_BACK}"
+            return replace(document, metadata={**document.metadata, "pictures_left_out": note})
         return with_descriptions(document, pictures, describer) if pictures else document
 
 

@@ -28,10 +28,14 @@ class Door:
         policy: What is done: ``tag``, ``redact`` or ``refuse``.
         detector: Finds personal data.
         salt: The tenant's, for names of documents.
+        shows_pictures: Whether pictures, which nobody has looked at, may be shown to a model that describes them.
     """
 
-    def __init__(self, policy: PersonalDataPolicy, detector: Detector, *, salt: bytes) -> None:
+    def __init__(
+        self, policy: PersonalDataPolicy, detector: Detector, *, salt: bytes, shows_pictures: bool = False
+    ) -> None:
         self.policy = policy
+        self.shows_pictures = shows_pictures
         self._detector = detector
         self._rename = Renaming(detector, salt)
 

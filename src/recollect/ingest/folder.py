@@ -303,6 +303,7 @@ class FolderIngest:
                 name=found.path.name,
                 source=file.uri,
                 department=department,
+                pictures=self._preparer.shows_pictures,
                 workers=self._workers,
                 cancelled=self._interrupted.is_set,
                 on_page=_Pages(self._recognised),

@@ -167,7 +167,13 @@ class NamedPages(Generic[Key]):
             fetched = self._fetcher.fetch(page.request)
             self._asked.came([page.key], "fetch")
             uri = str(parse_url(page.request.url))
-            document = page_document(fetched, uri=uri, workers=self._workers, cancelled=self._interrupted.is_set)
+            document = page_document(
+                fetched,
+                uri=uri,
+                pictures=self._preparer.shows_pictures,
+                workers=self._workers,
+                cancelled=self._interrupted.is_set,
+            )
             self._asked.came([page.key], "read")
             document = described(document, fetched, self._options, page.request)
             page.cut = self._preparer.cut(document, self._fingerprint)

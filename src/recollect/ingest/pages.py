@@ -63,6 +63,7 @@ def page_document(
     fetched: Fetched,
     *,
     uri: str,
+    pictures: bool = True,
     workers: ParserWorkers | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Document:
@@ -71,6 +72,7 @@ def page_document(
     Args:
         fetched: The page.
         uri: The document's ``source``.
+        pictures: Whether its pictures may be shown to the model that describes them.
         workers: Who parses; None: processes that are shared by all.
         cancelled: Asked now and then; once it says so, the page's parser is ended.
 
@@ -86,6 +88,7 @@ def page_document(
             mime_type=reading.mime_type,
             source=uri,
             main_content=True,
+            pictures=pictures,
             workers=workers,
             cancelled=cancelled,
         )

@@ -163,6 +163,11 @@ class Preparer:
         self._neighbours = neighbour_weight(embedder.model_name)
         self._settings = json.dumps([PIPELINE_VERSION, self._neighbours, dict(settings)], sort_keys=True, default=str)
 
+    @property
+    def shows_pictures(self) -> bool:
+        """Whether pictures may be shown to a model that describes them."""
+        return self.door is None or self.door.shows_pictures
+
     def fingerprint(self, given: Mapping[str, Any]) -> str:
         """Names everything but the content that a version depends on.
 

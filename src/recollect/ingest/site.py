@@ -257,7 +257,11 @@ class SiteIngest:
             return page
         try:
             document = page_document(
-                fetched, uri=visited.uri, workers=self._workers, cancelled=self._interrupted.is_set
+                fetched,
+                uri=visited.uri,
+                pictures=self._preparer.shows_pictures,
+                workers=self._workers,
+                cancelled=self._interrupted.is_set,
             )
             found_at = None if visited.visit.named else str(visited.visit.found_at or visited.visit.url)
             document = described(document, fetched, self._options, visited.visit.request, found_at=found_at)

@@ -336,6 +336,7 @@ class SourceIngest:
             department=department,
             max_bytes=self._options.max_file_bytes,
             attachments=content.attachments,
+            pictures=self._preparer.shows_pictures,
             workers=self._workers,
             cancelled=self._interrupted.is_set,
         )

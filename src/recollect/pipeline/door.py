@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 from recollect.errors import FetchError, PersonalDataError
 
 if TYPE_CHECKING:
+    from recollect.config.privacy import PrivacyConfig
     from recollect.ingest.door import Door
     from recollect.model import Scope
     from recollect.model.job import NewJob
+    from recollect.model.tenant import PersonalDataPolicy
     from recollect.pipeline.assembly import Assembly
     from recollect.privacy.detector import Detector
 
@@ -31,7 +33,21 @@ def make_door(assembly: Assembly, scope: Scope) -> Door | None:
         return None
     from recollect.ingest.door import Door
 
-    return Door(policy, _detector(settings.phone_regions), salt=salt)
+    detector = _detector(settings.phone_regions)
+    return Door(policy, detector, salt=salt, shows_pictures=_shows_pictures(policy, settings))
+
+
+def shows_pictures(assembly: Assembly, scope: Scope) -> bool:
+    """Whether pictures of what the scope's tenant stores may be shown to a model that describes them.
+
+    What they show can be looked at by nobody else before; so by default not where text would not be sent as it is.
+    """
+    stored, _ = assembly.store.tenants.privacy(scope)
+    return _shows_pictures(stored or assembly.config.privacy.pii, assembly.config.privacy)
+
+
+def _shows_pictures(policy: PersonalDataPolicy, settings: PrivacyConfig) -> bool:
+    return policy in {"off", "tag"} or settings.send_pictures
 
 
 # Where files stand on this machine: their documents' own names pass the door when they are read.

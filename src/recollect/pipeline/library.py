@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import NotFoundError
+from recollect.pipeline.door import shows_pictures
 from recollect.pipeline.standpoint import EVERY_COLLECTION
 
 if TYPE_CHECKING:
@@ -101,7 +102,12 @@ def read_for_preview(at: Standpoint, data: bytes, *, name: str, mime_type: str |
 
     most = at.config.ingest.max_file_bytes
     return read_bytes(
-        data, name=upload_name(name), mime_type=mime_type, max_bytes=most, workers=at.assembly.parser_workers
+        data,
+        name=upload_name(name),
+        mime_type=mime_type,
+        max_bytes=most,
+        pictures=shows_pictures(at.assembly, at.present()),
+        workers=at.assembly.parser_workers,
     )
 
 

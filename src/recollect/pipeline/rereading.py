@@ -10,7 +10,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
-from recollect.pipeline.door import make_door
+from recollect.model.pictures import DESCRIBED, DESCRIBED_BY
+from recollect.pipeline.door import make_door, shows_pictures
 from recollect.pipeline.preparing import make_preparer
 from recollect.pipeline.refreshing import DIRECTORY, WEB
 from recollect.pipeline.session_place import session_place
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
     from recollect.model.history import VersionRecord
     from recollect.model.original import Original
     from recollect.pipeline.standpoint import Standpoint
+
+
+#: What the metadata says of how a document was read the last time.
+_OF_READING = {
+    *(DESCRIBED, DESCRIBED_BY, "pictures_left_out", "attachments_left_out"),
+    *("pages_recognised", "pages_without_text"),
+}
 
 
 def reread(at: Standpoint, document: int | str, *, force: bool) -> IngestResult:
@@ -43,6 +51,7 @@ def reread(at: Standpoint, document: int | str, *, force: bool) -> IngestResult:
             name=original.name,
             mime_type=original.mime_type,
             attachments=not apart,
+            pictures=shows_pictures(at.assembly, scope),
             workers=at.assembly.parser_workers,
         )
         anew = _merged(read, record, version)
@@ -93,11 +102,12 @@ def _require_size(original: Original, max_bytes: int) -> None:
 def _merged(read: Document, record: DocumentRecord, version: VersionRecord) -> Document:
     """What was read, under what is said of the document: nobody's title, tags or grants are taken back by reading."""
     dated = record.event_time is not None
+    said = {name: value for name, value in record.metadata.items() if name not in _OF_READING}
     return replace(
         read,
         source=record.source,
         title=record.title,
-        metadata={**read.metadata, **record.metadata},
+        metadata={**read.metadata, **said},
         tags=record.tags,
         department=record.department,
         language=record.language,

@@ -19,6 +19,7 @@ from recollect.interruption import carried_through
 from recollect.model.job import NewJob
 from recollect.model.principal import read_permissions
 from recollect.model.uploaded_file import file_of_source
+from recollect.pipeline.door import shows_pictures
 from recollect.pipeline.ingesting import destination, store_in_stages, told
 from recollect.pipeline.preparing import ChunkSizes
 from recollect.store.files import missing_file
@@ -152,6 +153,7 @@ def store_upload(at: Standpoint, arguments: Mapping[str, Any], progress: Progres
         mime_type=file.mime_type,
         department=department,
         max_bytes=at.config.ingest.max_file_bytes,
+        pictures=shows_pictures(at.assembly, scope),
         workers=at.assembly.parser_workers,
         on_page=lambda done, total: progress("recognising", done, total),
     )

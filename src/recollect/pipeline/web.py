@@ -19,7 +19,7 @@ from recollect.ingest.report import IngestReport
 from recollect.ingest.site import PageOptions, SiteIngest, can_be_asked_again, described, visited_again
 from recollect.model.job import NewJob
 from recollect.model.principal import read_permissions
-from recollect.pipeline.door import errors_shown, make_door, shown_error
+from recollect.pipeline.door import errors_shown, make_door, shown_error, shows_pictures
 from recollect.pipeline.ingesting import Destination, destination, store_in_stages, told
 from recollect.pipeline.preparing import ChunkSizes
 
@@ -144,7 +144,12 @@ def store_page(at: Standpoint, request: UrlRequest, progress: Progress) -> dict[
     with errors_shown(make_door(at.assembly, at.scope)):
         fetched = at.assembly.fetcher.fetch(request.page)
         progress("fetch", 1, 1)
-        document = page_document(fetched, uri=str(url), workers=at.assembly.parser_workers)
+        document = page_document(
+            fetched,
+            uri=str(url),
+            pictures=shows_pictures(at.assembly, at.scope),
+            workers=at.assembly.parser_workers,
+        )
     document = described(document, fetched, request.options, request.page)
     progress("read", 1, 1)
     with _place(at, request.options, url.host) as (place, source):
