@@ -19,6 +19,7 @@ from recollect.model.once import OnceRequest, made_once
 from recollect.model.shown import Access, Shown, showing_to
 from recollect.server.idempotency import HEADER, MOST_KEPT_BYTES, Begun, Reply, fingerprint
 from recollect.server.limits import LimitKind
+from recollect.server.named_paths import as_sent
 from recollect.server.problems import problem_of, respond
 from recollect.server.request_context import current_request_id
 from recollect.server.requests import caller_of
@@ -308,7 +309,7 @@ class _Captured:
 
 def _change(scope: Scope) -> Shown:
     """What a write was, by its path with the names of what stands in it, and the document that it names."""
-    path, named = scope["path"], scope.get("path_params", {})
+    path, named = as_sent(scope["path"]), scope.get("path_params", {})
     for name, value in named.items():
         path = path.replace(f"/{value}", f"/{{{name}}}", 1)
     document = str(named.get("document_id", ""))

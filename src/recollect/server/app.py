@@ -32,6 +32,7 @@ from recollect.server.links import add_links
 from recollect.server.login import routes as login_routes
 from recollect.server.mcp.http import Door
 from recollect.server.metrics import Metrics
+from recollect.server.named_paths import NamedPaths
 from recollect.server.origin import LOOPBACK_NAMES, OriginCheck, is_loopback
 from recollect.server.request_context import RequestContext, template_of
 from recollect.server.routes import RESOURCES, assistant, health
@@ -186,6 +187,9 @@ def _surround(app: FastAPI, settings: ServerConfig, metrics: Metrics) -> None:
         OriginCheck, hosts=_names(settings), public=public, refuse=lambda why: refused(403, "foreign-origin", why)
     )
     app.add_middleware(metrics.counting_streams)
+    app.add_middleware(
+        NamedPaths, refuse=refused(400, "invalid-request", "The path holds a character that no name has (U+FDD0).")
+    )
     app.add_middleware(
         RequestContext,
         on_error=lambda exc: problems.respond(problems.problem_of(exc)),

@@ -107,6 +107,22 @@ class Caller:
         self.require("admin")
         return rag.view(tenant=self.tenant, principal=None)
 
+    def rights(self, rag: RAGPipeline) -> View:
+        """What the caller sees of who may do what, and changes: the one rule of the pages and of ``/v1/grants``.
+
+        Whoever administers the tenant has its owner's view. Whoever may write has their own, which shows and changes
+        the grants of what is theirs: collections that they own, documents that they have stored. A credential of
+        nobody in particular, for which everything is its own, has to be an administrator's.
+
+        Raises:
+            PermissionDeniedError: The caller is none of these.
+        """
+        if "admin" in self.scopes:
+            return self.administration(rag)
+        if self.principal is None or "write" not in self.scopes:
+            self.require("admin")
+        return self.view(rag)
+
     @property
     def actor(self) -> str:
         """The caller's name in the audit: the user, and the key that it was."""

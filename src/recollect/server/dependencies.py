@@ -10,6 +10,7 @@ from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBea
 
 from recollect.pipeline import View
 from recollect.pipeline.asynchronous import AsyncView
+from recollect.server import named_paths  # noqa: F401 - what routes name in their paths is read by it
 from recollect.server.admission import admit
 from recollect.server.caller import Caller
 from recollect.server.requests import caller_of
@@ -48,9 +49,25 @@ async def asking(
     caller = await caller_of(request, service.authenticator)
     for scope in scopes.scopes:
         caller.require(cast("AccessScope", scope))
+    return await _admitted(request, caller, service)
+
+
+async def _admitted(request: Request, caller: Caller, service: Service) -> Caller:
     request.state.actor = caller.actor
     await admit(request, caller, service)
     return caller
+
+
+async def _rights(
+    request: Request,
+    _: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)] = None,
+    __: Annotated[str | None, Security(_api_key)] = None,
+) -> View:
+    service = service_of(request)
+    caller = await caller_of(request, service.authenticator)
+    view = caller.rights(service.rag)
+    await _admitted(request, caller, service)
+    return view
 
 
 async def _service(request: Request) -> Service:
@@ -94,6 +111,14 @@ Reader = Annotated[View, Security(_own, scopes=["read"])]
 Writer = Annotated[View, Security(_own, scopes=["write"])]
 #: The caller's view, for collections, rights and what was done.
 Administrator = Annotated[View, Security(_administered, scopes=["admin"])]
+#: The view of whoever says who may do what: administrators of all of it, whoever writes of what is theirs.
+Granter = Annotated[View, Security(_rights, scopes=["write", "admin"])]
+#: What the document says of that: either scope is enough.
+EITHER_SCOPE = {
+    "security": [
+        {scheme: [scope]} for scheme in (_bearer.scheme_name, _api_key.scheme_name) for scope in ("admin", "write")
+    ]
+}
 #: The view of whoever runs the store, for its tenants.
 Operator = Annotated[View, Security(_operated, scopes=["operator"])]
 #: The caller's name in the audit; stands behind one of the views, which say who it is.

@@ -24,6 +24,9 @@ _HEADER = "x-request-id"
 # What is taken over from a caller stands in logs: nothing there that could end a line or pretend to be something else.
 _ID = re.compile(r"[A-Za-z0-9._~-]{8,64}")
 
+# How a route reads what stands in a path: ``{session:path}``.
+_CONVERTED = re.compile(r":[a-z_]+\}")
+
 _request_id: ContextVar[str] = ContextVar("recollect_request_id", default="-")
 
 #: Nothing of the API is shown in a browser, kept by one, or read by other sites.
@@ -112,7 +115,8 @@ def _with_own(headers: Iterable[tuple[bytes, bytes]], request_id: str) -> list[t
 def template_of(scope: Scope) -> str:
     """The path of the route that answered, with its prefix: its own object knows only what stands below that."""
     included = scope.get("fastapi", {}).get("effective_route_context")
-    return getattr(included, "path", None) or getattr(scope.get("route"), "path", None) or "(none)"
+    path = getattr(included, "path", None) or getattr(scope.get("route"), "path", None) or "(none)"
+    return _CONVERTED.sub("}", path)
 
 
 def _write(scope: Scope, route: str, status: int, seconds: float, request_id: str) -> None:

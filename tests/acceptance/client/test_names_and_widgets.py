@@ -122,3 +122,52 @@ def test_a_widget_gets_its_key_over_http_and_on_the_command_line(served, client,
     theirs = client.keys.create("kim", scopes=["read", "admin"], principal=Principal(user_id="kim")).secret
     with served.client(theirs) as kim, pytest.raises(PermissionDeniedError):
         kim.keys.create_widget("x", collection="it", origins=[SITE])
+
+
+@pytest.mark.parametrize("name", ["hr/leave", "a/b/c", "/", "with space/and ü", "100%2F", "..%2f..", "a//b"])
+def test_a_name_with_a_slash_is_a_name_on_every_route(served, client, name, tmp_path):
+    """Over real HTTP, where a path comes decoded: what has a slash in it is told from what stands below it."""
+    client.collections.create(name, description="Its own.")
+    client.collections.create(f"{name}-x")
+    place = client.view(collections=name)
+    stored = place.ingest(Document(content="Leave is thirty days.", source="leave/2026.md"))
+    assert place.documents.get(stored.document_id).collection == name
+    assert [one.source for one in place.documents.list()] == ["leave/2026.md"]
+    assert client.collections.get(name).description == "Its own."
+    assert client.collections.update(name, description="Told.").description == "Told."
+    (tmp_path / "pump.md").write_text("Pumps are greased on Mondays.", encoding="utf-8")
+    place.ingest(tmp_path / "pump.md")
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text("".join(place.collections.export_lines()), encoding="utf-8")
+    assert client.view(collections=f"{name}-x").collections.import_file(lines).added == 2
+    assert place.spaces.status().collection == name
+    assert place.grants.of_collection().readers == ("*",)
+    assert "thirty" in place.retrieve("How many days of leave?")[0].content
+    client.view(session=name).remember("We met in Oslo.")
+    assert [one.content for one in client.view(session=name).memory.turns(name)] == ["We met in Oslo."]
+    client.memory.delete(name)
+    client.collections.delete(f"{name}-x")
+    client.collections.delete(name)
+    with pytest.raises(NotFoundError):
+        client.collections.get(name)
+
+
+def test_a_slash_in_a_name_opens_no_other_door(served, client):
+    client.collections.create("hr")
+    client.collections.create("hr/documents")
+    with httpx2.Client(base_url=served.url) as one:
+        assert one.get("/v1/collections/hr%2Fdocuments").json()["name"] == "hr/documents"
+        assert one.get("/v1/collections/hr%2fdocuments").json()["name"] == "hr/documents"
+        assert "documents" in one.get("/v1/collections/hr/documents").json()
+        # A part of a path is none: what is encoded is a name, and a slash between parts stays one.
+        assert one.get("/v1%2Fcollections/hr").status_code == 404
+        assert one.get("/v1/collections%2Fhr").status_code == 404
+        assert one.get("/v1/documents/1%2F..%2F2").status_code in {400, 404, 422}
+        assert one.get("/v1/collections/hr%EF%B7%90documents").status_code == 400
+        assert one.get("/v1/collections/hr%252Fdocuments").status_code == 404
+        assert one.delete("/v1/collections/hr%2Fdocuments").status_code == 204
+        assert one.get("/v1/collections/hr").status_code == 200
+        told = one.get("/metrics").text
+        assert 'route="/v1/collections/{name}"' in told
+        assert ":named" not in told
+    client.collections.delete("hr")

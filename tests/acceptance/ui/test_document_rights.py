@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import httpx2
 import pytest
 
@@ -107,3 +109,48 @@ def test_how_long_a_document_is_found_and_an_idle_collection_stays_is_changed_on
             400,
             422,
         }
+
+
+def test_who_changes_grants_is_one_rule_for_pages_and_routes(served):
+    """An administrator all of them, whoever writes their own, and a credential of nobody in particular none."""
+    filled = served.rag
+
+    def asking(name: str, scopes: Sequence[str], user: str | None) -> httpx2.Client:
+        key = filled.keys.create(name, scopes=scopes, principal=None if user is None else Principal(user_id=user))
+        return httpx2.Client(base_url=served.url, headers={"X-API-Key": key.secret}, timeout=60)
+
+    filled.grants.set_collection(readers=["*"], writers=["user:wes"])
+    filled.view(principal=Principal(user_id="wes")).ingest(Document(content="Wes wrote this.", source="wes.md"))
+    club = filled.view(collections="club")
+    club.ingest(Document(content="Minutes of the club.", source="minutes.md"))
+    club.grants.set_collection(owners=["user:olga"], readers=["*"])
+    listed = (*filled.documents.list(), *club.documents.list())
+    numbers = {one.source: one.document_id for one in listed if one.source in {"wes.md", "minutes.md"}}
+    people = {
+        "admin": (["read", "admin"], None, {"wes.md", "minutes.md"}),
+        "writing program": (["read", "write"], None, set()),
+        "reading owner": (["read"], "olga", set()),
+        "owner": (["read", "write"], "olga", {"minutes.md"}),
+        "writer": (["read", "write"], "wes", {"wes.md"}),
+        "member": (["read", "write"], "kim", set()),
+    }
+    for name, (scopes, user, theirs) in people.items():
+        with asking(name, scopes, user) as somebody:
+            for source, number in numbers.items():
+                expected = source in theirs
+                given = {"change": "add", "who": [f"user:{name.split()[0]}"], "documents": [number]}
+                place = {"collection": "club"} if source == "minutes.md" else {}
+                by_route = somebody.post("/v1/grants", json={**given, **place}).status_code
+                shown = somebody.get("/v1/grants/documents", params={"document": [number], **place}).status_code
+                form = {"change": "add", "kind": "user", "who": "page"}
+                by_page = somebody.post(f"/documents/{number}/access", data=form).status_code
+                told = 'name="change"' in somebody.get(f"/documents/{number}/access").text
+                wanted = 200 if expected else 403
+                assert (by_route, shown, by_page, told) == (wanted, wanted, wanted, expected), (name, source)
+    changed = {"collection": "club", "writer": ["user:kim"]}
+    with asking("o", ["write"], "olga") as owner:
+        assert owner.patch("/v1/grants", json=changed).json()["writers"] == ["user:kim"]
+        assert owner.get("/v1/grants", params={"collection": "club"}).status_code == 200
+        assert owner.patch("/v1/grants", json={**changed, "collection": "default"}).status_code == 403
+        told = owner.get("/v1/openapi.json").json()["paths"]["/v1/grants"]["post"]["security"]
+        assert {"bearer": ["write"]} in told

@@ -73,7 +73,7 @@ class FileBatchJson(TypedDict):
     file_counts: BatchCountsJson
 
 
-@router.post("/vector_stores/{vector_store_id}/file_batches", summary="Make files documents of a collection")
+@router.post("/vector_stores/{vector_store_id:named}/file_batches", summary="Make files documents of a collection")
 def create(vector_store_id: Name, body: BatchBody, caller: Writer) -> FileBatchJson:
     """All or none of them are asked for; each is read by a job."""
     place = vector_store(caller, vector_store_id)
@@ -82,14 +82,14 @@ def create(vector_store_id: Name, body: BatchBody, caller: Writer) -> FileBatchJ
     return _batch_json(name, view.files.batch(name), place)
 
 
-@router.get("/vector_stores/{vector_store_id}/file_batches/{batch}", summary="Show a batch of files")
+@router.get("/vector_stores/{vector_store_id:named}/file_batches/{batch}", summary="Show a batch of files")
 def show(vector_store_id: Name, batch: Name, caller: Reader) -> FileBatchJson:
     """How many are stored, wait or failed; known for as long as their jobs are."""
     place = vector_store(caller, vector_store_id)
     return _batch_json(batch, _jobs(caller, batch, place), place)
 
 
-@router.post("/vector_stores/{vector_store_id}/file_batches/{batch}/cancel", summary="Cancel a batch of files")
+@router.post("/vector_stores/{vector_store_id:named}/file_batches/{batch}/cancel", summary="Cancel a batch of files")
 def cancel(vector_store_id: Name, batch: Name, caller: Writer) -> FileBatchJson:
     """What is stored stays."""
     place = vector_store(caller, vector_store_id)
@@ -98,7 +98,7 @@ def cancel(vector_store_id: Name, batch: Name, caller: Writer) -> FileBatchJson:
     return _batch_json(batch, _jobs(caller, batch, place), place)
 
 
-@router.get("/vector_stores/{vector_store_id}/file_batches/{batch}/files", summary="List the files of a batch")
+@router.get("/vector_stores/{vector_store_id:named}/file_batches/{batch}/files", summary="List the files of a batch")
 def files(
     vector_store_id: Name,
     batch: Name,

@@ -39,7 +39,7 @@ def models(caller: Reader) -> ModelListJson:
     return {"object": "list", "data": list(_models(caller))}
 
 
-@router.get("/models/{model:path}", summary="Show one of them")
+@router.get("/models/{model:named_path}", summary="Show one of them")
 def model(model: str, caller: Reader) -> ModelJson:
     """Also one that is not listed, because a pattern of `answer_models` stands for it."""
     choice = chosen(caller, model)

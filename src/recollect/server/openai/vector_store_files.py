@@ -85,7 +85,7 @@ class TextPageJson(TypedDict):
     next_page: None
 
 
-@router.get("/vector_stores/{vector_store_id}/files", summary="List the documents of a collection")
+@router.get("/vector_stores/{vector_store_id:named}/files", summary="List the documents of a collection")
 def files(
     vector_store_id: Name,
     caller: Reader,
@@ -117,7 +117,7 @@ def listed(found: list[DocumentRecord], place: Collection, *, limit: int) -> Vec
     return {**page_ends(data, more=len(found) > limit), "data": data}
 
 
-@router.post("/vector_stores/{vector_store_id}/files", summary="Make a file a document of a collection")
+@router.post("/vector_stores/{vector_store_id:named}/files", summary="Make a file a document of a collection")
 def attach(vector_store_id: Name, body: AttachedFile, caller: Writer) -> VectorStoreFileJson:
     """It is read by a job: `in_progress` until it is found by searches. `attributes` are the document's metadata."""
     place = vector_store(caller, vector_store_id)
@@ -126,14 +126,14 @@ def attach(vector_store_id: Name, body: AttachedFile, caller: Writer) -> VectorS
     return file_json(document(view, body.file_id, collection=place.name), place)
 
 
-@router.get("/vector_stores/{vector_store_id}/files/{file}", summary="Show a document of a collection")
+@router.get("/vector_stores/{vector_store_id:named}/files/{file}", summary="Show a document of a collection")
 def show(vector_store_id: Name, file: Name, caller: Reader) -> VectorStoreFileJson:
     """One that is there."""
     place = vector_store(caller, vector_store_id)
     return file_json(document(caller, file, collection=place.name), place)
 
 
-@router.post("/vector_stores/{vector_store_id}/files/{file}", summary="Say something else of a document")
+@router.post("/vector_stores/{vector_store_id:named}/files/{file}", summary="Say something else of a document")
 def change(vector_store_id: Name, file: Name, body: AttributesChange, caller: Writer) -> VectorStoreFileJson:
     """Its `attributes` take the place of those that it had; what is no attribute of its metadata stays."""
     place = vector_store(caller, vector_store_id)
@@ -147,7 +147,7 @@ def change(vector_store_id: Name, file: Name, body: AttributesChange, caller: Wr
     return file_json(document(caller, file, collection=place.name), place)
 
 
-@router.get("/vector_stores/{vector_store_id}/files/{file}/content", summary="Read a document of a collection")
+@router.get("/vector_stores/{vector_store_id:named}/files/{file}/content", summary="Read a document of a collection")
 def content(vector_store_id: Name, file: Name, caller: Reader) -> TextPageJson:
     """Its whole text, as it was read from the file."""
     found = document(caller, file, collection=vector_store(caller, vector_store_id).name)
@@ -159,7 +159,7 @@ def content(vector_store_id: Name, file: Name, caller: Reader) -> TextPageJson:
     }
 
 
-@router.delete("/vector_stores/{vector_store_id}/files/{file}", summary="Take a document out of a collection")
+@router.delete("/vector_stores/{vector_store_id:named}/files/{file}", summary="Take a document out of a collection")
 def remove(vector_store_id: Name, file: Name, caller: Writer) -> DeletedJson:
     """Searches of the present find it no longer; its history stays, and so does the file that it was made from."""
     found = document(caller, file, collection=vector_store(caller, vector_store_id).name)

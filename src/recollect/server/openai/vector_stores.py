@@ -175,13 +175,13 @@ def create(body: VectorStoreBody, caller: Administrator) -> VectorStoreJson:
     return _store_json(caller, place)
 
 
-@router.get("/vector_stores/{vector_store_id}", summary="Show a collection as a vector store")
+@router.get("/vector_stores/{vector_store_id:named}", summary="Show a collection as a vector store")
 def show(vector_store_id: Name, caller: Reader) -> VectorStoreJson:
     """By its id as a vector store, or by its name."""
     return _store_json(caller, vector_store(caller, vector_store_id))
 
 
-@router.post("/vector_stores/{vector_store_id}", summary="Say something else of a collection")
+@router.post("/vector_stores/{vector_store_id:named}", summary="Say something else of a collection")
 def change(vector_store_id: Name, body: VectorStoreChanges, caller: Administrator) -> VectorStoreJson:
     """Its metadata, and whether it expires when nobody uses it."""
     place = vector_store(caller, vector_store_id)
@@ -199,7 +199,7 @@ def change(vector_store_id: Name, body: VectorStoreChanges, caller: Administrato
     return _store_json(caller, place)
 
 
-@router.delete("/vector_stores/{vector_store_id}", summary="Remove a collection")
+@router.delete("/vector_stores/{vector_store_id:named}", summary="Remove a collection")
 def delete(vector_store_id: Name, caller: Administrator) -> DeletedJson:
     """With everything in it, physically: it cannot be taken back."""
     place = vector_store(caller, vector_store_id)
@@ -207,7 +207,7 @@ def delete(vector_store_id: Name, caller: Administrator) -> DeletedJson:
     return {"id": store_id(place), "object": "vector_store.deleted", "deleted": True}
 
 
-@router.post("/vector_stores/{vector_store_id}/search", summary="Find passages in a collection")
+@router.post("/vector_stores/{vector_store_id:named}/search", summary="Find passages in a collection")
 def search(vector_store_id: Name, body: VectorStoreSearchBody, caller: Reader) -> FoundPassagesJson:
     """Best first; of several queries, each passage by its best."""
     view = caller.view(collections=vector_store(caller, vector_store_id).name)

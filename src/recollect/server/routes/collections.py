@@ -44,13 +44,13 @@ def create(body: CollectionBody, caller: Administrator) -> CollectionJson:
     return collection_json(made)
 
 
-@router.get("/{name}", summary="Show a collection", responses=documented(404))
+@router.get("/{name:named}", summary="Show a collection", responses=documented(404))
 def show(name: Name, caller: Reader, response: Response) -> CollectionJson:
     """One of those that may be read."""
     return tagged(response, collection_json(caller.collections.get(name)))
 
 
-@router.patch("/{name}", summary="Describe a collection", responses=documented(404, 412))
+@router.patch("/{name:named}", summary="Describe a collection", responses=documented(404, 412))
 def change(
     name: Name, body: CollectionChanges, caller: Administrator, response: Response, if_match: IfMatch = None
 ) -> CollectionJson:
@@ -63,7 +63,7 @@ def change(
 
 
 @router.get(
-    "/{name}/export",
+    "/{name:named}/export",
     summary="Export a collection",
     response_class=StreamingResponse,
     responses={200: {"content": {"application/jsonl": {"schema": {"type": "string"}}}}, **documented(404)},
@@ -79,7 +79,7 @@ def export(
     return sent_lines(caller.view(collections=name).collections.export_lines(originals=originals))
 
 
-@router.delete("/{name}", status_code=204, summary="Remove a collection", responses=documented(404))
+@router.delete("/{name:named}", status_code=204, summary="Remove a collection", responses=documented(404))
 def delete(name: Name, caller: Administrator) -> None:
     """With everything in it, physically: it cannot be taken back."""
     caller.collections.delete(name)

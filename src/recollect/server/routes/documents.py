@@ -36,7 +36,7 @@ router = APIRouter(tags=["documents"], responses=documented(404))
 _NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "It has not changed since."}}
 
 
-@router.get("/collections/{name}/documents", summary="List the documents of a collection")
+@router.get("/collections/{name:named}/documents", summary="List the documents of a collection")
 def documents(
     name: Name,
     caller: Reader,
@@ -70,7 +70,9 @@ def documents(
     }
 
 
-@router.post("/collections/{name}/documents", status_code=201, summary="Store a text", responses=documented(409, 502))
+@router.post(
+    "/collections/{name:named}/documents", status_code=201, summary="Store a text", responses=documented(409, 502)
+)
 def add(name: Name, body: DocumentBody, caller: Writer, response: Response) -> IngestResultJson:
     """A document of the same source becomes a new version; an equal one is left alone. It is findable at once."""
     written = there(caller, name).ingest(body.document(), force=body.force)
@@ -78,7 +80,9 @@ def add(name: Name, body: DocumentBody, caller: Writer, response: Response) -> I
     return ingest_result_json(written)
 
 
-@router.post("/collections/{name}/urls", status_code=202, summary="Store a page of the web", responses=documented(502))
+@router.post(
+    "/collections/{name:named}/urls", status_code=202, summary="Store a page of the web", responses=documented(502)
+)
 def add_url(name: Name, body: UrlBody, caller: Writer, response: Response) -> JobJson:
     """As `recollect ingest URL --background`: a worker fetches it; the job says what became of it."""
     job = there(caller, name).ingest_url(

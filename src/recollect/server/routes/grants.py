@@ -1,4 +1,7 @@
-"""``/v1/grants``: who may read documents, and who may do what in a collection."""
+"""``/v1/grants``: who may read documents, and who may do what in a collection.
+
+Administrators see and change all of it; whoever may write, what is theirs (`Caller.rights`).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from recollect.replies.grants import (
     collection_grants_json,
     document_grants_list_json,
 )
-from recollect.server.dependencies import Administrator
+from recollect.server.dependencies import EITHER_SCOPE, Granter
 from recollect.server.etags import IfMatch, require_match, tagged
 from recollect.server.problems import documented
 from recollect.server.schemas.administration import CollectionRights, GrantChange
@@ -25,9 +28,9 @@ from recollect.server.schemas.base import Name
 router = APIRouter(prefix="/grants", tags=["people and rights"], responses=documented(404))
 
 
-@router.get("", summary="Who may do what in a collection")
+@router.get("", summary="Who may do what in a collection", openapi_extra=EITHER_SCOPE)
 def collection(
-    caller: Administrator,
+    caller: Granter,
     response: Response,
     collection: Annotated[Name | None, Query(description="The collection; left out: the configured one.")] = None,
 ) -> CollectionGrantsJson:
@@ -35,9 +38,9 @@ def collection(
     return tagged(response, _of_collection(caller.view(collections=collection)))
 
 
-@router.get("/documents", summary="Who may read documents")
+@router.get("/documents", summary="Who may read documents", openapi_extra=EITHER_SCOPE)
 def documents(
-    caller: Administrator,
+    caller: Granter,
     document: Annotated[list[Name], Query(min_length=1, max_length=1_000, description="By id or by source.")],
     collection: Annotated[Name | None, Query(description="The collection; left out: the configured one.")] = None,
 ) -> DocumentGrantsListJson:
@@ -46,10 +49,8 @@ def documents(
     return document_grants_list_json(view.grants.of_documents(view.documents.resolve(document)))
 
 
-@router.post("", summary="Change who may read documents")
-def change(
-    body: GrantChange, caller: Administrator
-) -> DocumentGrantsListJson | CollectionGrantsJson | ChangedGrantsJson:
+@router.post("", summary="Change who may read documents", openapi_extra=EITHER_SCOPE)
+def change(body: GrantChange, caller: Granter) -> DocumentGrantsListJson | CollectionGrantsJson | ChangedGrantsJson:
     """It counts from the next search on.
 
     The reply shows the documents that were named, or the collection whose default was changed, as they are now.
@@ -69,9 +70,14 @@ def change(
     return changed_grants_json(changed) if "source" in target else _of_collection(told, changed=changed)
 
 
-@router.patch("", summary="Say who owns, reads and writes a collection", responses=documented(412))
+@router.patch(
+    "",
+    summary="Say who owns, reads and writes a collection",
+    responses=documented(412),
+    openapi_extra=EITHER_SCOPE,
+)
 def set_collection(
-    body: CollectionRights, caller: Administrator, response: Response, if_match: IfMatch = None
+    body: CollectionRights, caller: Granter, response: Response, if_match: IfMatch = None
 ) -> CollectionGrantsJson:
     """What is given replaces what was; the rest stays."""
     view = body.of(caller)

@@ -34,7 +34,7 @@ _BODY = {"requestBody": {"required": True, "content": {LINES: {"schema": {"type"
 
 
 @router.post(
-    "/collections/{name}/import",
+    "/collections/{name:named}/import",
     summary="Import documents",
     responses=documented(404, 409, 413, 415, 502),
     openapi_extra=_BODY,

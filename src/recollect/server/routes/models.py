@@ -14,7 +14,7 @@ from recollect.server.problems import documented
 from recollect.server.schemas.base import Name
 from recollect.server.schemas.models import ReembedBody, RollbackBody
 
-router = APIRouter(prefix="/collections/{name}", tags=["collections"], responses=documented(404))
+router = APIRouter(prefix="/collections/{name:named}", tags=["collections"], responses=documented(404))
 
 
 @router.get("/spaces", summary="Show the embedding models of a collection")

@@ -106,7 +106,7 @@ def create(body: SessionBody, caller: Writer) -> DocumentSessionJson:
     return document_session_json(caller.sessions.create(body.session, config))
 
 
-@router.get("/{session}", summary="Show a conversation, and a session with documents", responses=documented(404))
+@router.get("/{session:named}", summary="Show a conversation, and a session with documents", responses=documented(404))
 def show(session: Name, caller: Reader, user: _User = None) -> SessionContentJson:
     """Of each at most a hundred turns and documents; the others are read page by page."""
     view = caller.view(user=user)
@@ -120,13 +120,15 @@ def show(session: Name, caller: Reader, user: _User = None) -> SessionContentJso
     return session_content_json((record, view.memory.turns(session, limit=_SHOWN)), documents)
 
 
-@router.patch("/{session}", summary="Rename a conversation", responses=documented(404, 422))
+@router.patch("/{session:named}", summary="Rename a conversation", responses=documented(404, 422))
 def rename(session: Name, body: RenameBody, caller: Writer) -> SessionJson:
     """Without a title it is called by its first words again."""
     return session_json(caller.view(user=body.user).memory.rename(session, body.title))
 
 
-@router.delete("/{session}", summary="Remove a conversation, and a session with documents", responses=documented(404))
+@router.delete(
+    "/{session:named}", summary="Remove a conversation, and a session with documents", responses=documented(404)
+)
 def delete(session: Name, caller: Writer, actor: Actor, user: _User = None) -> DeletedSessionJson:
     """With everything that was made of it, for good. Of the session's documents alone: `end`."""
     view = caller.view(user=user)
@@ -139,7 +141,7 @@ def delete(session: Name, caller: Writer, actor: Actor, user: _User = None) -> D
     return deleted_session_json(session, turns=turns, documents=_ended(view, session))
 
 
-@router.get("/{session}/turns", summary="Read what was said", responses=documented(404))
+@router.get("/{session:named}/turns", summary="Read what was said", responses=documented(404))
 def turns(session: Name, caller: Reader, page: Paging, user: _User = None) -> TurnPage:
     """In its order."""
     view = caller.view(user=user)
@@ -151,27 +153,29 @@ def turns(session: Name, caller: Reader, page: Paging, user: _User = None) -> Tu
     }
 
 
-@router.post("/{session}/turns", status_code=201, summary="Remember what was said", responses=documented(404, 409, 422))
+@router.post(
+    "/{session:named}/turns", status_code=201, summary="Remember what was said", responses=documented(404, 409, 422)
+)
 def remember(session: Name, body: RememberBody, caller: Writer) -> RememberedJson:
     """The conversation begins with its first turn. A turn whose id is stored already is not stored again."""
     view = caller.view(session=session, user=body.user)
     return remembered_json(view.remember([turn.turn() for turn in body.turns]))
 
 
-@router.post("/{session}/forget", summary="Remove turns", responses=documented(404))
+@router.post("/{session:named}/forget", summary="Remove turns", responses=documented(404))
 def forget(session: Name, body: ForgetBody, caller: Writer, actor: Actor) -> ForgottenTurnsJson:
     """With everything that was made of them, for good."""
     view = caller.view(user=body.user)
     return forgotten_turns_json(session, removed=view.memory.forget(session, body.turns, actor=actor))
 
 
-@router.post("/{session}/renew", summary="Begin the time of a session anew", responses=documented(404, 410))
+@router.post("/{session:named}/renew", summary="Begin the time of a session anew", responses=documented(404, 410))
 def renew(session: Name, caller: Writer) -> DocumentSessionJson:
     """Of a session with documents, before its time is over."""
     return document_session_json(caller.sessions.renew(session))
 
 
-@router.post("/{session}/end", summary="End a session with documents", responses=documented(404))
+@router.post("/{session:named}/end", summary="End a session with documents", responses=documented(404))
 def end(session: Name, caller: Writer) -> EndedSessionJson:
     """Its documents are removed, for good; a conversation of the same id stays."""
     return ended_session_json(session, documents=caller.sessions.end(session))

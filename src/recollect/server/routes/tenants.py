@@ -46,13 +46,13 @@ def create(body: TenantBody, caller: Operator) -> TenantJson:
     return tenant_json(caller.tenants.create(body.name, quota=body.quota.changed(TenantQuota())))
 
 
-@router.get("/{tenant}", summary="Show a tenant", responses=documented(404))
+@router.get("/{tenant:named}", summary="Show a tenant", responses=documented(404))
 def show(tenant: Name, caller: Operator, response: Response) -> TenantDetailsJson:
     """By name or number: what it stores, how much it may, and what others let it read."""
     return tagged(response, _details(caller, tenant))
 
 
-@router.patch("/{tenant}", summary="Suspend, resume or limit a tenant", responses=documented(404, 412))
+@router.patch("/{tenant:named}", summary="Suspend, resume or limit a tenant", responses=documented(404, 412))
 def change(
     tenant: Name, body: TenantChanges, caller: Operator, response: Response, if_match: IfMatch = None
 ) -> TenantDetailsJson:
@@ -72,7 +72,7 @@ def change(
     return tagged(response, _details(caller, tenant))
 
 
-@router.delete("/{tenant}", summary="Erase a tenant", responses=documented(404))
+@router.delete("/{tenant:named}", summary="Erase a tenant", responses=documented(404))
 def erase(
     tenant: Name,
     caller: Operator,
@@ -83,14 +83,14 @@ def erase(
     return tenant_erasure_json(caller.tenants.erase(tenant, actor=actor, reason=reason))
 
 
-@router.post("/{tenant}/shares", summary="Let another tenant read a collection", responses=documented(404))
+@router.post("/{tenant:named}/shares", summary="Let another tenant read a collection", responses=documented(404))
 def share(tenant: Name, body: ShareBody, caller: Operator) -> SharingJson:
     """As `recollect tenants share --json`, where tenants may read one another's collections at all."""
     _of(caller, tenant).collections.share(body.collection, body.reader)
     return sharing_json(tenant, body.collection, body.reader, shared=True)
 
 
-@router.delete("/{tenant}/shares", summary="Keep another tenant from a collection", responses=documented(404))
+@router.delete("/{tenant:named}/shares", summary="Keep another tenant from a collection", responses=documented(404))
 def unshare(
     tenant: Name,
     caller: Operator,

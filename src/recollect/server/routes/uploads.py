@@ -41,7 +41,7 @@ _FORM = form_of(
 
 
 @router.post(
-    "/collections/{name}/files",
+    "/collections/{name:named}/files",
     status_code=202,
     summary="Store files",
     responses=documented(404, 413, 415),

@@ -94,6 +94,7 @@ async def change_access(
     groups: _Typed = "",
 ) -> Response:
     """Change who may read it, as far as the visitor's view lets them; the question of the page is asked again."""
+    visit.caller.rights(visit.service.rag)
     await visit.require("admin" if visit.may("admin") else "write", "ingest")
     await visit.run(_changed, visit, document_id, change, _tokens(kind, who))
     asked = Asked(user=user, roles=roles, department=department, groups=groups)
@@ -145,21 +146,25 @@ async def _shown(
         explained=told.explained,
         accesses=None if accesses is None else accesses[:_SHOWN],
         earlier=accesses[_SHOWN - 1].access_id if accesses is not None and more else None,
-        may_change=told.permissions is not None and (visit.may("admin") or visit.may("write")),
+        may_change=told.permissions is not None,
         changed=changed,
     )
 
 
 def _rights(visit: Visit) -> View:
-    """The view that rights are shown and changed with: whoever administers the tenant changes everybody's."""
-    return visit.administration if visit.may("admin") else visit.view
+    """The view that rights are shown and changed with, by the rule of ``/v1/grants``.
+
+    Raises:
+        PermissionDeniedError: The visitor's credential is not for that.
+    """
+    return visit.caller.rights(visit.service.rag)
 
 
 def _told(visit: Visit, document_id: int, principal: Principal | None, before: int | None) -> Told:
     # What the visitor may not read is not there for them, whatever else they may.
     edition = edition_of(visit, document_id)
-    view = _rights(visit)
     try:
+        view = _rights(visit)
         (permissions,) = view.grants.of_documents(document_id)
     except PermissionDeniedError:
         return Told(edition=edition)
