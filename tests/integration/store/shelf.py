@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, LiteralString
 
 import numpy as np
 
@@ -107,3 +108,17 @@ def second_tenant(store: Store) -> Scope:
     with store.database.autocommit() as connection:
         connection.execute("INSERT INTO tenants (tenant_id, name) VALUES (2, 'second') ON CONFLICT DO NOTHING")
     return Scope(tenant_id=2)
+
+
+def read_in_vain(store: Store, query: LiteralString, params: dict[str, Any]) -> float:
+    """How many rows a statement reads, or compares, that it does not want; as a role that policies bind."""
+
+    def of(node: dict[str, Any]) -> float:
+        own = sum(node.get(f"Rows Removed by {what}", 0) for what in ("Filter", "Join Filter", "Index Recheck"))
+        return own * node["Actual Loops"] + sum(map(of, node.get("Plans", [])))
+
+    with store.database.single_reads(Scope()) as connection:
+        assert connection.execute("SELECT row_security_active('chunks')").fetchone() == (True,)
+        found = connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}", params).fetchone()
+    assert found is not None
+    return of(found[0][0]["Plan"])

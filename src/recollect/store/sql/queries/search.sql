@@ -35,11 +35,13 @@ WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s)
 -- beside: lengths and weights of the chunks before and after given ones in their documents, by the id of the given one
 SELECT n.beside, x.length, sparsevec_send(x.weights)
 -- The given chunks first, as in passages; then by the indexes that make rows unique, of which the planner knows how few they give.
+-- Which positions are wanted is computed within: arithmetic is not leakproof, so beside a policy it would be no condition
+-- of an index, and every chunk of a document would be read for each of it that is given.
 FROM (SELECT c.chunk_id AS beside, o.chunk_id
-      FROM (SELECT chunk_id, version_id, position FROM chunks
+      FROM (SELECT chunk_id, version_id, position - 1 AS before, position + 1 AS after FROM chunks
             WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s) OFFSET 0) c
       JOIN chunks o ON o.tenant_id = %(tenant_id)s AND o.version_id = c.version_id
-                   AND o.position = ANY (ARRAY[c.position - 1, c.position + 1]) OFFSET 0) n
+                   AND o.position BETWEEN c.before AND c.after AND o.chunk_id <> c.chunk_id OFFSET 0) n
 JOIN chunk_lexical x ON x.tenant_id = %(tenant_id)s AND x.chunk_id = n.chunk_id
 
 -- passages: what is shown of given chunks; a chunk with a parent shows the parent's span
@@ -126,7 +128,10 @@ CROSS JOIN LATERAL (
     FROM chunks o
     WHERE o.tenant_id = c.tenant_id AND o.version_id = c.version_id
       AND o.position BETWEEN c.position - %(neighbours)s AND c.position + %(neighbours)s) n
-JOIN chunks f ON f.tenant_id = c.tenant_id AND f.version_id = c.version_id AND f.position = n.first
+-- By the index, whatever the planner believes: before a store is analysed it would compare every chunk of the document.
+CROSS JOIN LATERAL (
+    SELECT section, page FROM chunks o
+    WHERE o.tenant_id = c.tenant_id AND o.version_id = c.version_id AND o.position = n.first OFFSET 0) f
 JOIN document_contents t ON t.tenant_id = c.tenant_id AND t.version_id = c.version_id
 JOIN texts x ON x.tenant_id = t.tenant_id AND x.text_hash = t.text_hash
 WHERE c.tenant_id = %(tenant_id)s AND c.chunk_id = ANY (%(chunk_ids)s)
