@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from recollect.documents._filings import filing_title
 from recollect.documents._naming import sensible_title
 from recollect.documents._parsed import Fact, Parsed
 from recollect.documents._times import parse_time
@@ -138,11 +139,12 @@ def _put_together(pages: _Pages, entries: Sequence[_library.OutlineEntry], *, ti
     )
     for number, written in enumerate(blocks, 1):
         writer.page(number, written, notes.get(number, ()))
+    content = writer.result()
     return Parsed(
-        content=writer.result(),
+        content=content,
         headings=writer.headings,
         pages=writer.pages,
-        title=title or largest_type(blocks[0], body_size),
+        title=filing_title(content) or title or largest_type(blocks[0], body_size),
         metadata=metadata,
         unread=pages.unread,
     )
