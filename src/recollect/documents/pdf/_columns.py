@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from recollect.documents.pdf._lines import Line, is_value, lines_of
-from recollect.documents.pdf._words import UNORDERED, Segment
+from recollect.documents.pdf._words import UNORDERED, UNSPACED, Segment
 
 _LEAST_SEGMENTS = 4
 _LEAST_LINES = 3
@@ -18,6 +18,7 @@ _SAME_EDGE = 4.0
 _DEEPEST = 6
 _INEXACT = 6.0
 _FEW_VALUES, _FULL, _LEAST_SPACES = 0.1, 0.8, 3
+_CHARACTERS_A_WORD = 3
 
 
 def in_reading_order(segments: Sequence[Segment]) -> list[list[Line]]:
@@ -111,7 +112,7 @@ def _are_columns(members: Sequence[Segment], edge: float) -> bool:
     left, right = _sides(members, edge)
     if min(len(left), len(right)) < _LEAST_LINES:
         return False
-    if min(max(side, key=lambda one: one.x1 - one.x0).text.count(" ") for side in (left, right)) < 2:
+    if not all(_has_words(max(side, key=lambda one: one.x1 - one.x0).text, 2) for side in (left, right)):
         return False
     values = max(sum(is_value(one.text) for one in side) / len(side) for side in (left, right))
     if all(one.order == UNORDERED for one in members):
@@ -121,8 +122,13 @@ def _are_columns(members: Sequence[Segment], edge: float) -> bool:
     return values < 0.3 and switches <= max(2, len(members) // 12)
 
 
+def _has_words(text: str, spaces: int) -> bool:
+    """Whether a text is so many words and one more, or as long in a script without spaces."""
+    return text.count(" ") >= spaces or len(UNSPACED.findall(text)) >= _CHARACTERS_A_WORD * (spaces + 1)
+
+
 def _is_set_full(side: Sequence[Segment]) -> bool:
     """Whether most lines of a column are words, and run to its end as those of paragraphs do."""
     start, end = min(one.x0 for one in side), max(one.x1 for one in side)
-    full = sum(one.x1 - one.x0 >= _FULL * (end - start) and one.text.count(" ") >= _LEAST_SPACES for one in side)
+    full = sum(one.x1 - one.x0 >= _FULL * (end - start) and _has_words(one.text, _LEAST_SPACES) for one in side)
     return full >= len(side) / 2

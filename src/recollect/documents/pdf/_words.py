@@ -43,9 +43,13 @@ _LIGATURES = str.maketrans(
 )
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _IDEOGRAPH = re.compile("[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
+#: Scripts that are written without spaces: Thai, Lao, Burmese, Khmer, Japanese, Chinese, with their signs.
+UNSPACED = re.compile("[\u0e01-\u0edf\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
 #: In heights of the line: a wider gap is a column's, a narrower one is inside a word.
 _WIDE, _NARROW, _DOUBT, _SURE = 0.9, 0.055, 0.2, 0.27
 _RAISED = 0.8
+# So much farther down than across are the characters of a word that does not run along the page.
+_DOWN = 1.5
 _SHORT_END = 2
 _SIGNS = frozenset({"$", "€", "£", "¥"})
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -125,7 +129,7 @@ def _words(text_page: Any) -> tuple[list[str], Boxes, list[int]]:  # noqa: ANN40
     cleaned = [clean_word(word) for word, _, _ in words]
     heights = [(abs(y1 - y0), abs(top - bottom)) for y1, y0, top, bottom in zip(*boxes[1::2], strict=True)]
     for at, (before, behind) in enumerate(heights):
-        if before >= _RAISED * behind and behind >= _RAISED * before:
+        if (before >= _RAISED * behind and behind >= _RAISED * before) or _runs_down(boxes, at):
             continue
         word, _, last = words[at]
         if behind > before:
@@ -136,6 +140,12 @@ def _words(text_page: Any) -> tuple[list[str], Boxes, list[int]]:  # noqa: ANN40
             cleaned[at] = _with_raised(handle, word, last, abs(boxes[1][at] - boxes[3][at]))
             boxes[5][at], boxes[7][at] = boxes[1][at], boxes[3][at]
     return cleaned, boxes, [first for _, first, _ in words]
+
+
+def _runs_down(boxes: Boxes, at: int) -> bool:
+    """Whether a word's characters stand below one another rather than beside."""
+    left, top, right, bottom, left2, top2, right2, bottom2 = (column[at] for column in boxes)
+    return abs(top + bottom - top2 - bottom2) > _DOWN * abs(left + right - left2 - right2)
 
 
 def _with_raised(handle: int | None, word: str, last: int, height: float) -> str:
@@ -203,13 +213,13 @@ def _turns(text_page: Any, words: list[str], boxes: Boxes, starts: list[int]) ->
         (abs(left + right - left2 - right2), top + bottom - top2 - bottom2)
         for left, top, right, bottom, left2, top2, right2, bottom2 in zip(*boxes, strict=True)
     ]
-    if not any(abs(down) > 1.5 * across for across, down in steps):
+    if not any(abs(down) > _DOWN * across for across, down in steps):
         return [level] * len(words)
     turns: list[Turn] = []
     turn = level
     for word, (across, down) in zip(words, steps, strict=True):
         if len(word) > 1 and (across or down):
-            turn = (270 if down > 0 else 90) if abs(down) > 1.5 * across else level
+            turn = (270 if down > 0 else 90) if abs(down) > _DOWN * across else level
         turns.append(turn)
     return turns
 
@@ -296,11 +306,19 @@ def _joint(
             return ""
         if gap > -_NARROW * height and _of_number(before[-1], word[0]):
             return ""  # the characters of a number that was set one by one
-    if _IDEOGRAPH.match(before[-1]) and _IDEOGRAPH.match(word[0]) and gap < 0.4 * height:
+    if gap < 0.4 * height and beside_ideograph(before[-1], word[0]):
         return ""
     if rtl or gap >= _SURE * height or not (before[-1].isalpha() and word[0].isalpha()):
         return " "
     return DOUBTFUL if gap < _DOUBT * height or len(before) == 1 or len(word) <= _SHORT_END else " "
+
+
+def beside_ideograph(before: str, behind: str) -> bool:
+    """Whether two characters, ideographs or their signs, or one and a digit, are written without a space."""
+    ideographs = [_IDEOGRAPH.match(one) is not None for one in (before, behind)]
+    return any(ideographs) and all(
+        is_one or one.isdigit() for is_one, one in zip(ideographs, (before, behind), strict=True)
+    )
 
 
 def _of_number(before: str, behind: str) -> bool:

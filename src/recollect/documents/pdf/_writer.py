@@ -13,12 +13,12 @@ from recollect.documents.pdf._headings import Block, Found
 from recollect.documents.pdf._hyphens import Hyphens
 from recollect.documents.pdf._lines import Line
 from recollect.documents.pdf._places import Places
-from recollect.documents.pdf._words import HYPHEN
+from recollect.documents.pdf._words import HYPHEN, UNSPACED, beside_ideograph
 from recollect.model import Heading, LineBox, PageSpan
 
 _ENTRY = re.compile(r"(?:[-–•*·▪◦‣●○■□✓]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s")
 _SENTENCE_END = (".", "!", "?", ":", "。", "！", "？", "؟", "।")
-_FAR = 0.85
+_FAR, _FAR_UNSPACED = 0.85, 1.4
 _SHORT = 30
 
 
@@ -79,6 +79,8 @@ class Writer:
             mended = self._hyphens.joined(self.parts[-1], line.text)
             if mended is not None:
                 self._replace_last(mended)
+                joint = ""
+            elif _unspaced(before, line):
                 joint = ""
         self._separate(joint)
         self._line(line)
@@ -151,7 +153,8 @@ class Writer:
             return " " if not ended and line.text[:1].islower() else "\n\n"
         if len(before.cells) > 1 or len(line.cells) > 1 or _ENTRY.match(line.text):
             return "\n"
-        if before.y0 - line.y1 > _FAR * min(before.size, line.size) or abs(before.size - line.size) > 0.3 * line.size:
+        far = _FAR_UNSPACED if not ended and _unspaced(before, line) else _FAR
+        if before.y0 - line.y1 > far * min(before.size, line.size) or abs(before.size - line.size) > 0.3 * line.size:
             return "\n\n"
         width = full[before.region]
         wide = before.x1 - before.x0 >= 0.75 * width and len(before.text) > _SHORT // 2
@@ -177,6 +180,14 @@ class Writer:
     def _add(self, text: str) -> None:
         self.parts.append(text)
         self._length += len(text)
+
+
+def _unspaced(before: Line, line: Line) -> bool:
+    """Whether nothing stands between the end of a line and the next one, because their script has no spaces."""
+    end, start = before.text[-1:], line.text[:1]
+    if not end or not start:
+        return False
+    return bool(UNSPACED.match(end) and UNSPACED.match(start)) or beside_ideograph(end, start)
 
 
 def _plain(text: str, *, whole: bool = False) -> str:
