@@ -15,6 +15,7 @@ import uvicorn
 from recollect.errors import UsageError
 from recollect.server.app import create_app
 from recollect.server.authentication import Authenticator
+from recollect.server.process_memory import keep_few_arenas, seldom_collecting
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -65,12 +66,14 @@ def serve(
         h11_max_incomplete_event_size=64 * 1024,
         proxy_headers=False,
     )
+    keep_few_arenas()
     with (
         _listening(settings.host, settings.port) as (bound, url),
+        seldom_collecting() as settle,
         _working(rag, wanted=worker) as stop_working,
     ):
         server = _Server(config, on_ready=lambda: on_ready(url), on_end=stop_working)
-        _warm(app, rag)
+        _warm(app, rag, settle)
         server.run(sockets=[bound])
 
 
@@ -166,8 +169,8 @@ def _working(rag: RAGPipeline, *, wanted: bool) -> Iterator[Callable[[], None]]:
         thread.join()
 
 
-def _warm(app: FastAPI, rag: RAGPipeline) -> None:
-    """Make and load, while the first request is awaited, what it would wait for otherwise."""
+def _warm(app: FastAPI, rag: RAGPipeline, settle: Callable[[], None]) -> None:
+    """Make and load, while the first request is awaited, what it would wait for otherwise; then ``settle``."""
 
     def load() -> None:
         try:
@@ -175,8 +178,17 @@ def _warm(app: FastAPI, rag: RAGPipeline) -> None:
         except Exception as exc:  # noqa: BLE001 - the first request will say so to whoever asks
             logger.warning("The embedding model cannot be loaded yet: %s", exc)
 
-    for work in (load, lambda: make_ready(app)):
-        threading.Thread(target=work, name="recollect-warm", daemon=True).start()
+    warming = [
+        threading.Thread(target=work, name="recollect-warm", daemon=True) for work in (load, lambda: make_ready(app))
+    ]
+
+    def settled() -> None:
+        for thread in warming:
+            thread.join()
+        settle()
+
+    for thread in (*warming, threading.Thread(target=settled, name="recollect-settle", daemon=True)):
+        thread.start()
 
 
 def make_ready(app: FastAPI) -> None:
