@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,7 @@ from recollect.store import search_health
 from recollect.store.database import Database
 from recollect.store.filters import MatchingVersions, document_filter_of, matching_versions
 from recollect.store.search import RowSelection
+from recollect.store.store import Store
 
 DOCUMENTS = 300
 PER_DOCUMENT = 10
@@ -253,6 +256,76 @@ def test_words_that_too_many_chunks_hold_are_narrowed_and_never_to_too_few(
             assert [score for _, score in found.lexical[:3]] == pytest.approx([score for _, score in best.scores])
         stayed += meeting >= limit
     assert (stayed > 0) == (limit == 3)
+
+
+def searched(store: Store, request: CandidateRequest, *, budget: int, busy: bool) -> tuple[dict[str, Any], set[str]]:
+    """What both ways find, with the stages that it took; ``busy``: while others are at it on every core."""
+    watch = Stopwatch()
+    with ExitStack() as others:
+        for _ in range(os.cpu_count() or 1 if busy else 0):
+            others.enter_context(store.search.room_ahead)
+        found = SqlCandidates(store.search, lexical_budget=budget).candidates(Scope(), request, watch)
+    told = {field.name: getattr(found, field.name) for field in fields(found)}
+    vectors = {chunk_id: vector.tolist() for chunk_id, vector in found.vectors.items()}
+    return {**told, "vectors": vectors, "embedding": None}, set(watch.timings_ms())
+
+
+@pytest.mark.parametrize("needs_vectors", [False, True])
+@pytest.mark.parametrize("kept", list(FILTERS))
+def test_both_ways_in_one_statement_find_what_each_finds_alone(
+    filled: Shelf, monkeypatch: pytest.MonkeyPatch, kept: str, needs_vectors: bool
+):
+    monkeypatch.setattr("recollect.retrieval.lexical.SMALL_COLLECTION_CHUNKS", 0)
+    monkeypatch.setattr("recollect.retrieval.lexical.SCANNED_COLLECTION_CHUNKS", 0)
+    store = filled.rag.store
+    (place,) = filled.rag.collections.list()
+    versions = None
+    if FILTERS[kept]:
+        conditions = document_filter_of(RetrievalOptions(**FILTERS[kept]))
+        versions = matching_versions(store.database, Scope(), place.collection_id, conditions)
+    for question in QUESTIONS[:2]:
+        # Words that too few chunks hold together are looked for once more.
+        for limit, budget in ((3, 6), (50, 6), (200, sys.maxsize)):
+            request = asked(place, question, limit=limit, versions=versions, needs_vectors=needs_vectors)
+            alone, _ = searched(store, request, budget=budget, busy=False)
+            together, stages = searched(store, request, budget=budget, busy=True)
+            assert together == alone and alone["in_context"]
+            assert "both" in stages
+            assert list(together["similarities"]) == list(alone["similarities"])
+
+
+def test_an_index_that_gives_up_in_one_statement_is_looked_through_once_more(
+    filled: Shelf, module_dsn: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("recollect.retrieval.sql_candidates.EXACT_FILTER_CHUNKS", 10)
+    sources = tuple(f"{number}.txt" for number in range(0, 100, 20))
+    hasty = make_conninfo(module_dsn, options="-c hnsw.max_scan_tuples=1 -c enable_sort=off")
+    with RAGPipeline(configured(hasty), embedder=EMBEDDER) as rag:
+        (place,) = rag.collections.list()
+        conditions = document_filter_of(RetrievalOptions(source=sources))
+        versions = matching_versions(rag.store.database, Scope(), place.collection_id, conditions)
+        request = asked(place, QUESTIONS[0], limit=50, versions=versions)
+        alone, _ = searched(rag.store, request, budget=2_000, busy=False)
+        together, stages = searched(rag.store, request, budget=2_000, busy=True)
+    assert together == alone and alone["paths"]["dense"] == "exact" and len(alone["dense"]) == 50
+    assert {"both", "dense"} <= stages
+
+
+def test_questions_without_words_that_are_known_are_asked_by_meaning_alone(filled: Shelf):
+    (place,) = filled.rag.collections.list()
+    request = asked(place, "unheard")
+    alone, _ = searched(filled.rag.store, request, budget=2_000, busy=False)
+    together, stages = searched(filled.rag.store, request, budget=2_000, busy=True)
+    assert together == alone and len(alone["dense"]) == 50 and not alone["bm25"]
+    assert "both" not in stages
+
+
+def test_searches_at_the_same_time_find_what_each_finds_alone(filled: Shelf):
+    expected = [filled.search(question, "everything", mode="hybrid").results for question in QUESTIONS]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(2):
+            found = pool.map(lambda question: filled.search(question, "everything", mode="hybrid").results, QUESTIONS)
+            assert list(found) == expected
 
 
 # The probe

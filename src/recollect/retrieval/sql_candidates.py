@@ -165,11 +165,12 @@ class SqlCandidates:
         with watch.stage("terms"):
             query = self.prepared(scope, request, proof=False)
         first, *others = _attempts(scope, request)
-        with self._dense_ahead(scope, request, request.embedding, indexed=first) as fetch:
-            with watch.stage("lexical"):
-                worded = self._words_beside(scope, request, query, found)
-            with watch.stage("dense"):
-                nearest = fetch()
+        with self._repository.room_ahead as room:
+            if room or not query.weights:
+                nearest, worded = self._side_by_side(scope, request, query, found, watch, indexed=first)
+                beside = None
+            else:
+                nearest, worded, beside = self._in_one(scope, request, query, found, watch, indexed=first)
         _take_path(request, first, found)
         for indexed in others:
             if _filled(request, len(nearest.chunk_ids)):
@@ -178,13 +179,61 @@ class SqlCandidates:
                 watch.stage("dense"),
                 self._dense_ahead(scope, request, request.embedding, indexed=indexed) as fetch,
             ):
-                nearest = fetch()
+                nearest, beside = fetch(), None
             _take_path(request, indexed, found)
         complete(found, query, nearest)
         if query.weights and query.usually_beside:
             with watch.stage("context"):
-                beside = self._repository.beside(scope, sorted(found.bm25))
+                if beside is None:
+                    beside = self._repository.beside(scope, sorted(found.bm25))
                 found.in_context = in_context(query, worded.joined(nearest.lexical), beside)
+
+    def _side_by_side(
+        self,
+        scope: Scope,
+        request: CandidateRequest,
+        query: LexicalQuery,
+        found: Candidates,
+        watch: Stopwatch,
+        *,
+        indexed: bool,
+    ) -> tuple[CandidateRows, LexicalRows]:
+        """The nearest chunks and the rows of those that hold the words, each way over a connection of its own."""
+        assert request.embedding is not None, "what has none is searched by words alone"
+        with self._dense_ahead(scope, request, request.embedding, indexed=indexed) as fetch:
+            with watch.stage("lexical"):
+                worded = self._words_beside(scope, request, query, found)
+            with watch.stage("dense"):
+                return fetch(), worded
+
+    def _in_one(
+        self,
+        scope: Scope,
+        request: CandidateRequest,
+        query: LexicalQuery,
+        found: Candidates,
+        watch: Stopwatch,
+        *,
+        indexed: bool,
+    ) -> tuple[CandidateRows, LexicalRows, LexicalRows | None]:
+        """The same in one statement, with what stands beside all of them; None: the words are looked for once more."""
+        assert request.embedding is not None, "what has none is searched by words alone"
+        with watch.stage("both"):
+            both = self._repository.both(
+                scope,
+                request.collection,
+                request.embedding,
+                conditions=query.conditions,
+                query=query.weights,
+                limit=request.limit,
+                rows=_rows_of(request, indexed=indexed),
+                indexed=indexed,
+                vectors=request.needs_vectors,
+                context=bool(query.usually_beside),
+            )
+        with watch.stage("lexical"):
+            worded = self._words_beside(scope, request, query, found, both.worded)
+        return both.nearest, worded, both.beside if worded is both.worded.lexical else None
 
     def _dense_ahead(
         self, scope: Scope, request: CandidateRequest, embedding: Vectors, *, indexed: bool
@@ -200,25 +249,32 @@ class SqlCandidates:
         )
 
     def _words_beside(
-        self, scope: Scope, request: CandidateRequest, query: LexicalQuery, found: Candidates
+        self,
+        scope: Scope,
+        request: CandidateRequest,
+        query: LexicalQuery,
+        found: Candidates,
+        rows: CandidateRows | None = None,
     ) -> LexicalRows:
+        """Take what is found by words; ``rows``: what a first look has found, so that none is needed."""
         if not query.weights:
             take(found, LexicalHits([], {}, exact=True))
             return LexicalRows.read(())
         while True:
-            rows = self._repository.lexical(
-                scope,
-                request.collection,
-                conditions=query.conditions,
-                query=query.weights,
-                limit=request.limit,
-                rows=_rows_of(request),
-                embedding=request.embedding,
-                vectors=request.needs_vectors,
-            )
+            if rows is None:
+                rows = self._repository.lexical(
+                    scope,
+                    request.collection,
+                    conditions=query.conditions,
+                    query=query.weights,
+                    limit=request.limit,
+                    rows=_rows_of(request),
+                    embedding=request.embedding,
+                    vectors=request.needs_vectors,
+                )
             if not query.narrowed or len(rows.lexical) >= request.limit:
                 break
-            query = query.widened()
+            query, rows = query.widened(), None
         # Fusion reads far beyond the first ten: what a proof would add hardly moves it, and costs twice.
         take(found, judged(query, rows.lexical, top_k=request.top_k, limit=request.limit))
         found.similarities, found.vectors = rows.similarities, rows.vectors

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import select
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -65,6 +67,44 @@ class CheckOut:
                 return connection
             connection.close()
             pool.putconn(connection)
+
+
+class Room:
+    """Counts who is at something, and tells whoever begins whether they still are few.
+
+    Args:
+        few: So many at most.
+    """
+
+    def __init__(self, few: int) -> None:
+        self._few = few
+        self._at_it = 0
+        self._lock = Lock()
+
+    @contextmanager
+    def entered(self) -> Iterator[bool]:
+        """Be at it within the block, which is told whether no more than those few are, its own caller included."""
+        with self._lock:
+            self._at_it += 1
+            few = self._at_it <= self._few
+        try:
+            yield few
+        finally:
+            with self._lock:
+                self._at_it -= 1
+
+
+def roll_back(connection: Connection) -> None:
+    """Undo a transaction; where that fails, the server is left to, and what ended it stays the error that is seen.
+
+    An interrupt may come between a statement and its result, and then a connection takes no other statement.
+    """
+    if connection.closed:
+        return
+    try:
+        connection.rollback()
+    except psycopg.Error:
+        connection.close()
 
 
 def cancel(connection: Connection) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from threading import Semaphore
 from typing import TYPE_CHECKING, Any, LiteralString, Protocol, TypeVar
@@ -21,7 +21,7 @@ from recollect.errors import SchemaVersionError, StoreError, StoreUnavailableErr
 from recollect.forking import leave_to_parent, renew_in_children
 from recollect.interruption import stoppable
 from recollect.model import Scope, asked_for
-from recollect.store.connections import CheckOut, PoolUsage, cancel, cut_off, usage
+from recollect.store.connections import CheckOut, PoolUsage, Room, cancel, cut_off, roll_back, usage
 from recollect.store.driver_errors import translated_errors
 from recollect.store.dsn import require_dsn
 from recollect.store.session_state import SESSION_MARK, begin_session, begin_transaction, give_up_session, is_pooled
@@ -48,19 +48,6 @@ _OWNERS_CONNECTIONS = 4
 _WAIT_SECONDS = 30.0
 # So long the schema is taken for the one that is known.
 _SCHEMA_SECONDS = 1.0
-
-
-def _roll_back(connection: Connection) -> None:
-    """Undo a transaction; where that fails, the server is left to, and what ended it stays the error that is seen.
-
-    An interrupt may come between a statement and its result, and then a connection takes no other statement.
-    """
-    if connection.closed:
-        return
-    try:
-        connection.rollback()
-    except psycopg.Error:
-        connection.close()
 
 
 def connect(dsn: str, *, autocommit: bool = True) -> Connection:
@@ -157,6 +144,7 @@ class Database:
         self._ahead_pool = self._new_pool(self.application_dsn, max(ahead, 1), self._configure)
         self._owners_pool = self._new_pool(self.dsn, min(most, _OWNERS_CONNECTIONS), self._configure_owners)
         self._ahead = Semaphore(ahead)
+        self._room = Room(ahead)
         self._pooled: bool | None = None
         self._take = CheckOut()
         self._schema_known_until = time.monotonic() + _SCHEMA_SECONDS
@@ -270,6 +258,15 @@ class Database:
                 yield cursor.fetchall
         finally:
             self._ahead.release()
+
+    @property
+    def room_ahead(self) -> AbstractContextManager[bool]:
+        """Entered by whoever has two things to read: whether `read_ahead` gains anything, since so few are at it.
+
+        Otherwise one statement for both costs less than two.
+        """
+        reader = self._reader()
+        return nullcontext(False) if reader._behind_pooler() else reader._room.entered()
 
     @contextmanager
     def autocommit(self) -> Iterator[Connection]:
@@ -385,7 +382,7 @@ class Database:
             connection.execute(begin)
             yield
         except BaseException:
-            _roll_back(connection)
+            roll_back(connection)
             raise
         connection.execute("COMMIT")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -138,6 +138,21 @@ class CandidateRows:
     vectors: dict[int, Floats]
 
 
+@dataclass(frozen=True, slots=True)
+class BothRows:
+    """The chunks that both ways of searching found, and the rows of those beside them.
+
+    Attributes:
+        nearest: By meaning.
+        worded: By words.
+        beside: As `SearchRepository.beside` gives them for all of these; none where no context is wanted.
+    """
+
+    nearest: CandidateRows
+    worded: CandidateRows
+    beside: LexicalRows
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassageRow:
     """What is shown of a chunk (its parent's span where it has one)."""
@@ -187,6 +202,11 @@ class SearchRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.known_frequencies = KnownFrequencies()
+
+    @property
+    def room_ahead(self) -> AbstractContextManager[bool]:
+        """See `Database.room_ahead`: within the block, whether `dense_ahead` gains anything."""
+        return self._database.room_ahead
 
     def dense(
         self,
@@ -264,14 +284,42 @@ class SearchRepository:
         """
         params = {
             **rows.params(scope, collection),
-            "conditions": ["{" + ",".join(map(str, lexemes)) + "}" for lexemes in conditions],
-            "query": to_sparse(list(query), list(query.values())),
+            **_lexical_params(conditions, query),
             "limit": limit,
             "embedding": None if embedding is None else HalfVector(embedding),
             "vectors": vectors and embedding is not None,
         }
         with self._database.single_reads(scope) as connection:
             return candidate_rows(_rows(connection, _SQL["lexical"], params))
+
+    def both(
+        self,
+        scope: Scope,
+        collection: Collection,
+        embedding: Floats,
+        *,
+        conditions: Sequence[Sequence[int]],
+        query: Mapping[int, float],
+        limit: int,
+        rows: RowSelection = EVERY_ROW,
+        indexed: bool = False,
+        vectors: bool = False,
+        context: bool = True,
+    ) -> BothRows:
+        """What `dense`, `lexical` and `beside` give, in one statement; arguments as theirs.
+
+        ``context``: with the rows beside the chunks that have lexical rows of their own.
+        """
+        params = {
+            **_dense_params(scope, collection, embedding, limit, rows, indexed=indexed),
+            **_lexical_params(conditions, query),
+            "vectors": vectors,
+            "context": context,
+        }
+        with self._database.single_reads(scope) as connection:
+            found = _rows(connection, _SQL["both"], params)
+        dense, lexical, beside = ([row[1:] for row in found if row[0] == part] for part in range(3))
+        return BothRows(candidate_rows(dense), candidate_rows(lexical), LexicalRows.read(beside))
 
     def document_frequencies(self, scope: Scope, collection: Collection, lexemes: Sequence[int]) -> dict[int, int]:
         """In how many chunks each lexeme stands, by the last refresh; lexemes never seen are absent.
@@ -401,6 +449,13 @@ def _dense_params(
         "limit": limit,
         "indexed": indexed,
         "ef_search": min(limit, _MAX_EF_SEARCH) if approximate and limit > DEFAULT_EF_SEARCH else None,
+    }
+
+
+def _lexical_params(conditions: Sequence[Sequence[int]], query: Mapping[int, float]) -> dict[str, Any]:
+    return {
+        "conditions": ["{" + ",".join(map(str, lexemes)) + "}" for lexemes in conditions],
+        "query": to_sparse(list(query), list(query.values())),
     }
 
 

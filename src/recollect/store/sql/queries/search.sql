@@ -12,6 +12,32 @@ FROM lexical_candidates(%(tenant_id)s, %(collection_id)s, %(space_id)s,
                           %(version_ids)s::bigint[], %(access_ids)s::int[])::row_selection,
                         %(conditions)s::text[], %(query)s, %(limit)s, %(embedding)s::halfvec, %(vectors)s)
 
+-- both: what dense (0), lexical (1) and, where context is wanted, beside (2: of what these found) give, in one statement
+WITH d AS MATERIALIZED (
+    SELECT * FROM dense_candidates(%(tenant_id)s, %(collection_id)s, %(space_id)s,
+                                   ROW(%(as_of)s, %(starts)s::timestamptz[], %(ends)s::timestamptz[], %(beside)s::bigint[],
+                                       %(version_ids)s::bigint[], %(access_ids)s::int[])::row_selection,
+                                   %(embedding)s, %(limit)s, %(indexed)s, %(ef_search)s, true, %(vectors)s)
+), l AS MATERIALIZED (
+    SELECT * FROM lexical_candidates(%(tenant_id)s, %(collection_id)s, %(space_id)s,
+                                     ROW(%(as_of)s, %(starts)s::timestamptz[], %(ends)s::timestamptz[], %(beside)s::bigint[],
+                                         %(version_ids)s::bigint[], %(access_ids)s::int[])::row_selection,
+                                     %(conditions)s::text[], %(query)s, %(limit)s, %(embedding)s::halfvec, %(vectors)s)
+)
+SELECT 0, chunk_id, length, sparsevec_send(weights), similarity, halfvec_send(embedding) FROM d
+UNION ALL
+SELECT 1, chunk_id, length, sparsevec_send(weights), similarity, halfvec_send(embedding) FROM l
+UNION ALL
+SELECT 2, n.beside, x.length, sparsevec_send(x.weights), NULL, NULL
+FROM (SELECT c.chunk_id AS beside, o.chunk_id
+      FROM (SELECT chunk_id, version_id, position - 1 AS before, position + 1 AS after FROM chunks
+            WHERE %(context)s AND tenant_id = %(tenant_id)s
+              AND chunk_id = ANY (ARRAY(SELECT chunk_id FROM d WHERE length IS NOT NULL UNION ALL SELECT chunk_id FROM l))
+            OFFSET 0) c
+      JOIN chunks o ON o.tenant_id = %(tenant_id)s AND o.version_id = c.version_id
+                   AND o.position BETWEEN c.before AND c.after AND o.chunk_id <> c.chunk_id OFFSET 0) n
+JOIN chunk_lexical x ON x.tenant_id = %(tenant_id)s AND x.chunk_id = n.chunk_id
+
 -- readable_frequencies: in how many of the chunks that a caller may read each lexeme stands; explanations ask
 SELECT l.lexeme, (SELECT count(*) FROM chunk_lexical c
                   WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s
