@@ -200,8 +200,11 @@ def _show(ctx: CommandContext, job: Job) -> None:
         counts = ("added", "updated", "unchanged", "removed", "skipped", "failed")
         said = ", ".join(f"{result[name]:,} {name}" for name in counts if result.get(name)) or "nothing new"
         ctx.out.print(one_line(f"{url}: {said}; {result.get('chunks', 0):,} chunks"), soft_wrap=True)
-        for error in result.get("errors", ())[:20]:
+        shown = result.get("errors", ())[:20]
+        for error in shown:
             ctx.err.print(Text.assemble(("✗ ", "red"), one_line(f"{error['path']}: {error['error']}")), soft_wrap=True)
+        if more := result.get("failed", 0) - len(shown):
+            ctx.err.print(f"… and {more:,} more; recollect jobs show {job.job_id} --json names the first hundred")
     else:
         chunks = result.get("chunks", 0)
         said = f"{result.get('status')}  {result.get('title')}  ({chunks:,} chunk{'' if chunks == 1 else 's'})  {url}"

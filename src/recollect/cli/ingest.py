@@ -330,8 +330,11 @@ def show_report(ctx: CommandContext, report: IngestReport) -> None:
         ctx.note(f"- {one_line(closed.path)}: closed, because {one_line(closed.error)}")
     if report.skip_reasons.get("too_large", 0) > _ERRORS_SHOWN:
         ctx.note(f"… and {report.skip_reasons['too_large'] - _ERRORS_SHOWN:,} more that are too large")
-    if len(report.errors) > _ERRORS_SHOWN:
-        ctx.err.print(f"… and {len(report.errors) - _ERRORS_SHOWN:,} more; --json lists all of them")
+    if more := report.failed - min(len(report.errors), _ERRORS_SHOWN):
+        # What a job has kept, as a server's refresh, names the first hundred alone.
+        named = len(report.errors)
+        listed = "all of them" if named == report.failed else f"the first {named:,} that failed"
+        ctx.err.print(f"… and {more:,} more; --json lists {listed}")
 
 
 def _skips(report: IngestReport) -> str:

@@ -268,6 +268,14 @@ def test_a_source_is_added_refreshed_and_removed(served, local, operator, folder
     ]
     assert (again["name"], again["documents"]) == ("other", 0)
     operator("sources", "refresh", "other", "-c", "shelf")
+    # More fail than a server names: how many is told all the same.
+    for number in range(110):
+        (folder / f"bad-{number:03}.md").write_bytes(b"")
+    told = operator("sources", "refresh", "other", "-c", "shelf", status=1)
+    assert "110 failed" in " ".join(told.out.split())
+    assert "and 90 more; --json lists the first 100 that failed" in told.err
+    both = local("sources", "refresh", "other", "-c", "shelf", status=1)
+    assert "and 90 more; --json lists all of them" in both.err
     assert operator("sources", "remove", "other", "-c", "shelf", "--erase", "--yes", "--json").json["erased"] == 1
     assert served.rag.view(collections="shelf").documents.list() == []
 

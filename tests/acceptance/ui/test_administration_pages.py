@@ -9,7 +9,10 @@ import pytest
 
 from browser import picture, require_usable_by_all, visitor
 from recollect import Principal
+from recollect.embedding.hashing import HashingEmbedder
+from recollect.llm.scripted import ScriptedChatModel
 from recollect.pipeline.working import worker_of
+from served import fill, serving
 
 KIM = Principal(user_id="kim", roles=("clerk",), department="hr")
 
@@ -39,7 +42,8 @@ def pages(served) -> list[str]:
         *(f"{root}/logins", f"{root}/grants", f"{root}/grants/documents/1"),
         f"{root}/grants/explain?user=kim&document=hr/leave.md",
         *(f"{root}/policies", f"{root}/audit", f"{root}/audit/accesses", f"{root}/audit/check"),
-        *(f"{root}/models", f"{root}/models/jobs/{job.job_id}", f"{root}/tenants", f"{root}/tenants/1"),
+        *(f"{root}/models", f"{root}/models/contexts?collection=default", f"{root}/models/jobs/{job.job_id}"),
+        *(f"{root}/tenants", f"{root}/tenants/1"),
     ]
 
 
@@ -151,18 +155,62 @@ def test_another_model_is_compared_and_changed_to_while_the_page_tells_how_far_i
     page.get_by_label("Dimensions", exact=True).fill("32")
     page.get_by_role("button", name="Begin").click()
     page.get_by_text("waiting").wait_for()
-    # In a thread: the browser's driver has an event loop in this one.
-    worker = threading.Thread(target=worker_of(served.rag.standpoint.assembly, concurrency=1, ends="empty").run)
-    worker.start()
-    worker.join()
+
+    def work() -> None:
+        # In a thread: the browser's driver has an event loop in this one.
+        worker = threading.Thread(target=worker_of(served.rag.standpoint.assembly, concurrency=1, ends="empty").run)
+        worker.start()
+        worker.join()
+
+    work()
     page.get_by_text("The collection uses the new model.").wait_for()
     assert page.get_by_role("row", name="found@10").is_visible()
     picture(page, "administration-model-changed", full=True)
     page.goto(f"{served.url}/administration/models")
+    assert "No language model is configured for it." in page.locator("main").inner_text()
     page.get_by_role("button", name="Change back").click()
-    page.get_by_text("It is changed.").wait_for()
+    page.get_by_text("waiting").wait_for()
+    work()
+    page.get_by_text("changed", exact=True).wait_for()
+    assert served.rag.spaces.status().used.model == HashingEmbedder().model_name
     told = [(entry.action, entry.actor) for entry in served.rag.audit.list() if "reembed" in entry.action]
     assert told == [("reembed_rollback", administrator.actor), ("reembed", administrator.actor)]
+
+
+def test_chunks_are_situated_by_a_job_that_is_estimated_and_followed(dsn, tmp_path):
+    """Without a browser: what the forms of the pages send, and who may send it."""
+    model = ScriptedChatModel("It says where it stands.")
+    settings = {"ingest": {"contextualise": "openai/writer"}}
+    with serving(dsn, tmp_path, worker=False, pages=True, chat_model=model, **settings) as served:
+        fill(served.rag)
+        keys, root = served.rag.keys, f"{served.url}/administration/models"
+        admin, other = (keys.create(one, scopes=("read", one)).secret for one in ("admin", "write"))
+        by_admin = {"X-API-Key": admin, "Accept": "text/html"}
+        with httpx2.Client(headers=by_admin, timeout=60, follow_redirects=True) as asked:
+            offered = asked.get(root).text
+            assert "openai/writer" in offered and 'name="provider"' not in offered
+            told = asked.get(f"{root}/contexts", params={"collection": "default"}).text
+            assert "Tokens that it reads" in told and "at prices that are not configured" in told
+            assert model.calls == []
+            begun = asked.post(f"{root}/contexts", data={"collection": "default"})
+            (job,) = served.rag.jobs.list(kind="contextualise")
+            assert begun.url.path.endswith(f"/jobs/{job.job_id}") and "waiting" in begun.text
+            served.rag.jobs.wait(job.job_id)
+            assert "are situated in their documents." in asked.get(str(begun.url)).text
+            assert (
+                "Every chunk is situated already."
+                in asked.get(f"{root}/contexts", params={"collection": "default"}).text
+            )
+            german = asked.get(str(begun.url), headers={"Accept-Language": "de"}).text
+            assert "sind in ihre Dokumente eingeordnet." in german
+            assert asked.get(f"{root}/contexts", params={"collection": "none"}).status_code == 404
+            # Which model the server loads is for whoever runs it to say, as over /v1.
+            reembedding = {"collection": "default", "model": "hashing-32", "provider": "hashing", "dimensions": "32"}
+            assert asked.post(root, data=reembedding).status_code == 403
+            assert served.rag.jobs.list(kind="reembed") == []
+        with httpx2.Client(headers={"X-API-Key": other, "Accept": "text/html"}, timeout=60) as asked:
+            assert asked.get(f"{root}/contexts", params={"collection": "default"}).status_code == 403
+            assert asked.post(f"{root}/contexts", data={"collection": "default"}).status_code == 403
 
 
 def test_tenants_are_made_limited_suspended_and_erased_by_the_operator(administrator, served):

@@ -56,6 +56,7 @@ PAGES = {
         "/administration/audit/accesses",
         "/administration/audit/check",
         "/administration/models",
+        "/administration/models/contexts?collection=default",
         "/administration/models/jobs/{reembed}",
         "/administration/tenants",
         "/administration/tenants/{tenant}",

@@ -47,9 +47,9 @@ AUDIT = Section(
     _("Audit"), "/administration/audit", _("What was done and by whom, in a chain that is checked."), "check"
 )
 MODELS = Section(
-    _("Embedding models"),
+    _("Models"),
     "/administration/models",
-    _("Another model for a collection, compared first."),
+    _("Another embedding model for a collection, compared first; chunks situated in their documents."),
     "machine",
 )
 TENANTS = Section(
