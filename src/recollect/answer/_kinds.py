@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from recollect.answer._kind_forms import Kind, KindForms, forms_of
 from recollect.languages import language_of_text
+from recollect.languages.digits import plain_digits
 from recollect.languages.stopwords import stopwords
 
 _I = re.IGNORECASE
@@ -206,7 +207,7 @@ def holds_kind(kind: Kind, text: str, question: str, *, in_table: bool = False, 
     """
     forms = forms_of(language)
     if forms is not None:
-        return _holds_foreign(kind, text, question, forms, in_table=in_table)
+        return _holds_foreign(kind, plain_digits(text), plain_digits(question), forms, in_table=in_table)
     match kind:
         case Kind.MONEY:
             return _holds_money(_without_names(text, question), question, in_table=in_table)

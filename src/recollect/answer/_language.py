@@ -38,10 +38,21 @@ def function_words(language: str) -> frozenset[str]:
     return _function_words().get(language) or frozenset()
 
 
-def language_of_passages(language: str, passages: Sequence[RetrievedContext]) -> str:
-    """The language that passages are read in: a collection's, or of ``auto`` the one that most of them are in."""
+def language_of_passages(language: str, passages: Sequence[RetrievedContext], question: str = "") -> str:
+    """The language that a question and passages are read in: a collection's.
+
+    Args:
+        language: ISO 639-1 code. ``auto``: the question's, where a passage is in it, or else the one that most are in.
+        passages: Best first.
+        question: That they were found by; empty: that says nothing.
+    """
     if language != AUTO:
         return language
+    if question.strip():
+        asked = language_of_text(question)
+        read = (one.content[:_READ_OF_PASSAGE] for one in passages[:_READ_PASSAGES])
+        if any(language_of_text(text, expected=asked) == asked for text in read):
+            return asked
     return language_of_text("\n\n".join(passage.content[:_READ_OF_PASSAGE] for passage in passages[:_READ_PASSAGES]))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from recollect.answer._kind_forms import Kind
 from recollect.answer._kinds import READ_CHARACTERS, attribute, expected_kind, is_english
 from recollect.answer._question_names import names_in, titled_words, without_titled
+from recollect.languages.digits import plain_digits
 
 if TYPE_CHECKING:
     from recollect.retrieval.analysis import Analyzer
@@ -137,7 +138,7 @@ def tells_of_another_year(asked: Asked, text: str, around: str) -> bool:
 
 
 def _years(text: str) -> frozenset[str]:
-    return frozenset(_YEAR.findall(text))
+    return frozenset(_YEAR.findall(plain_digits(text)))
 
 
 def in_range(amount: float | None, row: str) -> int:

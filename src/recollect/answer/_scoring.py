@@ -13,6 +13,7 @@ from recollect.answer._question import Asked, in_range, tells_of_another_year, t
 from recollect.answer._question_names import missing_names
 from recollect.answer._regions import Region, join_passages
 from recollect.answer._units import Unit, quotable_units
+from recollect.languages import language_of_part
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
@@ -106,9 +107,10 @@ def gather(
     """The quotable pieces of the passages, best first; of very many, those that the question's words speak for."""
     sections, terms = _Sections(), _Terms(analyzer)
     pieces = [
-        _Piece.of(region, unit, sections, terms)
+        _Piece.of(region, unit, sections, terms, own)
         for region in join_passages(passages)
-        for unit in _units(region, sections, language)
+        for own in [language_of_part(region.text, language)]
+        for unit in _units(region, sections, own)
     ]
     if not pieces:
         return []
@@ -117,7 +119,7 @@ def gather(
     pieces = [piece for piece in pieces if not piece.terms <= asked.terms] or pieces
     surroundings = _Surroundings(pieces, terms)
     strengths = _strengths(passages)
-    found = [_evidence(asked, piece, surroundings.of(piece), wanted, strengths, weights, language) for piece in pieces]
+    found = [_evidence(asked, piece, surroundings.of(piece), wanted, strengths, weights) for piece in pieces]
     if len(found) > _MOST_EMBEDDED:
         found = sorted(found, key=_rank)[:_MOST_EMBEDDED]
     vectors = embedder.embed_documents([one.text for one in found])
@@ -140,7 +142,6 @@ def _evidence(
     wanted: dict[str, float],
     strengths: dict[int, float],
     weights: Weights,
-    language: str,
 ) -> Evidence:
     """All that is known of a piece before it is embedded."""
     unit, text = piece.unit, piece.text
@@ -149,7 +150,7 @@ def _evidence(
     covered, context = coverage(wanted, piece.terms), piece.terms | around.terms
     missing = frozenset(missing_names(asked.names, f"{text}\n{around.text}", source=around.source))
     fits = not told.endswith(("?", "？")) and holds_kind(
-        asked.kind, told, asked.text, in_table=in_table, language=language
+        asked.kind, told, asked.text, in_table=in_table, language=piece.language
     )
     past = around.old or tells_of_past(text)
     score = (
@@ -211,21 +212,22 @@ class _Sections:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A quotable piece with its section, the text that it is judged by, and that text's terms."""
+    """A quotable piece with its section, the text that it is judged by, that text's terms, and its language."""
 
     region: Region
     unit: Unit
     section: str | None
     text: str
     terms: frozenset[str]
+    language: str
 
     @classmethod
-    def of(cls, region: Region, unit: Unit, sections: _Sections, terms: _Terms) -> _Piece:
+    def of(cls, region: Region, unit: Unit, sections: _Sections, terms: _Terms, language: str) -> _Piece:
         section = sections.at(region, region.start_offset + unit.start)
         heading = unit.heading or (section or "").rpartition(" > ")[2]
         quote = region.text[unit.quote_start : unit.end]
         parts = [part for part in (heading, unit.lead, quote) if part]
-        return cls(region, unit, section, " ".join(parts), frozenset().union(*map(terms.of, parts)))
+        return cls(region, unit, section, " ".join(parts), frozenset().union(*map(terms.of, parts)), language)
 
 
 @dataclass(frozen=True, slots=True)

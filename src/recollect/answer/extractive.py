@@ -132,7 +132,7 @@ def read(
     if not question.strip():
         raise UsageError("The question is empty; ask something, for instance 'How many days of leave do I have?'.")
     used = list(passages[: options.max_passages])
-    language = language_of_passages(language, used)
+    language = language_of_passages(language, used, question)
     analyzer = analyzer or Analyzer(language)
     asked = understand(question, analyzer, language)
     evidence = gather(asked, used, embedder=embedder, analyzer=analyzer, language=language, weights=options.weights)

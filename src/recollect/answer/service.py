@@ -161,7 +161,7 @@ async def stream_answer(
     if not question.strip():
         raise UsageError("The question is empty; ask something, for instance 'How many days of leave do I have?'.")
     readable = [passage for passage in passages if passage.content.strip()]
-    language = language_of_passages(options.language, readable)
+    language = language_of_passages(options.language, readable, question)
     analyzer = analyzer or Analyzer(language)
     if chat_model is None or not readable or options.ask_only_if_answerable:
         reply = extract_answer(

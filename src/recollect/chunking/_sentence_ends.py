@@ -52,7 +52,7 @@ _ORDINALS = frozenset({"tr"})
 LONGEST_WORD = 24
 
 # Thai: a space ends a sentence or a part of one, and stands around numbers and lists. A part that says something has
-# some length, and what follows begins with no word that joins it to what stands before.
+# some length, does not end with a title and a first name, and what follows begins with no word that joins it.
 _THAI_SPACE = re.compile(
     r"(?<=[\u0e01-\u0e5b]) +(?=[\u0e01-\u0e4e])|(?<=[!?…])\s+|(?<=[\u0e01-\u0e5b]{6}\.)\s+|\s*\n\s*"
 )
@@ -61,7 +61,8 @@ _THAI_JOINS = re.compile(
     "ไม่|มี|ถูก|อยู่|ต้อง|จะ|พ\\.ศ|ค\\.ศ|ยัง|ทำให้|นั้น|นี้|ไป|มา|ๆ|ฯ)"
 )
 _THAI_LEFT_OPEN = re.compile(
-    r"(?:ว่า|คือ|ได้แก่|เช่น|และ|หรือ|ของ|ที่|นาย|นาง|นางสาว|ข้อ|มาตรา|ประมาณ|ปี|วันที่|เดือน|เมื่อ|ตั้งแต่|[,:]|(?<![\u0e01-\u0e5b])[\u0e01-\u0e5b.]{1,6}\.)$"
+    r"(?:ว่า|คือ|ได้แก่|เช่น|และ|หรือ|ของ|ที่|โดย|จาก|กับ|ใน|เป็น|ตาม|ถึง|ให้|เพื่อ|นาย|นาง|นางสาว|ข้อ|มาตรา|ประมาณ|ปี|วันที่|เดือน|"
+    r"เมื่อ|ตั้งแต่|[,:]|(?:\.|นาย|นางสาว|นาง) ?[\u0e01-\u0e4e]{2,20}|(?<![\u0e01-\u0e5b])[\u0e01-\u0e5b.]{1,6}\.)$"
 )
 _THAI_SHORTEST = 30
 
@@ -104,7 +105,7 @@ def thai_starts(text: str) -> list[int]:
         if "\n" not in gap.group() and (
             gap.start() - begin < _THAI_SHORTEST
             or _THAI_JOINS.match(text, gap.end())
-            or _THAI_LEFT_OPEN.search(text, max(0, gap.start() - 12), gap.start())
+            or _THAI_LEFT_OPEN.search(text, max(0, gap.start() - _THAI_SHORTEST), gap.start())
         ):
             continue
         begin = gap.end()

@@ -11,12 +11,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping
 
-_OTHER_DIGITS = re.compile(r"(?![0-9])\d")
-_ARABIC_SEPARATORS = str.maketrans({"\u066b": ".", "\u066c": ","})
-# A year written digit by digit, as before 年, and what its digits are.
-_CHINESE_YEAR = re.compile("(?<![〇零一二三四五六七八九十百千])[一二][〇零一二三四五六七八九]{3}(?=年)")
-_CHINESE_DIGITS = str.maketrans("〇零一二三四五六七八九", "00123456789")
-
 # Thai and Lao vowels typed as two signs, or in another order: the tone belongs before the ring of "am".
 _TWO_E = re.compile("\u0e40\u0e40")
 _RING_AND_TONE = re.compile("([\u0e4d\u0ecd])([\u0e48-\u0e4b\u0ec8-\u0ecb])")
@@ -37,24 +31,6 @@ _NUKTA = str.maketrans({"\u0901": "\u0902", "\u093c": None})
 _LAST_VIRAMA = re.compile("\u094d$")
 
 _MARKS = re.compile("[\u0300-\u036f]")
-
-
-def plain_digits(text: str) -> str:
-    """A text with the decimal digits of every script, and Chinese years, as 0 to 9; of the same length.
-
-    Args:
-        text: Any text.
-
-    Example:
-        >>> plain_digits("١٩٥٢ १९५२ ๑๙๕๒ 一九五二年")
-        '1952 1952 1952 1952年'
-    """
-    if text.isascii():
-        return text
-    if _OTHER_DIGITS.search(text):
-        text = _OTHER_DIGITS.sub(lambda match: str(unicodedata.decimal(match.group())), text)
-        text = text.translate(_ARABIC_SEPARATORS)
-    return _CHINESE_YEAR.sub(lambda match: match.group().translate(_CHINESE_DIGITS), text)
 
 
 def typed_alike(text: str) -> str:

@@ -23,8 +23,9 @@ import Stemmer
 from recollect.errors import UsageError
 from recollect.forking import renew_in_children
 from recollect.languages import AUTO, language_of_text
+from recollect.languages.digits import plain_digits
 from recollect.languages.stopwords import stopwords
-from recollect.retrieval._spelling import plain_digits, spelt_alike, typed_alike
+from recollect.retrieval._spelling import spelt_alike, typed_alike
 
 #: Lexemes lie in 1..LEXEME_SPACE: they fit an ``int4``, and pgvector allows a sparsevec this many dimensions.
 LEXEME_SPACE = 1_000_000_000

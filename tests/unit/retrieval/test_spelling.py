@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from recollect.retrieval._spelling import plain_digits
+from recollect.languages.digits import plain_digits
 from recollect.retrieval.analysis import Analyzer
 
 SPELLINGS = [
