@@ -16,6 +16,7 @@ from recollect.documents._docx import comments_of, protect, restore
 from recollect.documents._kreuzberg import extract, fact
 from recollect.documents._mail_marks import marks_of
 from recollect.documents._outlook import outlook_parts
+from recollect.documents._packed import drawings_not_read
 from recollect.documents._parsed import Fact, Parsed, TextBuilder, one_line
 from recollect.documents._sheets import numbers_of_ods, numbers_of_xlsx
 from recollect.documents._slides import with_notes
@@ -49,6 +50,7 @@ def parse_office(data: bytes, file_format: Format) -> Parsed:
         UnreadableError: It is protected or damaged.
     """
     comments = comments_of(data) if file_format is DOCX else []
+    drawings = drawings_not_read(data) if file_format in {DOCX, PPTX, XLSX} else None
     prepare = _PREPARED.get(file_format.mime_type)
     if prepare is not None:
         data = prepare(data)
@@ -64,7 +66,7 @@ def parse_office(data: bytes, file_format: Format) -> Parsed:
     metadata = result.metadata
     author = fact(metadata, "authors", "created_by", "from_email")
     title = fact(metadata, "title", "subject") if file_format is MSG else fact(metadata, "title")
-    facts: dict[str, Fact] = {"author": restore(author or "")}
+    facts: dict[str, Fact] = {"author": restore(author or ""), "drawings_not_read": drawings}
     for name, key in (("slides", "slide_count"), ("sheets", "sheet_count")):
         count = metadata.get(key)
         facts[name] = count if isinstance(count, int) else None

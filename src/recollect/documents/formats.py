@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
 
-from recollect.documents.ocr.available import EXTRA, can_recognise
+from recollect.documents.ocr.available import EXTRA, HEIC_EXTRA, can_open_heic, can_recognise
 
 Kind = Literal[
     "pdf",
@@ -65,6 +65,7 @@ PNG = Format("picture", "image/png", "a PNG image")
 JPEG = Format("picture", "image/jpeg", "a JPEG image")
 TIFF = Format("picture", "image/tiff", "a TIFF image")
 WEBP = Format("picture", "image/webp", "a WebP image")
+HEIC = Format("picture", "image/heic", "a HEIC image")
 FEED = Format("feed", "application/rss+xml", "a feed")
 
 # Read as they are, without headings.
@@ -106,7 +107,8 @@ _PLAIN = frozenset({"markdown", "text", "code", "rst", "org"})
 _BY_NAME = dict.fromkeys(_TEXT_NAMES.split(), TEXT) | dict.fromkeys(_CODE_NAMES.split(), CODE)
 _BY_MIME = {known.mime_type: known for known in reversed(_BY_EXTENSION.values()) if known is not CODE}
 
-_PICTURE_NAMES = frozenset({"png", "jpg", "jpeg", "jpe", "tif", "tiff", "webp"})
+_HEIC_NAMES = frozenset({"heic", "heif"})
+_PICTURE_NAMES = frozenset({"png", "jpg", "jpeg", "jpe", "tif", "tiff", "webp", *_HEIC_NAMES})
 _PICTURES = (
     (b"\x89PNG\r\n", PNG),
     (b"\xff\xd8\xff", JPEG),
@@ -154,8 +156,16 @@ def is_picture_name(name: str) -> bool:
 
 
 def can_read_name(name: str) -> bool:
-    """Whether a file of this name can be read here: pictures with the extra ``recollect[ocr]`` alone."""
-    return format_of_name(name) is not None or (is_picture_name(name) and can_recognise())
+    """Whether a file of this name can be read here: pictures with ``recollect[ocr]`` and ``recollect[heic]`` alone."""
+    if not is_picture_name(name):
+        return format_of_name(name) is not None
+    return can_recognise() and (PurePath(name.lower()).suffix[1:] not in _HEIC_NAMES or can_open_heic())
+
+
+def picture_extra(name: str) -> str:
+    """What to install for a file whose name promises a picture that cannot be read here."""
+    is_heic = PurePath(name.lower()).suffix[1:] in _HEIC_NAMES
+    return HEIC_EXTRA if is_heic and not can_open_heic() else EXTRA
 
 
 def detect(data: bytes, *, name: str, mime_type: str | None = None) -> Format:
@@ -230,7 +240,9 @@ def _sniff_picture(head: bytes) -> Format | None:
     if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
         return WEBP
     if head[4:8] == b"ftyp" and head[8:12] in _HEIC:
-        raise UnreadableError("is a HEIC image, which is not read; save it as JPEG")
+        if not can_open_heic():
+            raise UnreadableError(f"is a HEIC image; {HEIC_EXTRA} reads the text in such pictures, or save it as JPEG")
+        return HEIC
     if not any(head.startswith(magic) for magic, _ in _PICTURES) or (b"\0" not in head and head.isascii()):
         return None
     return next(known for magic, known in _PICTURES if head.startswith(magic))

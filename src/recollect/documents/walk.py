@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from recollect.documents._ignore import IGNORE_FILE, Rule, ignored, rules_of
-from recollect.documents.formats import can_read_name, is_picture_name
-from recollect.documents.ocr.available import EXTRA
+from recollect.documents.formats import can_read_name, is_picture_name, picture_extra
 from recollect.documents.opening import open_folder
 from recollect.errors import NotFoundError
 
@@ -259,6 +258,6 @@ def _judge(path: Path, source: str, max_bytes: int, below: Path | None) -> Found
 
 def _why_unsupported(path: Path) -> str:
     if is_picture_name(path.name):
-        return f"is a picture: {EXTRA} reads the text in it"
+        return f"is a picture: {picture_extra(path.name)} reads the text in it"
     suffix = printable(path.suffix)
     return f"has a type that cannot be read ({suffix})" if suffix else "has no extension that tells its type"

@@ -8,6 +8,7 @@ import re
 import struct
 import zlib
 from collections import Counter
+from pathlib import Path
 
 import pypdfium2
 import pytest
@@ -287,6 +288,39 @@ def _huge_png(side):
     return b"\x89PNG\r\n\x1a\n" + part(b"IHDR", head) + part(b"IDAT", packed) + part(b"IEND", b"")
 
 
+HEIC = (Path(__file__).parents[2] / "data" / "leave.heic").read_bytes()
+
+
+def _enlarged(heic: bytes, side: int) -> bytes:
+    """The picture with sizes that it does not have."""
+    at = heic.index(b"ispe") + 8
+    return heic[:at] + struct.pack(">II", side, side) + heic[at + 8 :]
+
+
+def test_a_heic_picture_is_read_as_others_are(workers):
+    pytest.importorskip("pi_heif", reason="pip install 'recollect[heic]'")
+    # By its content, whatever it is called.
+    for name in ("leave.heic", "leave.jpg", "LEAVE.HEIF"):
+        assert formats.can_read_name(name)
+        document = read_bytes(HEIC, name=name, workers=workers)
+        assert "thirty days" in document.content and "sick leave" in document.content
+        assert (document.mime_type, document.pages[0].number) == ("image/heic", 1)
+
+
+def test_without_what_opens_it_a_heic_picture_is_refused_with_the_name_of_that(monkeypatch, tmp_path):
+    monkeypatch.setattr(formats, "can_open_heic", lambda: False)
+    with pytest.raises(formats.UnreadableError, match=r"pip install 'recollect\[heic\]'"):
+        formats.detect(HEIC, name="leave.jpg")
+    assert not formats.can_read_name("leave.heic")
+    assert formats.can_read_name("leave.jpg")
+    (tmp_path / "leave.heic").write_bytes(HEIC)
+    (skipped,) = walk([tmp_path])
+    assert (skipped.kind, skipped.reason) == (
+        "unsupported",
+        "is a picture: pip install 'recollect[heic]' reads the text in it",
+    )
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
@@ -294,7 +328,10 @@ def _huge_png(side):
         (lambda: saved([page(LEAVE)], "JPEG")[:4000], "damaged"),
         (lambda: b"\x89PNG\r\n\x1a\n" + b"\0" * 100, "damaged"),
         (lambda: b"\xff\xd8 \xc3", "is no picture"),
-        (lambda: b"\0\0\0\x18ftypheic" + b"\0" * 100, "HEIC"),
+        (lambda: b"\0\0\0\x18ftypheic" + b"\0" * 100, "HEIC|damaged"),
+        (lambda: HEIC[:2000], "HEIC|damaged"),
+        (lambda: _enlarged(HEIC, 60_000), "HEIC|megapixels|damaged"),
+        (lambda: b"\0\0\0\x18ftypmif1" + HEIC[12:3000] + b"\xff" * 2000, "HEIC|damaged"),
     ],
 )
 def test_hostile_and_damaged_pictures_are_refused(workers, data, reason):

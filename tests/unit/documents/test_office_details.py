@@ -218,3 +218,15 @@ def test_footnotes_follow_their_paragraph_and_comments_the_text():
         "Leave is thirty days[^2] for all.\n\n[^2]: Except in probation.\n\nAnother paragraph.\n\n"
         "Comment by Bo & Co on “thirty days”: Is that so?"
     )
+
+
+def test_drawings_that_nothing_reads_are_counted():
+    drawing = b"\x01\0\0\0" + b"\0" * 36 + b" EMF" + b"\0" * 5_000
+    parts = {"word/media/image1.emf": drawing, "word/media/IMAGE2.EMF": drawing, "word/media/image3.wmf": drawing}
+    told = read_bytes(changed(docx([("Normal", "Our own words.")]), parts), name="a.docx")
+    assert told.metadata["drawings_not_read"] == "2 EMF, 1 WMF"
+    assert "Our own words." in told.content
+    # Bullets are none, nor is what another folder holds, and most files have none at all.
+    small = {"word/media/image1.emf": b"EMF", "custom/image2.emf": drawing}
+    for data in (docx([("Normal", "Our own words.")]), changed(docx([("Normal", "Our own words.")]), small)):
+        assert "drawings_not_read" not in read_bytes(data, name="a.docx").metadata

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import struct
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -77,3 +79,24 @@ def test_what_is_no_compound_file(data: bytes):
     with pytest.raises(CompoundFileError):
         read_compound(data)
     assert outlook_parts(data) == ([], {})
+
+
+def test_a_message_that_another_program_has_written():
+    """By msgforge 1.0.0 (MIT), which knows nothing of how messages are read here: HTML in RTF, and two files."""
+    data = (Path(__file__).parents[2] / "data" / "bells.msg").read_bytes()
+    message = read_bytes(data, name="bells.msg")
+    header, _, text = message.content.partition("\n\n")
+    assert header.splitlines()[:4] == [
+        "Subject: Your bells – an offer",
+        'From: "Ann Ärger" <ann@x.example>',
+        'To: "Bo" <bo@x.example>',
+        'CC: "Cy" <cy@x.example>',
+    ]
+    assert text.startswith("Dear Bo,\nplease find our offer attached.")
+    assert "Oslo\t900" in text
+    assert (message.title, message.metadata["author"]) == ("Your bells – an offer", "Ann Ärger")
+    assert message.event_time == datetime(2026, 7, 1, 12, tzinfo=UTC)
+    assert [(one.source, one.content) for one in message.attachments] == [
+        ("1-offer.md", "# Offer\n\nWe deliver twelve hundred bicycle bells by the end of March."),
+        ("2-note.txt", "Größe: fünf Meter."),
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import warnings
 from collections.abc import Iterator
@@ -10,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.documents.formats import UnreadableError
 from recollect.documents.ocr._engine import LONGEST_SIDE
+from recollect.documents.ocr.available import heic_opener
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 _FORMATS = ("PNG", "JPEG", "TIFF", "WEBP")
+_HEIC_MARK = b"ftyp"
 _MOST_PIXELS = 100_000_000
 _MOST_PAGES = 2_000
 
@@ -32,7 +35,7 @@ def opened(data: bytes) -> Iterator[Image]:
         with warnings.catch_warnings():
             # A warning of many pixels; how many may be is said here.
             warnings.simplefilter("ignore")
-            with Image.open(io.BytesIO(data), formats=_FORMATS) as picture:
+            with Image.open(io.BytesIO(data), formats=_formats(data)) as picture:
                 yield picture
     except (UnreadableError, MemoryError):
         raise
@@ -40,6 +43,16 @@ def opened(data: bytes) -> Iterator[Image]:
         raise UnreadableError(f"is too large a picture: {_MOST_PIXELS // 1_000_000} megapixels can be read") from error
     except Exception as error:  # SyntaxError, struct.error, EOFError, and whatever else a hostile picture provokes
         raise UnreadableError(f"is damaged: the picture cannot be read ({error})") from error
+
+
+def _formats(data: bytes) -> tuple[str, ...]:
+    """The formats that a picture may be of; what opens HEIC is loaded for what looks like it alone."""
+    opener = heic_opener() if data[4:8] == _HEIC_MARK else None
+    if opener is None:
+        return _FORMATS
+    # It registers itself with Pillow, as often as it is asked to.
+    importlib.import_module(opener).register_heif_opener(thumbnails=False)
+    return ("HEIF",)
 
 
 def page_count(picture: Image) -> int:
@@ -60,7 +73,8 @@ def page(picture: Image, number: int) -> tuple[Any, tuple[float, float]]:
     import numpy as np
     from PIL import Image, ImageOps
 
-    picture.seek(number - 1)
+    if number > 1:  # the first is that which the file opens with, which in a HEIC need not stand first
+        picture.seek(number - 1)
     width, height = picture.size
     if width * height > _MOST_PIXELS:
         raise UnreadableError(

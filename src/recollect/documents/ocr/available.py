@@ -10,10 +10,25 @@ from functools import cache
 EXTRA = "pip install 'recollect[ocr]'"
 
 
+#: What to install for pictures of telephones.
+HEIC_EXTRA = "pip install 'recollect[heic]'"
+
+
 @cache
 def can_recognise() -> bool:
     """Whether the extra ``recollect[ocr]`` is installed. Nothing is imported for that."""
     return all(importlib.util.find_spec(name) is not None for name in ("rapidocr", "PIL"))
+
+
+@cache
+def can_open_heic() -> bool:
+    """Whether what opens HEIC pictures is installed: ``pi_heif``, or ``pillow_heif``, which it is a part of."""
+    return heic_opener() is not None
+
+
+def heic_opener() -> str | None:
+    """The package that opens HEIC pictures; None: there is none. Nothing is imported for that."""
+    return next((name for name in ("pi_heif", "pillow_heif") if importlib.util.find_spec(name) is not None), None)
 
 
 def without_text(unread: int, pages: int, *, ocr: bool = True) -> str:
