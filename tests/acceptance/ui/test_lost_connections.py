@@ -59,6 +59,9 @@ def test_idle_tabs_notice_that_the_server_is_gone_and_that_it_is_back(browser, s
                 pages[1].clock.run_for(30_000)
             asked = [url for url in asked if "/static/" not in url]  # the browser's own idea of an icon
             assert 0 < len(asked) < 40 and all(url.endswith("/healthz") for url in asked)
+            # Whoever comes back to it does not wait for the next time.
+            with pages[1].expect_request("**/healthz"):
+                pages[1].mouse.move(20, 20)
         for page in pages:
             until_told(page, LOST)
         picture(pages[0], "chat-lost")

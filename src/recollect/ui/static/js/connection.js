@@ -26,11 +26,12 @@ let note = null;
 
 /** Watch for as long as the page is there. */
 export function watchConnection() {
-  for (const name of ["pointerdown", "keydown"]) {
+  // Whoever comes back to the page is told at once, however seldom it was asked meanwhile.
+  for (const name of ["pointerdown", "pointermove", "keydown", "focus"]) {
     addEventListener(name, () => {
       const idle = Date.now() - lastTouched > IDLE_AFTER_MS;
       lastTouched = Date.now();
-      if (idle && !lost) plan();
+      if (idle && !lost) void look();
     }, { passive: true });
   }
   document.addEventListener("visibilitychange", () => {
