@@ -263,7 +263,7 @@ def searched(store: Store, request: CandidateRequest, *, budget: int, busy: bool
     watch = Stopwatch()
     with ExitStack() as others:
         for _ in range(os.cpu_count() or 1 if busy else 0):
-            others.enter_context(store.search.room_ahead)
+            others.enter_context(store.database.searching)
         found = SqlCandidates(store.search, lexical_budget=budget).candidates(Scope(), request, watch)
     told = {field.name: getattr(found, field.name) for field in fields(found)}
     vectors = {chunk_id: vector.tolist() for chunk_id, vector in found.vectors.items()}
@@ -318,6 +318,15 @@ def test_questions_without_words_that_are_known_are_asked_by_meaning_alone(fille
     together, stages = searched(filled.rag.store, request, budget=2_000, busy=True)
     assert together == alone and len(alone["dense"]) == 50 and not alone["bm25"]
     assert "both" not in stages
+
+
+@pytest.mark.parametrize("others", [0, os.cpu_count() or 1])
+def test_a_search_is_by_itself_unless_others_search_on_every_core(filled: Shelf, others: int):
+    with ExitStack() as searching:
+        for _ in range(others):
+            searching.enter_context(filled.rag.store.database.searching)
+        stages = filled.search(QUESTIONS[0], "everything", mode="hybrid").timings_ms
+    assert ("both" in stages) == (others > 0 or (os.cpu_count() or 1) < 2)
 
 
 def test_searches_at_the_same_time_find_what_each_finds_alone(filled: Shelf):

@@ -197,7 +197,10 @@ class Searcher:
             StoreError: What may be read changed again and again during the search.
         """
         validate(query, options)
-        options = at_moment(options, scope.as_of)
+        with self._store.database.searching:
+            return self._searched(scope, query, at_moment(options, scope.as_of), target)
+
+    def _searched(self, scope: Scope, query: str, options: RetrievalOptions, target: Target) -> SearchReply:
         watch = Stopwatch()
         searched: Sequence[Searched] | None = None
         spent: list[TokenUsage | None] = []

@@ -165,12 +165,11 @@ class SqlCandidates:
         with watch.stage("terms"):
             query = self.prepared(scope, request, proof=False)
         first, *others = _attempts(scope, request)
-        with self._repository.room_ahead as room:
-            if room or not query.weights:
-                nearest, worded = self._side_by_side(scope, request, query, found, watch, indexed=first)
-                beside = None
-            else:
-                nearest, worded, beside = self._in_one(scope, request, query, found, watch, indexed=first)
+        if self._repository.room_ahead or not query.weights:
+            nearest, worded = self._side_by_side(scope, request, query, found, watch, indexed=first)
+            beside = None
+        else:
+            nearest, worded, beside = self._in_one(scope, request, query, found, watch, indexed=first)
         _take_path(request, first, found)
         for indexed in others:
             if _filled(request, len(nearest.chunk_ids)):

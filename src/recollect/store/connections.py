@@ -70,7 +70,7 @@ class CheckOut:
 
 
 class Room:
-    """Counts who is at something, and tells whoever begins whether they still are few.
+    """Counts who is at something, and says whether they are few.
 
     Args:
         few: So many at most.
@@ -82,16 +82,20 @@ class Room:
         self._lock = Lock()
 
     @contextmanager
-    def entered(self) -> Iterator[bool]:
-        """Be at it within the block, which is told whether no more than those few are, its own caller included."""
+    def entered(self) -> Iterator[None]:
+        """Be at it within the block."""
         with self._lock:
             self._at_it += 1
-            few = self._at_it <= self._few
         try:
-            yield few
+            yield
         finally:
             with self._lock:
                 self._at_it -= 1
+
+    @property
+    def is_there(self) -> bool:
+        """Whether no more are at it than those few."""
+        return self._at_it <= self._few
 
 
 def roll_back(connection: Connection) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from threading import Semaphore
 from typing import TYPE_CHECKING, Any, LiteralString, Protocol, TypeVar
@@ -260,13 +260,14 @@ class Database:
             self._ahead.release()
 
     @property
-    def room_ahead(self) -> AbstractContextManager[bool]:
-        """Entered by whoever has two things to read: whether `read_ahead` gains anything, since so few are at it.
+    def searching(self) -> AbstractContextManager[None]:
+        """Entered for the time of a search, which `room_ahead` goes by."""
+        return self._room.entered()
 
-        Otherwise one statement for both costs less than two.
-        """
-        reader = self._reader()
-        return nullcontext(False) if reader._behind_pooler() else reader._room.entered()
+    @property
+    def room_ahead(self) -> bool:
+        """Whether `read_ahead` gains anything: so few search now. Otherwise one statement costs less than two."""
+        return self._room.is_there and not self._reader()._behind_pooler()
 
     @contextmanager
     def autocommit(self) -> Iterator[Connection]:

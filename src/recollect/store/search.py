@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -204,8 +204,8 @@ class SearchRepository:
         self.known_frequencies = KnownFrequencies()
 
     @property
-    def room_ahead(self) -> AbstractContextManager[bool]:
-        """See `Database.room_ahead`: within the block, whether `dense_ahead` gains anything."""
+    def room_ahead(self) -> bool:
+        """Whether `dense_ahead` gains anything; see `Database.room_ahead`."""
         return self._database.room_ahead
 
     def dense(
