@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from starlette.routing import compile_path
 
-from browser import picture, require_usable_by_all, visitor
+from browser import picture, require_readable_colours, require_usable_by_all, visitor
 from recollect import Document, Principal
 from recollect.ui.routes import AREA_ROUTERS
 
@@ -25,6 +25,7 @@ PAGES = {
         "/library/add",
         "/library/preview",
         "/library/jobs/{job}",
+        "/library/sources",
         "/library/sources?location=s3://bucket",
     ),
     "documents, bench and dashboard": (
@@ -121,6 +122,6 @@ def test_every_page_is_usable_by_all_in_both_themes_and_fits_every_width(browser
             picture(page, f"all-{name}-360-light", full=True)
             page.set_viewport_size({"width": 1600, "height": 900})
             page.evaluate("document.documentElement.dataset.theme = 'dark'")
-            require_usable_by_all(page)
+            require_readable_colours(page)
             assert page.evaluate(WIDE) == [], f"{address} is wider than 1,600"
             picture(page, f"all-{name}-1600-dark", full=True)

@@ -12,11 +12,6 @@ from web_site import web_site
 
 TEXT = "# Travel\n\n## Trains\n\nWhoever travels by train books second class."
 
-# What stands over the right edge, where the page can be moved there.
-TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
-  [...document.querySelectorAll("main *, header *")].filter((one) => one.getBoundingClientRect().right > innerWidth)
-    .map((one) => `${one.tagName}.${one.className}`)"""
-
 
 @pytest.fixture
 def working(dsn, tmp_path):
@@ -97,21 +92,6 @@ def test_a_page_of_the_web_is_a_job_and_then_a_document(browser, working):
         assert (stored.source, stored.source_type) == (site.url("/leave"), "web")
         page.get_by_role("link", name="Documents of this source").click()
         assert page.get_by_role("link", name="Leave").is_visible()
-
-
-def test_every_page_can_be_used_by_everybody(browser, served):
-    with visitor(browser, served.url) as one:
-        page = one.open("/library")
-        for name in ("", "/new", "/collection?name=default", "/documents", "/documents?tag=official", "/sources",
-                     "/add", "/preview"):  # fmt: skip
-            page.goto(f"{served.url}/library{name}")
-            page.locator(".htmx-request").wait_for(state="detached")
-            for width in (1280, 360):
-                page.set_viewport_size({"width": width, "height": 800})
-                require_usable_by_all(page, in_both_themes=width == 1280)
-                label = name.strip("/").partition("?")[0] or "collections"
-                picture(page, f"library-{label}-{width}")
-                assert page.evaluate(TOO_WIDE) == [], f"{name} is wider than {width}"
 
 
 def test_filters_are_the_address_and_going_back_undoes_them(browser, served):
