@@ -439,7 +439,6 @@ def _with_zone(moment: datetime | None) -> datetime | None:
 
 def storable(value: _Value) -> _Value:
     """A value of JSON without the characters that PostgreSQL cannot hold, which are replaced one for one."""
-    """A value of JSON without the characters that PostgreSQL cannot hold, which are replaced one for one."""
     stored: object = value
     if isinstance(value, str):
         stored = _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", value)
