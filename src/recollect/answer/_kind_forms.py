@@ -31,7 +31,9 @@ class Kind(Enum):
 
 
 #: Languages that there is a file for.
-KIND_LANGUAGES = ("ar", "de", "es", "fr", "it", "ja", "nl", "pt", "ru", "tr", "zh")
+KIND_LANGUAGES = (
+    "ar", "de", "el", "es", "fr", "hi", "it", "ja", "nl", "pt", "ro", "ru", "th", "tr", "vi", "zh",
+)  # fmt: skip
 
 #: Of kinds that a question asks for at the same place, the first counts.
 _ORDER = (Kind.DURATION, Kind.MONEY, Kind.DATE, Kind.NUMBER, Kind.PERSON, Kind.PLACE, Kind.DEFINITION, Kind.YES_NO)

@@ -191,7 +191,7 @@ def is_english(question: str) -> bool:
     # Single letters are left out: the ends of names in other languages ("Kim'i") are cut off like "I".
     words = [word for word in re.findall(r"[^\W\d_]+", question.casefold()) if len(word) > 1]
     known = sum(map(stopwords("en").__contains__, words))
-    others = max(sum(map(stopwords(code).__contains__, words)) for code in ("de", "fr", "es", "it", "pt", "nl"))
+    others = max(sum(map(stopwords(code).__contains__, words)) for code in ("de", "fr", "es", "it", "pt", "nl", "ro"))
     return known > 0 and known >= others and known >= _FUNCTION_WORDS * len(words)
 
 

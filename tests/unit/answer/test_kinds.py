@@ -261,3 +261,76 @@ def test_every_language_has_its_patterns_and_no_other_has_any():
 @given(st.text(max_size=80), st.text(max_size=200), st.sampled_from([*KIND_LANGUAGES, "en", "xx"]))
 def test_any_text_is_judged(question, text, language):
     assert isinstance(holds_kind(expected_kind(question, language), text, question, language=language), bool)
+
+
+FURTHER_QUESTIONS = [
+    (Kind.NUMBER, "el", "Πόσες θέσεις έχει η αίθουσα;"),
+    (Kind.NUMBER, "ro", "Câte locuri are sala?"),
+    (Kind.NUMBER, "vi", "Phòng họp có bao nhiêu chỗ ngồi?"),
+    (Kind.NUMBER, "hi", "हॉल में कितनी सीटें हैं?"),
+    (Kind.NUMBER, "th", "ห้องประชุมมีกี่ที่นั่ง"),
+    (Kind.MONEY, "el", "Πόσο κοστίζει το πακέτο;"),
+    (Kind.MONEY, "ro", "Cât costă pachetul?"),
+    (Kind.MONEY, "vi", "Gói này giá bao nhiêu?"),
+    (Kind.MONEY, "hi", "पैकेज की कीमत क्या है?"),
+    (Kind.MONEY, "th", "แพ็กเกจนี้ราคาเท่าไร"),
+    (Kind.DURATION, "el", "Πόσο καιρό φυλάσσονται τα αντίγραφα;"),
+    (Kind.DURATION, "ro", "Cât timp se păstrează copiile?"),
+    (Kind.DURATION, "vi", "Bản sao được giữ bao lâu?"),
+    (Kind.DURATION, "hi", "प्रतियाँ कितने समय तक रखी जाती हैं?"),
+    (Kind.DURATION, "th", "เก็บสำเนาไว้นานเท่าไร"),
+    (Kind.DATE, "el", "Πότε ιδρύθηκε η εταιρεία;"),
+    (Kind.DATE, "ro", "Când a fost fondată compania?"),
+    (Kind.DATE, "vi", "Công ty được thành lập khi nào?"),
+    (Kind.DATE, "hi", "कंपनी की स्थापना कब हुई?"),
+    (Kind.DATE, "th", "บริษัทก่อตั้งเมื่อไร"),
+    (Kind.PERSON, "el", "Ποιος εγκρίνει το ταξίδι;"),
+    (Kind.PERSON, "ro", "Cine aprobă călătoria?"),
+    (Kind.PERSON, "vi", "Ai duyệt chuyến đi?"),
+    (Kind.PERSON, "hi", "यात्रा को कौन मंज़ूरी देता है?"),
+    (Kind.PERSON, "th", "ใครอนุมัติการเดินทาง"),
+    (Kind.PLACE, "el", "Πού βρίσκεται η έδρα;"),
+    (Kind.PLACE, "ro", "Unde se află sediul?"),
+    (Kind.PLACE, "vi", "Trụ sở ở đâu?"),
+    (Kind.PLACE, "hi", "मुख्यालय कहाँ है?"),
+    (Kind.PLACE, "th", "สำนักงานใหญ่อยู่ที่ไหน"),
+]
+
+FURTHER_TEXTS = [
+    ("el", "Πόσες θέσεις έχει η αίθουσα;", "Η αίθουσα έχει σαράντα θέσεις.", "Η αίθουσα είναι στο ισόγειο."),
+    ("ro", "Câte locuri are sala?", "Sala are patruzeci de locuri.", "Sala este la parter."),
+    ("vi", "Phòng họp có bao nhiêu chỗ ngồi?", "Phòng họp có bốn mươi chỗ.", "Phòng họp ở cạnh cửa."),
+    ("hi", "हॉल में कितनी सीटें हैं?", "हॉल में चालीस सीटें हैं।", "हॉल दाईं ओर है।"),
+    ("th", "ห้องประชุมมีกี่ที่นั่ง", "ห้องประชุมมีสี่สิบที่นั่ง", "ห้องประชุมอยู่ใกล้ประตู"),
+    ("el", "Πόσο κοστίζει το πακέτο;", "Το πακέτο κοστίζει 40 ευρώ.", "Το πακέτο έχει 40 μέρη."),
+    ("ro", "Cât costă pachetul?", "Pachetul costă 40 de lei.", "Pachetul are 40 de piese."),
+    ("vi", "Gói này giá bao nhiêu?", "Gói này giá 40 đô la.", "Gói này có 40 phần."),
+    ("hi", "पैकेज की कीमत क्या है?", "पैकेज की कीमत ४० रुपये है।", "पैकेज में ४० भाग हैं।"),
+    ("th", "แพ็กเกจนี้ราคาเท่าไร", "แพ็กเกจนี้ราคา ๔๐ บาท", "แพ็กเกจนี้มี ๔๐ ชิ้น"),
+    ("el", "Πόσο καιρό φυλάσσονται τα αντίγραφα;", "Φυλάσσονται τρεις μήνες.", "Φυλάσσονται στο υπόγειο."),
+    ("ro", "Cât timp se păstrează copiile?", "Se păstrează trei luni.", "Se păstrează la subsol."),
+    ("vi", "Bản sao được giữ bao lâu?", "Bản sao được giữ ba tháng.", "Bản sao được giữ trong tủ."),
+    ("hi", "प्रतियाँ कितने समय तक रखी जाती हैं?", "प्रतियाँ तीन महीने रखी जाती हैं।", "प्रतियाँ अलमारी में रखी जाती हैं।"),
+    ("th", "เก็บสำเนาไว้นานเท่าไร", "เก็บสำเนาไว้สามเดือน", "เก็บสำเนาไว้ในตู้"),
+    ("el", "Πότε ιδρύθηκε η εταιρεία;", "Ιδρύθηκε τον Μάιο του 1998.", "Ιδρύθηκε από μηχανικό."),
+    ("ro", "Când a fost fondată compania?", "A fost fondată în 1998.", "A fost fondată de un inginer."),
+    ("vi", "Công ty được thành lập khi nào?", "Công ty được thành lập năm 1998.", "Công ty do kỹ sư lập."),
+    ("hi", "कंपनी की स्थापना कब हुई?", "कंपनी की स्थापना १९९८ में हुई।", "कंपनी की स्थापना अभियंता ने की।"),
+    ("th", "บริษัทก่อตั้งเมื่อไร", "บริษัทก่อตั้งใน พ.ศ. ๒๕๔๑", "บริษัทก่อตั้งโดยวิศวกร"),
+    ("el", "Ποιος εγκρίνει το ταξίδι;", "Το ταξίδι εγκρίνει η Άννα.", "η αίτηση γράφεται σε χαρτί"),
+    ("ro", "Cine aprobă călătoria?", "Călătoria o aprobă Ana.", "cererea se scrie pe hârtie"),
+]
+
+
+@pytest.mark.parametrize(("kind", "language", "question"), FURTHER_QUESTIONS)
+def test_questions_of_the_languages_of_xquad_expect_what_english_ones_do(kind, language, question):
+    assert expected_kind(question) is expected_kind(question, language) is kind
+
+
+@pytest.mark.parametrize(("language", "question", "holds", "lacks"), FURTHER_TEXTS)
+def test_texts_in_the_languages_of_xquad_hold_the_kind_or_not_in_digits_of_their_own_too(
+    language, question, holds, lacks
+):
+    kind = expected_kind(question, language)
+    assert holds_kind(kind, holds, question, language=language)
+    assert not holds_kind(kind, lacks, question, language=language)
