@@ -102,8 +102,10 @@ class StandingRepository:
         with self._database.transaction(scope) as connection:
             found = rows(connection, named, params) or (rows(connection, alike, params) if name else [])
             params["document_id"] = _meant(found, document, number)
-            (row,) = rows(connection, f"{_SQL['standing']} AND {may_read_version(scope)} {_SQL['latest']}", params)
-        return Standing(**dict(zip(Standing.__dataclass_fields__, row, strict=True)))
+            standing = rows(connection, f"{_SQL['standing']} AND {may_read_version(scope)} {_SQL['latest']}", params)
+        if not standing:  # erased, or closed to who asks, since it was found
+            raise _missing(document)
+        return Standing(**dict(zip(Standing.__dataclass_fields__, standing[0], strict=True)))
 
     def dense_rank(
         self,
@@ -163,12 +165,16 @@ class StandingRepository:
             return {row[0] for row in rows(connection, _SQL["lexemes"], params)}
 
 
+def _missing(document: int | str) -> NotFoundError:
+    return NotFoundError(
+        f"There is no document {document!r}: it was never ingested, or it has been erased. "
+        "`recollect documents list` shows what there is."
+    )
+
+
 def _meant(found: Sequence[TupleRow], document: int | str, number: int | None) -> int:
     if not found:
-        raise NotFoundError(
-            f"There is no document {document!r}: it was never ingested, or it has been erased. "
-            "`recollect documents list` shows what there is."
-        )
+        raise _missing(document)
     # An id comes before names; then the collection searched, then what is current.
     orders = [(row[0] != number, not row[2], not row[3]) for row in found]
     best = [row for row, order in zip(found, orders, strict=True) if order == min(orders)]
