@@ -90,7 +90,7 @@ def test_a_model_that_is_still_writing_writes_on(written, model, whole):
     with answering(cut) as url, Client(url) as client:
         events = client.ask_events(ASKED)
         first = next(events)
-        assert model.begun.wait(10)
+        assert model.begun.wait(60)
         model.go_on.set()
         assert told([first, *events]) == told(whole)
     assert model.asked == 1
@@ -123,9 +123,9 @@ def test_who_does_not_want_the_rest_ends_the_model(written, model):
     with written.client() as client:
         events = client.ask_events(ASKED)
         next(events)
-        assert model.begun.wait(10)
+        assert model.begun.wait(60)
         events.close()
-        assert model.ended.wait(10)
+        assert model.ended.wait(60)
 
 
 def test_nobody_who_comes_back_ends_the_model(written, model):
@@ -134,8 +134,8 @@ def test_nobody_who_comes_back_ends_the_model(written, model):
     with httpx2.stream("POST", f"{written.url}/v1/ask", json={"question": ASKED}, headers=headers) as response:
         next(response.iter_bytes())
         name = response.headers["recollect-stream"]
-        assert model.begun.wait(10)
-    assert model.ended.wait(10)
+        assert model.begun.wait(60)
+    assert model.ended.wait(60)
     gone = httpx2.get(f"{written.url}/v1/streams/{name}", headers={"Last-Event-ID": "1"})
     assert gone.status_code == 404
 
@@ -146,8 +146,8 @@ def test_without_the_header_who_goes_away_ends_the_model_at_once(written, model)
     with httpx2.stream("POST", f"{written.url}/v1/ask", json={"question": ASKED}, headers=headers) as response:
         assert "recollect-stream" not in response.headers
         next(response.iter_bytes())
-        assert model.begun.wait(10)
-    assert model.ended.wait(10)
+        assert model.begun.wait(60)
+    assert model.ended.wait(60)
 
 
 def test_a_server_that_began_anew_has_nothing_of_it(written, model):
@@ -178,7 +178,7 @@ def test_a_stream_is_its_callers_alone(written, model):
         ahead = httpx2.get(path, headers={"Authorization": f"Bearer {one}", "Last-Event-ID": "9999"})
         assert ahead.status_code == 400
         assert httpx2.delete(path, headers={"Authorization": f"Bearer {one}"}).status_code == 204
-        assert model.ended.wait(10)
+        assert model.ended.wait(60)
     assert httpx2.delete(path, headers={"Authorization": f"Bearer {one}"}).status_code == 404
 
 
