@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from recollect import Document, RAGPipeline, RetrievalOptions
+from recollect import Document, Principal, RAGPipeline, RetrievalOptions
 
 BALANCE = Document(
     source="balance.txt",
@@ -53,3 +55,18 @@ def test_a_collection_without_statements_is_searched_as_asked(pipeline: RAGPipel
     reply = pipeline.search("Who approves capital expenditure?", WORDS)
     assert [one.source for one in reply.results] == ["handbook.txt"]
     assert not any("accounting" in note for note in reply.explain.enhancements)
+
+
+def test_statements_that_a_caller_may_not_read_tell_them_nothing(pipeline: RAGPipeline):
+    pipeline.ingest([replace(one, permissions=("department:finance",)) for one in (BALANCE, FLOWS)])
+    pipeline.ingest(HANDBOOK)
+    told = {
+        department: pipeline.view(principal=Principal(user_id="kim", department=department)).search(
+            "capital expenditure", WORDS
+        )
+        for department in ("finance", "hr")
+    }
+    assert "flows.txt" in {one.source for one in told["finance"].results}
+    assert [one.source for one in told["hr"].results] == ["handbook.txt"]
+    assert any("accounting" in note for note in told["finance"].explain.enhancements)
+    assert not any("accounting" in note for note in told["hr"].explain.enhancements)

@@ -193,8 +193,12 @@ def _accounting(store: Store, place: Collection) -> QueryEnhancer:
         analyzer = analyzer_for(place)
         terms = [{lexeme(term, place.collection_id) for term in analyzer.query_terms(word)} for word in STATEMENT_WORDS]
         wanted = sorted(set().union(*terms))
-        known = store.search.document_frequencies(Scope(tenant_id=place.tenant_id), place, wanted)
-        return all(known.keys() & forms for forms in terms)
+        scope = Scope(tenant_id=place.tenant_id)
+        if place.access_ids is None:
+            present = set(store.search.document_frequencies(scope, place, wanted))
+        else:
+            present = store.readable_terms.present(scope, place, wanted)
+        return all(present & forms for forms in terms)
 
     return AccountingEnhancer(holds_statements)
 

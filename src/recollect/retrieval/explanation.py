@@ -113,6 +113,6 @@ def _weights(store: Store, scope: Scope, request: CandidateRequest, found: Candi
         return found.weights
     terms = analyzer_for(collection).query_terms(request.plan.query)
     counts = term_frequencies(terms, salt=collection.collection_id)
-    readable = store.search.readable_frequencies(scope, collection, list(counts))
+    readable = store.readable_terms.frequencies(scope, collection, list(counts))
     known = {number: df for number, df in readable.items() if df}
     return query_weights(counts, document_frequencies=known, chunks=max(1, collection.chunk_count))

@@ -340,12 +340,6 @@ class SearchRepository:
             found |= fresh
         return {one: found[one] for one in lexemes if found[one]}
 
-    def readable_frequencies(self, scope: Scope, collection: Collection, lexemes: Sequence[int]) -> dict[int, int]:
-        """In how many of the current chunks that the caller may read each lexeme stands; counted, so not for free."""
-        params = {**_base(scope, collection), "lexemes": list(lexemes)}
-        with self._database.single_reads(scope) as connection:
-            return dict(_rows(connection, _SQL["readable_frequencies"], params))
-
     def similarities(
         self, scope: Scope, embedding: Floats, chunk_ids: Sequence[int], *, space_ids: Iterable[int]
     ) -> dict[int, float]:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from recollect.store.memory import MemoryRepository
     from recollect.store.past import PastRepository
     from recollect.store.quotes import QuoteRepository
+    from recollect.store.readable_terms import ReadableTermRepository
     from recollect.store.recall import RecallRepository
     from recollect.store.replica import Replica
     from recollect.store.request_log import RequestLogRepository
@@ -126,6 +127,7 @@ class Store:
     token_vectors: TokenVectorRepository = _made_on_use("token_vectors", "TokenVectorRepository")
     spaces: SpaceRepository = _made_on_use("spaces", "SpaceRepository")
     search: SearchRepository = _made_on_use("search", "SearchRepository")
+    readable_terms: ReadableTermRepository = _made_on_use("readable_terms", "ReadableTermRepository")
     search_health: SearchHealthRepository = _made_on_use("search_health", "SearchHealthRepository")
     status: StatusRepository = _made_on_use("status", "StatusRepository")
     standings: StandingRepository = _made_on_use("why_not", "StandingRepository")

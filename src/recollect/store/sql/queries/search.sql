@@ -38,13 +38,6 @@ FROM (SELECT c.chunk_id AS beside, o.chunk_id
                    AND o.position BETWEEN c.before AND c.after AND o.chunk_id <> c.chunk_id OFFSET 0) n
 JOIN chunk_lexical x ON x.tenant_id = %(tenant_id)s AND x.chunk_id = n.chunk_id
 
--- readable_frequencies: in how many of the chunks that a caller may read each lexeme stands; explanations ask
-SELECT l.lexeme, (SELECT count(*) FROM chunk_lexical c
-                  WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s
-                    AND c.known_to = 'infinity' AND c.access_id = ANY (%(access_ids)s::int[])
-                    AND c.lexemes && ARRAY[l.lexeme])
-FROM unnest(%(lexemes)s::int[]) AS l (lexeme)
-
 -- document_frequencies: in how many chunks each lexeme stands, by the last refresh
 SELECT lexeme, document_frequency FROM term_stats
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND lexeme = ANY (%(lexemes)s)
