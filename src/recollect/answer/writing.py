@@ -6,9 +6,8 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from recollect.answer._refusals import refusal_of
 from recollect.answer.statements import MARKER, Statement, StatementStream
-from recollect.answer.written import Treatment, WrittenAnswer
+from recollect.answer.written import Treatment, WrittenAnswer, refused_answer
 from recollect.llm.base import ChatMessage, ChatUsage
 from recollect.model import Answer, Citation, TokenUsage, UnsupportedSentence
 
@@ -110,14 +109,7 @@ class Writing:
         if reply.refused or not reply.unsupported:
             return reply
         if self._treatment == "refuse":
-            gone = tuple(replace(one, start_offset=None, end_offset=None) for one in reply.unsupported)
-            return Answer(
-                question=question,
-                text=refusal_of(question, self._language),
-                refused=True,
-                citations=(),
-                unsupported=gone,
-            )
+            return refused_answer(question, self._language, reply.unsupported)
         faults = "\n".join(f"- {one.text} ({one.detail})" for one in reply.unsupported)
         again = (ChatMessage("assistant", written.heard), ChatMessage("user", _AGAIN.format(faults=faults)))
         second = self._nothing_written()

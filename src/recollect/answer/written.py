@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -108,14 +108,7 @@ class WrittenAnswer:
                 self.refused = True
         unsupported = tuple(sorted(self._unsupported, key=lambda one: one.start_offset or 0))
         if self.refused or not text:
-            gone = tuple(replace(one, start_offset=None, end_offset=None) for one in unsupported)
-            return Answer(
-                question=question,
-                text=refusal_of(question, self.language),
-                refused=True,
-                citations=(),
-                unsupported=gone,
-            )
+            return refused_answer(question, self.language, unsupported)
         citations = tuple(self._citation(number) for number in self._numbers)
         return Answer(question=question, text=text, refused=False, citations=citations, unsupported=unsupported)
 
@@ -212,6 +205,17 @@ class WrittenAnswer:
             collection=passage.collection,
             support=round(min((one.score for one in supports), default=0.0), 3),
         )
+
+
+def refused_answer(question: str, language: str, unsupported: Iterable[UnsupportedSentence]) -> Answer:
+    """A refusal in place of what a model wrote, which tells its unsupported sentences without where they stood."""
+    return Answer(
+        question=question,
+        text=refusal_of(question, language),
+        refused=True,
+        citations=(),
+        unsupported=tuple(replace(one, start_offset=None, end_offset=None) for one in unsupported),
+    )
 
 
 def _unsupported(text: str, start: int | None, verdict: Verdict) -> UnsupportedSentence:

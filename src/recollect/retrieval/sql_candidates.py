@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.model import Scope
@@ -164,119 +165,104 @@ class SqlCandidates:
             return
         with watch.stage("terms"):
             query = self.prepared(scope, request, proof=False)
-        first, *others = _attempts(scope, request)
-        if self._repository.room_ahead or not query.weights:
-            nearest, worded = self._side_by_side(scope, request, query, found, watch, indexed=first)
+        _HybridSearch(self._repository, scope, request, request.embedding, query, found, watch).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _HybridSearch:
+    """One search by meaning and by words, which fills what is found."""
+
+    repository: SearchRepository
+    scope: Scope
+    request: CandidateRequest
+    embedding: Vectors
+    query: LexicalQuery
+    found: Candidates
+    watch: Stopwatch
+
+    def run(self) -> None:
+        first, *others = _attempts(self.scope, self.request)
+        if self.repository.room_ahead or not self.query.weights:
+            nearest, worded = self._side_by_side(indexed=first)
             beside = None
         else:
-            nearest, worded, beside = self._in_one(scope, request, query, found, watch, indexed=first)
-        _take_path(request, first, found)
+            nearest, worded, beside = self._in_one(indexed=first)
+        _take_path(self.request, first, self.found)
         for indexed in others:
-            if _filled(request, len(nearest.chunk_ids)):
+            if _filled(self.request, len(nearest.chunk_ids)):
                 break
-            with (
-                watch.stage("dense"),
-                self._dense_ahead(scope, request, request.embedding, indexed=indexed) as fetch,
-            ):
+            with self.watch.stage("dense"), self._dense_ahead(indexed=indexed) as fetch:
                 nearest, beside = fetch(), None
-            _take_path(request, indexed, found)
-        complete(found, query, nearest)
-        if query.weights and query.usually_beside:
-            with watch.stage("context"):
+            _take_path(self.request, indexed, self.found)
+        complete(self.found, self.query, nearest)
+        if self.query.weights and self.query.usually_beside:
+            with self.watch.stage("context"):
                 if beside is None:
-                    beside = self._repository.beside(scope, sorted(found.bm25))
-                found.in_context = in_context(query, worded.joined(nearest.lexical), beside)
+                    beside = self.repository.beside(self.scope, sorted(self.found.bm25))
+                self.found.in_context = in_context(self.query, worded.joined(nearest.lexical), beside)
 
-    def _side_by_side(
-        self,
-        scope: Scope,
-        request: CandidateRequest,
-        query: LexicalQuery,
-        found: Candidates,
-        watch: Stopwatch,
-        *,
-        indexed: bool,
-    ) -> tuple[CandidateRows, LexicalRows]:
+    def _side_by_side(self, *, indexed: bool) -> tuple[CandidateRows, LexicalRows]:
         """The nearest chunks and the rows of those that hold the words, each way over a connection of its own."""
-        assert request.embedding is not None, "what has none is searched by words alone"
-        with self._dense_ahead(scope, request, request.embedding, indexed=indexed) as fetch:
-            with watch.stage("lexical"):
-                worded = self._words_beside(scope, request, query, found)
-            with watch.stage("dense"):
+        with self._dense_ahead(indexed=indexed) as fetch:
+            with self.watch.stage("lexical"):
+                worded = self._words()
+            with self.watch.stage("dense"):
                 return fetch(), worded
 
-    def _in_one(
-        self,
-        scope: Scope,
-        request: CandidateRequest,
-        query: LexicalQuery,
-        found: Candidates,
-        watch: Stopwatch,
-        *,
-        indexed: bool,
-    ) -> tuple[CandidateRows, LexicalRows, LexicalRows | None]:
+    def _in_one(self, *, indexed: bool) -> tuple[CandidateRows, LexicalRows, LexicalRows | None]:
         """The same in one statement, with what stands beside all of them; None: the words are looked for once more."""
-        assert request.embedding is not None, "what has none is searched by words alone"
-        with watch.stage("both"):
-            both = self._repository.both(
-                scope,
-                request.collection,
-                request.embedding,
-                conditions=query.conditions,
-                query=query.weights,
-                limit=request.limit,
-                rows=_rows_of(request, indexed=indexed),
+        with self.watch.stage("both"):
+            both = self.repository.both(
+                self.scope,
+                self.request.collection,
+                self.embedding,
+                conditions=self.query.conditions,
+                query=self.query.weights,
+                limit=self.request.limit,
+                rows=_rows_of(self.request, indexed=indexed),
                 indexed=indexed,
-                vectors=request.needs_vectors,
-                context=bool(query.usually_beside),
+                vectors=self.request.needs_vectors,
+                context=bool(self.query.usually_beside),
             )
-        with watch.stage("lexical"):
-            worded = self._words_beside(scope, request, query, found, both.worded)
+        with self.watch.stage("lexical"):
+            worded = self._words(both.worded)
         return both.nearest, worded, both.beside if worded is both.worded.lexical else None
 
-    def _dense_ahead(
-        self, scope: Scope, request: CandidateRequest, embedding: Vectors, *, indexed: bool
-    ) -> AbstractContextManager[Callable[[], CandidateRows]]:
-        return self._repository.dense_ahead(
-            scope,
-            request.collection,
-            embedding,
-            limit=request.limit,
-            rows=_rows_of(request, indexed=indexed),
+    def _dense_ahead(self, *, indexed: bool) -> AbstractContextManager[Callable[[], CandidateRows]]:
+        return self.repository.dense_ahead(
+            self.scope,
+            self.request.collection,
+            self.embedding,
+            limit=self.request.limit,
+            rows=_rows_of(self.request, indexed=indexed),
             indexed=indexed,
-            vectors=request.needs_vectors,
+            vectors=self.request.needs_vectors,
         )
 
-    def _words_beside(
-        self,
-        scope: Scope,
-        request: CandidateRequest,
-        query: LexicalQuery,
-        found: Candidates,
-        rows: CandidateRows | None = None,
-    ) -> LexicalRows:
+    def _words(self, rows: CandidateRows | None = None) -> LexicalRows:
         """Take what is found by words; ``rows``: what a first look has found, so that none is needed."""
+        query, limit = self.query, self.request.limit
         if not query.weights:
-            take(found, LexicalHits([], {}, exact=True))
+            take(self.found, LexicalHits([], {}, exact=True))
             return LexicalRows.read(())
         while True:
             if rows is None:
-                rows = self._repository.lexical(
-                    scope,
-                    request.collection,
+                rows = self.repository.lexical(
+                    self.scope,
+                    self.request.collection,
                     conditions=query.conditions,
                     query=query.weights,
-                    limit=request.limit,
-                    rows=_rows_of(request),
-                    embedding=request.embedding,
-                    vectors=request.needs_vectors,
+                    limit=limit,
+                    rows=_rows_of(self.request),
+                    embedding=self.embedding,
+                    vectors=self.request.needs_vectors,
                 )
-            if not query.narrowed or len(rows.lexical) >= request.limit:
+            if not query.narrowed or len(rows.lexical) >= limit:
                 break
             query, rows = query.widened(), None
         # Fusion reads far beyond the first ten: what a proof would add hardly moves it, and costs twice.
-        take(found, judged(query, rows.lexical, top_k=request.top_k, limit=request.limit))
-        found.similarities, found.vectors = rows.similarities, rows.vectors
+        take(self.found, judged(query, rows.lexical, top_k=self.request.top_k, limit=limit))
+        self.found.similarities, self.found.vectors = rows.similarities, rows.vectors
         return rows.lexical
 
 

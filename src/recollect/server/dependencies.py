@@ -10,7 +10,7 @@ from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBea
 
 from recollect.pipeline import View
 from recollect.pipeline.asynchronous import AsyncView
-from recollect.server import named_paths  # noqa: F401 - what routes name in their paths is read by it
+from recollect.server import named_paths
 from recollect.server.admission import admit
 from recollect.server.caller import Caller
 from recollect.server.requests import caller_of
@@ -19,6 +19,9 @@ from recollect.server.service import Service
 if TYPE_CHECKING:
     from recollect.model.key import AccessScope
     from recollect.pipeline import RAGPipeline
+
+# Modules of routes import this one and declare their paths as they are imported.
+named_paths.register()
 
 _bearer = HTTPBearer(
     auto_error=False, scheme_name="bearer", description="An API key, or a token of the configured issuer."

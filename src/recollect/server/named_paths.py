@@ -64,5 +64,7 @@ class _NamePath(_Name):
         return value
 
 
-register_url_convertor("named", _Name())
-register_url_convertor("named_path", _NamePath())
+def register() -> None:
+    """Let paths of routes name ``{name:named}`` and ``{path:named_path}``: before the first of them is declared."""
+    register_url_convertor("named", _Name())
+    register_url_convertor("named_path", _NamePath())
