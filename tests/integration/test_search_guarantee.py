@@ -37,7 +37,7 @@ from recollect.retrieval.stopwatch import Stopwatch
 from recollect.store import search_health
 from recollect.store.database import Database
 from recollect.store.filters import MatchingVersions, document_filter_of, matching_versions
-from recollect.store.search import RowSelection
+from recollect.store.search_rows import RowSelection
 from recollect.store.store import Store
 
 DOCUMENTS = 300

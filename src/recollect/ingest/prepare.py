@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider, Vectors
     from recollect.ingest.door import Door
     from recollect.model.terms import TermCounts
-    from recollect.store.search import LexicalRow
+    from recollect.store.search_rows import LexicalRow
 
 #: Changes whenever the same file would be read, cut or analysed differently by new code.
 PIPELINE_VERSION = 3

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from recollect.store.collections import CollectionRepository
     from recollect.store.database import Database
     from recollect.store.dense_index import DenseIndexer
-    from recollect.store.search import Floats
+    from recollect.store.search_rows import Floats
 
 #: Told how far a verification has come.
 VerifyCallback: TypeAlias = "Callable[[VerifyProgress], None]"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from recollect.retrieval.turns import TurnTerms
     from recollect.store.memory import MemoryRepository
     from recollect.store.recall import MemoryTable, Place, RecallRepository, SearchedSessions
-    from recollect.store.search import CandidateRows
+    from recollect.store.search_rows import CandidateRows
 
 #: Candidates that each way of searching contributes, at least.
 CANDIDATES = 200

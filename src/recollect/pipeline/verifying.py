@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from recollect.model.collection import Collection
     from recollect.pipeline.assembly import Assembly
     from recollect.retrieval.indexing import TermIndexer
-    from recollect.store.search import Floats
+    from recollect.store.search_rows import Floats
     from recollect.store.verification.reading import MisembeddedFact
 
 

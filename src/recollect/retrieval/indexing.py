@@ -15,7 +15,7 @@ from recollect.model.terms import TermCounts
 from recollect.retrieval import bm25
 from recollect.retrieval.analysis import Analyzer, language_code, lexeme
 from recollect.retrieval.enhance.acronyms import definitions
-from recollect.store.search import LexicalRow
+from recollect.store.search_rows import LexicalRow
 
 # Texts counted in one go: their tokens are in memory as numbers.
 _SLICE = 256

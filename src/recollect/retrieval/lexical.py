@@ -15,13 +15,13 @@ from recollect.retrieval.analysis import term_frequencies
 from recollect.retrieval.candidates import CandidateRequest, Candidates, analyzer_for
 from recollect.retrieval.enhance.plan import expanded_weights, expansion_terms
 from recollect.retrieval.pruning import narrowing_terms, necessary_terms
-from recollect.store.search import LexicalRows
+from recollect.store.search_rows import LexicalRows
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from recollect.model.collection import Collection
-    from recollect.store.search import CandidateRows
+    from recollect.store.search_rows import CandidateRows
 
 #: A query of more distinct terms is searched by its rarest ones: the others could hardly change the order.
 MAX_QUERY_TERMS = 128

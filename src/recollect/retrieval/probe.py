@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from recollect.model.search_health import RetrieverRecall, SearchHealth
 from recollect.retrieval.sql_candidates import SqlCandidates
 from recollect.store.collections import CollectionRepository
-from recollect.store.search import RowSelection, SearchRepository
+from recollect.store.search import SearchRepository
 from recollect.store.search_health import Aside
+from recollect.store.search_rows import RowSelection
 
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors

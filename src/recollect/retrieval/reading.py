@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from recollect.model import Outline, Scope
     from recollect.retrieval.candidates import CandidateSource
     from recollect.retrieval.targets import Searched
-    from recollect.store.search import Floats, PassageRow, SearchRepository, Span, StretchRow
+    from recollect.store.search import SearchRepository
+    from recollect.store.search_rows import Floats, PassageRow, Span, StretchRow
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")

@@ -14,7 +14,7 @@ from recollect.retrieval.spaces import side_by_side
 
 if TYPE_CHECKING:
     from recollect.retrieval.reading import ChunkReader
-    from recollect.store.search import PassageRow
+    from recollect.store.search_rows import PassageRow
 
 Scored = tuple[int, float]
 ExplainChunk = Callable[[int, float], SearchExplain]

@@ -23,12 +23,13 @@ from recollect.retrieval.lexical import (
     necessary,
     take,
 )
-from recollect.store.search import LexicalRows, RowSelection
+from recollect.store.search_rows import LexicalRows, RowSelection
 
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
     from recollect.retrieval.stopwatch import Stopwatch
-    from recollect.store.search import CandidateRows, SearchRepository
+    from recollect.store.search import SearchRepository
+    from recollect.store.search_rows import CandidateRows
 
 #: A filter that keeps fewer chunks than this is searched exactly, by its document versions.
 EXACT_FILTER_CHUNKS = 20_000

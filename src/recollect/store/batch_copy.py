@@ -15,7 +15,7 @@ from recollect.model import Scope
 from recollect.store import wire_out
 from recollect.store.acronyms import copy_acronyms
 from recollect.store.copying import copy_into
-from recollect.store.search import LEXEME_SPACE
+from recollect.store.search_rows import LEXEME_SPACE
 from recollect.store.sql import queries
 from recollect.store.token_vectors import copy_token_vectors
 

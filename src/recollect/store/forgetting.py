@@ -11,7 +11,7 @@ from recollect.model import Scope
 from recollect.model.memory import Episode, SessionRecord
 from recollect.store.database import Connection, Database, rows
 from recollect.store.memory import PreparedTurn, episode_of, note_forgotten
-from recollect.store.search import Ints, to_sparse
+from recollect.store.search_rows import Ints, to_sparse
 from recollect.store.sql import queries
 
 _SQL = queries("memory")

@@ -20,7 +20,7 @@ from recollect.store.audit import record
 from recollect.store.copying import copy_into
 from recollect.store.database import Connection, Database, rows
 from recollect.store.idempotency import forget_replies, note_effect
-from recollect.store.search import Floats, Ints, to_sparse
+from recollect.store.search_rows import Floats, Ints, to_sparse
 from recollect.store.sql import queries
 
 _SQL = queries("memory")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recollect.model import Chunk, Document
-from recollect.store.search import Floats, LexicalRow
+from recollect.store.search_rows import Floats, LexicalRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from recollect.store.database import Database, rows
+from recollect.store.search_rows import collection_params
 from recollect.store.sql import queries
 
 if TYPE_CHECKING:
@@ -37,11 +38,6 @@ class ReadableTermRepository:
         return {row[0] for row in self._rows("present", scope, collection, lexemes)}
 
     def _rows(self, query: str, scope: Scope, collection: Collection, lexemes: Sequence[int]) -> list[Any]:
-        params = {
-            "tenant_id": scope.tenant_id,
-            "collection_id": collection.collection_id,
-            "access_ids": list(collection.access_ids or ()),
-            "lexemes": list(lexemes),
-        }
+        params = {**collection_params(scope, collection), "lexemes": list(lexemes)}
         with self._database.single_reads(scope) as connection:
             return rows(connection, _SQL[query], params)

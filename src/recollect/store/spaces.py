@@ -28,7 +28,7 @@ from recollect.store.sql import queries
 
 if TYPE_CHECKING:
     from recollect.model.collection import Collection
-    from recollect.store.search import Floats
+    from recollect.store.search_rows import Floats
 
 _SQL = queries("spaces")
 _WRITER = queries("writer")

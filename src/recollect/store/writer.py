@@ -32,7 +32,7 @@ from recollect.store.expiry import lower_next_expiry, store_lifetimes
 from recollect.store.originals import keep_originals
 from recollect.store.prepared import PreparedDocument
 from recollect.store.rights import access_params, met, not_a_writer
-from recollect.store.search import Floats
+from recollect.store.search_rows import Floats
 from recollect.store.spaces import require_same_space
 from recollect.store.sql import queries
 

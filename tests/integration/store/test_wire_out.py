@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recollect.store import wire_out
-from recollect.store.search import LEXEME_SPACE
+from recollect.store.search_rows import LEXEME_SPACE
 from recollect.store.wire import halfvecs, sparsevecs
 
 MOMENT = datetime(2024, 2, 29, 12, 0, 0, 123456, tzinfo=UTC)

@@ -12,7 +12,7 @@ from recollect.model.terms import TermCounts
 from recollect.retrieval import bm25, fusion
 from recollect.retrieval.lexical import LexicalQuery, rescored, words_in
 from recollect.retrieval.turns import REFERENCE_LENGTH, TurnTerms
-from recollect.store.search import LexicalRows
+from recollect.store.search_rows import LexicalRows
 
 
 def counts(**occurrences: int) -> TermCounts:

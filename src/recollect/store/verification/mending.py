@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 from recollect.model import Chunk, Document, Scope
 from recollect.model.outline import Heading, PageSpan
 from recollect.store.database import Connection, Database, rows
-from recollect.store.search import Floats, LexicalRow, to_sparse
+from recollect.store.search_rows import Floats, LexicalRow, to_sparse
 from recollect.store.spaces import require_same_space
 from recollect.store.sql import queries
 from recollect.store.verification.reading import COPIES, StoredVersion, read_versions

@@ -14,7 +14,7 @@ from recollect.model import Chunk, Scope
 from recollect.model.collection import Collection
 from recollect.store.database import Connection, Database, rows
 from recollect.store.originals import damaged_originals
-from recollect.store.search import LexicalRow
+from recollect.store.search_rows import LexicalRow
 from recollect.store.sql import queries
 from recollect.store.verification.report import Findings
 from recollect.store.wire import sparsevecs
