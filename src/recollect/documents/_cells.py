@@ -130,8 +130,10 @@ def _names_years(rows: Rows) -> bool:
 
 def _has_header(rows: Rows) -> bool:
     names = rows[0]
-    if len(names) < 2 or len(set(names)) < len(names) or sum(map(bool, names)) < max(2, len(names) - 1):
+    if len(names) < 2 or len(set(names)) < len(names):
         return False
+    if sum(map(bool, names)) < max(2, len(names) - 1) and (any(names[:-1]) or not all(row[0] for row in rows[1:])):
+        return False  # but a name beside an empty corner, over rows that all have one, names the values
     # The first column's name may be blank, or a number where a table was exported with its row numbers.
     if any(len(name) > 60 or not any(map(str.isalpha, name)) for name in names[1:] if name) or len(names[0]) > 60:
         return False

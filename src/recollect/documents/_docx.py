@@ -1,4 +1,4 @@
-"""What kreuzberg leaves out of Word documents: ``&``, ``<`` and ``>``, and comments.
+"""What kreuzberg leaves out of Word documents: ``&``, ``<`` and ``>``, and comments (see `_docx_body` for the rest).
 
 kreuzberg 4.10 drops entity references from the text of DOCX files ("R&D" becomes "RD"; the other formats are right).
 So the references are replaced by stand-ins before it reads the file, and the stand-ins by their characters afterwards.
@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from recollect.documents._packed import with_parts
+from recollect.documents._charts import Chart, read_chart
+from recollect.documents._docx_body import as_seen
+from recollect.documents._packed import relations_of, with_parts
 from recollect.documents._parsed import one_line
 from recollect.documents._xml import parse_tree
 
@@ -27,17 +29,31 @@ _PART = re.compile(r"(?:word/[^/]+|docProps/core)\.xml$")
 
 
 def protect(data: bytes) -> bytes:
-    """The file with a stand-in for each entity reference; the file itself where it has none.
+    """The file as its readers see it, with a stand-in for each entity reference; the file itself if nothing changes.
 
     Raises:
         UnreadableError: A packed part is damaged.
     """
 
     def changed(archive: zipfile.ZipFile) -> dict[str, bytes]:
-        parts = {entry.filename: archive.read(entry) for entry in archive.infolist() if _PART.match(entry.filename)}
-        return {name: _REFERENCE.sub(_stand_in, part) for name, part in parts.items() if b"&" in part}
+        parts: dict[str, bytes] = {}
+        for name in filter(_PART.match, archive.namelist()):
+            part = archive.read(name)
+            seen = as_seen(part, _charts_of(archive, name)) if name.startswith("word/") else part
+            written = _REFERENCE.sub(_stand_in, seen) if b"&" in seen else seen
+            if written != part:
+                parts[name] = written
+        return parts
 
     return with_parts(data, changed)
+
+
+def _charts_of(archive: zipfile.ZipFile, part: str) -> Callable[[str], Chart | None]:
+    def chart(number: str) -> Chart | None:
+        kind, target = relations_of(archive, part).get(number, ("", ""))
+        return read_chart(archive.read(target)) if kind == "chart" and target in archive.namelist() else None
+
+    return chart
 
 
 def comments_of(data: bytes) -> list[str]:

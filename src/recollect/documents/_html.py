@@ -34,6 +34,9 @@ _WORDS = {
 _NEVER, _FURNITURE, _FURNITURE_ROLES, _VOID, _BLOCKS = (frozenset(words.split()) for words in _WORDS.values())
 _WIDEST, _MOST_CELLS = 1_000, 200_000
 _HEADING = re.compile(r"h([1-6])$")
+_UNSEEN = re.compile(
+    r"display:none|visibility:(?:hidden|collapse)|mso-hide:all|font-size:0(?:px|pt|em|rem|%)?(?:;|!|$)"
+)
 _DATES = ("article:modified_time", "last-modified", "dcterms.modified", "article:published_time", "date", "dc.date")
 
 
@@ -129,6 +132,7 @@ class _Page(HTMLParser):
         self._pre = 0
         self._in_title = False
         self._term = ""
+        self._in_term = False
 
     @property
     def says_its_main_part(self) -> bool:
@@ -188,7 +192,7 @@ class _Page(HTMLParser):
         style = values.get("style", "").replace(" ", "").lower()
         if self._furniture or tag in {"html", "body"}:
             return False
-        if "hidden" in values or values.get("aria-hidden") == "true" or "display:none" in style:
+        if "hidden" in values or values.get("aria-hidden") == "true" or _UNSEEN.search(style):
             return True
         page_level = not self._main_depth
         return tag in _FURNITURE or (page_level and values.get("role", "") in _FURNITURE_ROLES)
@@ -199,6 +203,8 @@ class _Page(HTMLParser):
             self.meta.setdefault(name, one_line(values["content"])[:500])
 
     def _open_block(self, tag: str, values: dict[str, str]) -> None:
+        if self._in_term and tag == "dd":
+            self._close_block("dt")  # as HTML lets it be left out
         self.flush()
         if tag == "main" or values.get("role") == "main":
             self._main_depth += 1
@@ -207,9 +213,11 @@ class _Page(HTMLParser):
             self._lay_out_tables()
             self._level = int(heading[1])
         elif tag in {"ul", "ol", "menu"}:
-            self._lists.append(0 if tag == "ol" else None)
+            self._lists.append(_number(values.get("start", ""), 1) - 1 if tag == "ol" else None)
         elif tag == "li":
-            self._begin_item()
+            self._begin_item(values.get("value", ""))
+        elif tag == "dt":
+            self._in_term = True
         elif tag == "pre":
             self._pre += 1
         elif tag == "table":
@@ -220,7 +228,7 @@ class _Page(HTMLParser):
 
     def _close_block(self, tag: str) -> None:
         if tag == "dt":
-            self._term, self._text = self._take(), []
+            self._term, self._in_term = self._take(), False
             return
         self.flush()
         if tag == "main":
@@ -237,9 +245,9 @@ class _Page(HTMLParser):
         elif tag == "table" and self._tables:
             self._emit_table(self._tables.pop())
 
-    def _begin_item(self) -> None:
+    def _begin_item(self, value: str) -> None:
         if self._lists and self._lists[-1] is not None:
-            self._lists[-1] += 1
+            self._lists[-1] = _number(value, self._lists[-1] + 1)
             self._marker = f"{self._lists[-1]}."
         else:
             self._marker = "-"
@@ -315,6 +323,11 @@ class _Page(HTMLParser):
 def _span(told: str) -> int:
     """How many columns or rows a cell takes; nonsense is one."""
     return max(1, min(int(told[:9]), _WIDEST)) if told.isascii() and told.isdigit() else 1
+
+
+def _number(told: str, otherwise: int) -> int:
+    """The number that a list begins with, or an item has."""
+    return int(told) if told.isascii() and told.isdigit() and len(told) < 10 else otherwise
 
 
 def _spread(rows: list[list[_Cell]]) -> list[list[str]]:

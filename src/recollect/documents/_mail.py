@@ -8,12 +8,12 @@ import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from email.message import EmailMessage, Message
+from email.message import EmailMessage, Message, MIMEPart
 
 from recollect.documents._html import parse_html
 from recollect.documents._mail_marks import marks_of
 from recollect.documents._parsed import AttachedFile, Parsed, TextBuilder, one_line
-from recollect.documents._text import NotTextError, decode
+from recollect.documents._text import NotTextError, clean, decode, decode_declared
 from recollect.documents._times import plausible
 from recollect.documents._tnef import is_tnef, unpack_tnef
 from recollect.documents.formats import UnreadableError
@@ -24,12 +24,15 @@ _SHOWN = ("Subject", "From", "To", "Cc", "Date")
 _MESSAGE = "message/rfc822"
 _ID = re.compile(r"<[^<>\s]{1,250}>")
 _MOST_REFERENCES = 50
+# Of the letters of the HTML part: a plain one with fewer is a stand-in.
+_HARDLY_ANY = 0.25
+_AS_MUCH, _TABLE = 0.9, "\n|---|"
 # A picture of a signature or a letterhead: shown inside the text, and too small to say much.
 _ORNAMENT_BYTES = 50_000
 
 
 def parse_mail(data: bytes) -> Parsed:
-    """A message: its main header lines, then its text (the plain part where there is one, else the HTML part).
+    """A message: its main header lines, then its text (see `_body` for which, where it comes in several forms).
 
     What it quotes at its end and its signature stay in the text, each under a heading of its own. What is attached is
     not part of the text; it is given in ``attached``.
@@ -96,7 +99,7 @@ def _opening(texts: Sequence[Parsed]) -> str | None:
 
 def _parts(message: EmailMessage) -> tuple[list[Parsed], list[AttachedFile]]:
     """The texts of a message, and what is attached to it."""
-    body = message.get_body(preferencelist=("plain", "html"))
+    body = _body(message)
     texts: list[Parsed] = []
     attached: list[AttachedFile] = []
     for section, part, alternative in _leaves(message):
@@ -114,6 +117,21 @@ def _parts(message: EmailMessage) -> tuple[list[Parsed], list[AttachedFile]]:
             # What mailing lists append, and texts between pictures.
             texts += [text for text in [_text(part)] if text is not None]
     return texts, attached
+
+
+def _body(message: EmailMessage) -> MIMEPart | None:
+    """The part that holds a message's own text: the plain one, unless the HTML one says more.
+
+    It does where the plain one is blank or asks for another program, and where it holds a table that is lines in the
+    plain one.
+    """
+    plain, html = (message.get_body(preferencelist=(kind,)) for kind in ("plain", "html"))
+    if plain is None or html is None:
+        return html if plain is None else plain
+    (said, shown) = (one.content if (one := _text(part)) is not None else "" for part in (plain, html))
+    letters, more = (sum(map(str.isalnum, text)) for text in (said, shown))
+    has_table = _TABLE in shown and _TABLE not in said and more >= _AS_MUCH * letters
+    return html if letters < _HARDLY_ANY * more or has_table else plain
 
 
 def _leaves(part: Message, at: str = "", *, alternative: bool = False) -> Iterator[tuple[str, EmailMessage, bool]]:
@@ -155,22 +173,47 @@ def _bytes(part: EmailMessage) -> bytes:
     return inner.as_bytes(policy=email.policy.compat32)
 
 
-def _text(part: EmailMessage) -> Parsed | None:
+def _text(part: MIMEPart) -> Parsed | None:
     payload = part.get_payload(decode=True)
     if not isinstance(payload, bytes) or not payload.strip():
         return None
     if part.get_content_type() == "text/html":
         read = parse_html(payload)
     else:
-        try:
-            text = payload.decode(part.get_content_charset() or "utf-8")
-        except (UnicodeDecodeError, LookupError, ValueError):
+        text = decode_declared(payload, part.get_content_charset() or "utf-8")
+        if text is None:
             try:
                 text = decode(payload)
             except NotTextError:
                 return None
-        read = Parsed(content=decode(text.encode("utf-8", "replace")).strip())
+        if str(part.get_param("format", "")).lower() == "flowed":
+            text = _unflowed(text, without_spaces=str(part.get_param("delsp", "")).lower() == "yes")
+        read = Parsed(content=clean(text).strip())
     return with_marks(read)
+
+
+def _unflowed(text: str, *, without_spaces: bool) -> str:
+    """Lines that a program has broken to be sent, whole again (RFC 3676): those end with a space.
+
+    Args:
+        text: Of a part whose format is ``flowed``.
+        without_spaces: Whether those spaces are no part of the text.
+    """
+    whole: list[str] = []
+    open_depth: int | None = None
+    for line in text.splitlines():
+        bare = line.lstrip(">")
+        depth = len(line) - len(bare)
+        bare = bare.removeprefix(" ")
+        flows = bare.endswith(" ") and bare != "-- "
+        if open_depth == depth and bare != "-- ":
+            whole[-1] += bare
+        else:
+            whole.append(f"{'>' * depth} {bare}" if depth else bare)
+        open_depth = depth if flows else None
+        if flows and without_spaces:
+            whole[-1] = whole[-1][:-1]
+    return "\n".join(line.rstrip() if line != "-- " else line for line in whole)
 
 
 def with_marks(read: Parsed) -> Parsed:

@@ -1,4 +1,4 @@
-r"""Word, PowerPoint, Excel, OpenDocument, RTF and Outlook files, through kreuzberg's document tree.
+r"""Word, PowerPoint, Excel, OpenDocument, RTF and Outlook files, most of them through kreuzberg's document tree.
 
 The tree is written out by our own builder instead of taking kreuzberg's Markdown: that escapes punctuation
 (``1\. Introduction``), embeds images and draws tables with rules, all of which would be quoted to people.
@@ -15,11 +15,12 @@ from recollect.documents._cells import tables_of_sheet
 from recollect.documents._docx import comments_of, protect, restore
 from recollect.documents._kreuzberg import extract, fact
 from recollect.documents._mail_marks import marks_of
+from recollect.documents._ods import parse_ods
 from recollect.documents._outlook import outlook_parts
 from recollect.documents._packed import drawings_not_read
 from recollect.documents._parsed import Fact, Parsed, TextBuilder, one_line
-from recollect.documents._sheets import numbers_of_ods, numbers_of_xlsx
-from recollect.documents._slides import with_notes
+from recollect.documents._sheets import cells_as_shown
+from recollect.documents._slides import with_what_is_seen
 from recollect.documents._text import clean
 from recollect.documents._times import parse_time
 from recollect.documents.formats import DOCX, MSG, ODS, PPTX, XLS, XLSX
@@ -37,9 +38,8 @@ _LINK_TARGET = re.compile(r"\]\([^()\s]*\)")
 # What is put right in a file before kreuzberg reads it.
 _PREPARED = {
     DOCX.mime_type: protect,
-    XLSX.mime_type: numbers_of_xlsx,
-    ODS.mime_type: numbers_of_ods,
-    PPTX.mime_type: with_notes,
+    XLSX.mime_type: cells_as_shown,
+    PPTX.mime_type: with_what_is_seen,
 }
 
 
@@ -49,6 +49,8 @@ def parse_office(data: bytes, file_format: Format) -> Parsed:
     Raises:
         UnreadableError: It is protected or damaged.
     """
+    if file_format is ODS:
+        return parse_ods(data)
     comments = comments_of(data) if file_format is DOCX else []
     drawings = drawings_not_read(data) if file_format in {DOCX, PPTX, XLSX} else None
     prepare = _PREPARED.get(file_format.mime_type)
@@ -56,7 +58,7 @@ def parse_office(data: bytes, file_format: Format) -> Parsed:
         data = prepare(data)
     result = extract(data, file_format)
     nodes = result.document["nodes"] if result.document else []
-    content, headings = _write(nodes, sheets=file_format in {XLSX, XLS, ODS})
+    content, headings = _write(nodes, sheets=file_format in {XLSX, XLS})
     if _letters(content) < 0.9 * _letters(_LINK_TARGET.sub("", result.content)):
         # The tree has lost something that the flat text has: better no structure than no text.
         content, headings = clean(extract(data, file_format, structure=False).content).strip(), []

@@ -7,7 +7,9 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Mapping
+from posixpath import dirname, join, normpath
 
+from recollect.documents._xml import parse_tree
 from recollect.documents.formats import UnreadableError
 
 # Drawings of Windows, whose lines and words nothing reads here. Smaller ones are bullets and symbols.
@@ -57,3 +59,21 @@ def with_parts(data: bytes, changed: Callable[[zipfile.ZipFile], Mapping[str, by
     except Exception as error:  # zlib.error, struct.error and whatever else a hostile archive provokes
         raise UnreadableError("is damaged: its packed parts cannot be read") from error
     return out.getvalue()
+
+
+def relations_of(archive: zipfile.ZipFile, part: str) -> dict[str, tuple[str, str]]:
+    """The parts that a part names: by their numbers, what each is to it (``notesSlide``) and its name in the file.
+
+    Args:
+        archive: The file.
+        part: Such as ``ppt/slides/slide1.xml``.
+    """
+    folder, _, name = part.rpartition("/")
+    held = f"{folder}/_rels/{name}.rels"
+    root = parse_tree(archive.read(held)) if held in archive.namelist() else None
+    found: dict[str, tuple[str, str]] = {}
+    for one in () if root is None else root.iter("{*}Relationship"):
+        target = str(one.get("Target", ""))
+        whole = target.lstrip("/") if target.startswith("/") else normpath(join(dirname(part), target))
+        found[str(one.get("Id", ""))] = (str(one.get("Type", "")).rpartition("/")[2], whole)
+    return found

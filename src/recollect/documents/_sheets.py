@@ -1,7 +1,8 @@
-"""Numbers of XLSX and ODS files put in place as they are shown, before the file is read.
+"""Cells of XLSX files put in place as they are shown, before the file is read.
 
 kreuzberg gives the numbers that are stored: a share of 12.5 % is ``0.125``, and two million euro are ``2000000``.
-Nobody asks for them so.
+Nobody asks for them so. Errors (``#DIV/0!``) have names of its own, and formulas that no program has calculated yet are
+nothing at all; here they are the formulas themselves.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import zipfile
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
+from recollect.documents._merged import with_merged_cells
 from recollect.documents._number_formats import BUILT_IN, shown
 from recollect.documents._packed import with_parts
 from recollect.documents._xml import parse_tree
@@ -27,64 +29,35 @@ _CELL = re.compile(
 _MOST_BYTES = 32 << 20
 _STYLE = re.compile(rb'\ss="(\d{1,6})"')
 _TYPE = re.compile(rb'\st="([a-zA-Z]+)"')
-_ODS_CELL = re.compile(
-    rb"(<table:table-cell\b[^<>]*?)\soffice:value-type=\"(?:float|percentage|currency)\"([^<>]*>)"
-    rb"(?=<text:p\b[^<>]*>[^<]*\S[^<]*</text:p></table:table-cell>)"
+_ERROR = re.compile(rb'(<(?:x:)?c\b[^<>]*\st=")e("[^<>]*>)')
+_NOT_CALCULATED = re.compile(
+    rb"<(c|x:c)((?:\s[^<>]*)?)><(?:x:)?f\b[^<>]*>([^<]{1,500})</(?:x:)?f>(?:<(?:x:)?v\s*/>|<(?:x:)?v></(?:x:)?v>)?</\1>"
 )
-_ODS_VALUE = re.compile(rb'\s(?:office:value|calcext:value-type|office:currency)="[^"]*"')
 
 
-def numbers_of_xlsx(data: bytes) -> bytes:
-    """The file with its formatted numbers as texts.
-
-    Raises:
-        UnreadableError: A packed part is damaged.
-    """
-    return with_parts(data, _xlsx_parts)
-
-
-def numbers_of_ods(data: bytes) -> bytes:
-    """The same of an OpenDocument spreadsheet, which holds what its cells show.
+def cells_as_shown(data: bytes) -> bytes:
+    """The file with its formatted numbers as texts, and merged cells in each of their rows.
 
     Raises:
         UnreadableError: A packed part is damaged.
     """
-
-    def changed(archive: zipfile.ZipFile) -> dict[str, bytes]:
-        known = "content.xml" in archive.namelist() and archive.getinfo("content.xml").file_size <= _MOST_BYTES
-        content = archive.read("content.xml") if known else b""
-        shown_ = _ODS_CELL.sub(_as_string, content)
-        return {"content.xml": shown_} if shown_ != content else {}
-
-    return with_parts(data, changed)
+    return with_parts(data, _parts)
 
 
-def _as_string(match: re.Match[bytes]) -> bytes:
-    return _ODS_VALUE.sub(b"", match[1]) + b' office:value-type="string"' + _ODS_VALUE.sub(b"", match[2])
-
-
-def _xlsx_parts(archive: zipfile.ZipFile) -> dict[str, bytes]:
+def _parts(archive: zipfile.ZipFile) -> dict[str, bytes]:
     names = set(archive.namelist())
     codes = _codes(archive.read("xl/styles.xml")) if "xl/styles.xml" in names else []
-    if not any(codes):
-        return {}
     book = archive.read("xl/workbook.xml") if "xl/workbook.xml" in names else b""
     since_1904 = re.search(rb'\bdate1904="(?:1|true)"', book) is not None
 
-    def cell(match: re.Match[bytes]) -> bytes:
-        attributes, formula, value = match[2], match[3], match[4]
+    def number(match: re.Match[bytes]) -> bytes:
+        tag, attributes, formula, value = match.groups()
         style, kind = _STYLE.search(attributes), _TYPE.search(attributes)
         if style is None or (kind is not None and kind[1] != b"n") or int(style[1]) >= len(codes):
             return match[0]
         code = codes[int(style[1])]
         text = shown(value.decode("ascii", "replace"), code, since_1904=since_1904) if code else None
-        if text is None:
-            return match[0]
-        kept = _TYPE.sub(b"", attributes) + b' t="str"'
-        tag = match[1]
-        prefix = b"x:" if tag == b"x:c" else b""
-        written = escape(text).encode()
-        return b"<%s%s>%s<%sv>%s</%sv></%s>" % (tag, kept, formula, prefix, written, prefix, tag)
+        return match[0] if text is None else _text_cell(tag, attributes, formula, escape(text).encode())
 
     changed: dict[str, bytes] = {}
     left = _MOST_BYTES
@@ -92,10 +65,25 @@ def _xlsx_parts(archive: zipfile.ZipFile) -> dict[str, bytes]:
         if _SHEET.fullmatch(name) and archive.getinfo(name).file_size <= left:
             left -= archive.getinfo(name).file_size
             part = archive.read(name)
-            written = _CELL.sub(cell, part)
+            written = _CELL.sub(number, part) if any(codes) else part
+            written = _NOT_CALCULATED.sub(_formula, _ERROR.sub(rb"\1str\2", written))
+            written = with_merged_cells(written)
             if written != part:
                 changed[name] = written
     return changed
+
+
+def _formula(match: re.Match[bytes]) -> bytes:
+    """A cell whose formula has no value; one whose value is an empty text stays."""
+    tag, attributes, formula = match.groups()
+    kind = _TYPE.search(attributes)
+    return match[0] if kind is not None and kind[1] == b"str" else _text_cell(tag, attributes, b"", b"=" + formula)
+
+
+def _text_cell(tag: bytes, attributes: bytes, formula: bytes, text: bytes) -> bytes:
+    prefix = tag[:-1]
+    kept = _TYPE.sub(b"", attributes)
+    return b'<%s%s t="str">%s<%sv>%s</%sv></%s>' % (tag, kept, formula, prefix, text, prefix, tag)
 
 
 def _codes(styles: bytes) -> Sequence[str]:

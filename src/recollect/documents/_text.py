@@ -22,6 +22,19 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 _JOINTS = re.compile("[ \n、。，\u3040-\u309f]")
 # Single-byte encodings of Latin scripts, most common first; a tie goes to the earlier one.
 _LATIN = ("cp1252", "cp1250", "iso8859-15", "mac_roman")
+# What programs write under the names of smaller encodings; web browsers read them so (https://encoding.spec.whatwg.org).
+_MEANT = {
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "tis-620": "cp874",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "euc_kr": "cp949",
+    "shift_jis": "cp932",
+    "big5": "big5hkscs",
+}
 _ODD_IN_WORD = re.compile(r"(?<=[^\W\d_])[^\w\s'’\-‐.,/&@:;()\[\]]+(?=[^\W\d_])|(?<=[^\W\d_])[¹²³ºª]|[\x80-\x9f]")
 
 
@@ -62,8 +75,17 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
         return clean(wide)
     _refuse_binary(data)
     if text is None and declared is not None:
-        text = _try(data, declared)
+        text = decode_declared(data, declared)
     return clean(_decode_legacy(data) if text is None else text)
+
+
+def decode_declared(data: bytes, declared: str) -> str | None:
+    """Text in the encoding that it says it has, as programs mean that name; None where it has another."""
+    try:
+        name = codecs.lookup(declared).name
+    except (LookupError, ValueError):
+        return None
+    return _try(data, _MEANT.get(name, name))
 
 
 def _try(data: bytes, encoding: str) -> str | None:

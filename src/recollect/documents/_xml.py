@@ -7,6 +7,16 @@ from typing import Any
 
 def parse_tree(data: bytes) -> Any:  # noqa: ANN401 - an element of lxml, which has no types
     """The root element; None where there is none. Damage is passed over as far as it can be."""
+    return _parsed(data, recover=True)
+
+
+def parse_whole(data: bytes) -> Any:  # noqa: ANN401 - as above
+    """The root element of XML that is to be written again; None where something of it would be lost on the way."""
+    root = _parsed(data, recover=False)
+    return None if root is None or root.getroottree().docinfo.doctype else root
+
+
+def _parsed(data: bytes, *, recover: bool) -> Any:  # noqa: ANN401 - as above
     from lxml import etree
 
     parser = etree.XMLParser(
@@ -15,7 +25,7 @@ def parse_tree(data: bytes) -> Any:  # noqa: ANN401 - an element of lxml, which 
         no_network=True,
         dtd_validation=False,
         huge_tree=False,
-        recover=True,
+        recover=recover,
         remove_comments=True,
         remove_pis=True,
     )

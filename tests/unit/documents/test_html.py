@@ -37,6 +37,30 @@ def test_furniture_is_dropped():
     assert text(html) == "Kept."
 
 
+@pytest.mark.parametrize(
+    "style", ["visibility: hidden", "color:red;font-size:0px", "mso-hide:all", "font-size:0", "display:none !important"]
+)
+def test_what_a_style_hides_is_not_read(style: str):
+    assert text(f"<p style='{style}'>HIDDEN</p><p style='font-size:0.8em'>Kept.</p>") == "Kept."
+
+
+def test_items_have_the_numbers_that_the_page_gives_them():
+    html = "<ol start=5><li>five<li>six<li value=9>nine<li>ten</ol><ol><li>one</ol>"
+    assert text(html) == "5. five\n6. six\n9. nine\n10. ten\n1. one"
+
+
+def test_terms_need_no_end():
+    assert text("<dl><dt>Term<dd>Definition<dt>Next</dt><dd>Another<dd>and more</dl>") == (
+        "Term: Definition\n\nNext: Another\n\nand more"
+    )
+
+
+@pytest.mark.parametrize("name", ["iso-8859-1", "us-ascii", "latin1"])
+def test_a_small_encoding_means_what_programs_write_under_its_name(name: str):
+    html = f"<meta charset={name}><p>“5 €” – done</p>".encode("cp1252")
+    assert parse_html(html).content == "“5 €” – done"
+
+
 def test_main_is_preferred_where_it_has_the_text():
     article = "This is the text that the page is about. " * 10
     assert text(f"<header>Intranet</header><main><p>{article}</p></main><aside>Ads</aside>") == article.strip()

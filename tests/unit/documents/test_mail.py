@@ -146,6 +146,44 @@ def test_texts_beside_the_body_are_kept_but_not_its_other_form():
     assert "Other form" not in read.content
 
 
+def alternatives(plain: str, html: str) -> str:
+    message = EmailMessage()
+    message["Subject"], message["From"] = "s", "ann@x.example"
+    message.set_content(plain)
+    message.add_alternative(html, subtype="html")
+    return parse_mail(bytes(message)).content
+
+
+def test_the_form_that_says_more_is_read():
+    words = "<p>Only this form says what the meeting has decided about the budget of next year.</p>"
+    assert "decided" in alternatives(" \n", words)
+    assert "decided" in alternatives("Cannot show HTML.", words)
+    assert "decided" not in alternatives("The budget of next year was the subject of the meeting.", words)
+    table = "<table><tr><th>Item</th><th>Price</th></tr><tr><td>Screw</td><td>1.20</td></tr></table>"
+    assert "| Screw | 1.20 |" in alternatives("Item\nPrice\nScrew\n1.20\n", table)
+    assert "| Screw" not in alternatives(
+        "Item\nPrice\nScrew\n1.20\nAnd much more that the other form leaves out.", table
+    )
+
+
+def test_a_small_encoding_means_what_programs_write_under_its_name():
+    head = b"Subject: s\r\nFrom: a@x.example\r\nContent-Type: text/plain; charset=iso-8859-1\r\n\r\n"
+    assert parse_mail(head + "“5 €” – done".encode("cp1252")).content.endswith("“5 €” – done")
+
+
+def test_lines_that_were_broken_to_be_sent_are_whole_again():
+    def read(params: str, text: str) -> str:
+        head = f"Subject: s\r\nFrom: a@x.example\r\nContent-Type: text/plain; charset=utf-8; {params}\r\n\r\n"
+        return parse_mail((head + text.replace("\n", "\r\n")).encode()).content.partition("\n\n")[2]
+
+    text = "One sentence that \nwas broken.\n From its own line.\n\n> quoted \n> words\n>> older \n> newer\n-- \nAnn"
+    assert read("format=flowed", text) == (
+        "One sentence that was broken.\nFrom its own line.\n\n> quoted words\n>> older\n> newer\n-- \nAnn"
+    )
+    assert read("format=flowed; delsp=yes", "会議は \n三時です") == "会議は三時です"
+    assert read("format=fixed", "kept \napart") == "kept \napart"
+
+
 def part(kind: int, value: bytes) -> bytes:
     return struct.pack("<BII", 2, kind, len(value)) + value + b"\0\0"
 
