@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from recollect.answer._kind_forms import Kind, KindForms, forms_of
 from recollect.languages import language_of_text
+from recollect.languages.chinese import simplified
 from recollect.languages.digits import plain_digits
 from recollect.languages.stopwords import stopwords
 
@@ -168,7 +169,7 @@ def expected_kind(question: str, language: str | None = None) -> Kind:
     # "Wie oft reist Doctor Who?" has as many function words of either language: that of the texts decides.
     if not is_english(question) or (found_language == language and forms_of(found_language) is not None):
         forms = forms_of(found_language)
-        return Kind.OTHER if forms is None else forms.expected(question)
+        return Kind.OTHER if forms is None else forms.expected(_readable(question, found_language))
     found = [
         (match.start(), order, kind) for order, (kind, form) in enumerate(_FORMS) if (match := form.search(question))
     ]
@@ -207,7 +208,8 @@ def holds_kind(kind: Kind, text: str, question: str, *, in_table: bool = False, 
     """
     forms = forms_of(language)
     if forms is not None:
-        return _holds_foreign(kind, plain_digits(text), plain_digits(question), forms, in_table=in_table)
+        told, asked = (plain_digits(_readable(one, language)) for one in (text, question))
+        return _holds_foreign(kind, told, asked, forms, in_table=in_table)
     match kind:
         case Kind.MONEY:
             return _holds_money(_without_names(text, question), question, in_table=in_table)
@@ -224,6 +226,11 @@ def holds_kind(kind: Kind, text: str, question: str, *, in_table: bool = False, 
             return bool(_NAME.search(text) or _ROLES.search(text))
         case _:
             return True
+
+
+def _readable(text: str, language: str) -> str:
+    """A text in the characters that the patterns of its language are written in."""
+    return simplified(text) if language == "zh" else text
 
 
 def _holds_foreign(kind: Kind, text: str, question: str, forms: KindForms, *, in_table: bool) -> bool:

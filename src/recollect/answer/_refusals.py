@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from recollect.languages import AUTO, language_of_text
+from recollect.languages.chinese import simplified
 from recollect.model.answer import REFUSAL
 
 #: By language; ``REFUSAL`` in all others.
@@ -30,6 +31,7 @@ REFUSALS = {
     "uk": "У затвердженій базі знань у мене немає інформації про це.",
     "vi": "Tôi không có thông tin về điều đó trong cơ sở tri thức đã được phê duyệt.",
     "zh": "在已批准的知识库中，我没有关于这方面的信息。",
+    "zh-Hant": "在已核准的知識庫中，我沒有關於這方面的資訊。",
 }
 
 
@@ -41,4 +43,7 @@ def refusal_of(question: str, language: str = "en") -> str:
         language: ISO 639-1 code of the texts that it is asked of, which it is taken to be in unless it says otherwise;
             ``auto``: nothing is known.
     """
-    return REFUSALS.get(language_of_text(question, expected=None if language == AUTO else language), REFUSAL)
+    asked = language_of_text(question, expected=None if language == AUTO else language)
+    if asked == "zh" and simplified(question) != question:
+        asked = "zh-Hant"
+    return REFUSALS.get(asked, REFUSAL)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache
+from itertools import zip_longest
 
 # Words that are followed by what they belong to: whatever stands behind them, the sentence goes on.
 _BEFORE_NAMES = {
@@ -51,20 +52,33 @@ _ORDINALS = frozenset({"tr"})
 #: So many characters before a full stop hold every word that is known here.
 LONGEST_WORD = 24
 
-# Thai: a space ends a sentence or a part of one, and stands around numbers and lists. A part that says something has
-# some length, does not end with a title and a first name, and what follows begins with no word that joins it.
+# Thai: a space ends a sentence or a part of one, and stands around numbers, names and in lists. A sentence ends at one
+# where both the part before and the one behind say something of something, the former is not left open (by a title and
+# a first name, by "namely"), and the latter begins with no word that joins it.
 _THAI_SPACE = re.compile(
-    r"(?<=[\u0e01-\u0e5b]) +(?=[\u0e01-\u0e4e])|(?<=[!?…])\s+|(?<=[\u0e01-\u0e5b]{6}\.)\s+|\s*\n\s*"
+    r"(?<=[\d\u0e01-\u0e5b]) +(?=[\u0e01-\u0e4e])|(?<=[!?…])\s+|(?<=[\u0e01-\u0e5b]{6}\.)\s+|(?<=\d น\.) +|(?<!\s)\s*\n\s*"
 )
+# Behind other numbers stands what they count.
+_THAI_YEAR_OR_NUMBER = re.compile(r"(?:ปี|ที่|คือ|ชั้น|เลข|ร้อยละ|[พค]\.ศ\.) ?[\d.,]+$")
 _THAI_JOINS = re.compile(
-    "(?:และ|หรือ|ที่|ซึ่ง|โดย|แต่|เพราะ|เนื่องจาก|เพื่อ|จึง|กับ|ของ|ใน|จาก|ถึง|ว่า|คือ|ได้|เช่น|เป็น|ตาม|รวม|พร้อม|ด้วย|อัน|ก็|แล้ว|ตลอดจน|"
-    "ไม่|มี|ถูก|อยู่|ต้อง|จะ|พ\\.ศ|ค\\.ศ|ยัง|ทำให้|นั้น|นี้|ไป|มา|ๆ|ฯ)"
+    "(?:และ|หรือ|ที่|ซึ่ง|โดย|แต่|เพราะ|เนื่องจาก|เพื่อ|จึง|กับ|ของ|ใน|จาก(?!นั้น)|ถึง|ว่า|คือ|ได้|เช่น|เป็น|ตาม|รวม|พร้อม|ด้วย|อัน|ก็|แล้ว|ตลอดจน|"
+    "ไม่|มิ|มี|ถูก|อยู่|ต้อง|จะ|พ\\.ศ|ค\\.ศ|ยัง|ทำให้|นั้น|นี้|ไป|มา|ๆ|ฯ|ณ)"
 )
 _THAI_LEFT_OPEN = re.compile(
-    r"(?:ว่า|คือ|ได้แก่|เช่น|และ|หรือ|ของ|ที่|โดย|จาก|กับ|ใน|เป็น|ตาม|ถึง|ให้|เพื่อ|นาย|นาง|นางสาว|ข้อ|มาตรา|ประมาณ|ปี|วันที่|เดือน|"
-    r"เมื่อ|ตั้งแต่|[,:]|(?:\.|นาย|นางสาว|นาง) ?[\u0e01-\u0e4e]{2,20}|(?<![\u0e01-\u0e5b])[\u0e01-\u0e5b.]{1,6}\.)$"
+    r"(?:ว่า|คือ|ได้แก่|เช่น|และ|หรือ|ของ|ที่|โดย|จาก|กับ|ใน|เป็น|ตาม|ถึง|ให้|เพื่อ|นาย|นาง|นางสาว|ข้อ|มาตรา|ประมาณ|ปี|วันที่|เดือน|ประกอบด้วย|อาทิ|ทั้งนี้|ณ|"
+    r"เมื่อ|ตั้งแต่|[,:]|(?:\.|นาย|นางสาว|นาง) ?[\u0e01-\u0e4e]{2,20}|(?<![\u0e01-\u0e5b])(?!น\.$)[\u0e01-\u0e5b.]{1,6}\.)$"
 )
-_THAI_SHORTEST = 30
+# Verbs and what stands for one, of which nearly every sentence has one; parts of other words are left out.
+_THAI_SAYS = re.compile(
+    "เป็น|คือ|(?<!เค)มี|ได้(?!แก่)|ต้อง|อยู่|ถูก|ให้|ไม่|จะ|ควร|สามารถ|ทำ|ใช้|กิน|นอน|เดิน|วิ่ง|เปิด|ปิด|เริ่ม|หยุด|เกิด|ตาย|เสียชีวิต|อาศัย|"
+    "(?<!นัก)(?<!โรง)(?<!ทุ)เรียน|สอน|(?<!นัก)เขียน|อ่าน|พูด|บอก|กล่าว|ขาย|ซื้อ|จ่าย|(?<!สำห)รับ|ส่ง|โทรแจ้ง|แจ้ง|ขอ(?!ง)|ห้าม|ตั้ง(?!แต่)|สร้าง|ไหล|ฝนตก|"
+    "ตกหนัก|ท่วม|รถติด|พบ|ชนะ|แพ้|แบ่ง|เรียก|หมายถึง|ชื่อ|ชอบ|เห็น|คิด|เชื่อ|อยาก|เพิ่ม|ลด|เปลี่ยน|พัฒนา|ผลิต|นำ|เข้า|ออกเดิน|ออกเวลา|บุก|ประกาศ|"
+    "โจมตี|ปกครอง|เสด็จ|ประสูติ|สวรรคต|แต่งตั้ง|เลือก|ลาพัก|ลาป่วย|ลากิจ|ลาคลอด|แต่งกาย|ประดิษฐาน|ปรับ|เก็บ|โอน|แนบ|กรุณา|โปรด|อย่า|จบ|พิมพ์|สะดวก|"
+    "ยืม|อายุ|วาง|ระเบิด|ดำรง|เสิร์ฟ|ครอบคลุม|เกี่ยว|แสดง|ช่วย|ปลูก|เลี้ยง|ย้าย|กลับ|ถึง|จัด|ดำเนิน|เสนอ|ตัดสิน|อนุญาต|ยกเลิก|สิ้นสุด|หมด|เหลือ|เสีย|เฉลี่ย|"
+    "ติดตั้ง|ตรวจ|ตัด|แก้|เล่า|ถาม|ตอบ|สั่ง|เกษียณ|แต่งงาน|ร่วม|หนี|ต่อสู้|ยึด|ล้ม|แพร่|กระจาย|ป้องกัน|รักษา|คำนวณ|ติดต่อ|ลงทะเบียน|สมัคร|ชำระ|"
+    "(?:ราคา|(?<!ร้อย)ละ|ยาว|สูง|หนัก|กว้าง|ลึก|นาน) ?\\d"
+)
+_THAI_LOOKED_AT = 30
 
 
 def goes_on(before: str, after: str, language: str) -> bool:
@@ -100,19 +114,28 @@ def thai_starts(text: str) -> list[int]:
         text: A paragraph.
     """
     starts: list[int] = []
+    said = False
     begin = 0
-    for gap in _THAI_SPACE.finditer(text):
-        if "\n" not in gap.group() and (
-            gap.start() - begin < _THAI_SHORTEST
-            or _THAI_JOINS.match(text, gap.end())
-            or _THAI_LEFT_OPEN.search(text, max(0, gap.start() - _THAI_SHORTEST), gap.start())
-        ):
-            continue
+    gaps = [gap for gap in _THAI_SPACE.finditer(text) if not _left_open(text, gap)]
+    for gap, following in zip_longest(gaps, gaps[1:]):
+        said = said or _THAI_SAYS.search(text, begin, gap.start()) is not None
         begin = gap.end()
-        starts.append(begin)
-    if starts and len(text) - starts[-1] < _THAI_SHORTEST // 2 and "\n" not in text[starts[-1] - 1 :]:
-        starts.pop()
+        end = len(text) if following is None else following.start()
+        says = _THAI_SAYS.search(text, begin, end) and not _THAI_JOINS.match(text, begin)
+        if (said and says) or "\n" in gap.group() or text[gap.start() - 1] in "!?…":
+            starts.append(begin)
+            said = False
     return starts
+
+
+def _left_open(text: str, gap: re.Match[str]) -> bool:
+    """Whether what stands before a space in Thai asks for something behind it."""
+    if "\n" in gap.group():
+        return False
+    before = text[max(0, gap.start() - _THAI_LOOKED_AT) : gap.start()]
+    if before[-1].isdecimal() and not _THAI_YEAR_OR_NUMBER.search(before):
+        return True
+    return _THAI_LEFT_OPEN.search(before) is not None
 
 
 @cache

@@ -4,7 +4,7 @@ A text becomes words by these steps: compatibility folding (NFKC), splitting at 
 mark, case folding, removal of function words, a Snowball stemmer (Porter 2001), and folding of diacritics that are not
 letters of the language's own alphabet. Identifiers (``ERR-4012``, ``v0.8.0``, ``foo_bar``, ``jane@example.com``,
 ``C++``) become a term of their own beside the words that they are made of, so that both ``ERR-4012`` and ``4012`` find
-them. Scripts written without spaces (and Hangul) become overlapping pairs of characters.
+them. Scripts written without spaces (and Hangul) become overlapping pairs of characters, Chinese ones simplified.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import Stemmer
 from recollect.errors import UsageError
 from recollect.forking import renew_in_children
 from recollect.languages import AUTO, language_of_text
+from recollect.languages.chinese import simplified
 from recollect.languages.digits import plain_digits
 from recollect.languages.stopwords import stopwords
 from recollect.retrieval._spelling import spelt_alike, typed_alike
@@ -208,6 +209,8 @@ class Analyzer:
         return terms
 
     def _unspaced(self, token: str, *, for_query: bool) -> Iterable[str]:
+        if self.language == "zh":
+            token = simplified(token)
         for index, piece in enumerate(_UNSPACED_RUN.split(token)):
             if index % 2:
                 yield from _pairs(piece, singles=not for_query)

@@ -71,6 +71,37 @@ def test_sentences_end_where_the_language_ends_them(language: str, text: str, se
     assert [text[start:end] for start, end in sentence_spans(text, language)] == sentences
 
 
+# Boundaries are marked by a stroke.
+THAI = [
+    "สำนักงานเปิดเวลา 8.30 น. | ปิดเวลา 17.00 น. | วันเสาร์หยุดทั้งวัน",
+    "ฝนตกหนักมาก | น้ำท่วมถนน | รถติดทั้งเมือง",
+    "แมวตัวนี้ชื่อส้ม | มันชอบนอน | มันกินปลาทุกวัน",
+    "เขาเกิดที่เชียงใหม่ | เขาเรียนจบจากจุฬาลงกรณ์มหาวิทยาลัย | ต่อมาทำงานเป็นแพทย์",
+    "บริษัทก่อตั้งขึ้นในปี พ.ศ. 2540 | ปัจจุบันมีพนักงาน 350 คน | สำนักงานใหญ่อยู่ที่กรุงเทพฯ",
+    "เครื่องพิมพ์อยู่ชั้น 3 | รหัสคือ 4012 | หากหมึกหมดให้โทรแจ้งฝ่ายไอที",
+    "ค่าปรับวันละ 20 บาท | หนังสือยืมได้ครั้งละ 5 เล่ม | ต่ออายุได้หนึ่งครั้ง",
+    "ผมชอบกินผลไม้ เช่น มะม่วง ทุเรียน ลำไย ลิ้นจี่ เงาะ มังคุด และส้มโอ | แม่ของผมไม่ชอบทุเรียน",
+    "ประเทศไทยแบ่งออกเป็น 6 ภาค ได้แก่ ภาคเหนือ ภาคกลาง ภาคตะวันออกเฉียงเหนือ ภาคตะวันออก ภาคตะวันตก และภาคใต้",
+    "สมาชิกประกอบด้วย กระทรวงการคลัง กระทรวงพาณิชย์ กระทรวงศึกษาธิการ กระทรวงสาธารณสุข และกระทรวงกลาโหม",
+    "ดร.สมศักดิ์ วงศ์ไทย เป็นอธิการบดี | ท่านดำรงตำแหน่งตั้งแต่ปี 2560",
+    "จริงหรือ? | ไม่จริง! | เขาพูดเอง",
+]
+
+
+@pytest.mark.parametrize("text", THAI)
+def test_short_thai_sentences_stand_alone_and_lists_are_not_cut(text: str):
+    sentences = text.split(" | ")
+    joined = " ".join(sentences)
+    assert [joined[start:end] for start, end in sentence_spans(joined, "th")] == sentences
+
+
+@pytest.mark.parametrize("text", ["ก" + " " * 200_000 + "ก", "นาย " * 50_000, "กขค" * 70_000, "\n" * 200_000 + "ก"])
+def test_long_lines_are_read_in_time_that_grows_with_them(text: str):
+    spans = sentence_spans(text, "th")
+    assert sum(not text[start:end].strip() for start, end in spans) == 0
+    assert sum(len(text[start:end].replace(" ", "")) for start, end in spans) == len("".join(text.split()))
+
+
 def test_a_thai_paragraph_is_cut_between_parts_that_say_something_and_nothing_is_lost():
     part = "สหราชอาณาจักรและฝรั่งเศสประกาศสงครามกับเยอรมนีในอีกสองวันต่อมา"
     text = " ".join([part] * 200) + "\n\nจบ"
