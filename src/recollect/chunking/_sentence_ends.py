@@ -56,7 +56,8 @@ LONGEST_WORD = 24
 # where both the part before and the one behind say something of something, the former is not left open (by a title and
 # a first name, by "namely"), and the latter begins with no word that joins it.
 _THAI_SPACE = re.compile(
-    r"(?<=[\d\u0e01-\u0e5b]) +(?=[\u0e01-\u0e4e])|(?<=[!?…])\s+|(?<=[\u0e01-\u0e5b]{6}\.)\s+|(?<=\d น\.) +|(?<!\s)\s*\n\s*"
+    r"(?<=[\d\u0e01-\u0e5b]) +(?=[\u0e01-\u0e4e])|(?<=[!?…])\s+|(?<=[\u0e01-\u0e5b]{6}\.)\s+|"
+    r"(?<=\d น\.) +|(?<!\s)\s*\n\s*"
 )
 # Behind other numbers stands what they count.
 _THAI_YEAR_OR_NUMBER = re.compile(r"(?:ปี|ที่|คือ|ชั้น|เลข|ร้อยละ|[พค]\.ศ\.) ?[\d.,]+$")

@@ -26,4 +26,4 @@ def simplified(text: str) -> str:
 def _table() -> dict[int, int]:
     stored = files("recollect.languages").joinpath("simplified.txt").read_text("utf-8")
     pairs = " ".join(line for line in stored.splitlines() if not line.startswith("#")).split()
-    return {ord(traditional): ord(simple) for traditional, simple in pairs}
+    return {ord(pair[0]): ord(pair[1]) for pair in pairs}

@@ -1,4 +1,4 @@
-"""Traditional and simplified Chinese: either finds the other, is understood alike, and refused in its own characters."""
+"""Traditional and simplified Chinese: either finds the other, is understood alike, and refused in its characters."""
 
 from __future__ import annotations
 
