@@ -19,6 +19,9 @@ _DEEPEST = 6
 _INEXACT = 6.0
 _FEW_VALUES, _FULL, _LEAST_SPACES = 0.1, 0.8, 3
 _CHARACTERS_A_WORD = 3
+_LEVEL, _LEAST_VALUES, _CAPTION = 0.3, 2, 2.5
+# Beside a table, that is less clear.
+_MORE_LINES = 5
 
 
 def in_reading_order(segments: Sequence[Segment]) -> list[list[Line]]:
@@ -33,8 +36,11 @@ def in_reading_order(segments: Sequence[Segment]) -> list[list[Line]]:
 def _regions(segments: list[Segment], depth: int, *, rtl: bool) -> list[list[Segment]]:
     if depth >= _DEEPEST or len(segments) < 2 * _LEAST_SEGMENTS:
         return [segments]
-    for edge in _edges(segments):
-        bands = _bands(segments, edge)
+    edges = _edges(segments)
+    # Rows of a table over the whole width part what is above and below; only where nothing else does.
+    of_rows = _in_rows(segments)
+    for edge, rows in [*((edge, frozenset[int]()) for edge in edges), *((edge, of_rows) for edge in edges if of_rows)]:
+        bands = _bands(segments, edge, rows)
         if not any(parted for parted, _ in bands):
             continue
         regions: list[list[Segment]] = []
@@ -63,15 +69,39 @@ def _edges(segments: Sequence[Segment]) -> list[float]:
     return [group[0] - 1 for group in sorted(groups, key=len, reverse=True)[:4]]
 
 
-def _bands(segments: Sequence[Segment], edge: float) -> list[tuple[bool, list[Segment]]]:
-    """The page cut where a segment crosses the edge: whether each part is two columns, and its segments."""
+def _in_rows(segments: Sequence[Segment]) -> frozenset[int]:
+    """The ids of segments that a program has written as a row (a label, then values), and of the caption above it."""
+    ordered = sorted((one for one in segments if one.order != UNORDERED), key=lambda one: one.order)
+    found: set[int] = set()
+    start = 0
+    for at in range(1, len(ordered) + 1):
+        if at < len(ordered) and abs(ordered[at].y0 - ordered[start].y0) < _LEVEL * ordered[start].size:
+            continue
+        row = ordered[start:at]
+        if sum(is_value(one.text) for one in row) >= max(_LEAST_VALUES, len(row) - 1):
+            found.update(map(id, row))
+            above = ordered[start - 1] if start else row[0]
+            if abs(above.x0 - row[0].x0) < _SAME_EDGE and 0 < above.y0 - row[0].y1 < _CAPTION * row[0].size:
+                found.add(id(above))
+        start = at
+    return frozenset(found)
+
+
+def _bands(segments: Sequence[Segment], edge: float, rows: frozenset[int]) -> list[tuple[bool, list[Segment]]]:
+    """The page cut where a segment crosses the edge: whether each part is two columns, and its segments.
+
+    Args:
+        segments: Of a region.
+        edge: Where a column may begin.
+        rows: The ids of segments that are cut at as those are that cross.
+    """
     bands: list[tuple[bool, list[Segment]]] = []
     free: list[Segment] = []
     crossing: list[Segment] = []
     for one in sorted(segments, key=lambda one: -(one.y0 + one.y1)):
-        if _starts_left(one, edge) and edge < one.x1 - 1 - _slack(one):
+        if id(one) in rows or (_starts_left(one, edge) and edge < one.x1 - 1 - _slack(one)):
             if free:
-                bands.append((_are_columns(free, edge), free))
+                bands.append((_are_columns(free, edge, beside_rows=bool(rows)), free))
                 free = []
             crossing = bands[-1][1] if bands and not bands[-1][0] else []
             if not crossing:
@@ -80,7 +110,7 @@ def _bands(segments: Sequence[Segment], edge: float) -> list[tuple[bool, list[Se
         else:
             free.append(one)
     if free:
-        bands.append((_are_columns(free, edge), free))
+        bands.append((_are_columns(free, edge, beside_rows=bool(rows)), free))
     return _merged(bands)
 
 
@@ -108,9 +138,11 @@ def _merged(bands: Sequence[tuple[bool, list[Segment]]]) -> list[tuple[bool, lis
     return merged
 
 
-def _are_columns(members: Sequence[Segment], edge: float) -> bool:
+def _are_columns(members: Sequence[Segment], edge: float, *, beside_rows: bool) -> bool:
     left, right = _sides(members, edge)
-    if min(len(left), len(right)) < _LEAST_LINES:
+    if min(len(left), len(right)) < (_MORE_LINES if beside_rows else _LEAST_LINES):
+        return False
+    if beside_rows and not (_is_set_full(left) and _is_set_full(right)):
         return False
     if not all(_has_words(max(side, key=lambda one: one.x1 - one.x0).text, 2) for side in (left, right)):
         return False

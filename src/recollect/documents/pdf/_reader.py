@@ -28,13 +28,14 @@ from recollect.documents.pdf._headings import (
 )
 from recollect.documents.pdf._hyphens import Hyphens
 from recollect.documents.pdf._lines import Line
+from recollect.documents.pdf._mirrored import in_mirror, rules_in_mirror, runs_leftwards, turn_back
 from recollect.documents.pdf._notes import notes_of
 from recollect.documents.pdf._places import Places, places_of_page, places_of_reading
 from recollect.documents.pdf._recognised import segments_of_reading
 from recollect.documents.pdf._ruled import Edge, goes_on, rows_that_follow, take_tables
 from recollect.documents.pdf._spaces import mend_spaces
 from recollect.documents.pdf._tables import table_spans
-from recollect.documents.pdf._words import Segment, Turn, segments_of
+from recollect.documents.pdf._words import Segment, Turn, says_nothing, segments_of
 from recollect.documents.pdf._writer import Writer
 
 if TYPE_CHECKING:
@@ -185,7 +186,11 @@ def _segments(document: pypdfium2.PdfDocument, number: int, pages: _Pages, readi
         if page and (told := notes_of(page, document.formenv and document.formenv.raw)):
             pages.notes[number] = told
         turned = segments_of(text) if text else []
-        if page and is_picture(page, sum(len(one.text) for _, segments in turned for one in segments)):
+        words = [one.text for _, segments in turned for one in segments]
+        in_vain = bool(text) and says_nothing(text, words)
+        if in_vain:
+            turned = []
+        if page and (in_vain or is_picture(page, sum(map(len, words)))):
             if reading is None:
                 pages.unread.append(number)
             elif reading.lines:
@@ -228,17 +233,29 @@ def _blocks(
         width = max(line.x1 for line in members) - min(line.x0 for line in members)
         full = sorted(line.x1 - line.x0 for line in members)[len(members) * 3 // 4]
         behind = 0
-        for start, end in table_spans(members, width):
-            tables = understand(members[start:end], rules)
-            if tables:
-                blocks += members[behind:start]
-                blocks += tables
-                behind = end
+        for start, end, tables in _tables(members, width, rules):
+            blocks += members[behind:start]
+            blocks += tables
+            behind = end
         blocks += members[behind:]
         for block in blocks:
             if isinstance(block, Line):
                 block.close_up(full)
     return [ruled.get(block.text, block) if isinstance(block, Line) else block for block in blocks]
+
+
+def _tables(
+    members: Sequence[Line], width: float, rules: Sequence[tuple[float, float, float]]
+) -> Iterator[tuple[int, int, list[Block]]]:
+    """The tables among the lines of a region: the first line of each, the one behind its last, and what it became."""
+    leftwards = runs_leftwards(cell for line in members for cell in line.cells)
+    seen = [in_mirror(line) for line in members] if leftwards else members
+    own = {id(one): line for one, line in zip(seen, members, strict=True)}
+    for start, end in table_spans(seen, width):
+        tables = understand(seen[start:end], rules_in_mirror(rules) if leftwards else rules)
+        if tables:
+            read = (turn_back(one) if leftwards and isinstance(one, Table) else own.get(id(one), one) for one in tables)
+            yield start, end, list(read)
 
 
 def _join_tables(pages: list[list[Block]]) -> None:

@@ -6,9 +6,8 @@ import re
 
 from recollect.documents.ocr.readings import PageReading
 from recollect.documents.pdf._lines import is_value
-from recollect.documents.pdf._words import HYPHEN, UNORDERED, Segment
+from recollect.documents.pdf._words import HYPHEN, RIGHT_TO_LEFT, UNORDERED, Segment
 
-_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _FAR_SIGN = 90.0
 _SMALLER, _LARGER = 0.8, 1.25
 _ENDS_SPLIT = re.compile(r"(?<=[^\W\d_]{2})-$")
@@ -25,7 +24,7 @@ def segments_of_reading(reading: PageReading) -> list[Segment]:
             reading.height - one.y0,
             bold=False,
             order=UNORDERED,
-            rtl=_RIGHT_TO_LEFT.search(one.text) is not None,
+            rtl=RIGHT_TO_LEFT.search(one.text) is not None,
         )
         for one in reading.lines
         if one.text

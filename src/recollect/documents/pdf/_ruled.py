@@ -10,6 +10,7 @@ from statistics import median
 from recollect.documents.pdf._grid import YEAR, Table
 from recollect.documents.pdf._header import SEPARATOR, Column
 from recollect.documents.pdf._lines import Line, is_value, lines_of
+from recollect.documents.pdf._mirrored import runs_leftwards, segment_in_mirror, turn_back
 from recollect.documents.pdf._row_labels import Row
 from recollect.documents.pdf._tables import UNITS
 from recollect.documents.pdf._words import Segment
@@ -50,9 +51,16 @@ def take_tables(segments: list[Segment], edges: Sequence[Edge], page: int) -> tu
     for xs, ys, own in _grids(edges):
         inside = [one for one in segments if _within(one, xs, ys)]
         cut = [part for one in inside for part in _cut(one, own)]
-        table = _table(xs, ys, own, cut, page) if cut else None
+        if not cut:
+            continue
+        leftwards = runs_leftwards(cut)
+        if leftwards:
+            xs, own, cut = [-x for x in reversed(xs)], _in_mirror(own), [segment_in_mirror(one) for one in cut]
+        table = _table(xs, ys, own, cut, page)
         if table is None:
             continue
+        if leftwards:
+            xs, table = [-x for x in reversed(xs)], turn_back(table)
         mark = MARK + " | ".join(
             [table.corner, *table.labels, *(text for row in table.rows for text in (row.label, *row.values))]
         )
@@ -109,6 +117,13 @@ def _cut(one: Segment, edges: Sequence[Edge]) -> list[Segment]:
         behind = Segment(one.text[at + 1 :], edge.place, one.x1, one.y0, one.y1, one.bold, one.order, one.rtl)
         return [*_cut(before, edges), *_cut(behind, edges)]
     return [one]
+
+
+def _in_mirror(edges: Sequence[Edge]) -> list[Edge]:
+    return [
+        Edge(True, -one.end, -one.start, one.place) if one.level else Edge(False, one.start, one.end, -one.place)
+        for one in edges
+    ]
 
 
 def _within(one: Segment, xs: Sequence[float], ys: Sequence[float]) -> bool:

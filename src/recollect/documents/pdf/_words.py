@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from recollect.documents._text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 Turn = Literal[0, 90, 180, 270]
 # pdfium's mark for a hyphen at the end of a line whose word goes on in the next; it then leaves out the line end.
@@ -41,7 +41,8 @@ _LIGATURES = str.maketrans(
         "\ufffe": HYPHEN,
     }
 )
-_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+#: Hebrew, Arabic and their neighbours, presentation forms among them.
+RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _IDEOGRAPH = re.compile("[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
 #: Scripts that are written without spaces: Thai, Lao, Burmese, Khmer, Japanese, Chinese, with their signs.
 UNSPACED = re.compile("[\u0e01-\u0edf\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
@@ -51,6 +52,9 @@ _RAISED = 0.8
 # So much farther down than across are the characters of a word that does not run along the page.
 _DOWN = 1.5
 _SHORT_END = 2
+# What stands for a character that a font does not name; pages with fewer characters have no text worth the question.
+_UNKNOWN = ("\ufffd", "•")
+_LEAST_UNREADABLE, _LEAST_READ = 100, 0.4
 _SIGNS = frozenset({"$", "€", "£", "¥"})
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _NOTE = re.compile(r"\d{1,3}[„“\"'«‘]?[^\W\d_]")
@@ -105,6 +109,25 @@ def segments_of(text_page: Any) -> list[tuple[Turn, list[Segment]]]:  # noqa: AN
     bold = _Boldness(text_page)
     order = sorted(grouped, key=lambda turn: -len(grouped[turn]))
     return [(turn, _joined(grouped[turn], bold)) for turn in order]
+
+
+def says_nothing(text_page: Any, words: Iterable[str]) -> bool:  # noqa: ANN401 - a handle of pdfium
+    """Whether a page has characters, and fonts that do not say which: what is left of its words is no text.
+
+    Args:
+        text_page: The page.
+        words: What was made of its characters.
+    """
+    import pypdfium2.raw as pdfium
+
+    count: int = pdfium.FPDFText_CountChars(text_page)
+    if count < _LEAST_UNREADABLE:
+        return False
+    told = sum(len(word) - sum(map(word.count, _UNKNOWN)) for word in words)
+    if told >= _LEAST_READ * count:
+        return False
+    blank = sum(map(_characters(text_page, count).count, " \r\n\t\xa0"))
+    return told < _LEAST_READ * (count - blank)
 
 
 def _words(text_page: Any) -> tuple[list[str], Boxes, list[int]]:  # noqa: ANN401
@@ -171,7 +194,7 @@ def clean_word(word: str) -> str:
     if any("\ue000" <= char <= "\uf8ff" for char in word):
         # Symbol fonts put bullets there.
         word = "•" if len(word) == 1 else "".join(char for char in word if not "\ue000" <= char <= "\uf8ff")
-    if _RIGHT_TO_LEFT.search(word):
+    if RIGHT_TO_LEFT.search(word):
         word = unicodedata.normalize("NFKC", word)
     return word + HYPHEN if split else word
 
@@ -236,7 +259,7 @@ def _placed(words: list[str], boxes: Boxes, starts: list[int], turns: list[Turn]
         y0, y1 = (min(bottom2, bottom)), (max(top2, top))
         if turn:
             x0, x1, y0, y1 = _turned(turn, (x0, x1, y0, y1), (min(left, left2), max(right, right2)))
-        if forward and not word.isascii() and len(word) > 1 and _RIGHT_TO_LEFT.search(word):
+        if forward and not word.isascii() and len(word) > 1 and RIGHT_TO_LEFT.search(word):
             # In the order in which it is drawn, not in which it is read.
             yield turn, (word[::-1], x0, x1, y0, y1, start)
         else:
@@ -264,7 +287,7 @@ def _joined(words: list[_Word], bold: _Boldness) -> list[Segment]:
     current: Segment | None = None
     last = 0
     for word, x0, x1, y0, y1, start in words:
-        rtl = not word.isascii() and _RIGHT_TO_LEFT.search(word) is not None
+        rtl = not word.isascii() and RIGHT_TO_LEFT.search(word) is not None
         if current is not None:
             joint = _joint(current, parts[-1], word, (x0, x1, y0, y1), rtl=rtl)
             if joint is not None:
