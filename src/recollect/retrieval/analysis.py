@@ -26,7 +26,7 @@ from recollect.languages import AUTO, language_of_text
 from recollect.languages.chinese import simplified
 from recollect.languages.digits import plain_digits
 from recollect.languages.stopwords import stopwords
-from recollect.retrieval._spelling import spelt_alike, typed_alike
+from recollect.retrieval._spelling import in_one_script, spelt_alike, typed_alike
 
 #: Lexemes lie in 1..LEXEME_SPACE: they fit an ``int4``, and pgvector allows a sparsevec this many dimensions.
 LEXEME_SPACE = 1_000_000_000
@@ -56,6 +56,7 @@ _VERSION = re.compile(r"v\d+(?:\.\d+)+.*")
 _SEPARATORS = re.compile(r"[._@'\-,]+")
 _IDENTIFIER_SIGN = re.compile(r"[\d_@.]")
 
+_SHORT_SPANISH_PLURAL = re.compile("[aeiouáéíóúh].{1,4}[aeo]s")
 _ELIDING = frozenset({"ca", "fr", "it"})
 # Written in capitals, these are a department, a country, an organisation and the like, not function words.
 _ACRONYMS = {
@@ -78,6 +79,9 @@ _OWN_LETTERS = {
 # Where marks are often left out in typing, both forms of a word are terms: the one with its marks finds the word, the
 # one without finds it whoever typed it. A stem that is taken off the bare word may be another one.
 _OFTEN_BARE = frozenset({"ro", "tr", "vi"})
+# Written in syllables, of which most words have two: each two that follow one another are a term beside them, without
+# marks, so that whoever leaves them out means as few words.
+_IN_SYLLABLES = frozenset({"vi"})
 # Words of their own that a function word has the spelling of, once both are spelt alike: the name Ali.
 _NO_FUNCTION_WORDS = {"ar": frozenset({"\u0639\u0644\u064a"})}
 _PLAIN_LETTERS = {"ø": "o", "đ": "d", "ł": "l", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ð": "d", "ё": "е"}
@@ -176,23 +180,33 @@ class Analyzer:
         if len(languages) == 1:
             return [analyzer_of(languages[0]).query_terms(text)]
         without = stopwords(asked)
-        return [analyzer_of(code)._analyse(text, for_query=True, without=without) for code in languages]
+        return [
+            analyzer_of(code)._analyse(text, for_query=True, without=without, own=code == asked) for code in languages
+        ]
 
     def tokens(self, text: str) -> list[str]:
         """The stretches of a text that terms are made from, each by itself: see :meth:`token_terms`."""
-        return _tokens(text)
+        found = _tokens(text)
+        if self.language in _IN_SYLLABLES:
+            found += [f"{one} {other}" for one, other in pairwise(found)]
+        return found
 
     def token_terms(self, token: str) -> tuple[str, ...]:
         """The terms of one of a text's tokens; those of all tokens in their order are :meth:`terms`."""
+        if " " in token:
+            return self._two_syllables(token)
         if _UNSPACED_RUN.search(token):
             return tuple(self._unspaced(token, for_query=False))
         return self._token(token)
 
-    def _analyse(self, text: str, *, for_query: bool, without: frozenset[str] = frozenset()) -> list[str]:
+    def _analyse(
+        self, text: str, *, for_query: bool, without: frozenset[str] = frozenset(), own: bool = True
+    ) -> list[str]:
         known = self._known
         evenly = for_query and self.language in _OFTEN_BARE
         terms: list[str] = []
-        for token in _tokens(text):
+        # Two words of another language that follow one another are no word of this one.
+        for token in self.tokens(text) if own else _tokens(text):
             if without and token.casefold() in without and token not in self._acronyms:
                 continue
             found = known.get(token)
@@ -200,12 +214,12 @@ class Analyzer:
                 if _UNSPACED_RUN.search(token):
                     terms.extend(self._unspaced(token, for_query=for_query))
                     continue
-                found = self._token(token)
+                found = self._two_syllables(token) if " " in token else self._token(token)
                 if len(known) >= _MAX_CACHED_TOKENS:
                     known.clear()
                 known[token] = found
             # A word of which there is one form counts as much as one of which there are two.
-            terms.extend(found * 2 if evenly and (len(found) == 1 or token.isascii()) else found)
+            terms.extend(found * 2 if evenly and (len(found) == 1 or token.isascii()) and " " not in token else found)
         return terms
 
     def _unspaced(self, token: str, *, for_query: bool) -> Iterable[str]:
@@ -216,6 +230,16 @@ class Analyzer:
                 yield from _pairs(piece, singles=not for_query)
             else:
                 yield from (term for word in _tokens(piece) for term in self._token(word))
+
+    def _two_syllables(self, pair: str) -> tuple[str, ...]:
+        """The term of two syllables that follow one another; none of two function words, or with a number or sign."""
+        if not pair.replace(" ", "").isalpha():
+            return ()
+        syllables = pair.casefold().split(" ")
+        if self._stopwords.issuperset(syllables):
+            return ()
+        alike = (spelt_alike(one, self.language) for one in syllables)
+        return (" ".join("".join(map(_plain, one)) for one in alike)[:_MAX_TERM_CHARACTERS],)
 
     def _token(self, token: str) -> tuple[str, ...]:
         """The terms of one token: a word, or words joined by signs."""
@@ -264,6 +288,13 @@ class Analyzer:
             return words
         with self._lock:
             stems: list[str] = self._stemmer.stemWords(words)
+            if self.language == "es":
+                # The stemmer leaves short plurals with a vowel in front: "años", "islas".
+                bare = [
+                    stem[:-1] if stem == word and _SHORT_SPANISH_PLURAL.fullmatch(word) else stem
+                    for stem, word in zip(stems, words, strict=True)
+                ]
+                stems = self._stemmer.stemWords(bare) if bare != stems else stems
         return stems
 
     def _both_forms(self, word: str) -> tuple[str, ...]:
@@ -348,7 +379,7 @@ def _tokens(text: str) -> list[str]:
         text = _HYPHENS.sub("-", _APOSTROPHES.sub("'", _IGNORABLE.sub("", text)))
         if not unicodedata.is_normalized("NFKC", text):
             text = unicodedata.normalize("NFKC", text)
-        text = plain_digits(text)
+        text = in_one_script(plain_digits(text))
         if _THAI_OR_LAO.search(text):
             text = typed_alike(text)
         if _MARKED_BLOCKS.search(text):

@@ -7,6 +7,7 @@ import unicodedata
 import pytest
 
 from recollect.languages.digits import plain_digits
+from recollect.retrieval._spelling import in_one_script
 from recollect.retrieval.analysis import Analyzer
 
 SPELLINGS = [
@@ -42,7 +43,15 @@ SPELLINGS = [
     ("tr", "İstanbul", "istanbul", "ISTANBUL", "İSTANBUL", "İstanbul'da"),
     ("tr", "öğrenciler", "ogrenciler", "ÖĞRENCİLER"),
     ("tr", "ışık", "IŞIK", "isik"),
+    ("es", "año", "años", "AÑOS"),
+    ("es", "islas", "isla"),
+    ("en", "Amazon", "\u0410m\u0430zon"),
+    ("ru", "страна", "cтрана", "странa"),
+    ("el", "Αθήνα", "Aθήνα"),
     ("vi", "Đà Nẵng", "Da Nang", "ĐÀ NẴNG"),
+    ("vi", "hòa", "hoà"),
+    ("vi", "ủy ban", "uỷ ban", "uy ban"),
+    ("vi", "kỹ thuật", "kĩ thuật", "ki thuat", "ky thuat"),
     ("zh", "一九四九年", "1949年", "１９４９年"),
 ]
 
@@ -108,6 +117,25 @@ def test_a_word_with_marks_counts_as_much_in_a_question_as_one_without(language:
     analyzer = Analyzer(language)
     assert len(analyzer.query_terms("müzakere")) == len(analyzer.query_terms("komisyon")) == 2
     assert analyzer.terms("komisyon") == analyzer.query_terms("komisyon")[:1]
+
+
+@pytest.mark.parametrize("word", ["μm", "Δx", "USBпорт", "кВт", "αβ"])
+def test_letters_of_their_own_stay_in_their_script(word: str):
+    assert in_one_script(word) == word
+
+
+def test_a_letter_that_only_looks_like_one_is_found_typed_right():
+    assert Analyzer("en").terms("P\u0430yP\u0430l") == Analyzer("en").terms("PayPal")
+
+
+def test_vietnamese_words_of_two_syllables_are_terms_with_marks_and_without():
+    analyzer = Analyzer("vi")
+    assert "thanh pho" in analyzer.terms("Thành phố Hồ Chí Minh")
+    assert analyzer.query_terms("thanh pho")[-1:] == analyzer.query_terms("thành phố")[-1:] == ["thanh pho"]
+    assert not any(" " in term for term in analyzer.terms("của những, ERR-4012 và 15"))
+    # English words are none of its words, and an English question is no harder to answer for them.
+    assert not any(" " in term for term in Analyzer("auto", languages=["vi", "ru"]).query_terms("Who runs the city?"))
+    assert "chi minh" in Analyzer("auto", languages=["en", "vi"]).query_terms("Thành phố Hồ Chí Minh ở đâu?")
 
 
 def test_digits_of_every_script_are_plain_ones_at_the_same_places():
