@@ -103,8 +103,12 @@ def gather(
     analyzer: Analyzer,
     language: str,
     weights: Weights,
+    by_meaning: bool = True,
 ) -> list[Evidence]:
-    """The quotable pieces of the passages, best first; of very many, those that the question's words speak for."""
+    """The quotable pieces of the passages, best first; of very many, those that the question's words speak for.
+
+    Not ``by_meaning``: their similarity to the question is 0, because the model does not know their language.
+    """
     sections, terms = _Sections(), _Terms(analyzer)
     pieces = [
         _Piece.of(region, unit, sections, terms, own)
@@ -122,6 +126,8 @@ def gather(
     found = [_evidence(asked, piece, surroundings.of(piece), wanted, strengths, weights) for piece in pieces]
     if len(found) > _MOST_EMBEDDED:
         found = sorted(found, key=_rank)[:_MOST_EMBEDDED]
+    if not by_meaning:
+        return sorted(found, key=_rank)
     vectors = embedder.embed_documents([one.text for one in found])
     similarities = (vectors @ embedder.embed_query(asked.core)).tolist()
     scored = (

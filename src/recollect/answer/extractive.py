@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from recollect.answer._kinds import lacks_price
@@ -15,10 +15,11 @@ from recollect.answer._regions import Region
 from recollect.answer._scoring import Evidence, Weights, coverage, gather, weighted_terms
 from recollect.answer.refusal import RefusalRule, Support
 from recollect.errors import UsageError
-from recollect.languages import AUTO
+from recollect.languages import AUTO, shares_script
 from recollect.model import Answer, Citation
 from recollect.model.answer import Nearest
 from recollect.retrieval.analysis import Analyzer
+from recollect.retrieval.model_languages import may_know
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -135,12 +136,25 @@ def read(
     language = language_of_passages(language, used, question)
     analyzer = analyzer or Analyzer(language)
     asked = understand(question, analyzer, language)
-    evidence = gather(asked, used, embedder=embedder, analyzer=analyzer, language=language, weights=options.weights)
+    # What a model makes of another script than that of its language says nothing; of the same script, a little.
+    by_meaning = shares_script(language) or may_know(embedder.model_name, language)
+    evidence = gather(
+        asked,
+        used,
+        embedder=embedder,
+        analyzer=analyzer,
+        language=language,
+        weights=options.weights,
+        by_meaning=by_meaning,
+    )
     if not evidence:
         return Reading((), (), None)
     wanted = weighted_terms(asked.terms, [piece.terms for piece in evidence])
     chosen = _choose(asked, evidence, options)
-    return Reading(tuple(evidence), tuple(chosen), _support(asked, used, evidence, chosen, wanted, analyzer))
+    support = _support(asked, used, evidence, chosen, wanted, analyzer)
+    if not by_meaning:
+        support = replace(support, words=chosen[0].score)
+    return Reading(tuple(evidence), tuple(chosen), support)
 
 
 def _support(

@@ -35,6 +35,8 @@ class Support:
             words of their own, and what answers them is less like them.
         relevance: The most relevant passage's (`recollect.model.RetrievedContext.relevance`); None where no passage has
             any.
+        words: The score without the similarity, where that and the relevance say nothing: the model does not know the
+            language. None: it may know it.
     """
 
     similarity: float
@@ -49,6 +51,7 @@ class Support:
     wrong_kind: bool = False
     asks_what_was_said: bool = False
     relevance: float | None = None
+    words: float | None = None
 
     @property
     def total(self) -> float:
@@ -78,6 +81,8 @@ class RefusalRule:
             know.
         wrong_kind_penalty: What it costs that the best sentence cannot hold the expected kind of answer.
         said_bonus: Added for a question that asks what somebody said.
+        words_weight: How steeply words decide alone; 0: similarity decides whatever the language.
+        words_score: What they must reach.
         min_relevance: What the most relevant passage must reach for its sentences to count.
         threshold: From 0 (never refuses on weak evidence) to 1 (always refuses).
         require_identifiers: Refuse whenever the question names an identifier that no passage holds.
@@ -94,6 +99,8 @@ class RefusalRule:
     missing_attribute_penalty: float = 1.8
     wrong_kind_penalty: float = 1.0
     said_bonus: float = 1.1
+    words_weight: float = 13.0
+    words_score: float = 0.42
     min_relevance: float = 0.12
     threshold: float = 0.5
     require_identifiers: bool = True
@@ -104,16 +111,23 @@ class RefusalRule:
 
     def probability(self, support: Support) -> float:
         """The estimated probability that the evidence answers the question, 0 to 1."""
+        if support.words is None or not self.words_weight:
+            return self._by_meaning(support)
+        return _logistic(self.words_weight * (support.words - self.words_score) - self._wrong_numbers(support))
+
+    def _by_meaning(self, support: Support) -> float:
         score = self.bias + self.score_weight * support.total
         score += self.similarity_weight * support.similarity + self.coverage_weight * support.coverage
-        score -= self.missing_number_penalty * support.missing_number
-        score -= self.another_year_penalty * support.another_year
+        score -= self._wrong_numbers(support)
         score -= self.missing_name_penalty * support.missing_name + self.unknown_name_penalty * support.unknown_name
         score -= self.missing_attribute_penalty * support.missing_attribute
         score += self.said_bonus * support.asks_what_was_said - self.wrong_kind_penalty * support.wrong_kind
-        probability = 1 / (1 + math.exp(-max(-50.0, min(50.0, score))))
+        probability = _logistic(score)
         irrelevant = support.relevance is not None and support.relevance < self.min_relevance
         return min(probability, support.relevance or 0.0) if irrelevant else probability
+
+    def _wrong_numbers(self, support: Support) -> float:
+        return self.missing_number_penalty * support.missing_number + self.another_year_penalty * support.another_year
 
     def refuses(self, support: Support) -> bool:
         """Whether an answer should be refused."""
@@ -141,7 +155,13 @@ class RefusalRule:
                 raise UsageError(f"The stored refusal rule has {name} = {value!r}: run `recollect calibrate` again.")
         if "similarity_weight" in known and "score_weight" not in known:
             known = dict.fromkeys(_LATER, 0.0) | known
+        if "similarity_weight" in known:
+            known = {"words_weight": 0.0} | known
         return cls(**known)  # type: ignore[arg-type]
+
+
+def _logistic(score: float) -> float:
+    return 1 / (1 + math.exp(-max(-50.0, min(50.0, score))))
 
 
 #: Parameters of features that rules of the first shape did not have.

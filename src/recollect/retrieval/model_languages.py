@@ -169,6 +169,17 @@ def asked_language(query: str, collections: Iterable[Collection]) -> str | None:
     return asked if asked in languages else None
 
 
+def may_know(model_name: str, language: str) -> bool:
+    """Whether an embedding model may know a language: it declares it, or declares none.
+
+    Args:
+        model_name: Of the model.
+        language: ISO 639-1 code.
+    """
+    declared = _declared(model_name)
+    return declared is None or language in declared
+
+
 def undeclared_languages(collection: Collection) -> tuple[str, ...]:
     """The languages of a collection's texts that its embedding model, which declares some, does not declare."""
     declared = _declared(collection.embedding_model)

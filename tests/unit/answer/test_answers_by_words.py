@@ -1,0 +1,97 @@
+"""Where the embedding model does not know the language, words choose the sentence and decide whether to answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from answer.samples import passage
+from recollect.answer import ExtractionOptions, RefusalRule, extract_answer
+from recollect.answer.refusal import Support
+from recollect.embedding.models import DEFAULT_MODEL, MULTILINGUAL_MODEL
+from recollect.retrieval.model_languages import may_know
+
+
+class OneForAll:
+    """Finds everything alike, as MiniLM does with texts in Thai, of whose letters it knows none."""
+
+    def __init__(self, model_name: str) -> None:
+        self.model_name = model_name
+        self.dimension = 2
+
+    def embed_documents(self, texts: Sequence[str]) -> np.ndarray:
+        return np.tile(np.array([[1.0, 0.0]], np.float32), (len(texts), 1))
+
+    def embed_query(self, _: str) -> np.ndarray:
+        return np.array([1.0, 0.0], np.float32)
+
+
+#: A passage, a question with the sentence that answers it, and one that nothing answers.
+ASKED = {
+    "el": (
+        "Το μουσείο χρεώνει 12 ευρώ για την είσοδο. Τα παιδιά μπαίνουν δωρεάν.",
+        "Πόσο χρεώνει το μουσείο;",
+        "Το μουσείο χρεώνει 12 ευρώ για την είσοδο.",
+        "Ποιος εφηύρε την τυπογραφία;",
+    ),
+    "hi": (
+        "कंपनी की स्थापना १९८७ में पुणे में हुई। आज इसमें ३४० लोग काम करते हैं।",
+        "कंपनी की स्थापना किस वर्ष हुई?",
+        "कंपनी की स्थापना १९८७ में पुणे में हुई।",
+        "भोपाल में बारिश कब होती है?",
+    ),
+    "ru": (
+        "Пароль должен содержать не менее 14 знаков. Поезд идёт два часа.",
+        "Сколько знаков должен содержать пароль?",
+        "Пароль должен содержать не менее 14 знаков.",
+        "Кто изобрёл печатный станок?",
+    ),
+    "th": (
+        "แม่น้ำปิงยาว 740 กิโลเมตร เด็กอายุต่ำกว่าสิบสองปีเข้าฟรี",
+        "แม่น้ำปิงยาวกี่กิโลเมตร",
+        "แม่น้ำปิงยาว 740 กิโลเมตร",
+        "ใครประดิษฐ์แท่นพิมพ์",
+    ),
+    "zh": (
+        "门票价格是十二元。儿童可以免费进入。",
+        "門票價格是多少？",
+        "门票价格是十二元。",
+        "谁发明了印刷机？",
+    ),
+}
+
+
+@pytest.mark.parametrize("language", ASKED)
+def test_the_sentence_with_the_words_is_quoted_and_what_nobody_says_is_refused(language: str):
+    text, question, sentence, unanswered = ASKED[language]
+    minilm = OneForAll(DEFAULT_MODEL)
+    answer = extract_answer(question, [passage(text)], embedder=minilm, language=language)
+    assert [one.quote for one in answer.citations] == [sentence]
+    assert extract_answer(unanswered, [passage(text)], embedder=minilm, language=language).refused
+    never = ExtractionOptions(rule=RefusalRule(threshold=0.0))
+    assert not extract_answer(unanswered, [passage(text)], embedder=minilm, language=language, options=never).refused
+    # A model that knows the language is believed.
+    knows = OneForAll(MULTILINGUAL_MODEL)
+    assert not extract_answer(unanswered, [passage(text)], embedder=knows, language=language).refused
+
+
+def test_a_model_that_declares_no_languages_may_know_any():
+    assert may_know("somebody/else", "th")
+    assert may_know(DEFAULT_MODEL, "en")
+    assert not may_know(DEFAULT_MODEL, "th")
+
+
+def test_a_rule_that_was_stored_before_goes_by_similarity_still():
+    support = Support(similarity=0.9, coverage=0.9, words=0.0)
+    assert RefusalRule().refuses(support)
+    stored = {key: value for key, value in RefusalRule().as_mapping().items() if not key.startswith("words_")}
+    assert not RefusalRule.from_mapping(stored).refuses(support)
+    assert RefusalRule.from_mapping(RefusalRule().as_mapping()) == RefusalRule()
+
+
+def test_a_number_that_no_passage_holds_costs_where_words_decide_too():
+    rule = RefusalRule()
+    assert not rule.refuses(Support(similarity=0.0, coverage=0.5, words=0.5))
+    assert rule.refuses(Support(similarity=0.0, coverage=0.5, words=0.5, missing_number=True))
