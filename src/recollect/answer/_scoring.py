@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -104,10 +104,12 @@ def gather(
     language: str,
     weights: Weights,
     by_meaning: bool = True,
+    scaled: Callable[[float], float] = float,
 ) -> list[Evidence]:
     """The quotable pieces of the passages, best first; of very many, those that the question's words speak for.
 
-    Not ``by_meaning``: their similarity to the question is 0, because the model does not know their language.
+    Not ``by_meaning``: their similarity to the question is 0, because the model does not know their language. Others
+    are ``scaled`` to where the weights expect them.
     """
     sections, terms = _Sections(), _Terms(analyzer)
     pieces = [
@@ -132,7 +134,7 @@ def gather(
     similarities = (vectors @ embedder.embed_query(asked.core)).tolist()
     scored = (
         replace(one, similarity=similarity, score=one.score + similarity)
-        for one, similarity in zip(found, similarities, strict=True)
+        for one, similarity in zip(found, map(scaled, similarities), strict=True)
     )
     return sorted(scored, key=_rank)
 

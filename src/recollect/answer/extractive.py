@@ -15,11 +15,12 @@ from recollect.answer._regions import Region
 from recollect.answer._scoring import Evidence, Weights, coverage, gather, weighted_terms
 from recollect.answer.refusal import RefusalRule, Support
 from recollect.errors import UsageError
-from recollect.languages import AUTO, shares_script
+from recollect.languages import AUTO, language_of_text, shares_script
 from recollect.model import Answer, Citation
 from recollect.model.answer import Nearest
 from recollect.retrieval.analysis import Analyzer
 from recollect.retrieval.model_languages import may_know
+from recollect.retrieval.relevance import as_the_default
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -138,6 +139,8 @@ def read(
     asked = understand(question, analyzer, language)
     # What a model makes of another script than that of its language says nothing; of the same script, a little.
     by_meaning = shares_script(language) or may_know(embedder.model_name, language)
+    # A question in another language is less near to what answers it and shares no words: it is judged less strictly.
+    crossing = language_of_text(question, expected=language) != language
     evidence = gather(
         asked,
         used,
@@ -146,6 +149,7 @@ def read(
         language=language,
         weights=options.weights,
         by_meaning=by_meaning,
+        scaled=float if crossing else as_the_default(embedder.model_name),
     )
     if not evidence:
         return Reading((), (), None)

@@ -61,6 +61,8 @@ class KnownModel:
         language_shift: How far a question in another language than the texts is moved by what tells the languages apart
             in this model, from 0 to 1 (`recollect.retrieval.model_languages`).
         consensus: Whether passages that are alike by its vectors speak for one another where nobody says how to rerank.
+        similarities: The mean cosine similarity of questions and passages that have nothing to do with one another, and
+            of those that belong together (`recollect.retrieval.relevance.scale`); None: as the default model's.
     """
 
     name: str
@@ -78,6 +80,7 @@ class KnownModel:
     neighbours: float | None = None
     language_shift: float = 0.0
     consensus: bool = True
+    similarities: tuple[float, float] | None = None
 
 
 KNOWN_MODELS: Mapping[str, KnownModel] = MappingProxyType(
@@ -115,6 +118,7 @@ KNOWN_MODELS: Mapping[str, KnownModel] = MappingProxyType(
             neighbours=0.0,
             language_shift=0.75,
             consensus=False,
+            similarities=(0.7460, 0.8683),
         ),
     }
 )

@@ -14,13 +14,14 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from cachetools import LRUCache
 
+from recollect.embedding.models import DEFAULT_MODEL, known_model
 from recollect.errors import RecollectError
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ class SimilarityScale:
     def standardised(self, similarity: float) -> float:
         """0 for what is unrelated, 1 for what answers."""
         return (similarity - self.unrelated) / max(self.related - self.unrelated, 1e-6)
+
+    def on(self, other: SimilarityScale, similarity: float) -> float:
+        """What a similarity of this scale would be on another one."""
+        return other.unrelated + (other.related - other.unrelated) * self.standardised(similarity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +211,14 @@ def scale(embedder: EmbeddingProvider, anchors: Iterable[tuple[str, str]]) -> Si
     similarities = asked @ np.asarray(embedder.embed_documents(passages)).T
     own = np.eye(len(questions), dtype=bool)
     return SimilarityScale(float(similarities[~own].mean()), float(similarities[own].mean()))
+
+
+def as_the_default(model_name: str) -> Callable[[float], float]:
+    """Brings a model's similarities to where those of the default model lie; those of unknown models stay."""
+    known, default = known_model(model_name), load_model().scale_of(DEFAULT_MODEL)
+    if known is None or known.similarities is None or default is None:
+        return float
+    return partial(SimilarityScale(*known.similarities).on, default)
 
 
 @cache

@@ -12,17 +12,19 @@ from recollect.answer import ExtractionOptions, RefusalRule, extract_answer
 from recollect.answer.refusal import Support
 from recollect.embedding.models import DEFAULT_MODEL, MULTILINGUAL_MODEL
 from recollect.retrieval.model_languages import may_know
+from recollect.retrieval.relevance import as_the_default
 
 
 class OneForAll:
     """Finds everything alike, as MiniLM does with texts in Thai, of whose letters it knows none."""
 
-    def __init__(self, model_name: str) -> None:
+    def __init__(self, model_name: str, similarity: float = 1.0) -> None:
         self.model_name = model_name
+        self.similarity = similarity
         self.dimension = 2
 
     def embed_documents(self, texts: Sequence[str]) -> np.ndarray:
-        return np.tile(np.array([[1.0, 0.0]], np.float32), (len(texts), 1))
+        return np.tile(np.array([[self.similarity, 0.0]], np.float32), (len(texts), 1))
 
     def embed_query(self, _: str) -> np.ndarray:
         return np.array([1.0, 0.0], np.float32)
@@ -72,8 +74,8 @@ def test_the_sentence_with_the_words_is_quoted_and_what_nobody_says_is_refused(l
     assert extract_answer(unanswered, [passage(text)], embedder=minilm, language=language).refused
     never = ExtractionOptions(rule=RefusalRule(threshold=0.0))
     assert not extract_answer(unanswered, [passage(text)], embedder=minilm, language=language, options=never).refused
-    # A model that knows the language is believed.
-    knows = OneForAll(MULTILINGUAL_MODEL)
+    # A model that may know the language is believed.
+    knows = OneForAll("somebody/else")
     assert not extract_answer(unanswered, [passage(text)], embedder=knows, language=language).refused
 
 
@@ -95,3 +97,21 @@ def test_a_number_that_no_passage_holds_costs_where_words_decide_too():
     rule = RefusalRule()
     assert not rule.refuses(Support(similarity=0.0, coverage=0.5, words=0.5))
     assert rule.refuses(Support(similarity=0.0, coverage=0.5, words=0.5, missing_number=True))
+
+
+def test_similarities_of_the_multilingual_model_are_judged_as_those_of_the_default_one():
+    scaled = as_the_default(f"{MULTILINGUAL_MODEL}:int8")
+    assert scaled(0.7460) == pytest.approx(0.0267)
+    assert scaled(0.8683) == pytest.approx(0.6318)
+    assert as_the_default(DEFAULT_MODEL)(0.5) == as_the_default("somebody/else")(0.5) == 0.5
+
+
+def test_what_the_multilingual_model_finds_no_nearer_than_anything_is_refused_unless_the_languages_differ():
+    text, question, sentence, unanswered = ASKED["ru"]
+    near, far = OneForAll(MULTILINGUAL_MODEL, 0.86), OneForAll(MULTILINGUAL_MODEL, 0.80)
+    answer = extract_answer(question, [passage(text)], embedder=near, language="ru")
+    assert [one.quote for one in answer.citations] == [sentence]
+    assert extract_answer(unanswered, [passage(text)], embedder=far, language="ru").refused
+    assert not extract_answer(
+        "¿Cuántos caracteres tiene la contraseña?", [passage(text)], embedder=far, language="ru"
+    ).refused
