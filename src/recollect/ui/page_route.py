@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Coroutine
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -20,6 +21,31 @@ from recollect.ui.templates import rendered
 from recollect.ui.visit import PAGE_HEADERS, base_of, path_to_login, theme_of
 
 _Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+def _(text: str) -> str:
+    """Marks a text for the catalogues."""
+    return text
+
+
+# What pages of errors are called, by their status. Problems of the API are called more finely, in English alone.
+_HEADINGS = {
+    400: _("This cannot be done as it is"),
+    403: _("Not allowed"),
+    404: _("There is no such thing"),
+    405: _("This cannot be done as it is"),
+    409: _("It exists already, or was changed meanwhile"),
+    410: _("Its time is over"),
+    412: _("It was changed meanwhile"),
+    413: _("Too large"),
+    415: _("This kind of file cannot be read"),
+    422: _("Something in it is not valid"),
+    429: _("Too much in too short a time"),
+    500: _("It failed"),
+    502: _("Something that the server asks has failed"),
+    503: _("The server cannot do this at the moment"),
+}
+_NO_PAGE = _("There is no page at this address.")
 
 
 def page_router() -> APIRouter:
@@ -52,6 +78,8 @@ def error_page(request: Request, exc: Exception) -> Response:
     headers = dict(PAGE_HEADERS)
     if isinstance(exc, HTTPException):
         status, title, detail = exc.status_code, title_of(exc.status_code), str(exc.detail)
+        if status == 404 and detail == HTTPStatus.NOT_FOUND.phrase:
+            detail = language_of(request).gettext(_NO_PAGE)
         headers |= exc.headers or {}
     elif isinstance(exc, RequestValidationError):
         status, title = 422, title_of(422)
@@ -64,7 +92,7 @@ def error_page(request: Request, exc: Exception) -> Response:
         if wait:
             headers["Retry-After"] = str(math.ceil(wait))
     template = "error_part.html" if "hx-request" in request.headers else "error.html"
-    context = {"title": title, "detail": detail, "status": status, "theme": theme_of(request)}
+    context = {"title": _HEADINGS.get(status, title), "detail": detail, "status": status, "theme": theme_of(request)}
     html = rendered(template, language_of(request), context, base=base_of(request))
     return HTMLResponse(html.encode("utf-8", "replace"), status_code=status, headers=headers)
 

@@ -33,9 +33,14 @@ def test_the_language_is_the_browsers_until_another_is_chosen(browser, served):
 def test_a_page_that_does_not_exist_says_so_and_leads_back(ada):
     ada.expected.add(404)
     page = ada.open("/library/nowhere")
-    assert page.locator("[role=alert]").inner_text()
+    assert page.locator("[role=alert]").inner_text() == "There is no page at this address."
     page.get_by_role("link", name="To the first page").click()
     assert page.locator("header.bar").is_visible()
+
+
+def test_what_a_page_of_an_error_is_called_is_said_in_the_visitors_language(served):
+    told = httpx2.get(f"{served.url}/documents/99999", headers={"Accept-Language": "de"})
+    assert told.status_code == 404 and "<h1>Das gibt es nicht</h1>" in told.text
 
 
 def test_a_link_of_another_site_leads_to_the_page_and_its_requests_to_nothing(served):
