@@ -31,12 +31,16 @@ def test_a_group_alone_shows_its_help(recollect, arguments):
     assert "Usage:" in outcome.out + outcome.err
 
 
-@pytest.mark.parametrize("arguments", [["demolish"], ["db", "burn"], ["query"], ["query", "a", "b"], ["--fast"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["demolish"], ["db", "burn"], ["query"], ["query", "a", "b"], ["--fast"], ["query", "a", "--mode", "b"]],
+)
 def test_unknown_commands_and_options(recollect, arguments):
     outcome = recollect(*arguments, status=2)
     assert outcome.out == ""
     assert "Usage: recollect" in outcome.err
     assert outcome.err.strip().splitlines()[-1].startswith("Error: ")
+    assert "Value error" not in outcome.err
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,7 @@ def test_filters_and_options(recollect, office):
     assert sources("--where", "format=nothing") == set()
     assert sources("--min-similarity", "1") == set()
     assert sources("--fusion", "rrf", "--rrf-k", "10", "--candidates", "20", "--dense-weight", "0.2")
+    assert "or without --min-similarity." in recollect("query", "x", "--min-similarity", "1").out
     assert "KEY=VALUE" in recollect("query", "x", "--where", "format", status=2).err
     assert "dense_weight" in recollect("query", "x", "--dense-weight", "2", status=2).err
     assert "top_k" in recollect("query", "x", "-k", "0", status=2).err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -34,6 +35,12 @@ _HELP = """/sources          what the last answer rests on, in full
 /quit             end (as does the end of the input)"""
 
 
+_WITHOUT_A_MODEL = (
+    "Without a language model (--model PROVIDER/NAME) answers are quotes, and each question must stand alone.\n"
+    "Ask something; /help says what else can be said."
+)
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     command(app, "chat", collection=True, remote=True)(_chat)
@@ -61,7 +68,7 @@ def _chat(
     user: Annotated[str | None, typer.Option(help="Whose conversation it is.")] = None,
     forget: Annotated[bool, typer.Option("--forget", help="Remember nothing of what is said.")] = False,
 ) -> int:
-    """Talk about the documents: questions may lean on what was said before, and answers cite their sources.
+    """Talk about the documents, with citations; with a language model, questions may lean on those before.
 
     Questions and answers are remembered in the conversation. Each line of the input is a question; /help says what
     else can be said. Through a pipe, answers come one after the other, and with --json one document at the end.
@@ -76,7 +83,9 @@ def _chat(
     where: dict[str, Any] = {"collections": EVERYWHERE} if everywhere else {}
     name = None if forget else argument_text(session or f"chat-{datetime.now(UTC):%Y%m%d-%H%M%S}")
     with ctx.view(config, principal=principal, as_of=times.moment(), user=user, **where) as view:
-        talk = _Talk(ctx, _conversation(ctx, view, name, times.confine(given)), name)
+        talk = _Talk(ctx, _conversation(ctx, view, name, times.confine(given)), name, ends=_ends(ctx, everywhere, user))
+        if ctx.server is None and config.answer.provider == "extractive":
+            talk.begins = _WITHOUT_A_MODEL
         return talk.run(_lines(prompted=sys.stdin.isatty() and not ctx.json))
 
 
@@ -86,6 +95,14 @@ def _conversation(ctx: CommandContext, view: View, name: str | None, options: Re
     from recollect.pipeline.chat import Conversation
 
     return Conversation(view, session=name, options=options)
+
+
+def _ends(ctx: CommandContext, everywhere: bool, user: str | None) -> str:
+    """The options that a conversation was begun with, and has to be gone on with."""
+    ends = " --everywhere" if everywhere else ""
+    if ctx.named_collection is not None:
+        ends += f" --collection {shlex.quote(ctx.named_collection)}"
+    return ends if user is None else f"{ends} --user {shlex.quote(user)}"
 
 
 def _lines(*, prompted: bool) -> Iterator[str]:
@@ -111,8 +128,11 @@ def _lines(*, prompted: bool) -> Iterator[str]:
 class _Talk:
     """One run of the command: a line in, an answer or what a command of the conversation says out."""
 
-    def __init__(self, ctx: CommandContext, conversation: Conversation, name: str | None) -> None:
+    def __init__(self, ctx: CommandContext, conversation: Conversation, name: str | None, *, ends: str) -> None:
+        #: What is said first, in a terminal.
+        self.begins = "Ask something; /help says what else can be said."
         self._ctx = ctx
+        self._ends = ends
         self._conversation = conversation
         self._name = name
         self._failed = False
@@ -127,7 +147,7 @@ class _Talk:
     def run(self, lines: Iterator[str]) -> int:
         """Until the input ends; 1 where a line failed that nobody was there to see."""
         if self._ctx.out.is_terminal and not self._ctx.json:
-            self._ctx.note("Ask something; /help says what else can be said.")
+            self._ctx.note(self.begins)
         for line in lines:
             if line in {"/quit", "/exit"}:
                 break
@@ -210,7 +230,8 @@ class _Talk:
                 {"session": self._name, "answers": answers, "usage": token_usage_json(used) if used.requests else None}
             )
         elif self._name is not None and self._conversation.answers and self._ctx.out.is_terminal:
-            self._ctx.note(f"Remembered as {self._name}: recollect chat --session {self._name} goes on with it.")
+            again = f"recollect chat --session {shlex.quote(self._name)}{self._ends}"
+            self._ctx.note(f"Remembered as {self._name}. To go on with it: {again}")
         return 1 if self._failed and not sys.stdin.isatty() else 0
 
 

@@ -28,7 +28,7 @@ _ERRORS_SHOWN = 20
 _SKIP_REASONS = {
     "hidden": "hidden",
     "too_large": "too large",
-    "unsupported": "of no known type",
+    "unsupported": "of a type that is not read",
     "without_text": "pictures without text",
     "link": "linked and not followed",
     "excluded": "excluded by the site",
@@ -328,6 +328,8 @@ def show_report(ctx: CommandContext, report: IngestReport) -> None:
         ctx.note(f"- {one_line(scanned.path)}: {scanned.error}")
     for closed in report.closed[:_ERRORS_SHOWN]:
         ctx.note(f"- {one_line(closed.path)}: closed, because {one_line(closed.error)}")
+    if (more := len(report.without_text) - _ERRORS_SHOWN) > 0:
+        ctx.note(f"… and {more:,} more without text; --json lists the first hundred")
     if report.skip_reasons.get("too_large", 0) > _ERRORS_SHOWN:
         ctx.note(f"… and {report.skip_reasons['too_large'] - _ERRORS_SHOWN:,} more that are too large")
     if more := report.failed - min(len(report.errors), _ERRORS_SHOWN):

@@ -217,7 +217,8 @@ def _run() -> int:
 
 def _explain_usage(exc: Exception) -> int:
     context = getattr(exc, "ctx", None)
-    message: str = getattr(exc, "format_message", exc.__str__)()
+    # Newer versions of Typer validate with Pydantic, which says of every error raised what it was.
+    message: str = getattr(exc, "format_message", exc.__str__)().replace(": Value error, ", ": ")
     if not message.strip() or type(exc).__name__ == "NoArgsIsHelpError":
         if context is not None:
             typer.echo(context.get_help(), err=True)

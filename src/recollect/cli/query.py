@@ -17,12 +17,15 @@ from recollect.cli._time import TimeOptions
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rich.text import Text
 
     from recollect.cli._terminal import Highlighter
     from recollect.model import (
         Principal,
         ReplyExplain,
+        RetrievalOptions,
         RetrievedContext,
         SearchExplain,
         SearchReply,
@@ -83,7 +86,7 @@ def _query(
 
             ctx.emit(search_reply_json(reply, warnings=warnings))
         else:
-            _show(ctx, view, reply, nothing=warnings or [_nothing(principal)])
+            _show(ctx, view, reply, nothing=warnings or [_nothing(options, principal, as_of)])
     return 0
 
 
@@ -123,9 +126,19 @@ def _show(ctx: CommandContext, view: View, reply: SearchReply, *, nothing: list[
     _show_explanation(ctx, reply)
 
 
-def _nothing(principal: Principal | None) -> str:
+def _nothing(options: RetrievalOptions, principal: Principal | None, as_of: datetime | None) -> str:
     if principal is not None:
         return "Nothing found in what this user may read. Try other words, or fewer filters."
+    limits = (
+        ("--min-score", options.min_score),
+        ("--min-similarity", options.similarity_threshold),
+        ("--min-relevance", options.min_relevance),
+    )
+    given = [name for name, value in limits if value]
+    if as_of is not None:
+        given.append("--as-of")
+    if given:
+        return f"Nothing found. Try other words, fewer filters, or without {' and '.join(given)}."
     return "Nothing found. Try other words, fewer filters, or --min-relevance 0."
 
 

@@ -35,7 +35,8 @@ class IngestReport:
         skip_reasons: ``skipped`` by reason.
         too_large: Those that are larger than the limit, with their sizes: the first hundred.
         closed: Pages that were closed, and why: the first hundred.
-        without_text: Files of which pages hold no text that was read, and how many: the first hundred.
+        without_text: Files of which pages hold no text that was read, and how many, and pictures that cannot be read
+            here, and why: the first hundred.
         chunks: Chunks written.
         seconds: From start to end.
     """
@@ -132,8 +133,14 @@ class Tally:
 
     def skip(self, reason: str, path: str, why: str) -> None:
         """Count a file that is left aside."""
+        # Here: a client counts too, and loads no parser for that.
+        from recollect.documents.formats import is_picture_name, picture_extra
+
         if reason == "too_large" and len(self.too_large) < _NAMED:
             self.too_large.append(FileError(path, why))
+        if reason == "unsupported" and is_picture_name(path) and len(self.without_text) < _NAMED:
+            told = f"is a picture: {picture_extra(path)} reads the text in it"
+            self.without_text.append(FileError(path, told))
         self.skip_reasons[reason] = self.skip_reasons.get(reason, 0) + 1
 
     def report(self, seconds: float) -> IngestReport:

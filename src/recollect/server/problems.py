@@ -188,7 +188,7 @@ def install(app: FastAPI) -> None:
             request.app.state.service.authenticator.logins.cookies.clear_login(request, response)
         return response
 
-    async def invalid(_: Request, exc: Exception) -> Response:
+    async def invalid(request: Request, exc: Exception) -> Response:
         assert isinstance(exc, RequestValidationError)
         # Without what was given: it may be a secret, or very long.
         found: list[FieldProblem] = [
@@ -196,7 +196,7 @@ def install(app: FastAPI) -> None:
         ]
         first = found[0] if found else None
         where = " → ".join(str(part) for part in first["location"]) if first else "body"
-        detail = f"{where}: {first['message'] if first else 'not valid'}"
+        detail = _of_the_body(request, exc) or f"{where}: {first['message'] if first else 'not valid'}"
         return respond(problem(422, "not-valid", "The request is not valid", detail, errors=found))
 
     async def of_http(request: Request, exc: Exception) -> Response:
@@ -208,6 +208,19 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(errors.RecollectError, raised)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, of_http)
+
+
+def _of_the_body(request: Request, exc: RequestValidationError) -> str | None:
+    """What to do about a body that is no JSON at all, or not said to be; None where single parts are wrong."""
+    error = next(iter(exc.errors()), None)
+    if error is None:
+        return None
+    if error["type"] == "json_invalid":
+        return f"The body is not JSON: it cannot be read from character {error['loc'][-1]} on."
+    sent = request.headers.get("Content-Type", "none")
+    if error["loc"] == ("body",) and "json" not in sent.lower() and error["type"] == "model_attributes_type":
+        return f"The body is read as JSON with the header Content-Type: application/json; it was {sent[:100]}."
+    return None
 
 
 def _methods(request: Request) -> list[str]:

@@ -55,6 +55,17 @@ def test_options_are_those_of_the_command_and_others_are_refused(filled, client)
     assert told["request_id"] == refused.headers["x-request-id"]
 
 
+def test_a_body_that_is_no_json_says_what_to_send(client):
+    for content, headers, words in (
+        ('{"query": "x"}', {"Content-Type": "text/plain"}, "Content-Type: application/json; it was text/plain."),
+        ('{"query": "x"}', {}, "Content-Type: application/json; it was none."),
+        ('{"query": "x"', {"Content-Type": "application/json"}, "not JSON: it cannot be read from character 13 on"),
+    ):
+        refused = client.post("/v1/search", content=content, headers=headers)
+        assert refused.status_code == 422
+        assert words in refused.json()["detail"]
+
+
 def test_what_a_key_may_not_read_does_not_exist_for_it(filled, connect):
     key = filled.keys.create("reader", scopes=["read"], principal=Principal(user_id="ada", roles=("staff",))).secret
     both = {"query": "salaries leave", "mode": "lexical"}

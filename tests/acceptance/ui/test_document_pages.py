@@ -54,9 +54,11 @@ def test_the_pages_of_an_original_are_browsed(served, ada):
     number = served.rag.ingest(read_bytes(pdf([["First page"], ["Second page"]]), name="two.pdf")).document_id
     page = ada.open(f"/documents/{number}")
     page.get_by_role("link", name="Original", exact=True).click()
-    page.locator(".pdf-page[data-page='2'] .pdf-text span", has_text="Second page").wait_for()
+    second = page.locator(".pdf-page[data-page='2']")
+    second.scroll_into_view_if_needed()
+    second.locator(".pdf-text span", has_text="Second page").wait_for()
     # As wide as there is room for, up to what can be read well.
-    assert page.locator(".pdf-page[data-page='2']").bounding_box()["width"] > 600
+    assert second.bounding_box()["width"] > 600
     require_usable_by_all(page)
     picture(page, "document-pages")
     with page.expect_download() as download:
