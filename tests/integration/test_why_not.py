@@ -164,6 +164,11 @@ def test_the_words_that_a_document_lacks_are_named_as_they_were_written(filled: 
         "zebra": (False, False),
     }
     assert "no document has zebra" in stage(told, "lexical").detail
+    # Where there are texts in two languages, a word is looked up as each of them has it.
+    text = "Die Anlage wird jedes Jahr geprüft, und der Bericht geht an die Leitung des Hauses."
+    filled.ingest(Document(content=text, source="bericht.txt", language="de"))
+    mixed = stage(filled.why_not("inspected turbines zebra", "gearbox-3.txt"), "lexical")
+    assert mixed.detail.endswith("no document has zebra")
     nothing = filled.why_not("zebra", "gearbox-3.txt", RetrievalOptions(mode="lexical"))
     assert "shares no word" in stage(nothing, "lexical").detail
     assert "dense" not in names(nothing) and not nothing.found

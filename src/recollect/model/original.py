@@ -116,7 +116,7 @@ class Original:
         """
         target = Path(path)
         if target.exists() and not overwrite:
-            raise ConflictError(f"{str(target)!r} exists already. Choose another name, or allow overwriting it.")
+            raise ConflictError(f"{str(target)!r} exists already. Choose another name, or overwrite it (--overwrite).")
         if not target.parent.is_dir():
             raise NotFoundError(f"There is no folder {str(target.parent)!r} to write into. Create it first.")
         draft: Path | None = None

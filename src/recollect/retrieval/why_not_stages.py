@@ -272,7 +272,9 @@ def _lexical_stage(evidence: Evidence) -> list[WhyNotStage]:
 def _words(words: Sequence[Word]) -> Iterator[str]:
     has = [f"{word.written} {word.weight:.2f}" for word in words if word.present and word.weight is not None]
     lacks = [f"{word.written} {word.weight:.2f}" for word in words if not word.present and word.weight is not None]
-    nowhere = [word.written for word in words if word.weight is None]
+    # A word is looked up in every language of the collection: found by one analysis, it is somewhere.
+    somewhere = {word.written for word in words if word.weight is not None}
+    nowhere = [word.written for word in words if word.weight is None and word.written not in somewhere]
     if has:
         yield f"; it has {', '.join(has)}"
     if lacks:

@@ -127,7 +127,7 @@ def _require_writable(target: Path, *, overwrite: bool) -> None:
     if not target.parent.is_dir():
         raise NotFoundError(f"There is no folder {str(target.parent)!r} to write the backup into. Create it first.")
     if target.exists() and not overwrite:
-        raise ConflictError(f"{str(target)!r} exists already. Choose another name, or allow overwriting it.")
+        raise ConflictError(f"{str(target)!r} exists already. Choose another name, or overwrite it (--overwrite).")
 
 
 @contextlib.contextmanager

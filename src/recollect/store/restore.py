@@ -161,7 +161,7 @@ def _require_unused(connection: Connection) -> None:
     if rows(connection, _SQL["in_use"])[0][0]:
         raise ConflictError(
             "The store has documents, conversations or tenants, and a restore would replace them all. Restore into "
-            "another store (a new --data-dir or database), or force it to replace this one."
+            "another store (a new --data-dir or database), or replace this one (--force)."
         )
 
 
