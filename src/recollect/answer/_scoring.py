@@ -63,6 +63,7 @@ class Evidence:
         past: Whether it tells what held before.
         another_year: Whether it names years, and neither it nor its section one of those asked for.
         score: What pieces are ordered by.
+        by_meaning: Whether its similarity is known and counts.
     """
 
     region: Region
@@ -78,6 +79,7 @@ class Evidence:
     past: bool
     another_year: bool
     score: float
+    by_meaning: bool
 
     @property
     def start_offset(self) -> int:
@@ -103,13 +105,13 @@ def gather(
     analyzer: Analyzer,
     language: str,
     weights: Weights,
-    by_meaning: bool = True,
+    by_meaning: Callable[[str], bool],
     scaled: Callable[[float], float] = float,
 ) -> list[Evidence]:
     """The quotable pieces of the passages, best first; of very many, those that the question's words speak for.
 
-    Not ``by_meaning``: their similarity to the question is 0, because the model does not know their language. Others
-    are ``scaled`` to where the weights expect them.
+    The similarity to the question is 0 in a language that is not judged ``by_meaning``, because the model does not know
+    it, and is ``scaled`` in others to where the weights expect it.
     """
     sections, terms = _Sections(), _Terms(analyzer)
     pieces = [
@@ -125,15 +127,18 @@ def gather(
     pieces = [piece for piece in pieces if not piece.terms <= asked.terms] or pieces
     surroundings = _Surroundings(pieces, terms)
     strengths = _strengths(passages)
-    found = [_evidence(asked, piece, surroundings.of(piece), wanted, strengths, weights) for piece in pieces]
+    found = [
+        _evidence(asked, piece, surroundings.of(piece), wanted, strengths, weights, judged=by_meaning(piece.language))
+        for piece in pieces
+    ]
     if len(found) > _MOST_EMBEDDED:
         found = sorted(found, key=_rank)[:_MOST_EMBEDDED]
-    if not by_meaning:
+    if not any(one.by_meaning for one in found):
         return sorted(found, key=_rank)
     vectors = embedder.embed_documents([one.text for one in found])
     similarities = (vectors @ embedder.embed_query(asked.core)).tolist()
     scored = (
-        replace(one, similarity=similarity, score=one.score + similarity)
+        replace(one, similarity=similarity, score=one.score + similarity) if one.by_meaning else one
         for one, similarity in zip(found, map(scaled, similarities), strict=True)
     )
     return sorted(scored, key=_rank)
@@ -150,6 +155,8 @@ def _evidence(
     wanted: dict[str, float],
     strengths: dict[int, float],
     weights: Weights,
+    *,
+    judged: bool,
 ) -> Evidence:
     """All that is known of a piece before it is embedded."""
     unit, text = piece.unit, piece.text
@@ -184,6 +191,7 @@ def _evidence(
         past=past,
         another_year=tells_of_another_year(asked, text, around.text),
         score=score,
+        by_meaning=judged,
     )
 
 

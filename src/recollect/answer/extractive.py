@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from recollect.answer._kinds import lacks_price
@@ -137,8 +138,6 @@ def read(
     language = language_of_passages(language, used, question)
     analyzer = analyzer or Analyzer(language)
     asked = understand(question, analyzer, language)
-    # What a model makes of another script than that of its language says nothing; of the same script, a little.
-    by_meaning = shares_script(language) or may_know(embedder.model_name, language)
     # A question in another language is less near to what answers it and shares no words: it is judged less strictly.
     crossing = language_of_text(question, expected=language) != language
     evidence = gather(
@@ -148,7 +147,7 @@ def read(
         analyzer=analyzer,
         language=language,
         weights=options.weights,
-        by_meaning=by_meaning,
+        by_meaning=partial(_by_meaning, embedder.model_name),
         scaled=float if crossing else as_the_default(embedder.model_name),
     )
     if not evidence:
@@ -156,9 +155,14 @@ def read(
     wanted = weighted_terms(asked.terms, [piece.terms for piece in evidence])
     chosen = _choose(asked, evidence, options)
     support = _support(asked, used, evidence, chosen, wanted, analyzer)
-    if not by_meaning:
+    if not chosen[0].by_meaning:
         support = replace(support, words=chosen[0].score)
     return Reading(tuple(evidence), tuple(chosen), support)
+
+
+def _by_meaning(model_name: str, language: str) -> bool:
+    """Whether similarities in a language say something: of another script than its own, a model knows all or none."""
+    return shares_script(language) or may_know(model_name, language)
 
 
 def _support(

@@ -10,15 +10,15 @@ from __future__ import annotations
 WORDS = {
     "de": """
         heißt heißen hieß hießen viele oft lautet lautete woran worauf woraus worin wofür womit wovon wodurch wozu
-        wogegen wohin woher weshalb wieso wessen gibt gab wird
+        wogegen wohin woher weshalb wieso wessen gibt gab wird kostet zahlt öffnet
     """,
     "es": """
         cuánto cuánta cuántos cuántas cuanto adónde quiénes llama llamaba tiene tienen todo toda todos todas cada otro
-        otra otros otras años hace cuesta
+        otra otros otras años hace cuesta cuantos cuantas tengo dias
     """,
-    "fr": "combien lesquels lesquelles appelle appelait",
-    "it": "quanto quanta quanti quante chiama chiamava",
-    "nl": "hoeveel waarom waarvoor waarmee heet heette wiens",
+    "fr": "combien lesquels lesquelles appelle appelait coûte coûtent paie l' d' qu' j' n' s' c'",
+    "it": "quanto quanta quanti quante chiama chiamava l' d' un' dell' nell' all' dall' sull' dov' cos' c'",
+    "nl": "hoeveel waarom waarvoor waarmee heet heette wiens betaalt",
     "pt": """
         quanto quanta quantos quantas chama chamava custa todo toda todos todas cada outro outra outros outras ano anos
     """,
@@ -27,7 +27,7 @@ WORDS = {
     "ca": """
         el la els les un una uns unes i o de del dels al als amb per en a que com si no és són era eren va van ser
         està estan té tenen ha han havia més molt aquest aquesta aquests aquestes això seva seu seus seves tot tots
-        també però quan on perquè entre sobre fins des sense hi ho li quin quina qui què quants
+        l' d' n' s' també però quan on perquè entre sobre fins des sense hi ho li quin quina qui què quants
     """,
     "cs": """
         a v ve na se si je jsou byl byla bylo byli že z ze s do o od po pro při za ale nebo jako který která které kteří
@@ -80,7 +80,7 @@ WORDS = {
     "pl": """
         i w we na się z ze do o od po dla przy za ale lub jako który która które których jego jej ich ten ta to tym tego
         jest są był była było były być że nie tak także jednak aby co kto kiedy gdzie jak jaki jaka jakie ile dlaczego
-        ma mają przez oraz czy już tylko więcej między
+        ma mam mają dni przez oraz czy już tylko więcej między
     """,
     "ro": """
         și în de la cu pe din care este sunt era erau a fost al ale ai o un unei unui nu se că pentru mai prin ca sau
@@ -92,7 +92,7 @@ WORDS = {
         yok ancak ama veya ya şu o onun sonra önce kadar tarafından göre her ise idi oldu olduğu ettiği zaman nedir hem
         saat gün yıl neresi neresidir arasında üzerinde içinde kimdir kimdi kimin kimi kimleri kimler nedir neydi neyi
         neye neyin neleri nelerdir nereye nereyi nereden neredeydi nerededir kaçı kaçtır kaçıncı nelere gelir
-        gelmektedir adı kimden hangisi
+        gelmektedir adı kimden hangisi hangisidir büyük
     """,
     "vi": """
         và của là có được trong cho không với các một những này đã từ người khi năm về đến như để tại theo cũng ở ra vào

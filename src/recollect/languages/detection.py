@@ -26,6 +26,10 @@ DEFAULT_LANGUAGE = "en"
 _SAMPLE_CHARACTERS = 3_000
 # Letters of a script, as a share of the sample's, that make it the script's: names and terms stand in other ones.
 _MOSTLY = 0.4
+# What a letter says, in letters of an alphabet: "NASUWT是什么？" is Chinese.
+_SAYS = {"han": 2.5, "hangul": 2.0, "kana": 2.0}
+# Fewer letters in other scripts than this share of them are none of the text's own, whatever a letter says.
+_SELDOM = 0.2
 # A part of a document is in another language than the whole where so many points, and so many times those of the
 # whole's language, speak for it.
 _PART_POINTS = 3.0
@@ -158,16 +162,19 @@ def _script(sample: str) -> tuple[str, float]:
     letters = len(_LETTER.findall(sample))
     if not letters:
         return "latin", 0.0
-    if len(_OTHER_THAN_LATIN.findall(sample)) <= (1 - _MOSTLY) * _MOSTLY * letters:
+    if len(_OTHER_THAN_LATIN.findall(sample)) <= _SELDOM * letters:
         return "latin", 1.0
-    counts: Counter[str] = Counter()
+    counts: dict[str, float] = defaultdict(float)
     for match in _script_pattern().finditer(sample):
         counts[match.lastgroup or ""] += len(match.group())
     # Japanese is written in both: where every tenth such letter is a syllable, all of them are Japanese.
     if 10 * counts["kana"] >= counts["han"]:
-        counts["kana"] += counts.pop("han", 0)
+        counts["kana"] += counts.pop("han", 0.0)
+    others = letters - sum(counts.values())
+    for kind, says in _SAYS.items():
+        counts[kind] *= says
     script = max(counts, key=lambda kind: (counts[kind], kind))
-    share = min(counts[script] / letters, 1.0)
+    share = min(counts[script] / max(others + sum(counts.values()), 1.0), 1.0)
     return (script, share) if share > _MOSTLY else ("latin", 1.0 - share)
 
 
@@ -201,15 +208,21 @@ def _points(sample: str, script: str) -> dict[str, float]:
     words, letters = _evidence(script)
     points: dict[str, float] = defaultdict(float)
     ascii_only = sample.isascii()
-    for word, occurrences in Counter(_WORD.findall(sample.casefold())).items():
+    for word, occurrences in Counter(_WORD.findall(sample.lower())).items():
         # A name that is written ten times is no ten words of its language: "Los Angeles".
         times = min(math.sqrt(occurrences), _MOST_TIMES)
-        for code, weight in words.get(word, ()):
+        # "l'hôtel" tells by its article.
+        for code, weight in (*words.get(word, ()), *words.get(_elided(word), ())):
             points[code] += times * weight
         if not ascii_only and not word.isascii():
             for code, weight in _of_letters(word, letters).items():
                 points[code] += times * weight
     return points
+
+
+def _elided(word: str) -> str:
+    head, apostrophe, _ = word.replace("\u2019", "'").partition("'")
+    return head + apostrophe if apostrophe else ""
 
 
 def _of_letters(word: str, letters: dict[str, Sequence[tuple[str, float]]]) -> dict[str, float]:

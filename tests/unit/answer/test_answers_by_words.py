@@ -115,3 +115,14 @@ def test_what_the_multilingual_model_finds_no_nearer_than_anything_is_refused_un
     assert not extract_answer(
         "¿Cuántos caracteres tiene la contraseña?", [passage(text)], embedder=far, language="ru"
     ).refused
+
+
+def test_a_text_that_the_model_does_not_know_is_judged_by_words_among_others_that_it_knows():
+    thai = passage(ASKED["th"][0], document_id=1)
+    english = [
+        passage("The office opens at eight. Visitors register at the desk.", document_id=number) for number in (2, 3)
+    ]
+    minilm = OneForAll(DEFAULT_MODEL)
+    assert extract_answer("😀", [thai, *english], embedder=minilm, language="th").refused
+    answer = extract_answer(ASKED["th"][1], [*english, thai], embedder=minilm, language="auto")
+    assert answer.refused or {one.document_id for one in answer.citations} == {1}

@@ -131,3 +131,22 @@ def test_a_short_question_is_known_also_without_its_marks(language: str, questio
 def test_the_questions_and_passages_of_the_anchors_are_known(language: str):
     texts = [text for pair in load_anchors()[language] for text in pair]
     assert sum(language_of_text(text) == language for text in texts) >= len(texts) - 2
+
+
+ELIDED_AND_MIXED = [
+    ("fr", "Qui a inventé l'imprimerie ?"),
+    ("it", "Dov'è la stazione?"),
+    ("de", "Wie heißt die zweite Verwaltungsebene in Polen?"),
+    ("de", "Was kostet der Eintritt?"),
+    ("zh", "NASUWT是什么？"),
+    ("zh", "Energiprojekt AB公司位于何处?"),
+    ("ja", "PostgreSQLとは何ですか"),
+    ("ko", "Kubernetes란 무엇인가"),
+    ("en", "The word 日本 is written in two characters, and the article says nothing else of it."),
+    ("en", "Who was D'Artagnan in the novel?"),
+]
+
+
+@pytest.mark.parametrize(("language", "question"), ELIDED_AND_MIXED)
+def test_articles_before_an_apostrophe_and_names_in_latin_letters_tell_what_they_are(language: str, question: str):
+    assert language_of_text(question) == language
