@@ -241,3 +241,15 @@ def test_killed_at_random_moments_the_embedded_store_opens_and_is_completed(reco
     status = recollect_embedded("status", "--json").json
     assert status["total_documents"] == 150
     assert recollect_embedded("db", "check", "--json").json["ok"], f"seed {seed}"
+
+
+def test_another_model_is_suggested_where_much_of_a_collection_is_in_a_language_that_the_model_lacks(
+    recollect_with_model, write
+):
+    english = "The cables of the station are looked at in spring, and whoever finds a fault reports it to the office. "
+    german = "Die Kabel der Anlage werden im Frühjahr geprüft, und wer einen Fehler findet, der meldet ihn sofort."
+    folder = write({"cables.txt": english * 60, "zitat.txt": german})
+    assert "multilingual" not in recollect_with_model("ingest", folder).err
+    write({"kabel.txt": german * 20})
+    assert "does not know de:" in " ".join(recollect_with_model("ingest", folder).err.split())
+    assert "multilingual" not in recollect_with_model("ingest", folder).err

@@ -114,7 +114,7 @@ def _ingest(
             return tell_queued(ctx, view.jobs.ingest(paths, **how, sync=sync, follow_links=follow_links or None))
         with WorkBar(ctx.err, "Ingesting", unit="files") as bar:
             report = view.ingest(paths, **how, sync=sync, on_progress=bar.ingest)
-        _complete(ctx, view, yes=yes)
+        _complete(ctx, view, yes=yes, stored=bool(report.added or report.updated))
     return tell(ctx, report)
 
 
@@ -256,25 +256,25 @@ def _require_same(collection: Collection, chunking: ChunkingOptions) -> None:
         )
 
 
-def _complete(ctx: CommandContext, view: View, *, yes: bool) -> None:
+def _complete(ctx: CommandContext, view: View, *, yes: bool, stored: bool) -> None:
     situate(ctx, view, yes=yes)
     at = view.standpoint
-    if at.session is None and at.principal is None and not ctx.json:
-        suggest_model(ctx, view.collections.get(at.collection))
+    if stored and at.session is None and at.principal is None and not ctx.json:
+        suggest_model(ctx, view)
 
 
-def suggest_model(ctx: CommandContext, place: Collection) -> None:
-    """Name another embedding model where texts are in languages that the collection's does not know."""
+def suggest_model(ctx: CommandContext, view: View) -> None:
+    """Name another embedding model where much of a collection is in languages that its own does not know."""
     from recollect.cli._terminal import plain
-    from recollect.retrieval.model_languages import undeclared_languages
+    from recollect.pipeline.languages import unknown_languages
 
-    unknown = undeclared_languages(place)
+    unknown = unknown_languages(view)
     if unknown:
         ctx.err.print(
             plain(
                 f"The embedding model does not know {', '.join(unknown)}: words find such texts, their meaning hardly "
                 "does. For a model that knows a hundred languages: recollect models pull multilingual, and then "
-                f"recollect reembed --collection {place.name} --model multilingual"
+                f"recollect reembed --collection {view.standpoint.collection} --model multilingual"
             ),
             soft_wrap=True,
         )

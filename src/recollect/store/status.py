@@ -86,6 +86,21 @@ class StatusRepository:
             database_bytes=database_bytes,
         )
 
+    def languages(self, scope: Scope, collection: Collection, *, documents: int) -> dict[str, int]:
+        """Chunks by the language of their document, of the current documents that were stored last.
+
+        A document counts with all of its chunks, whatever parts of it are in; one of the collection's own language, in
+        a collection that is told one, is left out.
+
+        Args:
+            scope: Whose.
+            collection: Where.
+            documents: How many at most.
+        """
+        params = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id, "limit": documents}
+        with self._database.transaction(scope) as connection:
+            return dict(rows(connection, _SQL["languages"], params))
+
     def check(self, scope: Scope) -> list[Finding]:
         """Everything of the tenant that contradicts itself; an empty list for a sound store.
 

@@ -20,5 +20,13 @@ SELECT count(*), coalesce(sum(v.chunk_count), 0)::bigint
 FROM document_versions v JOIN documents d USING (tenant_id, document_id)
 WHERE v.tenant_id = %(tenant_id)s AND v.known_to = 'infinity'
 
+-- languages: chunks of the documents stored last, by the language that each was analysed in
+SELECT coalesce(v.language, v.analysed_as[1]), sum(v.chunk_count)::bigint
+FROM (SELECT language, analysed_as, chunk_count FROM document_versions
+      WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND known_to = 'infinity'
+      ORDER BY known_from DESC LIMIT %(limit)s) v
+WHERE coalesce(v.language, v.analysed_as[1]) IS NOT NULL
+GROUP BY 1
+
 -- store: the schema and its size
 SELECT (SELECT max(version) FROM schema_migrations), pg_database_size(current_database())
