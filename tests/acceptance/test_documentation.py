@@ -38,7 +38,7 @@ def test_the_readmes_python_runs(recollect_with_model):
 
 @pytest.mark.parametrize("page", ["access", "agents", "async", "memory", "providers", "sessions", "sources", "web"])
 def test_the_python_of_a_page_runs(recollect, page: str):
-    (code,) = blocks(f"docs/how-to/{page}.md", "python")
+    code = "\n".join(blocks(f"docs/how-to/{page}.md", "python"))
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=recollect.folder,

@@ -216,7 +216,7 @@ def test_a_token_names_its_tenant_and_is_of_the_configured_one_where_there_is_no
 def test_a_token_is_no_key_and_no_token_is_taken_unless_it_is_configured(pipeline):
     with pytest.raises(AuthenticationError, match="takes no tokens"):
         door(pipeline).authenticate(bearer(token()))
-    with pytest.raises(AuthenticationError, match="must be an API key"):
+    with pytest.raises(AuthenticationError, match="That is no API key"):
         door(pipeline, jwt=TOKENS).authenticate(None, api_key=token())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +26,29 @@ class Counting(HashingEmbedder):
 
 
 LEAVE = Document(content="Annual leave is thirty days a year.", source="hr/leave.md", department="hr", tags=("policy",))
+
+
+def test_a_text_that_names_a_file_is_no_document(pipeline: RAGPipeline, tmp_path: Path):
+    (tmp_path / "leave.md").write_text("# Leave", encoding="utf-8")
+    for meant in (str(tmp_path), str(tmp_path / "leave.md")):
+        for given in (meant, ["A text.", meant]):
+            with pytest.raises(UsageError, match=r"Give Path\("):
+                pipeline.ingest(given)
+    assert pipeline.ingest("hr/leave.md says thirty days.").status == "added"
+    assert pipeline.ingest(str(tmp_path / "nowhere.md")).status == "added"
+
+
+def test_a_model_of_ones_own_that_lacks_something_is_refused_at_once():
+    class Half:
+        model_name = "half"
+
+        def embed_query(self, text):
+            raise AssertionError(text)
+
+    with pytest.raises(UsageError, match="Half has no dimension, embed_documents"):
+        RAGPipeline(embedder=Half())
+    with pytest.raises(UsageError, match="chat_model is no ChatModel: Half has no stream"):
+        RAGPipeline(chat_model=Half())
 
 
 def test_what_is_ingested_is_found_with_its_place(pipeline: RAGPipeline):

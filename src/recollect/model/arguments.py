@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime
 from functools import cache, lru_cache, wraps
 from numbers import Real
+from pathlib import PurePath
 from typing import Any, TypeVar
 
 from recollect.errors import UsageError
@@ -27,6 +28,7 @@ _T = TypeVar("_T")
 # NUL and lone surrogates, which PostgreSQL's text cannot hold.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _DEEPEST = 200
+_LONGEST_PATH = 1_000
 
 # What nothing is looked up by: texts that are searched for or stored, with what cannot be stored replaced.
 _FREE_TEXTS = {"query", "question", "topic"}
@@ -164,6 +166,26 @@ class _Expected:
             raise UsageError(f"{place} must hold {len(self.parts)} values, not {len(value)}.")
         for one, part in zip(value, self.parts, strict=True):
             part.require(place, one)
+
+
+def require_no_path(text: str) -> None:
+    """Refuse a text that is the name of a file or folder: its words would be stored, and what is in it would not.
+
+    Raises:
+        UsageError: A file or folder of that name is there.
+    """
+    # Single words are texts, whatever lies in the working directory.
+    if not 2 <= len(text) <= _LONGEST_PATH or "\n" in text or not (os.sep in text or PurePath(text).suffix):
+        return
+    try:
+        is_there = os.path.lexists(text)
+    except ValueError:  # NUL
+        return
+    if is_there:
+        raise UsageError(
+            f"{text!r} is a text, and also the name of a file or folder. Give Path({text!r}) to read that, or "
+            "Document(content=…) to store these words."
+        )
 
 
 def _is_whole(value: object) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import UsageError
 from recollect.model import Document
+from recollect.model.arguments import require_no_path
 from recollect.model.principal import read_permissions
 from recollect.pipeline.door import make_door
 from recollect.pipeline.preparing import ensure_collection, make_preparer
@@ -272,4 +273,6 @@ def _documents(items: Iterable[Document | str | Path]) -> Iterator[Document | st
     for item in items:
         if isinstance(item, Path):
             raise UsageError("Documents and files are ingested one after the other: give paths alone, or none.")
+        if isinstance(item, str):
+            require_no_path(item)
         yield item

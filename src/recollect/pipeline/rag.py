@@ -5,7 +5,10 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from typing_extensions import get_protocol_members
+
 from recollect.config import RAGConfig
+from recollect.errors import UsageError
 from recollect.model.arguments import checked
 from recollect.pipeline.assembly import Assembly, DownloadProgress
 from recollect.pipeline.standpoint import Standpoint
@@ -30,6 +33,9 @@ class RAGPipeline(View):
         chat_model: Used in place of the configured one.
         on_download: Told how the download of a model advances, in bytes.
 
+    Raises:
+        UsageError: The embedder or the language model lacks what `EmbeddingProvider` or `ChatModel` have.
+
     Example:
         >>> from recollect import Document, RAGPipeline
         >>> with RAGPipeline() as rag:  # doctest: +SKIP
@@ -45,6 +51,7 @@ class RAGPipeline(View):
         chat_model: ChatModel | None = None,
         on_download: DownloadProgress | None = None,
     ) -> None:
+        _require_protocols(embedder, chat_model)
         assembly = Assembly(config or RAGConfig(), embedder=embedder, chat_model=chat_model, on_download=on_download)
         super().__init__(Standpoint(assembly=assembly))
 
@@ -59,3 +66,23 @@ class RAGPipeline(View):
     def close(self) -> None:
         """Close the store and let go of its server; the next call opens it again, of every view."""
         self._at.assembly.close()
+
+
+def _require_protocols(embedder: object | None, chat_model: object | None) -> None:
+    """Raise a UsageError that names what a model of somebody's own lacks."""
+    if embedder is not None:
+        from recollect.embedding.base import EmbeddingProvider
+
+        _require(embedder, EmbeddingProvider, name="embedder")
+    if chat_model is not None:
+        from recollect.llm.base import ChatModel
+
+        _require(chat_model, ChatModel, name="chat_model")
+
+
+def _require(given: object, protocol: type, *, name: str) -> None:
+    # By its class where that has it: a property may load a model.
+    kind = type(given)
+    missing = [one for one in get_protocol_members(protocol) if not (hasattr(kind, one) or hasattr(given, one))]
+    if missing:
+        raise UsageError(f"{name} is no {protocol.__name__}: {kind.__name__} has no {', '.join(sorted(missing))}.")

@@ -285,7 +285,8 @@ class View(Groups):
             its errors, and so are those for which a session had no room.
 
         Raises:
-            UsageError: A document holds no text, documents and files are mixed, or an option is not for documents.
+            UsageError: A document holds no text, a text is the name of a file or folder that is there (give a `Path`),
+                documents and files are mixed, or an option is not for documents.
             PersonalDataError: A document holds personal data, which the tenant's policy refuses; of files, an error of
                 the report.
             NotFoundError: A path or the session does not exist, or for the principal the collection.

@@ -103,7 +103,7 @@ class Authenticator:
             raise ConfigurationError(
                 f"On {self._config.host} everybody needs a credential, and there is none yet. Make a key: recollect "
                 "keys create NAME; or take tokens: [rag.server.jwt]; or have people log in: [rag.server.login.oidc]. "
-                "Without, serve on 127.0.0.1."
+                "Without, serve on 127.0.0.1 and leave authentication out."
             )
 
     def authenticate(
@@ -323,7 +323,7 @@ def _presented(authorization: str | None, api_key: str | None) -> str | None:
     if not text or not text.isascii() or not text.isprintable() or " " in text:
         raise AuthenticationError("The credential is neither an API key nor a token.")
     if api_key is not None and not text.startswith(PREFIX):
-        raise AuthenticationError("X-API-Key must be an API key: one begins with rk_.")
+        raise AuthenticationError("That is no API key: one begins with rk_.")
     return text
 
 

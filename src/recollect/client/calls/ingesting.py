@@ -17,6 +17,7 @@ from recollect.client.uploads import FileToSend
 from recollect.errors import ParseError, QuotaExceededError, RecollectError, UsageError
 from recollect.ingest.report import FileError, IngestProgress, Tally
 from recollect.model import Document, IngestResult
+from recollect.model.arguments import require_no_path
 from recollect.model.job import Job
 
 if TYPE_CHECKING:
@@ -221,4 +222,7 @@ def sorted_out(what: Any) -> tuple[list[Document | str], list[Path]]:  # noqa: A
     documents = [one for one in several if isinstance(one, Document | str)]
     if (paths and documents) or len(paths) + len(documents) < len(several):
         raise UsageError("Ingest documents and texts, or paths: not both, and nothing else.")
+    for one in documents:
+        if isinstance(one, str):
+            require_no_path(one)
     return documents, paths
