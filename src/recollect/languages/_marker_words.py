@@ -10,7 +10,7 @@ from __future__ import annotations
 WORDS = {
     "de": """
         heißt heißen hieß hießen viele oft lautet lautete woran worauf woraus worin wofür womit wovon wodurch wozu
-        wogegen wohin woher weshalb wieso wessen gibt gab wird kostet zahlt öffnet
+        wogegen wohin woher weshalb wieso wessen gibt gab wird kostet zahlt öffnet liegt liegen
     """,
     "es": """
         cuánto cuánta cuántos cuántas cuanto adónde quiénes llama llamaba tiene tienen todo toda todos todas cada otro
@@ -40,7 +40,7 @@ WORDS = {
         majú i k ku než už len viac medzi
     """,
     "et": """
-        ja on ei see oli mis kes et ka kui aga või oma nad ta selle seda mida kus millal kuidas miks mitu ning olid
+        ja on ei oli mis kes et ka kui aga või oma nad ta selle seda mida kus millal kuidas miks mitu ning olid
         olnud pole siis juba kõik väga nende tema poolt koos
     """,
     "eu": """
