@@ -168,20 +168,23 @@ def passage_of_document(passage: RetrievedContext) -> HybridPassage:
 def passages_of_memory(found: Sequence[Recollection], query: str) -> list[HybridPassage]:
     """Turns with their neighbours as passages; a turn is part of the best passage that it belongs to, and no other.
 
+    What was said twice in the same words, in one conversation or in two, is one passage.
+
     Args:
         found: Best first.
         query: A turn that says just this is the question itself, remembered already; it answers nothing.
     """
     asked = query.strip().casefold()
     shown: set[int] = set()
-    passages = []
+    passages: dict[str, HybridPassage] = {}
     for one in found:
         around = [*one.before, one.episode, *one.after]
         fresh = [turn for turn in around if turn.episode_id not in shown and turn.content.strip().casefold() != asked]
         if one.episode in fresh:
             shown.update(turn.episode_id for turn in fresh)
-            passages.append(_memory_passage(one, fresh))
-    return passages
+            passage = _memory_passage(one, fresh)
+            passages.setdefault(passage.content.casefold(), passage)
+    return list(passages.values())
 
 
 def _memory_passage(one: Recollection, turns: Sequence[Episode]) -> HybridPassage:

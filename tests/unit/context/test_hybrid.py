@@ -189,9 +189,18 @@ def test_a_turn_is_shown_once_and_the_question_not_at_all():
     assert len(found.passages) == 1
 
 
+def test_what_was_said_twice_in_the_same_words_leaves_room_for_documents():
+    hits = [turn(number, "Probation lasts six months.") for number in (1, 2)]
+    documents = [document(1, "During probation the notice is two weeks.")]
+    found = HybridRetriever(Knowledge(documents), Knowledge((), hits)).retrieve_hybrid("probation")
+    assert [one.kind for one in found.passages].count("memory") == 1
+    assert found.text.count("Probation lasts six months.") == 1
+    assert "the notice is two weeks" in found.text
+
+
 def test_each_side_keeps_its_share_when_both_have_plenty():
     long = [document(number, sentences("leave", 10)) for number in range(1, 60)]
-    turns = [turn(number, sentences("holiday", 10)) for number in range(1, 60)]
+    turns = [turn(number, f"{number}: {sentences('holiday', 10)}") for number in range(1, 60)]
     found = HybridRetriever(Knowledge(long), Knowledge((), turns)).retrieve_hybrid("leave holiday", None, 3_000)
     spent = {"document": 0, "memory": 0}
     for passage in found.passages:
@@ -202,7 +211,7 @@ def test_each_side_keeps_its_share_when_both_have_plenty():
 @pytest.mark.parametrize("kind", ["document", "memory"])
 def test_what_one_side_leaves_is_the_others(kind: str):
     long = [document(number, sentences("leave", 10)) for number in range(1, 60)]
-    turns = [turn(number, sentences("holiday", 10)) for number in range(1, 60)]
+    turns = [turn(number, f"{number}: {sentences('holiday', 10)}") for number in range(1, 60)]
     alone = Knowledge(long) if kind == "document" else Knowledge((), turns)
     found = HybridRetriever(alone, alone).retrieve_hybrid("leave", "chat", 3_000)
     assert {passage.kind for passage in found.passages} == {kind}
