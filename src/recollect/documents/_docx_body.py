@@ -72,10 +72,12 @@ def _write_characters(root: Element) -> None:
 
 
 def _write_charts(root: Element, charts: Callable[[str], Chart | None]) -> None:
-    """Behind the paragraph of each chart what it is called, and its numbers as a table."""
+    """Behind the first paragraph of each chart what it is called, and its numbers as a table."""
+    seen: set[str] = set()
     for one in list(root.iter("{*}chart")):
-        host = next(one.iterancestors(_w("p")), None)
-        chart = charts(one.get(_ID) or "") if host is not None else None
+        host, number = next(one.iterancestors(_w("p")), None), one.get(_ID) or ""
+        chart = charts(number) if host is not None and number not in seen else None
+        seen.add(number)
         if chart is None:
             continue
         blocks = [_paragraph(root, chart.title)] if chart.title else []

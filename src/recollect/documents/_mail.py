@@ -46,6 +46,10 @@ def parse_mail(data: bytes) -> Parsed:
         shown = {name: text for name in _SHOWN if name in raw and (text := _header(message, name, raw[name]))}
         texts, attached = _parts(message)
         sent = message["Date"].datetime if len(raw.get("Date", "")) in range(1, _LONGEST_HEADER) else None
+    except RecursionError as error:
+        raise UnreadableError(
+            "has parts within parts, too deep to be read; save what is innermost on its own"
+        ) from error
     except Exception as error:  # the standard library's header parser raises almost anything on hostile headers
         raise UnreadableError("is damaged, or not an e-mail") from error
     if not shown:
@@ -56,7 +60,7 @@ def parse_mail(data: bytes) -> Parsed:
         builder.extend(one)
     content, headings = builder.result()
     names = [one_line(file.own_name) for file in attached if file.own_name]
-    facts = {"author": shown.get("From"), "attachments": ", ".join(names)[:500], **thread_of(raw)}
+    facts = {"author": shown.get("From", "")[:500], "attachments": ", ".join(names)[:500], **thread_of(raw)}
     return Parsed(
         content=content,
         headings=headings,

@@ -66,7 +66,7 @@ def _write_charts(tree: Element, parts: dict[str, bytes]) -> bool:
     """A table in the place of each chart; whether there is any."""
     written = False
     for one in list(tree.iter("{*}chart")):
-        chart = read_chart(parts.get(one.get(_ID) or "", b""))
+        chart = read_chart(parts.pop(one.get(_ID) or "", b""))
         if chart is None:
             continue
         table = one.makeelement(f"{{{_A}}}tbl")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: What the metadata says of how a document was read the last time.
 _OF_READING = {
     *(DESCRIBED, DESCRIBED_BY, "pictures_left_out", "attachments_left_out"),
-    *("pages_recognised", "pages_without_text", "drawings_not_read"),
+    *("pages_recognised", "pages_without_text", "pages_damaged", "drawings_not_read"),
 }
 
 

@@ -29,7 +29,7 @@ def opened(data: bytes) -> Iterator[Image]:
     Raises:
         UnreadableError: It is damaged or too large, here or anywhere inside the block.
     """
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     try:
         with warnings.catch_warnings():
@@ -41,6 +41,8 @@ def opened(data: bytes) -> Iterator[Image]:
         raise
     except Image.DecompressionBombError as error:
         raise UnreadableError(f"is too large a picture: {_MOST_PIXELS // 1_000_000} megapixels can be read") from error
+    except UnidentifiedImageError as error:
+        raise UnreadableError("is damaged: the picture cannot be read") from error
     except Exception as error:  # SyntaxError, struct.error, EOFError, and whatever else a hostile picture provokes
         raise UnreadableError(f"is damaged: the picture cannot be read ({error})") from error
 
@@ -56,8 +58,17 @@ def _formats(data: bytes) -> tuple[str, ...]:
 
 
 def page_count(picture: Image) -> int:
-    """The pages of a TIFF; others show one picture, even those that move."""
-    return min(int(getattr(picture, "n_frames", 1)), _MOST_PAGES) if picture.format == "TIFF" else 1
+    """The pages of a TIFF; others show one picture, even those that move.
+
+    Raises:
+        UnreadableError: There are more than 2,000.
+    """
+    count = int(getattr(picture, "n_frames", 1)) if picture.format == "TIFF" else 1
+    if count > _MOST_PAGES:
+        raise UnreadableError(
+            f"has {count:,} pages: {_MOST_PAGES:,} of a picture can be read; save them in several files"
+        )
+    return count
 
 
 def page(picture: Image, number: int) -> tuple[Any, tuple[float, float]]:

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 #: What is said where nothing was found, by looking for text and, where pages are pictures, by recognising it.
 NO_TEXT = "has no text in it"
 _SAME_PLACE = 8.0
+# One after the other.
+_MOST_DAMAGED = 1_000
 _Turned = list[tuple[Turn, list[Segment]]]
 _NOTHING_READ: Readings = {}
 
@@ -59,6 +61,7 @@ class _Pages:
         edges: The lines that are drawn.
         notes: What forms and readers say.
         unread: Pages that are pictures and were not recognised.
+        damaged: Pages that cannot be opened.
         places: Tells where lines stand, of pages that were read or recognised.
     """
 
@@ -66,6 +69,7 @@ class _Pages:
     edges: dict[int, list[Edge]] = field(default_factory=dict)
     notes: dict[int, list[str]] = field(default_factory=dict)
     unread: list[int] = field(default_factory=list)
+    damaged: list[int] = field(default_factory=list)
     places: dict[int, Places] = field(default_factory=dict)
 
 
@@ -83,6 +87,8 @@ def parse_pdf(data: bytes, readings: Readings = _NOTHING_READ) -> Parsed:
         pages = _Pages()
         for number in range(1, len(document) + 1):
             pages.turned.append(_segments(document, number, pages, readings.get(number)))
+            if pages.damaged[-_MOST_DAMAGED : -_MOST_DAMAGED + 1] == [number - _MOST_DAMAGED + 1]:
+                break  # there are no more pages, whatever the file counts
         facts, entries = _library.facts(document), _library.outline(document)
     author = facts.get("Author")
     parsed = _put_together(pages, entries, title=sensible_title(facts.get("Title")))
@@ -128,7 +134,11 @@ def _put_together(pages: _Pages, entries: Sequence[_library.OutlineEntry], *, ti
     metadata: dict[str, Fact] = {"page_count": len(blocks)}
     if running:
         metadata["running_lines"] = " | ".join(running)
+    if pages.damaged:
+        metadata["pages_damaged"] = len(pages.damaged)
     if not any(blocks) and not notes:
+        if len(pages.damaged) == len(blocks):
+            raise UnreadableError("is damaged: none of its pages can be opened")
         if not pages.unread:
             raise UnreadableError(NO_TEXT)
         return Parsed(content="", title=title, metadata=metadata, unread=pages.unread)
@@ -183,6 +193,8 @@ def _segments(document: pypdfium2.PdfDocument, number: int, pages: _Pages, readi
     Notes what is drawn on a page, what its form and its readers say, and whether it is a picture that nobody has read.
     """
     with _page(document, number - 1) as (page, text):
+        if not page:
+            pages.damaged.append(number)
         if page and (told := notes_of(page, document.formenv and document.formenv.raw)):
             pages.notes[number] = told
         turned = segments_of(text) if text else []
