@@ -48,6 +48,10 @@ def test_json_is_the_jobs(allowed: Recollect, site: WebSite) -> None:
     assert [stage["name"] for stage in jobs[0]["stages"]] == ["fetch", "read", "cut", "embed", "store"]
     assert jobs[0]["arguments"]["options"] == {"chunk_size": 300}
     assert jobs[1]["error"].endswith("/gone: does not exist (HTTP 404)")
+    # What a list names already is not said twice.
+    gone, _ = allowed("jobs", "list").out.splitlines()
+    assert gone == f"2  cancelled  ingest_url  {site.url('/gone')}  does not exist (HTTP 404)"
+    assert f"✗ {site.url('/gone')}: does not exist" in allowed("documents", "list", "--status", "error").err
 
 
 def test_a_request_with_headers_and_a_body(allowed: Recollect, site: WebSite) -> None:

@@ -37,6 +37,7 @@ def test_a_conversation_is_remembered_recalled_shown_and_deleted(recollect, turn
     assert [(hit["session"], hit["role"], hit["user"]) for hit in found] == [("other", "Cleo", "cleo")]
     assert found[0]["at"] is not None
 
+    assert recollect("sessions", "list").out.split()[:4] == ["Session", "User", "Turns", "Latest"]
     sessions = recollect("sessions", "list", "--json").json["sessions"]
     assert {(one["session"], one["user"], one["turns"]) for one in sessions} == {
         ("chat", "ada", 3),

@@ -121,7 +121,7 @@ def show_sessions(ctx: CommandContext, found: list[DocumentSession]) -> None:
 
     table = Table(box=None, pad_edge=False)
     # Names are folded, not cut: the next command is given them whole.
-    table.add_column("CommandContext", style="bold cyan", overflow="fold")
+    table.add_column("Session", style="bold cyan", overflow="fold")
     table.add_column("Owner", overflow="fold")
     table.add_column("Documents", justify="right", no_wrap=True)
     table.add_column("Expires", no_wrap=True)

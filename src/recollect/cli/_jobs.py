@@ -23,8 +23,8 @@ def line_of(job: Job) -> str:
     if job.due_at is not None:
         parts.append(f"again at {job.due_at:%H:%M:%S}")
     if job.error:
-        parts.append(job.error)
-    return one_line("  ".join(part for part in parts if part))
+        parts.append(job.error.removeprefix(f"{what}: "))
+    return "  ".join(one_line(part) for part in parts if part)
 
 
 def progress_of(job: Job) -> str:

@@ -118,7 +118,8 @@ def _show_list(ctx: CommandContext, records: list[DocumentRecord], *, nothing: s
     ctx.out.print(table)
     for record in records:
         if record.error:
-            ctx.err.print(Text(f"✗ {one_line(record.source)}: {one_line(record.error)}"), soft_wrap=True)
+            told = record.error.removeprefix(f"{record.source}: ")
+            ctx.err.print(Text(f"✗ {one_line(record.source)}: {one_line(told)}"), soft_wrap=True)
 
 
 def _show(

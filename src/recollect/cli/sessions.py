@@ -218,7 +218,7 @@ def _show_list(ctx: CommandContext, found: list[SessionRecord]) -> None:
 
     table = Table(box=None, pad_edge=False)
     # Names are folded, not cut: the next command is given them whole.
-    table.add_column("CommandContext", style="bold cyan", overflow="fold")
+    table.add_column("Session", style="bold cyan", overflow="fold")
     titled = any(record.title for record in found)
     if titled:
         table.add_column("Title", overflow="fold")
