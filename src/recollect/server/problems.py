@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, NotRequired
 
 from fastapi import FastAPI, Request
@@ -201,9 +202,13 @@ def install(app: FastAPI) -> None:
 
     async def of_http(request: Request, exc: Exception) -> Response:
         assert isinstance(exc, HTTPException)
-        told = problem(exc.status_code, f"http-{exc.status_code}", title_of(exc.status_code), str(exc.detail))
-        headers = {"Allow": ", ".join(_methods(request))} if exc.status_code == 405 else exc.headers
-        return respond(told, headers)
+        status, detail, headers = exc.status_code, str(exc.detail), exc.headers
+        if status == 405:
+            headers = {"Allow": ", ".join(_methods(request))}
+            detail = f"This address takes {headers['Allow']} alone."
+        elif status == 404 and detail == HTTPStatus.NOT_FOUND.phrase:
+            detail = "There is nothing at this address: GET /v1/openapi.json describes every one that there is."
+        return respond(problem(status, f"http-{status}", title_of(status), detail), headers)
 
     app.add_exception_handler(errors.RecollectError, raised)
     app.add_exception_handler(RequestValidationError, invalid)

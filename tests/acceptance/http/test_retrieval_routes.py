@@ -66,6 +66,11 @@ def test_a_body_that_is_no_json_says_what_to_send(client):
         assert words in refused.json()["detail"]
 
 
+def test_an_address_that_is_none_says_where_they_are_described(client):
+    assert "GET /v1/openapi.json" in client.get("/v1/serch").json()["detail"]
+    assert client.delete("/v1/search").json()["detail"] == "This address takes POST alone."
+
+
 def test_what_a_key_may_not_read_does_not_exist_for_it(filled, connect):
     key = filled.keys.create("reader", scopes=["read"], principal=Principal(user_id="ada", roles=("staff",))).secret
     both = {"query": "salaries leave", "mode": "lexical"}
