@@ -111,7 +111,10 @@ def _folder(location: str, settings: Mapping[str, Any]) -> NewConnection:
         # As where a name is longer than the file system allows.
         raise UsageError(f"{location[:200]!r} cannot be looked for: {exc.strerror}.") from exc
     if not found:
-        raise UsageError(f"{location!r} is no folder, and no connector reads it.")
+        raise UsageError(
+            f"{location!r} is no folder here, and no connector reads it. Give a folder that is there, "
+            "s3://BUCKET/PREFIX, imaps://USER@HOST, the address of a repository, or say the connector."
+        )
     full = printable(path.resolve())
     watch = {"watch": True} if settings.get("watch") else {}
     return NewConnection(connector=DIRECTORY, type="directory", name=full, location=full, settings=watch)
