@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import signal
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from pathlib import Path
 
+import httpcore2
 import psycopg
 import pytest
 from hypothesis import settings
@@ -52,6 +56,29 @@ _CLONE = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Three workers for two cores: a worker waits for its database, or its browser, for half of its time."""
     return max(1, 3 * (os.cpu_count() or 1) // 2)
+
+
+@cache
+def _certificates(file: str | None, folder: str | None, **options: bool) -> ssl.SSLContext:
+    return _read_certificates(**options)
+
+
+_read_certificates = httpcore2.default_ssl_context
+# Once, and not for each of the hundreds of requests that tests make without a client: it takes 20 ms.
+httpcore2.default_ssl_context = lambda **options: _certificates(
+    os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"), **options
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What is imported and collected stays: a million objects, which nobody needs to look through for garbage."""
+    gc.disable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -15,7 +15,7 @@ from recollect.client.attempts import Attempts, Settings, refusal_of, too_long, 
 from recollect.client.calls.base import Call, Event, EventStream, Pages, Pause, Reply, Steps
 from recollect.client.downloads import Downloading
 from recollect.client.events import MAX_EVENT_BYTES, Following
-from recollect.client.requests import LIMITS, request_of
+from recollect.client.requests import LIMITS, request_of, trusted
 from recollect.errors import RecollectError
 from recollect.forking import leave_to_parent, renew_in_children
 
@@ -48,7 +48,9 @@ class AsyncPool:
         loop = asyncio.get_running_loop()
         if loop not in self._of:
             # A redirect is not followed: it could lead the key elsewhere.
-            self._of[loop] = httpx2.AsyncClient(headers=self._headers, limits=LIMITS, follow_redirects=False)
+            self._of[loop] = httpx2.AsyncClient(
+                headers=self._headers, limits=LIMITS, follow_redirects=False, verify=trusted()
+            )
         return self._of[loop]
 
     def renew_in_child(self) -> None:

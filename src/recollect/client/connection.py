@@ -14,7 +14,7 @@ from recollect.client.attempts import Attempts, Settings, refusal_of, too_long, 
 from recollect.client.calls.base import Call, Event, EventStream, Pages, Pause, Reply, Steps
 from recollect.client.downloads import Downloading
 from recollect.client.events import MAX_EVENT_BYTES, Following
-from recollect.client.requests import LIMITS, request_of
+from recollect.client.requests import LIMITS, request_of, trusted
 from recollect.errors import RecollectError
 from recollect.forking import leave_to_parent, renew_in_children
 
@@ -40,7 +40,7 @@ class Pool:
 
     def _opened(self) -> httpx2.Client:
         # A redirect is not followed: it could lead the key elsewhere.
-        return httpx2.Client(headers=self._headers, limits=LIMITS, follow_redirects=False)
+        return httpx2.Client(headers=self._headers, limits=LIMITS, follow_redirects=False, verify=trusted())
 
     def renew_in_child(self) -> None:
         """In the child of a fork: connections of its own. The parent's are neither used nor closed."""

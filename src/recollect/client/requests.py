@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 
 from recollect.client.attempts import Settings
 from recollect.client.calls.base import Call
 
+if TYPE_CHECKING:
+    import ssl
+
 #: Connections that are kept open for the next requests, and all of them.
 LIMITS = httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=30.0)
 
 _CONNECT_SECONDS = 10.0
+
+
+def trusted() -> ssl.SSLContext:
+    """What servers are verified by; read once a process, because the system's certificates take 20 ms."""
+    return _trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+
+
+@cache
+def _trusted(file: str | None, folder: str | None) -> ssl.SSLContext:  # noqa: ARG001 - what the context is made of
+    return httpx2.create_ssl_context()
 
 
 def request_of(url: str, call: Call[Any], headers: Mapping[str, str], settings: Settings) -> dict[str, Any]:

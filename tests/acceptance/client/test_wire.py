@@ -6,10 +6,12 @@ import gzip
 import json
 import os
 import socket
+import ssl
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import httpx2
 import pytest
 
 from recollect import Client, Document
@@ -204,6 +206,22 @@ def test_a_job_is_followed_over_a_broken_connection(served, client, tmp_path):
     with answering(cut) as url, Client(url) as cut_off:
         assert list(cut_off.jobs.events(job.job_id)) == whole
     assert len(cut.heads) == 3
+
+
+def test_the_certificates_are_read_once_for_all_clients(monkeypatch, tmp_path):
+    read = []
+
+    def reading() -> ssl.SSLContext:
+        read.append(os.environ.get("SSL_CERT_FILE"))
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+    monkeypatch.setattr(httpx2, "create_ssl_context", reading)
+    for file in ("one.pem", "two.pem"):
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / file))
+        for _ in range(3):
+            with Client("https://127.0.0.1:9", retries=0) as one, pytest.raises(ServerUnavailableError):
+                one.me()
+    assert read == [str(tmp_path / "one.pem"), str(tmp_path / "two.pem")]
 
 
 def test_threads_share_a_client(served):

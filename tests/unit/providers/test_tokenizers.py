@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import shutil
 import socket
+from importlib.util import find_spec
 from pathlib import Path
 
-import llama_index.core
 import pytest
 
 from recollect.context import estimate_tokens
 from recollect.providers import Connection, make_chat_model
 from recollect.providers._tokenizers import openai_counter
 
-# A package that brings the files of both encodings.
-FILES = Path(llama_index.core.__file__).parent / "_static/tiktoken_cache"
+# A package that brings the files of both encodings; it is found and not imported, which takes seconds.
+FILES = Path(find_spec("llama_index.core").origin).parent / "_static/tiktoken_cache"
 TEXT = "Urlaubsanspruch: 30 Tage; 2026-05-01 | 17.5 % | ERR-4012"
 
 

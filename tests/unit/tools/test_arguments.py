@@ -7,13 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from anthropic.types import ToolParam, ToolResultBlockParam
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from openai.types.chat import ChatCompletionFunctionToolParam, ChatCompletionToolMessageParam
-from openai.types.responses import FunctionToolParam
-from openai.types.responses.response_input_item_param import FunctionCallOutput
 from pydantic import TypeAdapter
 
 import recollect
@@ -42,6 +38,11 @@ def test_the_tools_are_those_of_the_issue():
 
 @pytest.mark.parametrize("tool", EVERY_TOOL.values(), ids=lambda tool: tool.name)
 def test_definitions_are_what_the_providers_take(tool: Tool):
+    # Not with the module: every worker that collects tests would import them.
+    from anthropic.types import ToolParam
+    from openai.types.chat import ChatCompletionFunctionToolParam
+    from openai.types.responses import FunctionToolParam
+
     chat = tool.definition("openai")
     TypeAdapter(ChatCompletionFunctionToolParam).validate_python(chat, extra="forbid")
     responses = tool.definition("openai-responses")
@@ -126,6 +127,10 @@ def test_prose_that_nothing_can_store_is_mended():
 
 
 def test_a_result_is_written_as_each_provider_wants_it():
+    from anthropic.types import ToolResultBlockParam
+    from openai.types.chat import ChatCompletionToolMessageParam
+    from openai.types.responses.response_input_item_param import FunctionCallOutput
+
     result = ToolResult(value={"error": {"kind": "x", "message": "half \ud800 ä"}}, is_error=True)
     assert str(result) == result.text == '{"error": {"kind": "x", "message": "half ? ä"}}'
     assert result.message("1") == {"role": "tool", "tool_call_id": "1", "content": result.text}
