@@ -11,6 +11,7 @@ from typing import Any
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from recollect.server.problems import problem_of
 
@@ -69,7 +70,19 @@ def event_stream(
 def frame_stream(frames: AsyncGenerator[bytes]) -> StreamingResponse:
     """As `event_stream`, of events that are written already; none of them may fail."""
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_kept_alive(frames), media_type=MEDIA_TYPE, headers=headers)
+    return _ClosedResponse(_kept_alive(frames), media_type=MEDIA_TYPE, headers=headers)
+
+
+class _ClosedResponse(StreamingResponse):
+    """Ends what it sends however it ends: whoever goes away while something is sent leaves it in the middle."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            close = getattr(self.body_iterator, "aclose", None)
+            if close is not None:
+                await close()
 
 
 def numbered_frames(events: AsyncGenerator[tuple[str, Mapping[str, Any]]]) -> AsyncGenerator[bytes]:

@@ -132,7 +132,9 @@ def test_nobody_who_comes_back_ends_the_model(written, model):
     model.begin_anew(waits=True)
     headers = {"Accept": "text/event-stream", "Recollect-Keep-Stream": "1"}
     with httpx2.stream("POST", f"{written.url}/v1/ask", json={"question": ASKED}, headers=headers) as response:
-        next(response.iter_bytes())
+        # Kept: an iterator that is let go of closes the response.
+        pieces = response.iter_bytes()
+        next(pieces)
         name = response.headers["recollect-stream"]
         assert model.begun.wait(60)
     assert model.ended.wait(60)
@@ -145,7 +147,8 @@ def test_without_the_header_who_goes_away_ends_the_model_at_once(written, model)
     headers = {"Accept": "text/event-stream"}
     with httpx2.stream("POST", f"{written.url}/v1/ask", json={"question": ASKED}, headers=headers) as response:
         assert "recollect-stream" not in response.headers
-        next(response.iter_bytes())
+        pieces = response.iter_bytes()
+        next(pieces)
         assert model.begun.wait(60)
     assert model.ended.wait(60)
 
@@ -171,6 +174,7 @@ def test_a_stream_is_its_callers_alone(written, model):
     headers = {"Accept": "text/event-stream", "Recollect-Keep-Stream": "30", "Authorization": f"Bearer {one}"}
     with httpx2.stream("POST", f"{written.url}/v1/ask", json={"question": ASKED}, headers=headers) as response:
         path = f"{written.url}/v1/streams/{response.headers['recollect-stream']}"
+        assert model.begun.wait(60)
         for key in (other, ada):
             for method in ("GET", "DELETE"):
                 refused = httpx2.request(method, path, headers={"Authorization": f"Bearer {key}"})
