@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -41,12 +42,19 @@ _ORDER = (Kind.DURATION, Kind.MONEY, Kind.DATE, Kind.NUMBER, Kind.PERSON, Kind.P
 _INNER_WORD = re.compile(r"(?<=\w[ ,;:|«\"“(])\W{0,2}([^\W\d_])\w")
 
 
+# Whose questions are often typed without their marks, and the letters that are then typed for others.
+_OFTEN_BARE = frozenset({"el", "es", "fr", "pt", "ro", "tr", "vi"})
+_MARKS = re.compile("[\u0300-\u036f]")
+_TYPED = str.maketrans("đĐıİß", "dDiIs")
+
+
 @dataclass(frozen=True, slots=True)
 class KindForms:
     """The patterns of a language.
 
     Attributes:
         asks: Of questions, by what they expect.
+        bare: The same for questions that are typed without marks; none where nobody leaves them out.
         number: Digits and words for numbers.
         duration: Stretches of time, and how often.
         date: Moments.
@@ -56,6 +64,7 @@ class KindForms:
     """
 
     asks: tuple[tuple[Kind, re.Pattern[str]], ...]
+    bare: tuple[tuple[Kind, re.Pattern[str]], ...]
     number: re.Pattern[str]
     duration: re.Pattern[str]
     date: re.Pattern[str]
@@ -65,10 +74,9 @@ class KindForms:
 
     def expected(self, question: str) -> Kind:
         """What a question asks for; `Kind.OTHER` where that is not plain."""
+        asks = self.bare if self.bare and bare(question) == question else self.asks
         found = [
-            (match.start(), order, kind)
-            for order, (kind, form) in enumerate(self.asks)
-            if (match := form.search(question))
+            (match.start(), order, kind) for order, (kind, form) in enumerate(asks) if (match := form.search(question))
         ]
         return min(found, key=lambda one: one[:2])[2] if found else Kind.OTHER
 
@@ -77,6 +85,11 @@ class KindForms:
         if self.roles is None:
             return True
         return bool(self.roles.search(text)) or any(match.group(1).isupper() for match in _INNER_WORD.finditer(text))
+
+
+def bare(text: str) -> str:
+    """A text in letters without marks, as it is typed in a hurry."""
+    return _MARKS.sub("", unicodedata.normalize("NFD", text)).translate(_TYPED)
 
 
 @cache
@@ -94,8 +107,10 @@ def forms_of(language: str) -> KindForms | None:
         return re.compile(pattern, re.IGNORECASE)
 
     asks, holds = stored["asks"], stored["holds"]
+    asked = [(kind, asks[kind.value]) for kind in _ORDER if kind.value in asks]
     return KindForms(
-        asks=tuple((kind, form(asks[kind.value])) for kind in _ORDER if kind.value in asks),
+        asks=tuple((kind, form(pattern)) for kind, pattern in asked),
+        bare=tuple((kind, form(bare(pattern))) for kind, pattern in asked) if language in _OFTEN_BARE else (),
         number=form(rf"\d|{holds['number']}"),
         duration=form(holds["duration"]),
         date=form(holds["date"]),

@@ -334,3 +334,20 @@ def test_texts_in_the_languages_of_xquad_hold_the_kind_or_not_in_digits_of_their
     kind = expected_kind(question, language)
     assert holds_kind(kind, holds, question, language=language)
     assert not holds_kind(kind, lacks, question, language=language)
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "kind"),
+    [
+        ("el", "ποτε ιδρυθηκε ο δημος", Kind.DATE),
+        ("es", "cuantos kilometros tiene el rio Duero", Kind.NUMBER),
+        ("es", "en que ano se fundo la empresa", Kind.DATE),
+        ("fr", "quand ouvre le musee", Kind.DATE),
+        ("ro", "cati kilometri are raul Mures", Kind.NUMBER),
+        ("tr", "sirketi kim kurdu", Kind.PERSON),
+        ("vi", "song Ma dai bao nhieu kilomet", Kind.NUMBER),
+        ("es", "¿Qué pasa cuando llueve?", Kind.OTHER),
+    ],
+)
+def test_what_is_asked_for_is_known_typed_without_marks(language: str, question: str, kind: Kind):
+    assert expected_kind(question, language) is kind
