@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING
 from recollect.answer._kind_forms import Kind
 from recollect.answer._kinds import READ_CHARACTERS, attribute, expected_kind, is_english
 from recollect.answer._question_names import names_in, titled_words, without_titled
+from recollect.answer._wordings import Wordings
 from recollect.languages.digits import plain_digits
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from recollect.model.wording import Wording
     from recollect.retrieval.analysis import Analyzer
 
 _CURRENCY = r"(?:EUR|USD|GBP|CHF|JPY|[$€£¥])"
@@ -45,6 +49,14 @@ _FRAME = re.compile(
     r"(?:address|speech|statement|talk|remarks|interview|presentation|lecture|letter)\b",
     re.IGNORECASE,
 )
+_SENTENCES = re.compile(r"(?<=[.?!:])\s+")
+# "Answer in USD millions." "Assume that you are an analyst." "Use the balance sheet."
+_HOW = re.compile(
+    r"(?:please )?(?:answer|respond|reply|give|assume|use|utili[sz]e|round|calculate|compute|base|rely|express|state)\b"
+    r"(?=[^?]*\Z)",
+    re.IGNORECASE,
+)
+_HOW_FIRST = re.compile(r"\Aanswer the following question[^:?]*:\s*", re.IGNORECASE)
 _FEWEST_WORDS = 4
 _FRAME_WORDS = re.compile(r"\b(?:specific|significant|key|examples?|mentioned|discussed|described)\b", re.IGNORECASE)
 _TELLS_PAST = re.compile(
@@ -71,6 +83,7 @@ class Asked:
         amount: The sum of money that it names, where it names one.
         past: Whether it asks for what held before.
         said: Whether it asks what somebody said.
+        wordings: What texts may say in place of its words.
     """
 
     text: str
@@ -84,14 +97,19 @@ class Asked:
     amount: float | None
     past: bool
     said: bool
+    wordings: Wordings
 
 
-def understand(question: str, analyzer: Analyzer, language: str | None = None) -> Asked:
+def understand(
+    question: str, analyzer: Analyzer, language: str | None = None, wordings: Sequence[Wording] = ()
+) -> Asked:
     """Read a question that is asked of texts in a language; None: nothing is known of it."""
+    known = Wordings(question, wordings, analyzer)
     english = is_english(question)
-    core = _core(question) if english else question
+    plain = _without_instructions(question) if english else question
+    core = _core(plain) if english else question
     titled = titled_words(question)
-    said = english and (core != question or bool(titled and _SAYING.search(question)))
+    said = english and (core != plain or bool(titled and _SAYING.search(question)))
     amounts = [_asked_amount(match) for match in _AMOUNT.finditer(question)]
     return Asked(
         text=question,
@@ -101,10 +119,11 @@ def understand(question: str, analyzer: Analyzer, language: str | None = None) -
         attribute=tuple(analyzer.query_terms(attribute(question) or "")),
         names=names_in(core),
         unnamed=titled,
-        years=_years(question),
+        years=years_in(question) | known.years,
         amount=amounts[0] if len(amounts) == 1 else None,
         past=english and bool(_ASKS_FOR_PAST.search(question[:READ_CHARACTERS])),
         said=said,
+        wordings=known,
     )
 
 
@@ -112,6 +131,13 @@ def _asked_amount(match: re.Match[str]) -> float:
     """A sum that a question names; "more than EUR 500" is not in the range that ends with it."""
     above = _MORE_THAN.search(match.string, max(0, match.start() - 30), match.start())
     return _value(match["before"] or match["behind"]) * (1.000001 if above else 1)
+
+
+def _without_instructions(question: str) -> str:
+    """A question without its sentences on how it is to be answered; the question itself, where nothing else is left."""
+    sentences = [_HOW_FIRST.sub("", sentence) for sentence in _SENTENCES.split(question)]
+    kept = " ".join(sentence for sentence in sentences if not _HOW.match(sentence))
+    return kept if len(kept.split()) >= _FEWEST_WORDS else question
 
 
 def _core(question: str) -> str:
@@ -133,11 +159,12 @@ def tells_of_another_year(asked: Asked, text: str, around: str) -> bool:
     """Whether a text names years, and neither it nor what stands around it names one that is asked for."""
     if not asked.years:
         return False
-    told = _years(text)
-    return bool(told) and not asked.years & (told | _years(around))
+    told = years_in(text)
+    return bool(told) and not asked.years & (told | years_in(around))
 
 
-def _years(text: str) -> frozenset[str]:
+def years_in(text: str) -> frozenset[str]:
+    """The years that a text names."""
     return frozenset(_YEAR.findall(plain_digits(text)))
 
 

@@ -29,6 +29,9 @@ _TITLE_WORDS = """
 """
 _TITLES = frozenset(_TITLE_WORDS.split())
 _TITLED = re.compile(rf"\b(?i:{'|'.join(_TITLE_WORDS.split())})\.? [A-Z]\w+(?:['’]s)?")
+_INITIALS = re.compile(r"([a-z])n([a-z])")
+# "General Mills" is not known by its amounts in millions.
+_AMOUNTS = frozenset({"million", "millions"})
 _COMMON = frozenset(_COMMON_WORDS.split()) | _TITLES
 
 
@@ -89,9 +92,11 @@ def missing_names(names: Iterable[frozenset[str]], text: str, *, source: str = "
         source: Of its document; names stand in it run together ("acmegroup_2022_report.pdf").
     """
     known, joined = words_of(text), words_of(source)
-    return [
-        name for name in names if 2 * sum(_is_known(word, known) or _is_part(word, joined) for word in name) < len(name)
-    ]
+
+    def holds(word: str) -> bool:
+        return _is_known(word, known) or _is_part(word, joined) or _has_initials(word, text, source)
+
+    return [name for name in names if 2 * sum(map(holds, name)) < len(name)]
 
 
 @lru_cache(maxsize=512)
@@ -102,6 +107,17 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(words.union(*(_HYPHENED.findall(word) + _PLAIN.findall(word) for word in joined)))
 
 
+def _has_initials(word: str, text: str, source: str) -> bool:
+    """Whether a name such as "JnJ" stands in a text as "Johnson & Johnson", or in a source as "JOHNSON_JOHNSON"."""
+    match = _INITIALS.fullmatch(word)
+    if match is None:
+        return False
+    first, last = match.groups()
+    in_text = rf"\b{first.upper()}\w+ (?:&|and) {last.upper()}\w+"
+    in_source = rf"(?<![^\W_]){first}[^\W\d_]+[-_ ]{last}[^\W\d_]+"
+    return bool(re.search(in_text, text) or re.search(in_source, source.casefold()))
+
+
 def _is_part(word: str, joined: frozenset[str]) -> bool:
     return len(word) >= 3 and any(one.startswith(word) or one.endswith(word) for one in joined)
 
@@ -109,4 +125,4 @@ def _is_part(word: str, joined: frozenset[str]) -> bool:
 def _is_known(word: str, known: frozenset[str]) -> bool:
     if word in known or f"{word}s" in known or f"{word}'s" in known or word.removesuffix("s") in known:
         return True
-    return len(word) >= 5 and word.isalpha() and any(one.startswith(word[:-1]) for one in known)
+    return len(word) >= 5 and word.isalpha() and any(one.startswith(word[:-1]) for one in known - _AMOUNTS)

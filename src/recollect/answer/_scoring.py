@@ -9,14 +9,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from recollect.answer._kinds import holds_kind
-from recollect.answer._question import Asked, in_range, tells_of_another_year, tells_of_past
+from recollect.answer._question import Asked, in_range, tells_of_another_year, tells_of_past, years_in
 from recollect.answer._question_names import missing_names
 from recollect.answer._regions import Region, join_passages
+from recollect.answer._table_cells import Row, read_row
 from recollect.answer._units import Unit, quotable_units
+from recollect.answer._wordings import Held
 from recollect.languages import language_of_part
 
 if TYPE_CHECKING:
-    from recollect.embedding.base import EmbeddingProvider
+    from recollect.embedding.base import EmbeddingProvider, Vectors
     from recollect.model import PassagePart, RetrievedContext
     from recollect.retrieval.analysis import Analyzer
 
@@ -36,6 +38,9 @@ class Weights:
         in_range: By being the row whose range of money the question's sum lies in; the others of the table lose it.
         missing_name: What it loses where a name of the question is in neither its text nor its section.
         past: What it loses where it tells what held before; gains, where the question asks for that.
+        named: By naming the financial measure that the question asks for, and nothing else.
+        needed: What it loses for each measure and fiscal year of the question that it does not tell of.
+        other_columns: What a row loses whose table's columns are of years, and none of the year asked for.
     """
 
     coverage: float = 0.25
@@ -45,6 +50,9 @@ class Weights:
     in_range: float = 0.2
     missing_name: float = 0.2
     past: float = 0.2
+    named: float = 0.3
+    needed: float = 0.5
+    other_columns: float = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +69,10 @@ class Evidence:
         missing_names: The names of the question that neither it nor its section holds.
         fits: Whether it may hold the kind of answer that the question expects.
         past: Whether it tells what held before.
-        another_year: Whether it names years, and neither it nor its section one of those asked for.
+        another_year: Whether it names years, and neither it nor its section one of those asked for; of a row whose
+            columns are of years, whether none is of those.
+        held: What it holds of the question in other words.
+        row: Its cells, where it is a table's row.
         score: What pieces are ordered by.
         by_meaning: Whether its similarity is known and counts.
     """
@@ -78,6 +89,8 @@ class Evidence:
     fits: bool
     past: bool
     another_year: bool
+    held: Held
+    row: Row | None
     score: float
     by_meaning: bool
 
@@ -136,12 +149,24 @@ def gather(
     if not any(one.by_meaning for one in found):
         return sorted(found, key=_rank)
     vectors = embedder.embed_documents([one.text for one in found])
-    similarities = (vectors @ embedder.embed_query(asked.core)).tolist()
+    similarities = _similarities(asked, found, vectors, embedder)
     scored = (
         replace(one, similarity=similarity, score=one.score + similarity) if one.by_meaning else one
         for one, similarity in zip(found, map(scaled, similarities), strict=True)
     )
     return sorted(scored, key=_rank)
+
+
+def _similarities(
+    asked: Asked, found: Sequence[Evidence], vectors: Vectors, embedder: EmbeddingProvider
+) -> list[float]:
+    """Of each piece and the question, as asked or in the piece's words, whichever is nearer."""
+    wordings = [one.held.reworded(asked.core) for one in found]
+    questions = {text: embedder.embed_query(text) for text in dict.fromkeys((asked.core, *wordings))}
+    own = questions[asked.core]
+    return [
+        float(max(vector @ own, vector @ questions[wording])) for vector, wording in zip(vectors, wordings, strict=True)
+    ]
 
 
 def _rank(evidence: Evidence) -> tuple[float, int, int]:
@@ -162,7 +187,12 @@ def _evidence(
     unit, text = piece.unit, piece.text
     in_table = unit.kind != "sentence"
     told = f"{unit.lead} {piece.region.text[unit.quote_start : unit.end]}"
-    covered, context = coverage(wanted, piece.terms), piece.terms | around.terms
+    row = piece.row
+    years = _years_told(row, text, around)
+    held = asked.wordings.held(text, piece.terms, piece.label, years)
+    terms = piece.terms | held.terms
+    covered, context = coverage(wanted, terms), terms | around.terms
+    other_columns = bool(asked.years and row and row.header_years and not asked.years & years)
     missing = frozenset(missing_names(asked.names, f"{text}\n{around.text}", source=around.source))
     fits = not told.endswith(("?", "？")) and holds_kind(
         asked.kind, told, asked.text, in_table=in_table, language=piece.language
@@ -176,6 +206,9 @@ def _evidence(
         + weights.in_range * (in_range(asked.amount, text) if in_table else 0)
         - weights.missing_name * bool(missing)
         + weights.past * past * (1 if asked.past else -1)
+        + weights.named * held.named
+        - weights.needed * (held.missing + (asked.wordings.needed and bool(missing)))
+        - weights.other_columns * other_columns
     )
     return Evidence(
         region=piece.region,
@@ -183,16 +216,25 @@ def _evidence(
         section=piece.section,
         text=text,
         similarity=0.0,
-        terms=piece.terms,
+        terms=terms,
         context=context,
         coverage=covered,
         missing_names=missing,
         fits=fits,
         past=past,
-        another_year=tells_of_another_year(asked, text, around.text),
+        another_year=other_columns or tells_of_another_year(asked, text, around.text),
+        held=held,
+        row=row,
         score=score,
         by_meaning=judged,
     )
+
+
+def _years_told(row: Row | None, text: str, around: _Around) -> frozenset[str]:
+    """The years that a piece is of: those of its table's columns, otherwise of its words and its section."""
+    if row is not None and row.header_years:
+        return row.header_years
+    return years_in(f"{text}\n{around.section}")
 
 
 class _Terms:
@@ -201,11 +243,18 @@ class _Terms:
     def __init__(self, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
         self._known: dict[str, frozenset[str]] = {}
+        self._ordered: dict[str, tuple[str, ...]] = {}
 
     def of(self, text: str) -> frozenset[str]:
         known = self._known.get(text)
         if known is None:
             known = self._known[text] = frozenset(self._analyzer.terms(text))
+        return known
+
+    def in_order(self, text: str) -> tuple[str, ...]:
+        known = self._ordered.get(text)
+        if known is None:
+            known = self._ordered[text] = tuple(self._analyzer.query_terms(text))
         return known
 
 
@@ -236,6 +285,8 @@ class _Piece:
     text: str
     terms: frozenset[str]
     language: str
+    row: Row | None
+    label: tuple[tuple[str, ...], ...]
 
     @classmethod
     def of(cls, region: Region, unit: Unit, sections: _Sections, terms: _Terms, language: str) -> _Piece:
@@ -243,7 +294,22 @@ class _Piece:
         heading = unit.heading or (section or "").rpartition(" > ")[2]
         quote = region.text[unit.quote_start : unit.end]
         parts = [part for part in (heading, unit.lead, quote) if part]
-        return cls(region, unit, section, " ".join(parts), frozenset().union(*map(terms.of, parts)), language)
+        row = read_row(*_lines(region.text, unit)) if unit.kind == "row" else None
+        label = tuple(map(terms.in_order, row.path)) if row else ()
+        return cls(
+            region, unit, section, " ".join(parts), frozenset().union(*map(terms.of, parts)), language, row, label
+        )
+
+
+def _lines(text: str, unit: Unit) -> tuple[str, str]:
+    """A row, and the head of its table, with the bars at their ends."""
+    row = _line(text, unit.start, unit.end)
+    return row, _line(text, unit.lead_start, unit.lead_end) if unit.lead_end > unit.lead_start else unit.lead
+
+
+def _line(text: str, start: int, end: int) -> str:
+    stop = text.find("\n", end)
+    return text[text.rfind("\n", 0, start) + 1 : len(text) if stop < 0 else stop]
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +318,7 @@ class _Around:
 
     passages: Sequence[RetrievedContext]
     text: str
+    section: str
     source: str
     terms: frozenset[str]
     old: bool
@@ -279,6 +346,7 @@ class _Surroundings:
         return _Around(
             passages,
             f"{titles}\n{beside}",
+            piece.section or "",
             source,
             self._terms.of(titles),
             any(note.kind in {"newer_document", "superseded"} for one in passages for note in one.notes),
@@ -301,7 +369,9 @@ def coverage(wanted: dict[str, float], held: frozenset[str]) -> float:
 def _units(region: Region, sections: _Sections, language: str) -> list[Unit]:
     parts = (part for passage in region.passages for part in sections.parts(passage))
     titles = {title for part in parts for title in (part.section or "").split(" > ")}
-    return quotable_units(region.text, language=language, headings=titles)
+    return quotable_units(
+        region.text, language=language, headings=titles, table_header=region.passages[0].table_header or ""
+    )
 
 
 def _strengths(passages: Sequence[RetrievedContext]) -> dict[int, float]:

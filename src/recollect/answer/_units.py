@@ -54,7 +54,9 @@ class Unit:
     kind: Literal["sentence", "item", "row"] = "sentence"
 
 
-def quotable_units(text: str, *, language: str = "en", headings: Collection[str] = ()) -> list[Unit]:
+def quotable_units(
+    text: str, *, language: str = "en", headings: Collection[str] = (), table_header: str = ""
+) -> list[Unit]:
     """The quotable pieces of a text, in order and without overlap; edges hold neither whitespace nor bullets.
 
     Args:
@@ -62,6 +64,8 @@ def quotable_units(text: str, *, language: str = "en", headings: Collection[str]
         language: ISO 639-1 code, for sentence boundaries.
         headings: Titles known to be headings; such lines, lines of Markdown ``#`` and lines in capitals alone
             are left out.
+        table_header: The head of the table that the text begins in, where that is cut off; it leads the rows up to
+            where the table ends, and stands nowhere in the text.
     """
     units: list[Unit] = []
     heading, lead, header = "", (0, 0), (0, 0)
@@ -73,9 +77,13 @@ def quotable_units(text: str, *, language: str = "en", headings: Collection[str]
             before = found[index - 1] if index else None
             if before is None or before.kind not in {"row", "rule"} or before.end < block.start:
                 header = _header(text, found, index)
+            if table_header and _begins(found, index):
+                header = (0, 0)
             followed_by_rule = index + 1 < len(found) and found[index + 1].kind == "rule"
             if not followed_by_rule:
-                units.extend(_row(text, block, lead=header, heading=heading))
+                own_rows = _row(text, block, lead=header, heading=heading)
+                cut_off = table_header if header == (0, 0) and _begins(found, index) else ""
+                units.extend(replace(unit, lead=cut_off) if cut_off else unit for unit in own_rows)
         elif block.kind in {"item", "prose"}:
             is_item = block.kind == "item"
             own = list(_sentences(text, block, language=language, whole=is_item))
@@ -86,6 +94,13 @@ def quotable_units(text: str, *, language: str = "en", headings: Collection[str]
                 introduces = own and text[block.start : block.end].rstrip().rstrip("*_").endswith((":", "："))
                 lead = (own[-1].quote_start, own[-1].end) if introduces else (0, 0)
     return units
+
+
+def _begins(found: Sequence[Block], index: int) -> bool:
+    """Whether a row is of the table that the text begins with."""
+    before = found[: index + 1]
+    joined = all(one.end >= two.start for one, two in pairwise(before))
+    return joined and all(block.kind == "row" for block in before)
 
 
 def _header(text: str, found: Sequence[Block], index: int) -> tuple[int, int]:

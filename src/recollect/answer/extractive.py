@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from recollect.embedding.base import EmbeddingProvider
     from recollect.model import RetrievedContext
+    from recollect.model.wording import Wording
 
 _IDENTIFIER = re.compile(r"\b(?=\w*[A-Za-z])[A-Za-z]\w*(?:[-_./]\w+)*[-_./]?\d[\w.-]*\b")
 _NUMBER = re.compile(r"\d[\d.]*")
@@ -75,11 +76,14 @@ class Reading:
         evidence: Every quotable piece, best first.
         chosen: The pieces to quote, in reading order.
         support: What the refusal rule judges; None where there is nothing to quote.
+        told: The figure asked for with its names, where the first of the chosen is a row with a column of the one year
+            asked for.
     """
 
     evidence: tuple[Evidence, ...]
     chosen: tuple[Evidence, ...]
     support: Support | None
+    told: str | None = None
 
 
 def extract_answer(
@@ -90,6 +94,7 @@ def extract_answer(
     analyzer: Analyzer | None = None,
     language: str = "en",
     options: ExtractionOptions | None = None,
+    wordings: Sequence[Wording] = (),
 ) -> Answer:
     """Answer a question with sentences of the passages, each with a citation, or refuse.
 
@@ -100,9 +105,11 @@ def extract_answer(
         analyzer: Splits texts into search terms; None: one for ``language``.
         language: ISO 639-1 code, for sentence boundaries.
         options: How sentences are chosen and when to refuse; None: the measured defaults.
+        wordings: What the search knows texts to say in place of words of the question (`SearchReply.wordings`).
 
     Returns:
-        An answer whose quotes are exactly the documents' characters; in its text, line breaks become spaces.
+        An answer whose quotes are exactly the documents' characters; in its text, line breaks become spaces, and of a
+        table's row with a column of the year asked for, the figure stands there with the names of column and row.
         A refusal, in the question's language, where no passage, or no passage's sentence, supports an answer; it names
         what came nearest.
 
@@ -111,14 +118,22 @@ def extract_answer(
         ProviderError: The embedder failed.
     """
     options = options or ExtractionOptions()
-    reading = read(question, passages, embedder=embedder, analyzer=analyzer, language=language, options=options)
+    reading = read(
+        question,
+        passages,
+        embedder=embedder,
+        analyzer=analyzer,
+        language=language,
+        options=options,
+        wordings=wordings,
+    )
     if reading.support is None or not reading.chosen or options.rule.refuses(reading.support):
         nearest = _nearest(reading, options.rule)
         text = refusal_of(question, language_of_passages(language, passages) if passages else AUTO)
         return Answer(question=question, text=text, refused=True, citations=(), nearest=nearest)
     quotes = _quotes(reading.chosen, options.max_sentences)
     citations = tuple(_citation(marker, *quote) for marker, quote in enumerate(quotes, start=1))
-    text = " ".join(f"{_readable(citation.quote)} [{citation.marker}]" for citation in citations)
+    text = _text(reading, quotes, citations)
     return Answer(question=question, text=text, refused=False, citations=citations)
 
 
@@ -130,6 +145,7 @@ def read(
     analyzer: Analyzer | None = None,
     language: str = "en",
     options: ExtractionOptions,
+    wordings: Sequence[Wording] = (),
 ) -> Reading:
     """Score every quotable piece of the passages, choose among them and sum up the support."""
     if not question.strip():
@@ -137,7 +153,7 @@ def read(
     used = list(passages[: options.max_passages])
     language = language_of_passages(language, used, question)
     analyzer = analyzer or Analyzer(language)
-    asked = understand(question, analyzer, language)
+    asked = understand(question, analyzer, language, wordings)
     # A question in another language is less near to what answers it and shares no words: it is judged less strictly.
     crossing = language_of_text(question, expected=language) != language
     evidence = gather(
@@ -157,12 +173,39 @@ def read(
     support = _support(asked, used, evidence, chosen, wanted, analyzer)
     if not chosen[0].by_meaning:
         support = replace(support, words=chosen[0].score)
-    return Reading(tuple(evidence), tuple(chosen), support)
+    return Reading(tuple(evidence), tuple(chosen), support, _told(asked, chosen[0]))
 
 
 def _by_meaning(model_name: str, language: str) -> bool:
     """Whether similarities in a language say something: of another script than its own, a model knows all or none."""
     return shares_script(language) or may_know(model_name, language)
+
+
+def _told(asked: Asked, best: Evidence) -> str | None:
+    """The cell of the one year asked for: "Years ended December 31 (Millions), 2018 - Capital spending: (1,577)"."""
+    if best.row is None or len(asked.years) != 1:
+        return None
+    at = best.row.column(*asked.years)
+    if at is None:
+        return None
+    names = ", ".join(name for name in (best.row.header[0], best.row.header[at]) if name)
+    return f"{names} - {best.row.cells[0]}: {best.row.cells[at]}"
+
+
+def _text(reading: Reading, quotes: Sequence[tuple[Region, int, int]], citations: Sequence[Citation]) -> str:
+    """The quotes, each with its marker; a cell that is told stands in place of its row and its table's head."""
+    best = reading.chosen[0]
+    row = (best.region, best.unit.quote_start, best.unit.end)
+    head = (best.region, best.unit.lead_start, best.unit.lead_end)
+    pieces, markers = [], ""
+    for quote, citation in zip(quotes, citations, strict=True):
+        if reading.told is not None and row in quotes and quote == head:
+            markers = f"[{citation.marker}] "
+        elif reading.told is not None and quote == row:
+            pieces.append(f"{_readable(reading.told)} {markers}[{citation.marker}]")
+        else:
+            pieces.append(f"{_readable(citation.quote)} [{citation.marker}]")
+    return " ".join(pieces)
 
 
 def _support(
@@ -177,6 +220,7 @@ def _support(
     unknown = best.missing_names.intersection(*(piece.missing_names for piece in evidence))
     around = "\n".join(f"{passage.title}\n{part.section or ''}" for passage in passages for part in passage.parts)
     everywhere = frozenset(analyzer.terms(around)).union(*(piece.terms for piece in evidence))
+    needs = asked.wordings.needed
     # A row whose range holds the question's sum need not name it.
     in_a_range = asked.amount is not None and in_range(asked.amount, best.quote) > 0
     return Support(
@@ -185,7 +229,8 @@ def _support(
         score=best.score,
         missing_number=not in_a_range and any(_NUMBER.fullmatch(term) and term not in everywhere for term in wanted),
         another_year=best.another_year,
-        missing_identifier=_misses_identifier(asked.text, around, passages),
+        missing_identifier=_misses_identifier(best.held.reworded(asked.text), around, passages),
+        missing_needed=needs and (best.held.missing > 0 or bool(best.missing_names)),
         missing_name=_share_of_names(asked, best.missing_names - unknown),
         unknown_name=_share_of_names(asked, [name for name in unknown if not name & asked.unnamed]),
         missing_attribute=_missing_attribute(asked, best),
@@ -255,6 +300,7 @@ def _is_out_of_place(asked: Asked, piece: Evidence, best: Evidence) -> bool:
         not piece.missing_names <= best.missing_names
         or (best.fits and not piece.fits)
         or (piece.past and not asked.past)
+        or piece.held.missing > best.held.missing
     )
 
 
@@ -313,7 +359,7 @@ def _nearest(reading: Reading, rule: RefusalRule) -> Nearest | None:
         evidence=_citation(0, best.region, best.unit.quote_start, best.unit.end),
         probability=rule.probability(reading.support),
         threshold=rule.threshold,
-        missing_identifier=rule.require_identifiers and reading.support.missing_identifier,
+        missing_identifier=rule.lacks_what_is_needed(reading.support),
     )
 
 

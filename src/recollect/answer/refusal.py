@@ -25,6 +25,8 @@ class Support:
         missing_number: The question names a number that no passage holds.
         another_year: The best sentence names years, and neither it nor its section one that the question names.
         missing_identifier: The question names an identifier (``ERR-4012``) that no passage holds.
+        missing_needed: The question asks for a financial measure or a fiscal year, and the best sentence does not tell
+            of it, in whatever words, or is not about all that the question names.
         missing_name: How much of what the question names (``Lyon``, ``RW-400``) the best sentence is not about, though
             other passages are: neither it nor its section, title or path holds it. 0 to 1.
         unknown_name: How much of it no passage is about, 0 to 1; whoever speaks does not count.
@@ -45,6 +47,7 @@ class Support:
     missing_number: bool = False
     another_year: bool = False
     missing_identifier: bool = False
+    missing_needed: bool = False
     missing_name: float = 0.0
     unknown_name: float = 0.0
     missing_attribute: float = 0.0
@@ -85,7 +88,8 @@ class RefusalRule:
         words_score: What they must reach.
         min_relevance: What the most relevant passage must reach for its sentences to count.
         threshold: From 0 (never refuses on weak evidence) to 1 (always refuses).
-        require_identifiers: Refuse whenever the question names an identifier that no passage holds.
+        require_identifiers: Refuse whenever the question names an identifier that no passage holds, or a measure or
+            fiscal year that the best sentence does not tell of.
     """
 
     bias: float = -5.44
@@ -131,9 +135,11 @@ class RefusalRule:
 
     def refuses(self, support: Support) -> bool:
         """Whether an answer should be refused."""
-        if self.require_identifiers and support.missing_identifier:
-            return True
-        return self.probability(support) < self.threshold
+        return self.lacks_what_is_needed(support) or self.probability(support) < self.threshold
+
+    def lacks_what_is_needed(self, support: Support) -> bool:
+        """Whether something that every answer must hold is missing, so that no probability counts."""
+        return self.require_identifiers and (support.missing_identifier or support.missing_needed)
 
     def as_mapping(self) -> dict[str, float | bool]:
         """The parameters by name, to be kept as JSON."""

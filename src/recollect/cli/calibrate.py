@@ -109,10 +109,15 @@ def _score(
     passages = [passage for passage in reply.results if passage.content.strip()]
     embedder = view.standpoint.assembly.embedder_for(place)
     reading = read(
-        case.query, passages, embedder=embedder, language=place.language, options=ExtractionOptions(rule=rule)
+        case.query,
+        passages,
+        embedder=embedder,
+        language=place.language,
+        options=ExtractionOptions(rule=rule),
+        wordings=reply.wordings,
     )
     support = reading.support
-    if support is None or not reading.chosen or (rule.require_identifiers and support.missing_identifier):
+    if support is None or not reading.chosen or rule.lacks_what_is_needed(support):
         return ALWAYS_REFUSED
     return rule.probability(support)
 

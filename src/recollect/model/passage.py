@@ -11,6 +11,7 @@ from recollect.model.outline import Outline, PageBox, PassagePart
 from recollect.model.pictures import GENERATED_BY
 from recollect.model.time import Duration, MomentRange
 from recollect.model.usage import TokenUsage
+from recollect.model.wording import Wording
 
 SearchMode = Literal["hybrid", "dense", "lexical"]
 FusionMethod = Literal["weighted", "rrf"]
@@ -293,6 +294,7 @@ class SearchReply:
         explain: What was done with the query, where that was asked for.
         usage: What a language model took to enhance the query; None where none was asked, as where a reply of a moment
             ago answered.
+        wordings: What texts may say in place of words of the query; over HTTP none are told.
     """
 
     query: str
@@ -306,3 +308,4 @@ class SearchReply:
     cached: bool = False
     explain: ReplyExplain | None = None
     usage: TokenUsage | None = None
+    wordings: tuple[Wording, ...] = ()

@@ -140,7 +140,7 @@ def answer_stream(
         reply.results,
         embedder=answering_embedder(assembly, place),
         chat_model=chat_model,
-        options=answer_options(assembly, place, options, drafts=drafts),
+        options=replace(answer_options(assembly, place, options, drafts=drafts), wordings=reply.wordings),
     ):
         if isinstance(piece, Answer):
             search_ms = {f"search_{stage}": ms for stage, ms in reply.timings_ms.items()}

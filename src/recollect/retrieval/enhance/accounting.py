@@ -8,11 +8,12 @@ was measured.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
+from recollect.model.wording import Wording
 from recollect.retrieval.enhance.plan import EnhancementNote, Expansion, QueryPlan
 
 #: What a line's words are worth beside the measure's own: another name of one thing, as an acronym's long form is.
@@ -39,13 +40,15 @@ class Measure:
 
     Attributes:
         name: As the question has it.
-        lines: Of the statements; none where the name is a statement's.
+        lines: Of the statements, to be searched; none where the name is a statement's.
         statements: Their names.
+        same: Lines that are the measure in other words; none: it is computed.
     """
 
     name: str
     lines: tuple[str, ...]
     statements: tuple[str, ...]
+    same: tuple[str, ...]
 
 
 def find_measures(question: str) -> list[Measure]:
@@ -57,8 +60,8 @@ def find_measures(question: str) -> list[Measure]:
     pattern, rules = _glossary()
     found: dict[str, Measure] = {}
     for match in pattern.finditer(question.replace("’", "'")):
-        lines, statements = rules[match[0]] if match[0] in rules else rules[match[0].lower()]
-        found.setdefault(match[0].lower(), Measure(match[0], lines, statements))
+        rule = rules[match[0]] if match[0] in rules else rules[match[0].lower()]
+        found.setdefault(match[0].lower(), replace(rule, name=match[0]))
     return list(found.values())
 
 
@@ -66,7 +69,8 @@ class AccountingEnhancer:
     """Adds the lines of statements to a query that names a financial measure. Safe to share between threads.
 
     Both retrievers get them: the lexical one as words, the dense one as a text whose embedding joins the query's. A
-    fiscal year (``FY2018``, ``FY18``) is searched as its year, too.
+    fiscal year (``FY2018``, ``FY18``) is searched as its year, too. What answers must hold the
+    measure, by its name or by a line that is the same, and the year.
 
     A query that names no measure, or one of a collection without statements, is left as it is, without a note.
 
@@ -92,6 +96,7 @@ class AccountingEnhancer:
         return replace(
             plan,
             expansions=tuple(dict.fromkeys((*plan.expansions, *lines, *years))),
+            wordings=(*plan.wordings, *_wordings(measures, years)),
             hypothetical_answers=(*plan.hypothetical_answers, *([answer] if answer else [])),
             notes=(*plan.notes, EnhancementNote(name=self.name, outcome="applied", detail="; ".join(told))),
         )
@@ -103,18 +108,25 @@ def _years(question: str) -> Iterator[Expansion]:
         yield Expansion(match[1], year, 1.0)
 
 
+def _wordings(measures: Sequence[Measure], years: Sequence[Expansion]) -> Iterator[Wording]:
+    # The name of a statement says where to look, and nothing that an answer must hold.
+    yield from (Wording(one.name, one.same, needed=True) for one in measures if one.lines or one.same)
+    yield from (Wording(year.original, (year.text,), needed=True) for year in years)
+
+
 @cache
-def _glossary() -> tuple[re.Pattern[str], dict[str, tuple[tuple[str, ...], tuple[str, ...]]]]:
-    """What finds names in a question, and lines and statements by name: as it is written, or in small letters."""
-    rules = {}
+def _glossary() -> tuple[re.Pattern[str], dict[str, Measure]]:
+    """What finds names in a question, and measures by name: as it is written, or in small letters."""
+    rules: dict[str, Measure] = {}
     text = files("recollect.retrieval.enhance").joinpath("accounting.txt").read_text(encoding="utf-8")
     for line in text.splitlines():
         if not line or line.startswith("#"):
             continue
-        names, _, found_in = line.partition("=>")
+        told, _, found_in = line.partition("=>")
+        names, _, same = told.partition(" = ")
         lines, _, statements = found_in.partition("@")
-        for name in _listed(names):
-            rules[name] = (_listed(lines), tuple(_STATEMENTS[statement] for statement in _listed(statements)))
+        rule = Measure("", _listed(lines), tuple(map(_STATEMENTS.__getitem__, _listed(statements))), _listed(same))
+        rules |= dict.fromkeys(_listed(names), rule)
     longest_first = sorted(rules, key=len, reverse=True)
     names = "|".join(re.escape(name) if name[0].isupper() else f"(?i:{re.escape(name)})" for name in longest_first)
     return re.compile(rf"(?<!\w)(?:{names})(?!\w)"), rules

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.errors import NotFoundError, UsageError
+from recollect.model.wording import Wording
 from recollect.retrieval.enhance.plan import EnhancementNote, Expansion, QueryPlan
 
 if TYPE_CHECKING:
@@ -209,4 +210,10 @@ class SynonymEnhancer:
 
 
 def _extended(plan: QueryPlan, added: tuple[Expansion, ...], note: EnhancementNote) -> QueryPlan:
-    return replace(plan, expansions=plan.expansions + added, notes=(*plan.notes, note))
+    others: dict[str, list[str]] = {}
+    for expansion in added:
+        others.setdefault(expansion.original, []).append(expansion.text)
+    wordings = tuple(Wording(original, tuple(texts)) for original, texts in others.items())
+    return replace(
+        plan, expansions=plan.expansions + added, wordings=plan.wordings + wordings, notes=(*plan.notes, note)
+    )
