@@ -44,6 +44,7 @@ from recollect.documents.walk import FoundFile, walk
 from recollect.embedding.local import LocalEmbedder
 from recollect.embedding.models import ModelCache
 from recollect.model import Answer, Citation, RetrievedContext
+from recollect.model.wording import Wording
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "tests/data"
@@ -293,34 +294,42 @@ def _overlap(citation: Citation, spans: Sequence[Span]) -> int:
 # Searching
 
 
-def searched(collection: Collection, cache: Path | None, known: dict[str, np.ndarray]) -> list[list[RetrievedContext]]:
-    """The passages shown for each question; from the cache where they are there."""
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is shown for a question, and what the search knows of its words."""
+
+    passages: list[RetrievedContext]
+    wordings: tuple[Wording, ...]
+
+
+def searched(collection: Collection, cache: Path | None, known: dict[str, np.ndarray]) -> list[Found]:
+    """What each question finds; from the cache where that is there."""
     kept = cache.with_name(f"{cache.name}.{collection.name}") if cache else None
     wanted = [question.text for question in collection.questions]
     if kept and kept.exists():
         stored = pickle.loads(kept.read_bytes())
-        if stored["questions"] == wanted:
-            return stored["passages"]
+        if stored["questions"] == wanted and "found" in stored:
+            return stored["found"]
     say(f"searching {collection.name}: {len(collection.documents)} documents, {len(wanted)} questions")
     found = _search(collection, known)
     if kept:
-        kept.write_bytes(pickle.dumps({"questions": wanted, "passages": found}))
+        kept.write_bytes(pickle.dumps({"questions": wanted, "found": found}))
     return found
 
 
-def _search(collection: Collection, known: dict[str, np.ndarray]) -> list[list[RetrievedContext]]:
+def _search(collection: Collection, known: dict[str, np.ndarray]) -> list[Found]:
     with store_folder() as folder:
         config = RAGConfig.load(storage={"data_dir": str(Path(folder) / "data")}, language=collection.language)
         with RAGPipeline(config, embedder=Embeddings(known)) as rag:
             rag.ingest(list(collection.documents))
-            return [_passages(rag, question) for question in collection.questions]
+            return [_found(rag, question) for question in collection.questions]
 
 
-def _passages(rag: RAGPipeline, question: Question) -> list[RetrievedContext]:
+def _found(rag: RAGPipeline, question: Question) -> Found:
     most = TOP_K if not question.without else 4 * TOP_K
     reply = rag.search(question.text, RetrievalOptions(top_k=most, outline=True, use_cache=False))
     left = [one for one in reply.results if not _touches(one, question.without.get(one.source, ()))]
-    return left[:TOP_K]
+    return Found(left[:TOP_K], reply.wordings)
 
 
 def _touches(passage: RetrievedContext, spans: Iterable[Span]) -> bool:
@@ -336,9 +345,14 @@ def measure(arguments: argparse.Namespace, options: ExtractionOptions | None = N
         if arguments.only and not collection.name.startswith(tuple(arguments.only)):
             continue
         contents = collection.contents
-        for question, passages in zip(collection.questions, searched(collection, arguments.cache, known), strict=True):
+        for question, found in zip(collection.questions, searched(collection, arguments.cache, known), strict=True):
             reply = extract_answer(
-                question.text, passages, embedder=Embeddings(known), language=collection.language, options=options
+                question.text,
+                found.passages,
+                embedder=Embeddings(known),
+                language=collection.language,
+                options=options,
+                wordings=found.wordings,
             )
             outcomes.append(judge(question, reply, contents))
     if kept and len(known) > size:
@@ -422,9 +436,9 @@ def speed(arguments: argparse.Namespace) -> str:
     found = searched(collection, arguments.cache, {})[:120]
     embedder = LocalEmbedder(cache=ModelCache(model_cache()))
     took = []
-    for question, passages in zip(collection.questions, found, strict=False):
+    for question, one in zip(collection.questions, found, strict=False):
         began = time.perf_counter()
-        extract_answer(question.text, passages, embedder=embedder)
+        extract_answer(question.text, one.passages, embedder=embedder, wordings=one.wordings)
         took.append((time.perf_counter() - began) * 1000)
     took = took[10:]
     return f"an answer of the handbook takes {percentile(took, 50):.0f} ms (p50), {percentile(took, 95):.0f} ms (p95)"

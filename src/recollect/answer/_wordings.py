@@ -125,9 +125,9 @@ class Wordings:
         met += [(one, 1) for one in told]
         named = sum(share for *_, share in measures) / max(1, len(measures))
         missing = sum(at is None for _, at, _ in measures) + len(self._years) - len(told)
-        if measures:
+        if self.needed:
             missing += not self._computes <= _computing(text)
-        elif self._years:
+        if self._years and not measures:
             named = float(self._is_asked_for(path))
             missing += not named
         return Held(
