@@ -369,8 +369,10 @@ def coverage(wanted: dict[str, float], held: frozenset[str]) -> float:
 def _units(region: Region, sections: _Sections, language: str) -> list[Unit]:
     parts = (part for passage in region.passages for part in sections.parts(passage))
     titles = {title for part in parts for title in (part.section or "").split(" > ")}
+    # A table's head that is cut off counts where it says which column is of which year.
+    header = region.passages[0].table_header or ""
     return quotable_units(
-        region.text, language=language, headings=titles, table_header=region.passages[0].table_header or ""
+        region.text, language=language, headings=titles, table_header=header if years_in(header) else ""
     )
 
 
