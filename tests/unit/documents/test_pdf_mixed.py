@@ -116,6 +116,57 @@ def test_a_page_whose_font_does_not_name_its_bullets_is_text():
     assert not told.unread
 
 
+def test_a_unit_beside_the_name_of_the_only_column_begins_another_table():
+    def table(top: float, name: str, *values: str) -> list[Placed]:
+        rows = [(60, top - 14 * at, f"Cost of line {at}") for at in range(1, 4)]
+        return [
+            (60, top, "(Millions)"),
+            (420, top, name),
+            *rows,
+            *((440, y, one) for (_, y, _), one in zip(rows, values, strict=True)),
+        ]
+
+    lines = [
+        *table(700, "2022", "3", "36", "2"),
+        (60, 630, "Restructuring actions follow:"),
+        *table(610, "Employee-Related", "41", "(31)", "10"),
+    ]
+    content = read(page(*lines)).content
+    assert "Restructuring actions follow:\n\n| (Millions) | Employee-Related |" in content
+    assert "| Cost of line 1 | 41 |" in content
+
+
+def test_values_below_a_text_of_several_lines_are_of_its_row():
+    rows = [(60, 700, "Product"), (180, 700, "Class"), (430, 700, "2022"), (500, 700, "2021")]
+    for at, name in enumerate(("Ibrance", "Inlyta", "Bosulif", "Sutent", "Lorbrena")):
+        y = 680 - 30 * at
+        rows += [(60, y, name), (180, y, f"A long class of product {at} that")]
+        rows += (
+            [(180, y - 11, "is wrapped"), (430, y - 11, f"{at}73"), (500, y - 11, f"{at}19")]
+            if at == 3
+            else [
+                (430, y, f"{at}73"),
+                (500, y, f"{at}19"),
+            ]
+        )
+    assert "| Sutent | A long class of product 3 that is wrapped | 373 | 319 |" in read(page(*rows)).content
+
+
+def test_measures_of_a_change_stand_below_its_periods():
+    head = [(210, 714, "Year ended December 31,"), (385, 714, "2022 vs. 2021"), (495, 714, "2021 vs. 2020")]
+    xs = (210, 260, 310, 380, 440, 490, 550)
+    names = [(x + 12, 700, name) for x, name in zip(xs, ("2022", "2021", "2020", "$", "%", "$", "%"), strict=True)]
+    rows = [
+        (x, 680 - 14 * at, value)
+        for at in range(3)
+        for x, value in zip(
+            (60, *xs), (f"Cost {at}", "5,047", "5,261", "5,534", "214", "4.1%", "273", "4.9%"), strict=True
+        )
+    ]
+    content = read(page(*head, *names, *rows)).content
+    assert "| 2022 vs. 2021 › $ | 2022 vs. 2021 › % | 2021 vs. 2020 › $ | 2021 vs. 2020 › % |" in content
+
+
 def test_nothing_to_read_is_no_picture():
     with pytest.raises(UnreadableError, match="has no text in it"):
         parse(made(b""), "a.pdf")

@@ -255,6 +255,10 @@ def _names_anew(lines: Sequence[Line], at: int, columns: Sequence[Column]) -> bo
         return OF_PERIOD.match(line.text) is not None and _names_one_column(lines[at + 1 :])
     if _is_wrapped(lines, at):
         return False
+    if len(over) == 1 and len(columns) == 1:
+        # The unit of all beside the name of the only column.
+        beside = [cell.text for cell in line.cells if cell is not over[0]]
+        return bool(beside) and not is_value(over[0].text) and all(_is_unit(text) for text in beside)
     if len(over) < 2 or any(is_value(cell.text) and not YEAR.fullmatch(cell.text) for cell in over):
         return False
     labels = [cell.text for cell in line.cells if _is_corner(cell, columns[0].x0)]
@@ -263,6 +267,10 @@ def _names_anew(lines: Sequence[Line], at: int, columns: Sequence[Column]) -> bo
     if all(YEAR.fullmatch(cell.text) for cell in over) and lines[at - 1].y0 - line.y1 > _BLANK_LINE * line.size:
         return True
     return _first_of_header(lines, 0, at, columns) < at
+
+
+def _is_unit(text: str) -> bool:
+    return text.startswith("(") and text.endswith(")") and UNITS.match(text) is not None
 
 
 def _is_wrapped(lines: Sequence[Line], at: int) -> bool:

@@ -20,6 +20,8 @@ _TIGHT, _CLOSE, _ALIGNED, _OFF_MIDDLE = 0.25, 0.5, 3.0, 0.15
 _ENDS_OPEN = re.compile(r"\bend(?:ed|ing)\b", re.IGNORECASE)
 #: Years and levels name columns of their own below what stands over several.
 _OWN_LEVEL = re.compile(r"(?:fy\s*)?(?:19|20)\d\d\b|level [123]\b|\d\d/\d\d|(?:for the )?years? end", re.IGNORECASE)
+#: So do the measures of a change.
+_MEASURES = frozenset("$€£¥%#")
 
 
 @dataclass(slots=True)
@@ -138,13 +140,13 @@ def _spans(
 def _shared_out(
     cells: Sequence[Segment], below: Sequence[Segment], columns: Sequence[Column]
 ) -> list[tuple[int, ...]] | None:
-    """Which columns each cell names where the line below names each column with a year: groups below their middles.
+    """Which columns each cell names where the line below names each with a year or measure: groups below their middles.
 
     The numbers of a column end below one another, so that its place reaches to the end of the column before it.
     """
     if not 1 < len(cells) < len(columns) or len(below) != len(columns):
         return None
-    if not all(_OWN_LEVEL.match(cell.text) for cell in below):
+    if not all(_OWN_LEVEL.match(cell.text) or cell.text in _MEASURES for cell in below):
         return None
     ends = [(column.x0, column.x1) for column in columns]
     starts = [min(ends[0][0], below[0].x0), *(x1 for _, x1 in ends[:-1])]

@@ -10,6 +10,8 @@ from recollect.documents.pdf._lines import Line, is_value
 from recollect.documents.pdf._tables import CLOSE
 
 _INDENT = 2.0
+# In heights of the line: values stand below texts of several lines.
+_BESIDE = 1.5
 _OPEN_ENDS = (
     ",",
     " at",
@@ -64,7 +66,7 @@ def _unwrapped(rows: Sequence[Row]) -> list[Row]:
     done: list[Row] = []
     for at, row in enumerate(rows):
         before = done[-1] if done else None
-        if before is not None and _wraps(before, row):
+        if before is not None and (_wraps(before, row) or _brings_values(before, row)):
             label = f"{before.label} {row.label}".strip()
             values = [f"{one} {two}".strip() for one, two in zip(before.values, row.values, strict=True)]
             done[-1] = Row(label, values, before.x0, [*before.lines, *row.lines])
@@ -86,6 +88,18 @@ def _wraps(before: Row, row: Row) -> bool:
     below = [(one, two) for one, two in zip(before.values, row.values, strict=True) if two]
     words = all(not is_value(one or two) for one, two in below)
     return words and any(one for one, _ in below)
+
+
+def _brings_values(before: Row, row: Row) -> bool:
+    """Whether a row without a label has the values of the one before it, whose texts are wrapped above them."""
+    if row.label or not before.label or not before.filled or not row.filled:
+        return False
+    if before.lines[-1].y0 - row.lines[0].y1 > _BESIDE * row.lines[0].size:
+        return False
+    pairs = list(zip(before.values, row.values, strict=True))
+    if any(is_value(one) for one, _ in pairs) or not any(is_value(two) for _, two in pairs):
+        return False
+    return not any(one and is_value(two) for one, two in pairs)
 
 
 def _continues(before: Row, row: Row, following: Row | None) -> bool:
