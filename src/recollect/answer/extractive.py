@@ -16,11 +16,11 @@ from recollect.answer._regions import Region
 from recollect.answer._scoring import Evidence, Weights, coverage, gather, weighted_terms
 from recollect.answer.refusal import RefusalRule, Support
 from recollect.errors import UsageError
-from recollect.languages import AUTO, language_of_text, shares_script
+from recollect.languages import AUTO, language_of_text
 from recollect.model import Answer, Citation
 from recollect.model.answer import Nearest
 from recollect.retrieval.analysis import Analyzer
-from recollect.retrieval.model_languages import may_know
+from recollect.retrieval.model_languages import tells_meaning
 from recollect.retrieval.relevance import as_the_default
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def read(
         analyzer=analyzer,
         language=language,
         weights=options.weights,
-        by_meaning=partial(_by_meaning, embedder.model_name),
+        by_meaning=partial(tells_meaning, embedder.model_name),
         scaled=float if crossing else as_the_default(embedder.model_name),
     )
     if not evidence:
@@ -174,11 +174,6 @@ def read(
     if not chosen[0].by_meaning:
         support = replace(support, words=chosen[0].score)
     return Reading(tuple(evidence), tuple(chosen), support, _told(asked, chosen[0]))
-
-
-def _by_meaning(model_name: str, language: str) -> bool:
-    """Whether similarities in a language say something: of another script than its own, a model knows all or none."""
-    return shares_script(language) or may_know(model_name, language)
 
 
 def _told(asked: Asked, best: Evidence) -> str | None:

@@ -18,6 +18,7 @@ from recollect.answer._matching import Match, Matcher
 from recollect.answer._number_words import listed
 from recollect.answer.evidence import Sources, read_sources
 from recollect.model.answer import UnsupportedReason
+from recollect.retrieval.model_languages import tells_meaning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -83,7 +84,8 @@ class Verifier:
         terms: Splits a text into its terms.
         language: ISO 639-1 code of the passages.
         question: As it was asked; a statement that only repeats it claims nothing.
-        embedder: Tells whether other words mean the same; None: words alone count.
+        embedder: Tells whether other words mean the same; None, or one that does not know the passages' script: words
+            alone count.
     """
 
     def __init__(
@@ -100,7 +102,8 @@ class Verifier:
         # A statement is mostly written in the language of what it tells, whatever the collection's is.
         languages = Counter(piece.language for piece in self.sources.pieces)
         self._language = languages.most_common(1)[0][0] if languages else language
-        self._matcher = Matcher(self.sources, embedder)
+        meaning = embedder is not None and tells_meaning(embedder.model_name, self._language)
+        self._matcher = Matcher(self.sources, embedder if meaning else None)
         self._asked = read_claim(question, terms=terms, language=self._language)
 
     def check(self, statement: Statement) -> Verdict:

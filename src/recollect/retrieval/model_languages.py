@@ -25,7 +25,7 @@ from cachetools import LRUCache
 
 from recollect.embedding.models import known_model
 from recollect.errors import RecollectError
-from recollect.languages import AUTO, DEFAULT_LANGUAGE, language_of_text
+from recollect.languages import AUTO, DEFAULT_LANGUAGE, language_of_text, shares_script
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider, Vectors
@@ -178,6 +178,16 @@ def may_know(model_name: str, language: str) -> bool:
     """
     declared = _declared(model_name)
     return declared is None or language in declared
+
+
+def tells_meaning(model_name: str, language: str) -> bool:
+    """Whether a model's similarities in a language say something: of a script that it never learnt, they are chance.
+
+    Args:
+        model_name: Of the model.
+        language: ISO 639-1 code. One that is written as English is may be known in part.
+    """
+    return shares_script(language) or may_know(model_name, language)
 
 
 def undeclared_languages(collection: Collection) -> tuple[str, ...]:

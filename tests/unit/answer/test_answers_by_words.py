@@ -10,7 +10,10 @@ import pytest
 from answer.samples import passage
 from recollect.answer import ExtractionOptions, RefusalRule, extract_answer
 from recollect.answer.refusal import Support
+from recollect.answer.statements import statement
+from recollect.answer.verification import Verifier
 from recollect.embedding.models import DEFAULT_MODEL, MULTILINGUAL_MODEL
+from recollect.retrieval.analysis import Analyzer
 from recollect.retrieval.model_languages import may_know
 from recollect.retrieval.relevance import as_the_default
 
@@ -126,3 +129,23 @@ def test_a_text_that_the_model_does_not_know_is_judged_by_words_among_others_tha
     assert extract_answer("😀", [thai, *english], embedder=minilm, language="th").refused
     answer = extract_answer(ASKED["th"][1], [*english, thai], embedder=minilm, language="auto")
     assert answer.refused or {one.document_id for one in answer.citations} == {1}
+
+
+@pytest.mark.parametrize(
+    ("language", "said", "invented"),
+    [
+        ("el", "Η είσοδος στο μουσείο κοστίζει 12 ευρώ", "Τα παιδιά χαλάνε συχνά τα εκθέματα και φωνάζουν"),
+        ("ru", "Пароль содержит не менее 14 знаков", "Поезд часто ломается и сильно шумит"),
+        ("th", "แม่น้ำปิงยาว 740 กิโลเมตร", "แม่น้ำปิงสกปรกและเต็มไปด้วยเรือเก่าของชาวประมง"),
+    ],
+)
+def test_what_a_language_model_invents_is_not_taken_for_said_because_all_is_alike(
+    language: str, said: str, invented: str
+):
+    sources = [passage(ASKED[language][0])]
+    terms = Analyzer(language).terms
+    verifier = Verifier(sources, terms=terms, language=language, embedder=OneForAll(DEFAULT_MODEL))
+    assert verifier.check(statement(f"{said} [1].", 0, "text")).reason is None
+    assert verifier.check(statement(f"{invented} [1].", 0, "text")).reason == "no_evidence"
+    believing = Verifier(sources, terms=terms, language=language, embedder=OneForAll("somebody/else"))
+    assert believing.check(statement(f"{invented} [1].", 0, "text")).reason is None
