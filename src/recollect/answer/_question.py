@@ -56,7 +56,6 @@ _HOW = re.compile(
     r"(?=[^?]*\Z)",
     re.IGNORECASE,
 )
-_HOW_FIRST = re.compile(r"\Aanswer the following question[^:?]*:\s*", re.IGNORECASE)
 _FEWEST_WORDS = 4
 _FRAME_WORDS = re.compile(r"\b(?:specific|significant|key|examples?|mentioned|discussed|described)\b", re.IGNORECASE)
 _TELLS_PAST = re.compile(
@@ -134,10 +133,9 @@ def _asked_amount(match: re.Match[str]) -> float:
 
 
 def _without_instructions(question: str) -> str:
-    """A question without its sentences on how it is to be answered; the question itself, where nothing else is left."""
-    sentences = [_HOW_FIRST.sub("", sentence) for sentence in _SENTENCES.split(question)]
-    kept = " ".join(sentence for sentence in sentences if not _HOW.match(sentence))
-    return kept if len(kept.split()) >= _FEWEST_WORDS else question
+    """A question without its sentences on how it is to be answered; as it is, where none of the others asks."""
+    kept = " ".join(sentence for sentence in _SENTENCES.split(question) if not _HOW.match(sentence))
+    return kept if "?" in kept and len(kept.split()) >= _FEWEST_WORDS else question
 
 
 def _core(question: str) -> str:

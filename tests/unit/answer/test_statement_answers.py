@@ -6,7 +6,9 @@ import pytest
 
 from answer.samples import WordEmbedder, passage
 from recollect.answer import extract_answer, verify
+from recollect.answer._question import understand
 from recollect.model.wording import Wording
+from recollect.retrieval.analysis import Analyzer
 from recollect.retrieval.enhance.accounting import AccountingEnhancer
 from recollect.retrieval.enhance.plan import QueryPlan
 
@@ -113,3 +115,18 @@ def test_wordings_that_say_nothing_change_nothing(others):
     wordings = (Wording("(sabbatical", others), Wording("", ("x",)))
     reply = extract_answer("How long is a sabbatical?", [passage(text)], embedder=WordEmbedder(), wordings=wordings)
     assert reply == extract_answer("How long is a sabbatical?", [passage(text)], embedder=WordEmbedder())
+
+
+@pytest.mark.parametrize(
+    ("question", "core"),
+    [
+        ("How long is annual leave? Answer in days.", "How long is annual leave?"),
+        ("Assume you are new. How long is annual leave?", "How long is annual leave?"),
+        ("Answer the following question from the policy: how long is annual leave?", "how long is annual leave?"),
+        ("I am new here today. Give me the number of days of annual leave.", None),
+        ("Give me the number of days of annual leave.", None),
+        ("Use of the gym?", None),
+    ],
+)
+def test_sentences_on_how_to_answer_are_not_asked_for(question, core):
+    assert understand(question, Analyzer("en")).core == (core or question)
