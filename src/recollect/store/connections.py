@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -50,13 +51,23 @@ class CheckOut:
     def __init__(self) -> None:
         self._exhausted: WeakSet[ConnectionPool[Any]] = WeakSet()
 
-    def __call__(self, pool: ConnectionPool[Connection], wait_seconds: float) -> Connection:
+    def __call__(
+        self, pool: ConnectionPool[Connection], wait_seconds: float, revival: Revival | None = None
+    ) -> Connection:
         """A connection that the server has not hung up on. When it was killed, all that lie in the pool are broken.
+
+        Args:
+            pool: Where it is taken from.
+            wait_seconds: How long it is waited for.
+            revival: Looks after the server; None: it is not ours.
 
         Raises:
             PoolTimeout: None became free in time.
+            StoreUnavailableError: The server cannot be started.
         """
         while True:
+            if revival is not None:
+                revival(wait_seconds)
             try:
                 connection = pool.getconn(_SHORT_WAIT_SECONDS if pool in self._exhausted else wait_seconds)
             except PoolTimeout:
@@ -66,7 +77,57 @@ class CheckOut:
             if not hung_up(connection):
                 return connection
             connection.close()
+            if revival is not None:
+                revival.doubt()
             pool.putconn(connection)
+
+
+class Revival:
+    """Has a server looked after that this store starts itself, and tells at once where it cannot be started.
+
+    A pool tries again and again, and whoever waits for a connection of it hears nothing of why. So, once a connection
+    was found broken, the next caller has the server looked after before it waits; others who come meanwhile share that.
+
+    Args:
+        ensure: Starts a server that was killed.
+    """
+
+    def __init__(self, ensure: Callable[[], None]) -> None:
+        self._ensure = ensure
+        self._lock = Lock()
+        self._doubtful = False
+        self._attempt: Future[None] | None = None
+
+    def doubt(self) -> None:
+        """Say that a connection was found broken."""
+        self._doubtful = True
+
+    def __call__(self, wait_seconds: float) -> None:
+        """Return when the server runs, so far as is known, or after so long.
+
+        Raises:
+            StoreUnavailableError: It cannot be started; says why.
+        """
+        if not self._doubtful:
+            return
+        with self._lock:
+            if self._attempt is None or self._attempt.done():
+                self._attempt = Future()
+                Thread(target=self._try, args=(self._attempt,), name="recollect-revival", daemon=True).start()
+            attempt = self._attempt
+        # One that recovers for longer is waited for as before, for a connection of the pool.
+        wait([attempt], wait_seconds)
+        if attempt.done():
+            attempt.result()
+
+    def _try(self, attempt: Future[None]) -> None:
+        try:
+            self._ensure()
+        except BaseException as exc:  # noqa: BLE001 - whoever waits raises it
+            attempt.set_exception(exc)
+        else:
+            self._doubtful = False
+            attempt.set_result(None)
 
 
 class Room:

@@ -21,7 +21,7 @@ from recollect.errors import SchemaVersionError, StoreError, StoreUnavailableErr
 from recollect.forking import leave_to_parent, renew_in_children
 from recollect.interruption import stoppable
 from recollect.model import Scope, asked_for
-from recollect.store.connections import CheckOut, PoolUsage, Room, cancel, cut_off, roll_back, usage
+from recollect.store.connections import CheckOut, PoolUsage, Revival, Room, cancel, cut_off, roll_back, usage
 from recollect.store.driver_errors import translated_errors
 from recollect.store.dsn import require_dsn
 from recollect.store.session_state import SESSION_MARK, begin_session, begin_transaction, give_up_session, is_pooled
@@ -147,6 +147,7 @@ class Database:
         self._room = Room(ahead)
         self._pooled: bool | None = None
         self._take = CheckOut()
+        self._revival = None if self._ensure_server is None else Revival(self._ensure_server)
         self._schema_known_until = time.monotonic() + _SCHEMA_SECONDS
 
     def separate(
@@ -456,7 +457,7 @@ class Database:
         return ask
 
     def _check_out(self, pool: ConnectionPool[Connection]) -> Connection:
-        return self._take(pool, self._wait_seconds)
+        return self._take(pool, self._wait_seconds, self._revival)
 
     @contextmanager
     def _connection(self, pool: ConnectionPool[Connection] | None = None) -> Iterator[Connection]:
@@ -475,6 +476,8 @@ class Database:
             with stoppable(partial(cancel, connection)), connection:
                 yield connection
         finally:
+            if connection.closed and self._revival is not None:
+                self._revival.doubt()
             pool.putconn(connection)
 
 
