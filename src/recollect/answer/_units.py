@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 MAX_UNIT_CHARS = 600
 _BULLET = re.compile(r"\s*(?:[-*+•‣◦▪–—]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])\s+(?:\[[ xX]\]\s+)?")
 _QUOTE_MARK = re.compile(r"\s*(?:>\s*)+")
+# A line of a table of contents: where something is told, and nothing of it.
+_ONLY_LINKS = re.compile(r"(?:\[[^\[\]]*\]\(#[^()\s]*\)[\s·|,;:–—-]*)+")
 _COLUMN_GAP = re.compile(r"(?<=\S) {3,}(?=\S)")
 _ENDS_IN_ORDINAL = re.compile(r"(?<![\w.,])\d{1,2}\.\Z")
 _GOES_ON = re.compile(
@@ -145,6 +147,8 @@ def _sentences(text: str, block: Block, *, language: str, whole: bool) -> Iterat
     before: int | None = None
     for span in _with_ordinals(text, spans):
         for start, end in _bounded(text, *_trimmed(text, *span)):
+            if _ONLY_LINKS.fullmatch(text, start, end):
+                continue
             leans_back = before is not None and _LEANS_BACK.match(text, start, end)
             yield Unit(start, end, before if before is not None and leans_back else start)
             before = start

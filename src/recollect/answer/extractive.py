@@ -37,6 +37,8 @@ _NEARLY = 0.65
 _SAME_SUBJECT = 0.5
 # A longer line before a list, or head of a table, counts for the choice and is not shown.
 _LONGEST_LEAD = 240
+# How Markdown and mail mark the lines of a quotation.
+_QUOTED_LINE = re.compile(r"\n[ \t]*(?:>[ \t]*)+")
 _LOOKS_LIKE_MARKER = re.compile(r"\[(\d+)\]")
 
 
@@ -379,5 +381,5 @@ def _citation(marker: int, region: Region, start: int, end: int) -> Citation:
 
 
 def _readable(quote: str) -> str:
-    """The quote on one line; numbers in brackets, which would pass for markers, in parentheses."""
-    return _LOOKS_LIKE_MARKER.sub(r"(\1)", " ".join(quote.split()))
+    """The quote on one line, its lines unmarked; numbers in brackets, which would pass for markers, in parentheses."""
+    return _LOOKS_LIKE_MARKER.sub(r"(\1)", " ".join(_QUOTED_LINE.sub("\n", quote).split()))

@@ -113,6 +113,12 @@ def test_list_items_and_table_rows_are_quoted_without_their_marks():
     assert ask("death of a parent", [passage(LEAVE)], one).citations[0].quote == "Death of a parent | 4"
 
 
+def test_the_marks_of_a_quotation_are_not_shown():
+    told = ask("How long is parental leave?", [passage("> Parental leave is twelve\n> > weeks for every parent.")])
+    assert told.text == "Parental leave is twelve weeks for every parent. [1]"
+    assert told.citations[0].quote == "Parental leave is twelve\n> > weeks for every parent."
+
+
 def test_a_heading_is_never_the_answer():
     reply = ask("Sick leave", [passage(LEAVE)], ANSWER_ALWAYS)
     assert all(citation.quote not in {"Sick leave", "## Sick leave", "Leave policy"} for citation in reply.citations)

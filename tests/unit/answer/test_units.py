@@ -131,3 +131,8 @@ def test_short_lines_without_a_sentence_are_rows_though_they_would_not_have_fitt
         "Own wedding 1 day 2 days\n"
     )
     assert "Own wedding 1 day 2 days" in quotes(text)
+
+
+def test_a_line_of_a_table_of_contents_says_nothing():
+    text = "- [Links](#links)\n- [Lists](#lists) · [Art](#art)\n- [Handbook](handbook.md)\n\nSee [links](#links) first."
+    assert quotes(text) == ["[Handbook](handbook.md)", "See [links](#links) first."]
