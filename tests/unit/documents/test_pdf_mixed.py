@@ -9,6 +9,10 @@ import pytest
 from recollect.documents.formats import UnreadableError
 from recollect.documents.ocr.readings import PageReading, ReadLine
 from recollect.documents.pdf import parse_pages
+from recollect.documents.pdf._grid import Table, understand
+from recollect.documents.pdf._header import Column, column_labels
+from recollect.documents.pdf._lines import Line
+from recollect.documents.pdf._words import Segment
 from recollect.documents.reader import parse
 
 from .made_files import pdf
@@ -116,24 +120,29 @@ def test_a_page_whose_font_does_not_name_its_bullets_is_text():
     assert not told.unread
 
 
-def test_a_unit_beside_the_name_of_the_only_column_begins_another_table():
-    def table(top: float, name: str, *values: str) -> list[Placed]:
-        rows = [(60, top - 14 * at, f"Cost of line {at}") for at in range(1, 4)]
-        return [
-            (60, top, "(Millions)"),
-            (420, top, name),
-            *rows,
-            *((440, y, one) for (_, y, _), one in zip(rows, values, strict=True)),
-        ]
+def placed(y: float, *cells: tuple[str, float, float]) -> Line:
+    return Line([Segment(text, x0, x1, y, y + 9, False, at) for at, (text, x0, x1) in enumerate(cells)])
 
+
+def test_a_unit_beside_the_name_of_the_only_column_begins_another_table():
+    unit = ("(Millions)", 24.0, 60.0)
     lines = [
-        *table(700, "2022", "3", "36", "2"),
-        (60, 630, "Restructuring actions follow:"),
-        *table(610, "Employee-Related", "41", "(31)", "10"),
+        placed(700, unit, ("2022", 465, 478)),
+        placed(689, ("Cost of sales", 24, 70), ("$", 367, 371), ("3", 566, 571)),
+        placed(678, ("Research", 24, 70), ("36", 561, 571)),
+        placed(667, ("Total", 29, 60), ("$", 367, 371), ("39", 561, 571)),
+        placed(645, ("Restructuring actions, with their effects on cash, follow:", 24, 250)),
+        placed(625, unit, ("Employee-Related", 445, 497)),
+        placed(614, ("Expense incurred", 24, 90), ("41", 561, 571)),
+        placed(603, ("Cash payments", 24, 80), ("(31)", 560, 574)),
+        placed(592, ("Balance", 29, 60), ("$", 367, 371), ("10", 561, 571)),
     ]
-    content = read(page(*lines)).content
-    assert "Restructuring actions follow:\n\n| (Millions) | Employee-Related |" in content
-    assert "| Cost of line 1 | 41 |" in content
+    first, between, second = understand(lines, [])
+    assert isinstance(first, Table)
+    assert isinstance(second, Table)
+    assert between is lines[4]
+    assert (first.labels, second.corner, second.labels) == (["2022"], "(Millions)", ["Employee-Related"])
+    assert (second.rows[0].label, second.rows[0].values) == ("Expense incurred", ["41"])
 
 
 def test_values_below_a_text_of_several_lines_are_of_its_row():
@@ -152,19 +161,22 @@ def test_values_below_a_text_of_several_lines_are_of_its_row():
     assert "| Sutent | A long class of product 3 that is wrapped | 373 | 319 |" in read(page(*rows)).content
 
 
-def test_measures_of_a_change_stand_below_its_periods():
-    head = [(210, 714, "Year ended December 31,"), (385, 714, "2022 vs. 2021"), (495, 714, "2021 vs. 2020")]
-    xs = (210, 260, 310, 380, 440, 490, 550)
-    names = [(x + 12, 700, name) for x, name in zip(xs, ("2022", "2021", "2020", "$", "%", "$", "%"), strict=True)]
-    rows = [
-        (x, 680 - 14 * at, value)
-        for at in range(3)
-        for x, value in zip(
-            (60, *xs), (f"Cost {at}", "5,047", "5,261", "5,534", "214", "4.1%", "273", "4.9%"), strict=True
-        )
+@pytest.mark.parametrize("shift", [0.0, 6.0])
+def test_measures_of_a_change_stand_below_its_periods(shift: float):
+    ends = [(218, 262), (270, 314), (321, 365), (372, 417), (451, 480), (486, 528), (562, 591)]
+    above = placed(
+        565,
+        ("Year Ended December 31,", 247, 337),
+        ("2022 vs. 2021", 403 + shift, 449 + shift),
+        ("2021 vs. 2020", 516, 562),
+    )
+    places = [(232, 249), (284, 300), (335, 351), (393, 397), (448, 456), (505, 509), (559, 567)]
+    names = [(text, *ends_) for text, ends_ in zip(("2022", "2021", "2020", "$", "%", "$", "%"), places, strict=True)]
+    labels = column_labels([above.cells, placed(554, *names).cells], [Column(*one) for one in ends], [])
+    assert labels == [
+        *(f"Year Ended December 31 › {year}" for year in (2022, 2021, 2020)),
+        *(f"{period} › {sign}" for period in ("2022 vs. 2021", "2021 vs. 2020") for sign in "$%"),
     ]
-    content = read(page(*head, *names, *rows)).content
-    assert "| 2022 vs. 2021 › $ | 2022 vs. 2021 › % | 2021 vs. 2020 › $ | 2021 vs. 2020 › % |" in content
 
 
 def test_nothing_to_read_is_no_picture():

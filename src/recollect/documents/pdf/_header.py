@@ -97,6 +97,8 @@ def _goes_on_in(upper: Segment, lower: Segment, rules: Sequence[tuple[float, flo
     """Whether a text goes on right below: set to the same middle or edge, and not ruled off."""
     if upper.y0 - lower.y1 > _CLOSE * lower.size or _OWN_LEVEL.match(lower.text):
         return False
+    if lower.text in _MEASURES and any(map(str.isdigit, upper.text)):
+        return False  # a measure of a period
     if _ENDS_OPEN.search(upper.text) and not any(map(str.isdigit, lower.text)):
         return False  # a period over several columns
     middle = (lower.x0 + lower.x1) / 2
@@ -155,7 +157,14 @@ def _shared_out(
     for number, cell in enumerate(cells):
         left = len(cells) - number - 1
         behind = len(columns) - left if left else len(columns)
-        ways = range(at + 1, behind + 1) if left else (len(columns),)
+        # What stands twice below a text is not of one group.
+        ways = [
+            stop
+            for stop in (range(at + 1, behind + 1) if left else (len(columns),))
+            if len({one.text for one in below[at:stop]}) == stop - at
+        ]
+        if not ways:
+            return None
         middle = (cell.x0 + cell.x1) / 2
         stop = min(ways, key=lambda stop: abs((starts[at] + ends[stop - 1][1]) / 2 - middle))
         width = ends[stop - 1][1] - starts[at]
