@@ -259,6 +259,11 @@ def _index_if_due(
 
 def sorted_out(several: Iterable[Document | str | Path]) -> tuple[Iterable[Document | str], list[Path]]:
     """Documents or paths, whichever they are by the first of them; documents are not read ahead."""
+    if isinstance(several, list | tuple):
+        # Before anything is made for them: what is refused leaves no collection behind.
+        for one in several:
+            if isinstance(one, str):
+                require_no_path(one)
     items = iter(several)
     first = next(items, None)
     if isinstance(first, Path):
