@@ -42,7 +42,7 @@ def main() -> None:
         config = RAGConfig.load(storage={"data_dir": str(Path(folder) / "data")})
         with RAGPipeline(config) as rag:
             say("reading the filings")
-            rag.ingest([str(arguments.shared / "filings/pdf")])
+            rag.ingest(arguments.shared / "filings/pdf")
             for question in questions:
                 reply = rag.ask(question["question"])
                 outcome = verdict(reply, question["answer"])
