@@ -21,17 +21,14 @@ def drawings_not_read(data: bytes) -> str | None:
     """How many drawings of a kind that is not read are in a file: ``3 EMF, 1 WMF``; None: there is none.
 
     Args:
-        data: The file; what is no archive has none.
+        data: The file, an archive that has been opened before.
     """
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            kinds = Counter(
-                match[1].upper().replace("MZ", "MF")
-                for one in archive.infolist()
-                if one.file_size >= _LEAST_DRAWING_BYTES and (match := _DRAWING.fullmatch(one.filename))
-            )
-    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
-        return None
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        kinds = Counter(
+            match[1].upper().replace("MZ", "MF")
+            for one in archive.infolist()
+            if one.file_size >= _LEAST_DRAWING_BYTES and (match := _DRAWING.fullmatch(one.filename))
+        )
     return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())) or None
 
 

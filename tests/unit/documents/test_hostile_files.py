@@ -11,7 +11,7 @@ from recollect.documents.formats import UnreadableError
 from recollect.documents.ocr.recognising import picture_pages
 from recollect.documents.reader import parse
 
-from .made_files import docx, pdf
+from .made_files import docx, pdf, pptx, xlsx
 from .test_office_details import changed
 from .test_office_seen import chart, ods, related, row
 
@@ -130,3 +130,13 @@ def test_pages_of_a_picture_are_read_all_or_none():
 def test_a_picture_of_nothing_says_no_more_than_that():
     with pytest.raises(UnreadableError, match=r"is damaged: the picture cannot be read$"):
         picture_pages(b"II*\0\x08\0\0\0\0\0\x08\0\0\0")
+
+
+@pytest.mark.parametrize("made", [docx([("", "Words.")]), pptx([("Plan", ["Words."])]), xlsx({"Plan": [["Words"]]})])
+def test_a_damaged_archive_of_any_office_program_says_so(made: bytes):
+    damaged = bytearray(made)
+    damaged[40 : len(made) * 2 // 3] = bytes(len(made) * 2 // 3 - 40)
+    with pytest.raises(UnreadableError, match="is damaged"):
+        parse(bytes(damaged), "a.docx")
+    with pytest.raises(UnreadableError, match="is damaged"):
+        parse(made[: len(made) // 2], "a.docx")
