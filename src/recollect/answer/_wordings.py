@@ -22,7 +22,7 @@ _BETWEEN = 2
 # How well a sentence names a measure; a row that has nothing but its name does by 1.
 _IN_A_SENTENCE = 0.25
 _A_YEAR = re.compile(r"(?:19|20)\d\d")
-# A sentence with such a word tells what became of a measure and not how large it is.
+# A sentence, or a row's label, with such a word tells what became of a measure and not how large it is.
 _CHANGE = re.compile(
     r"\b(?:increas|decreas|declin|chang|grew|grow|impact|percent|compar|rose|fell|lower|higher)\w*|%", re.IGNORECASE
 )
@@ -144,8 +144,11 @@ class Wordings:
 
     def _named(self, names: Sequence[Words], text: str, path: Sequence[Words]) -> tuple[int | None, float]:
         """Which name of a measure a piece has, and how much of what it is called there that is."""
+        told = " ".join(word for part in path for word in part) if path else text
+        if _CHANGE.search(told) and not self._of_change:
+            return None, 0.0
         if not path:
-            words = [] if _CHANGE.search(text) and not self._of_change else self._analyzer.terms(text)
+            words = self._analyzer.terms(text)
             return next(((at, _IN_A_SENTENCE) for at, name in enumerate(names) if _stands_in(name, words)), (None, 0.0))
         best: tuple[int | None, float] = (None, 0.0)
         for at, name in enumerate(names):

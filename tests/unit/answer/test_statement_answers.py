@@ -48,6 +48,18 @@ def test_a_measure_is_told_by_its_line_and_its_year(question, told):
     assert verify(reply.text, reply.citations, {1: STATEMENT}) == ()
 
 
+def test_what_a_measure_changed_by_is_not_how_large_it_is():
+    begun = f"{HEAD}\n|---|---|---|---|\n"
+    flows = f"{begun}| Changes in assets and liabilities › Accounts receivable | (305) | (245) | (313) |"
+    end = "What were the accounts receivable of Acme at the end of FY2018?"
+    assert asked(end, passage(flows, **ACME)).refused
+    change = "By how much did the accounts receivable of Acme change in FY2018?"
+    assert "(305)" in asked(change, passage(flows, **ACME)).text
+    sheet = f"{begun}| Current assets › Accounts receivable | 5,020 | 4,911 | 4,392 |"
+    both = passage(flows, **ACME), passage(sheet, **ACME, document_id=2)
+    assert "5,020 [1]" in asked(end, *both).text
+
+
 def test_the_head_of_a_table_that_is_cut_off_names_its_columns():
     cut = len(STATEMENT) - len(ROWS)
     reply = asked(
