@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
@@ -20,11 +21,15 @@ from recollect.sources.registry import connector_class, connector_of, read_setti
 if TYPE_CHECKING:
     from recollect.fetching.crawl import CrawlPlan
     from recollect.ingest.report import IngestReport, ProgressCallback
+    from recollect.model.job import JobStatus
     from recollect.model.source import SourceRecord, SourceType
     from recollect.pipeline.standpoint import Standpoint
 
 #: The connectors of folders and of pages of the web, which are read by what reads them otherwise.
 DIRECTORY, WEB = "directory", "web"
+
+# A refresh ends at its next document, which may be a long one.
+_ENDING_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,6 +219,19 @@ def _refresh_site(
             return web.refresh(at, record.name, confirm_removals=confirm_removals, anew=anew, on_progress=on_progress)
         request = web.UrlRequest(page=PageRequest(url=record.location), plan=_plan(record.settings))
         return web.store_site(at, request.checked(), on_progress=on_progress)
+
+
+def read_no_more(at: Standpoint, record: SourceRecord) -> None:
+    """End the jobs that read a source; those that refresh it are waited for, since what they store is to go as well."""
+    from recollect.pipeline.job_waiting import followed
+
+    jobs, scope = at.store.jobs, at.present()
+    statuses: tuple[JobStatus, ...] = ("pending", "running")
+    for kind in ("watch", "refresh_source"):
+        for job in jobs.page(scope, statuses=statuses, kind=kind, collection=record.collection, source=record.name):
+            jobs.cancel(scope, job.job_id, reason=f"The source {record.name!r} was removed.")
+            if kind == "refresh_source":
+                deque(followed(at, job.job_id, timeout_seconds=_ENDING_SECONDS), maxlen=0)
 
 
 @contextmanager

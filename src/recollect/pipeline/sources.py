@@ -15,7 +15,7 @@ from recollect.pipeline.ingesting import FileOptions
 from recollect.pipeline.preparing import ensure_collection
 from recollect.pipeline.source_records import source_record
 from recollect.pipeline.standpoint import EVERY_COLLECTION, Group
-from recollect.pipeline.watching import Watching, keep_watched, require_folders, watch_no_more
+from recollect.pipeline.watching import Watching, keep_watched, require_folders
 
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport, ProgressCallback
@@ -145,7 +145,7 @@ class Sources(Group):
         return reload(self._at, self.list())
 
     def remove(self, source: str, *, documents: Literal["close", "keep", "erase"] = "close") -> int:
-        """Have a source read no longer.
+        """Have a source read no longer; jobs that refresh it are cancelled, and waited for while they end.
 
         Args:
             source: By name.
@@ -161,9 +161,11 @@ class Sources(Group):
         """
         if documents not in {"close", "keep", "erase"}:
             raise UsageError(f"documents must be close, keep or erase, not {documents!r}.")
+        from recollect.pipeline.refreshing import own_folder, read_no_more
+
         scope, store = self._at.owner(), self._at.store
         record = self.get(source)
-        watch_no_more(self._at, record)
+        read_no_more(self._at, record)
         held = store.documents.ensure_source(scope, self._at.place(scope), record.name, record.type)
         ids = [] if documents == "keep" else store.sources.documents(scope, held)
         done = 0
@@ -176,8 +178,6 @@ class Sources(Group):
             for start in range(0, len(ids), _WINDOW):
                 done += store.writer.close(scope, ids[start : start + _WINDOW])
         store.sources.disconnect(scope, held)
-        from recollect.pipeline.refreshing import own_folder
-
         shutil.rmtree(own_folder(self._at, record), ignore_errors=True)
         return done
 

@@ -14,7 +14,7 @@ from recollect.pipeline.ingesting import FileOptions, store_changes, store_files
 
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport
-    from recollect.model.job import Job, JobStatus
+    from recollect.model.job import Job
     from recollect.model.source import SourceRecord
     from recollect.pipeline.standpoint import Standpoint
     from recollect.sources.watching import FolderChanges
@@ -155,14 +155,6 @@ def keep_watched(at: Standpoint, record: SourceRecord) -> bool:
         return False
     ask_to_watch(at, [folder], source=record.name)
     return True
-
-
-def watch_no_more(at: Standpoint, record: SourceRecord) -> None:
-    """End the jobs that watch a source's folder."""
-    jobs, scope = at.store.jobs, at.present()
-    statuses: tuple[JobStatus, ...] = ("pending", "running")
-    for job in jobs.page(scope, statuses=statuses, kind="watch", collection=record.collection, source=record.name):
-        jobs.cancel(scope, job.job_id, reason=f"The source {record.name!r} was removed.")
 
 
 def require_folders(folders: Sequence[Path]) -> list[Path]:

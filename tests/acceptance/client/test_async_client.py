@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 
 import pytest
 
@@ -100,16 +101,22 @@ def test_a_write_whose_reply_is_lost_takes_effect_once(served, client):
 
 def test_a_call_that_is_given_up_closes_its_connection():
     closed: list[bytes] = []
+    asked, ended = threading.Event(), threading.Event()
 
     def handle(connection: socket.socket, _: int) -> None:
         request_of(connection)
+        asked.set()
         closed.append(connection.recv(1))
+        ended.set()
 
     async def main(url: str) -> None:
         async with AsyncClient(url) as asking:
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.2):
-                    await asking.search("words")
+            call = asyncio.create_task(asking.search("words"))
+            assert await asyncio.to_thread(asked.wait, 60)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            assert await asyncio.to_thread(ended.wait, 60)
 
     with answering(handle) as url:
         asyncio.run(main(url))

@@ -71,3 +71,27 @@ def test_a_folder_that_is_a_source_is_watched_as_long_as_it_is_one(pipeline: RAG
     for location, settings in (("https://docs.example/", {"watch": True}), (str(folder), {"watch": "yes"})):
         with pytest.raises(UsageError, match="watch"):
             pipeline.sources.add(location, settings=settings)
+
+
+def test_what_refreshes_a_source_stores_nothing_once_it_is_removed(pipeline: RAGPipeline, tmp_path):
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for number in range(60):
+        (folder / f"{number}.md").write_text(f"Page {number}", encoding="utf-8")
+    pipeline.sources.add(str(folder), name="docs")
+    waiting = pipeline.jobs.refresh("docs")
+    pipeline.sources.remove("docs")
+    assert pipeline.jobs.get(waiting.job_id).status == "cancelled"
+    pipeline.sources.add(str(folder), name="docs")
+    running = pipeline.jobs.refresh("docs")
+    worker = worker_of(pipeline.standpoint.assembly)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    for event in pipeline.jobs.events(running.job_id):
+        if event.ended or any(stage.done for stage in event.stages):
+            break
+    pipeline.sources.remove("docs")
+    assert pipeline.jobs.get(running.job_id).ended
+    worker.stop()
+    thread.join()
+    assert pipeline.documents.list() == []
