@@ -37,12 +37,22 @@ def test_a_pdf_is_dropped_asked_about_and_its_page_shown_with_the_quote_marked(b
     there = office.rag.view(tenant="elsewhere").keys.create("zoe", scopes=scopes).secret
     file = tmp_path / "travel.pdf"
     file.write_bytes(pdf([["Preface"], LINES]))
+    note = tmp_path / "note.txt"
+    note.write_text("The canteen opens at noon.", encoding="utf-8")
     with visitor(browser, office.url) as ada:
         page = ada.open("/library/add")
         # Whoever is not logged in comes back to the page that they wanted.
         log_in(page, here)
         assert page.url.endswith("/library/add")
         page.get_by_label("Choose files").set_input_files(file)
+        page.get_by_text("1 of 1 files stored, 0 failed").wait_for(timeout=60_000)
+        # Whoever is quick has chosen before the script is there that takes it.
+        late = []
+        page.route("**/uploads.js*", lambda route: late.append(route))
+        with page.expect_request("**/uploads.js*"):
+            page.goto(f"{office.url}/library/add", wait_until="commit")
+        page.get_by_label("Choose files").set_input_files(note)
+        late[0].continue_()
         page.get_by_text("1 of 1 files stored, 0 failed").wait_for(timeout=60_000)
         page.get_by_role("navigation", name="Areas").get_by_role("link", name="Chat").click()
         # Until its script is there Enter is a new line, as in any field of several lines.

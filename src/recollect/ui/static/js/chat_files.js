@@ -36,9 +36,10 @@ export function takeFiles(chat, begun) {
     }
   };
 
-  chosen.addEventListener("change", () => {
-    void send(chosen.files).then(() => (chosen.value = ""));
-  });
+  const take = () => void send(chosen.files).then(() => (chosen.value = ""));
+  chosen.addEventListener("change", take);
+  // Whoever is quick has chosen before this script was there.
+  take();
   let depth = 0;
   const over = (/** @type {DragEvent} */ event, /** @type {number} */ step) => {
     if (!event.dataTransfer?.types.includes("Files")) return false;

@@ -53,11 +53,14 @@ export function takeFiles(zone) {
     else void queue.add(files.map((file) => ({ file, name: file.name })));
   });
   for (const input of zone.querySelectorAll("input[type=file]")) {
-    input.addEventListener("change", () => {
+    const take = () => {
       if (!(input instanceof HTMLInputElement)) return;
       void queue.add([...(input.files ?? [])].map((file) => ({ file, name: file.webkitRelativePath || file.name })));
       input.value = "";
-    });
+    };
+    input.addEventListener("change", take);
+    // Whoever is quick has chosen before this script was there.
+    take();
   }
   // Whoever misses the zone by a finger's breadth does not leave the page.
   for (const name of ["dragover", "drop"]) document.addEventListener(name, (event) => event.preventDefault());
