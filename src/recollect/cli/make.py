@@ -11,6 +11,7 @@ import typer
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.errors import NotFoundError, UsageError
+from recollect.model.written_files import require_writable
 
 if TYPE_CHECKING:
     from recollect.evaluation.make import DraftSource
@@ -44,8 +45,10 @@ def _make(
     from recollect.evaluation.case_files import dump_suite
     from recollect.evaluation.make import draft_cases
 
-    if out is not None and out.exists() and not force:
-        raise UsageError(f"{out} exists: choose another name, or --force to overwrite it.")
+    if out is not None:
+        if out.exists() and not force:
+            raise UsageError(f"{out} exists: choose another name, or --force to overwrite it.")
+        require_writable(out, overwrite=force)
     with ctx.view() as view:
         place = next((one for one in view.collections.list() if one.name == ctx.collection), None)
         if place is None or not place.document_count:

@@ -12,6 +12,7 @@ from recollect.cli._command_context import CommandContext
 from recollect.cli._evaluation import measured
 from recollect.cli._options import CollectionOption, SearchOptions, command
 from recollect.errors import UsageError
+from recollect.model.written_files import require_writable
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
@@ -74,8 +75,8 @@ def _quality_test(
     suite = load_quality_suite(file)
     if model and all_models:
         raise UsageError("Give --model or --all-models, but not both.")
-    if html is not None and not html.parent.is_dir():
-        raise UsageError(f"There is no folder {str(html.parent)!r} to write {html.name} to.")
+    if html is not None:
+        require_writable(html, overwrite=True)
     asked = _all_models(ctx.config) if all_models else model or [_name(ctx.config)]
     configurations = [with_model(ctx.config, name) for name in dict.fromkeys(asked)]
     judging = None if judge is None else with_model(ctx.config, judge)

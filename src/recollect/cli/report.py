@@ -12,7 +12,7 @@ from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.cli._systems import Task, load_data, run_systems
 from recollect.cli.compare import Budget, Data, Documents, Language, Passages, Samples, Seed, named_systems
-from recollect.errors import UsageError
+from recollect.model.written_files import require_writable
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
@@ -53,8 +53,7 @@ def _report(
     from recollect.evaluation.compare import compare
     from recollect.evaluation.html_report import render_report
 
-    if not out.parent.is_dir():
-        raise UsageError(f"There is no folder {str(out.parent)!r} to write {out.name} to.")
+    require_writable(out, overwrite=True)
     systems = named_systems(ctx, configurations) if configurations else _strategies(ctx.config)
     task = Task(data=load_data(data), documents=ingest, budget_chars=budget, passages=passages, language=language)
     runs = run_systems(ctx, systems, task)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Annotated
 
@@ -15,7 +15,8 @@ from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import ChunkingOptions, command
 from recollect.cli.ingest import prepare_collection, tell
-from recollect.errors import ConflictError, UsageError
+from recollect.errors import UsageError
+from recollect.model.written_files import written_whole
 
 #: Named in place of a file.
 STANDARD_OUTPUT = Path("-")
@@ -80,20 +81,13 @@ def _export(
 
 @contextmanager
 def writing(file: Path, *, overwrite: bool) -> Iterator[IO[str]]:
-    """The file to write: a partial one beside it until all is there, so that an interruption leaves no half export."""
+    """Open the file to write, or standard output; an interruption leaves no half-written file."""
     if file == STANDARD_OUTPUT:
         yield sys.stdout
         return
-    if file.is_dir():
-        raise UsageError(f"{str(file)!r} is a folder; name the file to write.")
-    if file.exists() and not overwrite:
-        raise ConflictError(f"{str(file)!r} exists already. Choose another name, or replace it with --overwrite.")
-    if not file.parent.is_dir():
-        raise UsageError(f"There is no folder {str(file.parent)!r} to write into.")
-    partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("w", encoding="utf-8") as target:
+    with written_whole(file, overwrite=overwrite) as raw:
+        target = TextIOWrapper(raw, encoding="utf-8")
+        try:
             yield target
-        partial.replace(file)
-    finally:
-        partial.unlink(missing_ok=True)
+        finally:
+            target.detach()

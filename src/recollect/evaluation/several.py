@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from recollect.errors import NotFoundError, UsageError
+from recollect.model.written_files import require_writable
 
 SetKind = Literal["beir", "spans", "pages", "memory"]
 
@@ -156,6 +157,7 @@ def write_baseline(path: Path, found: Sequence[Judged], before: Mapping[str, Map
         found: Measured now.
         before: Of other sets, which stay.
     """
+    require_writable(path, overwrite=True)
     sets = {name: dict(figures) for name, figures in before.items()}
     for name in {one.name for one in found}:
         sets[name] = {one.metric: one.value for one in found if one.name == name}

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from recollect.errors import ConflictError, NotFoundError, UsageError
+from recollect.model.written_files import written_whole
 
 #: What is read, stored and given out at a time: an original of any size takes little memory.
 PIECE_BYTES = 256 * 1024
@@ -112,23 +110,8 @@ class Original:
         Raises:
             ConflictError: The file exists, and is not to be overwritten.
             NotFoundError: There is no such folder.
-            UsageError: It cannot be written there.
+            UsageError: It is a folder, a link or a device, or cannot be written.
         """
-        target = Path(path)
-        if target.exists() and not overwrite:
-            raise ConflictError(f"{str(target)!r} exists already. Choose another name, or overwrite it (--overwrite).")
-        if not target.parent.is_dir():
-            raise NotFoundError(f"There is no folder {str(target.parent)!r} to write into. Create it first.")
-        draft: Path | None = None
-        try:
-            with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".original-", delete=False) as file:
-                draft = Path(file.name)
-                for piece in self.pieces():
-                    file.write(piece)
-            draft.replace(target)
-        except OSError as exc:
-            raise UsageError(f"Cannot write {str(target)!r}: {exc.strerror or exc}.") from exc
-        finally:
-            if draft is not None:
-                with suppress(FileNotFoundError):
-                    draft.unlink()
+        with written_whole(Path(path), overwrite=overwrite) as file:
+            for piece in self.pieces():
+                file.write(piece)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,6 +16,7 @@ from recollect.model import DEFAULT_TENANT_ID
 from recollect.model.principal import DefaultPermissions
 from recollect.model.time import read_duration
 from recollect.model.time_to_live import ExpiryPolicy
+from recollect.model.written_files import close_folder
 from recollect.pipeline.embedders import Embedders
 
 if TYPE_CHECKING:
@@ -153,6 +154,9 @@ class Assembly:
                 from recollect.store.store import Store
 
                 storage = self.config.storage
+                # Older versions made the copies of private repositories readable by everybody.
+                with suppress(UsageError):
+                    close_folder(storage.data_dir / "sources")
                 self._store = Store(
                     data_dir=storage.data_dir,
                     dsn=storage.dsn.get_secret_value() if storage.dsn else None,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.documents.walk import printable
 from recollect.errors import FetchError, RecollectError, SourceError, StoreUnavailableError, UsageError
+from recollect.model.written_files import private_folder
 from recollect.pipeline.ingesting import FileOptions, destination, store_files
 from recollect.pipeline.source_records import require_refreshable
 from recollect.sources.base import Surroundings
@@ -263,10 +264,10 @@ def surroundings(at: Standpoint, record: SourceRecord) -> Surroundings:
         except FetchError as exc:
             raise SourceError(record.name, exc.reason, retryable=exc.retryable) from exc
 
-    folder = own_folder(at, record)
-    folder.mkdir(parents=True, exist_ok=True)
+    # Copies of private repositories are in it: nobody else reads them, whatever they were made with.
+    private_folder(own_folder(at, record).parent)
     return Surroundings(
-        folder=folder,
+        folder=private_folder(own_folder(at, record)),
         addresses=addresses,
         environment=os.environ,
         timeout_seconds=settings.timeout_seconds,

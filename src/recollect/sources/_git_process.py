@@ -117,7 +117,7 @@ class Git:
         if (self._folder / "HEAD").is_file() and self._call("rev-parse", "--git-dir").returncode == 0:
             return
         shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder.mkdir(parents=True)
+        self._folder.mkdir(mode=0o700, parents=True)
         self.run("init", "--quiet", "--bare", "--template=", ".")
 
     def fetch(self, transport: Transport, refspec: str) -> None:
@@ -208,6 +208,7 @@ class Git:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
+                umask=0o077,
             )
         except OSError as exc:
             raise SourceError(self._location, f"Git cannot be started ({exc.strerror})", retryable=False) from exc

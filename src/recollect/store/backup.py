@@ -17,7 +17,8 @@ from typing import IO
 
 from psycopg import sql
 
-from recollect.errors import ConflictError, NotFoundError, StoreError, UsageError
+from recollect.errors import NotFoundError, StoreError
+from recollect.model.written_files import require_writable
 from recollect.store._archive import FORMAT_VERSION, Manifest, NewArchive
 from recollect.store.database import Connection, connect, rows
 from recollect.store.driver_errors import translated_errors
@@ -63,7 +64,7 @@ def backup(dsn: str, file: Path, *, overwrite: bool = False) -> BackupReport:
         StoreError: The backup failed; nothing is left of it.
     """
     target = file.expanduser().absolute()
-    _require_writable(target, overwrite=overwrite)
+    require_writable(target, overwrite=overwrite)
     with connect(dsn, autocommit=False) as connection, translated_errors():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         # Rows that a policy hides from the owner are an error, not left out.
@@ -117,17 +118,6 @@ def _sequences(connection: Connection) -> Iterator[tuple[str, int]]:
         statement = sql.SQL("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM recollect.{}")
         row = connection.execute(statement.format(sql.Identifier(name))).fetchone()
         yield name, int(row[0]) if row else 0
-
-
-def _require_writable(target: Path, *, overwrite: bool) -> None:
-    if target.is_dir():
-        raise UsageError(
-            f"{str(target)!r} is a folder. Name a file in it, for instance {str(target / 'store.backup')!r}."
-        )
-    if not target.parent.is_dir():
-        raise NotFoundError(f"There is no folder {str(target.parent)!r} to write the backup into. Create it first.")
-    if target.exists() and not overwrite:
-        raise ConflictError(f"{str(target)!r} exists already. Choose another name, or overwrite it (--overwrite).")
 
 
 @contextlib.contextmanager

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import stat
+from pathlib import Path
+
 from recollect import RAGPipeline
 
 from .conftest import Repository
@@ -23,3 +27,30 @@ def test_what_changes_in_a_repository_changes_in_the_store(pipeline: RAGPipeline
     assert sources(pipeline) == {"new.md", "parking.md"}
     report = pipeline.sources.refresh(name)
     assert (report.added, report.updated, report.unchanged, report.removed) == (0, 0, 0, 0)
+
+
+def test_copies_of_repositories_are_private_and_those_of_older_versions_become_so(
+    pipeline: RAGPipeline, repository: Repository
+):
+    repository.commit({"secret.md": "# Secret\n\nThe launch is on Friday.\n"})
+    name = pipeline.sources.add(repository.url).name
+    folder = pipeline.config.storage.data_dir / "sources"
+    umask = os.umask(0o022)
+    try:
+        pipeline.sources.refresh(name)
+        mirror = next(folder.glob("*/repository.git"))
+        assert open_to_others([folder, *folder.rglob("*")]) == []
+        for older in (folder, mirror.parent):
+            older.chmod(0o755)
+        pipeline.sources.refresh(name)
+        assert open_to_others([folder, mirror.parent]) == []
+        folder.chmod(0o755)
+        with RAGPipeline(pipeline.config) as opened:
+            opened.collections.list()
+        assert open_to_others([folder]) == []
+    finally:
+        os.umask(umask)
+
+
+def open_to_others(paths: list[Path]) -> list[str]:
+    return [str(path) for path in paths if stat.S_IMODE(path.lstat().st_mode) & 0o077]
