@@ -17,11 +17,13 @@ class OnceRequest:
         credential: Who asks.
         key: The client's.
         run: Of this attempt.
+        request_hash: Of what is asked.
     """
 
     credential: str
     key: str
     run: UUID
+    request_hash: bytes
 
 
 _CURRENT: ContextVar[OnceRequest | None] = ContextVar("recollect_once", default=None)

@@ -237,12 +237,12 @@ class AdmissionControl:
             await send(message)
 
         try:
-            with made_once(OnceRequest(begun.credential, begun.key, begun.run)):
+            with made_once(OnceRequest(begun.credential, begun.key, begun.run, begun.request_hash)):
                 await self._app(scope, receive, capture)
-        except BaseException:
+        finally:
+            # It failed, or its client went away.
             if not captured.complete:
                 await run_in_threadpool(idempotency.give_up, begun)
-            raise
 
 
 class _Replying:

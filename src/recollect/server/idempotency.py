@@ -6,31 +6,47 @@ A second request of the same key and the same content gets the first one's reply
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
+from uuid import UUID, uuid4
 
-from recollect.errors import ConflictError, IdempotencyKeyReusedError, RequestUnderWayError, UsageError
+from recollect.errors import (
+    ConflictError,
+    IdempotencyKeyReusedError,
+    RequestUnderWayError,
+    StoreError,
+    StoreUnavailableError,
+    UsageError,
+)
 from recollect.model import Scope
-from recollect.store.idempotency import MadeRequest
+from recollect.store.idempotency import LEASE_SECONDS, MadeRequest
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from recollect.pipeline import RAGPipeline
     from recollect.server.caller import Caller
     from recollect.store.idempotency import IdempotencyRepository
 
+logger = logging.getLogger(__name__)
+
 HEADER = "Idempotency-Key"
 REPLAYED_HEADER = "Idempotency-Replayed"
-
-#: How long a reply is kept.
-KEEP_SECONDS = 24 * 3600.0
 
 #: Of a reply that is kept whole; of a larger one it is kept that there was one.
 MOST_KEPT_BYTES = 1024 * 1024
 
 _MOST_KEY_CHARACTERS = 255
+# So often a process says that it makes a request, and tries again to keep what it could not keep.
+_BEAT_SECONDS = LEASE_SECONDS / 3
+_AGAIN_SECONDS = 0.5
+# What could not be kept for so long never will be.
+_LONGEST_SECONDS = 600.0
+# While the database is away, only so many requests that could not be begun are noted: the others end with their lease.
+_MOST_OPEN = 1_000
 # What a reply is without: the connection's, and what is of one reply alone.
 _OWN_HEADERS = frozenset(
     {
@@ -69,10 +85,29 @@ class Begun:
     credential: str
     key: str
     run: UUID
+    request_hash: bytes
+
+
+@dataclass(slots=True)
+class _Open:
+    """A request that is being made, or whose end could not be kept yet.
+
+    Attributes:
+        beat: Says that it is being made.
+        close: Keeps its end; None: it is being made.
+        failed_at: When that failed first.
+    """
+
+    beat: Callable[[], None]
+    close: Callable[[], None] | None = None
+    failed_at: float = field(default=0.0)
 
 
 class Idempotency:
-    """Sees to it that a request with a key takes effect once. Safe to share between threads and processes.
+    """Makes a request with a key take effect once. Safe to share between threads and processes.
+
+    While requests are made, a thread says every few seconds that this process lives, and keeps what could not be kept
+    when they ended because the database was away: a reply is never lost for that.
 
     Args:
         rag: The pipeline in whose store it is kept.
@@ -80,6 +115,10 @@ class Idempotency:
 
     def __init__(self, rag: RAGPipeline) -> None:
         self._rag = rag
+        self._open: dict[UUID, _Open] = {}
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._wake = threading.Event()
 
     def begin(self, caller: Caller, key: str, fingerprint: bytes) -> Begun | Reply:
         """Begin a request, or find what was replied to it before.
@@ -96,17 +135,25 @@ class Idempotency:
             ConflictError: Its reply was not kept, or it was broken off after it took effect.
         """
         key = read_key(key)
-        scope, credential = Scope(tenant_id=caller.tenant), str(caller.credential)
-        found = self._repository.begin(scope, credential, key, fingerprint, keep_seconds=KEEP_SECONDS)
-        if isinstance(found, MadeRequest):
+        begun = Begun(Scope(tenant_id=caller.tenant), str(caller.credential), key, uuid4(), fingerprint)
+        try:
+            found = self._repository.begin(begun.scope, begun.credential, key, fingerprint, begun.run)
+        except StoreError:
+            # It may stand in the database all the same: the connection was lost after that.
+            if len(self._open) < _MOST_OPEN:
+                self._look_after(begun, partial(self._give_up, begun))
+            raise
+        if found is not None:
             return _reply(found, key, fingerprint)
-        return Begun(scope, credential, key, found)
+        self._look_after(begun)
+        return begun
 
     def end(self, begun: Begun, reply: Reply) -> None:
         """Keep the reply to a request that took effect; one that did not may be made again.
 
         What must not be stored (``Cache-Control: no-store``: a key that is shown once) is not, and neither is what is
-        larger than `MOST_KEPT_BYTES`: then it is kept that there was a reply.
+        larger than `MOST_KEPT_BYTES`: then it is kept that there was a reply. Where the database is away, that is done
+        later.
         """
         if reply.status >= 400:
             self.give_up(begun)
@@ -115,7 +162,8 @@ class Idempotency:
         # Every stream says so to proxies, and none shows a secret.
         streamed = headers.get("content-type", "").startswith("text/event-stream")
         keep = streamed or "no-store" not in headers.get("cache-control", "")
-        self._repository.end(
+        ended = partial(
+            self._repository.end,
             begun.scope,
             begun.credential,
             begun.key,
@@ -124,10 +172,66 @@ class Idempotency:
             headers={name: value for name, value in headers.items() if name not in _OWN_HEADERS},
             body=reply.body if keep else None,
         )
+        self._close(begun, ended)
 
     def give_up(self, begun: Begun) -> None:
-        """Let a request that failed be made again."""
+        """Let a request that failed be made again; where the database is away, that is done later."""
+        self._close(begun, partial(self._give_up, begun))
+
+    def _give_up(self, begun: Begun) -> None:
         self._repository.give_up(begun.scope, begun.credential, begun.key, begun.run)
+
+    def _close(self, begun: Begun, close: Callable[[], None]) -> None:
+        try:
+            close()
+        except StoreError as exc:
+            logger.warning("The end of a request with an idempotency key is kept later: %s", exc)
+            self._look_after(begun, close)
+        else:
+            with self._lock:
+                self._open.pop(begun.run, None)
+
+    def _look_after(self, begun: Begun, close: Callable[[], None] | None = None) -> None:
+        """Have the thread say that a request is being made, or keep its end."""
+        beat = partial(self._repository.beat, begun.scope, begun.credential, begun.key, begun.run)
+        with self._lock:
+            self._open[begun.run] = _Open(beat, close, time.monotonic())
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._keep, name="recollect-idempotency", daemon=True)
+                self._thread.start()
+        if close is not None:
+            self._wake.set()
+
+    def _keep(self) -> None:
+        """Look after open requests until there are none."""
+        pause = _BEAT_SECONDS
+        while True:
+            self._wake.wait(pause)
+            self._wake.clear()
+            with self._lock:
+                if not self._open:
+                    self._thread = None
+                    return
+                found = list(self._open.items())
+            for run, one in found:
+                if not self._keep_one(run, one):
+                    break
+            pause = _AGAIN_SECONDS if any(one.close for _, one in found) else _BEAT_SECONDS
+
+    def _keep_one(self, run: UUID, one: _Open) -> bool:
+        """Whether the database is there."""
+        try:
+            (one.close or one.beat)()
+        except StoreUnavailableError as exc:
+            if one.close is None or time.monotonic() - one.failed_at < _LONGEST_SECONDS:
+                return False
+            logger.error("The end of a request with an idempotency key was not kept: %s", exc)
+        except Exception:
+            logger.exception("The end of a request with an idempotency key was not kept.")
+        if one.close is not None:
+            with self._lock:
+                self._open.pop(run, None)
+        return True
 
     @property
     def _repository(self) -> IdempotencyRepository:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,15 +10,20 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from recollect.errors import RequestUnderWayError
 from recollect.model import Scope
 from recollect.model.once import current_once
 from recollect.store.database import Connection, Database, rows
 from recollect.store.sql import queries
+from recollect.store.worker_processes import has_ended, machine
 
 _SQL = queries("idempotency")
 
-#: A request that was begun so long ago, and has no reply, died with its process.
-ABANDONED_SECONDS = 600.0
+#: A request without a reply is abandoned when its process has not said for so long that it makes it (`beat`).
+LEASE_SECONDS = 15.0
+
+#: How long a reply is kept.
+KEEP_SECONDS = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,43 +55,52 @@ class IdempotencyRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def begin(
-        self, scope: Scope, credential: str, key: str, request_hash: bytes, *, keep_seconds: float
-    ) -> UUID | MadeRequest:
-        """Begin a request.
+    def begin(self, scope: Scope, credential: str, key: str, request_hash: bytes, run: UUID) -> MadeRequest | None:
+        """Begin a request; whoever does says that it lives (`beat`) until it is ended or given up.
 
         Args:
             scope: Whose.
             credential: Who asks; others may use the same key for something else.
             key: The client's.
             request_hash: Of what is asked.
-            keep_seconds: How long the reply is kept.
+            run: A new number of this attempt.
 
         Returns:
-            What to `end` it with, or the request that was made with the key before.
+            The request that was made with the key before; None: there is none, and this one is begun.
         """
-        params = {
+        params: dict[str, Any] = {
             **_of(scope, credential, key),
             "request_hash": request_hash,
-            "seconds": keep_seconds,
-            "abandoned": ABANDONED_SECONDS,
+            "run": run,
+            "maker": Jsonb({"machine": machine(), "process": os.getpid()}),
+            "ended": None,
+            "seconds": KEEP_SECONDS,
+            "lease": LEASE_SECONDS,
         }
         with self._database.transaction(scope) as connection:
             while True:
-                begun = rows(connection, _SQL["begin"], params)
-                if begun:
-                    return UUID(str(begun[0][0]))
+                if rows(connection, _SQL["begin"], params):
+                    return None
                 made = rows(connection, _SQL["made"], params)
                 # It may have been given up between the two statements.
-                if made:
-                    found_hash, status, headers, body, broken_off = made[0]
-                    return MadeRequest(
-                        request_hash=bytes(found_hash),
-                        status=status,
-                        headers=headers or {},
-                        body=None if body is None else bytes(body),
-                        broken_off=broken_off,
-                    )
+                if not made:
+                    continue
+                found_hash, status, headers, body, found_run, took_effect, lapsed = made[0]
+                ended = status is None and (lapsed or _has_ended(headers))
+                if ended and not took_effect and bytes(found_hash) == request_hash and params["ended"] != found_run:
+                    params["ended"] = found_run
+                    continue
+                return MadeRequest(
+                    request_hash=bytes(found_hash),
+                    status=status,
+                    headers=headers or {},
+                    body=None if body is None else bytes(body),
+                    broken_off=ended and took_effect,
+                )
+
+    def beat(self, scope: Scope, credential: str, key: str, run: UUID) -> None:
+        """Say that the process which makes a request lives."""
+        self._execute(scope, "beat", {**_of(scope, credential, key), "run": run})
 
     def end(
         self,
@@ -121,15 +136,29 @@ def note_effect(connection: Connection, scope: Scope) -> None:
     """Note that the current request has taken effect, in the transaction that stores what a repetition would double.
 
     Of a request without an idempotency key there is nothing to note.
+
+    Raises:
+        RequestUnderWayError: The request was taken for abandoned, and is made by another attempt: store nothing.
     """
     once = current_once()
-    if once is not None:
-        connection.execute(_SQL["took_effect"], {**_of(scope, once.credential, once.key), "run": once.run})
+    if once is None:
+        return
+    attempt = {"run": once.run, "request_hash": once.request_hash, "seconds": KEEP_SECONDS}
+    if not rows(connection, _SQL["took_effect"], {**_of(scope, once.credential, once.key), **attempt}):
+        raise RequestUnderWayError(
+            f"The request with the idempotency key {once.key!r} was sent again meanwhile, and this attempt stored "
+            "nothing. Send it again in a moment for the reply of the other one."
+        )
 
 
 def forget_replies(connection: Connection, scope: Scope) -> None:
     """Remove what replies said, in the transaction that erases something: they may have named it."""
     connection.execute(_SQL["forget_replies"], {"tenant_id": scope.tenant_id})
+
+
+def _has_ended(maker: Mapping[str, Any] | None) -> bool:
+    """Whether a process is seen to have ended, which only its own machine can see."""
+    return maker is not None and maker.get("machine") == machine() and has_ended(maker["process"])
 
 
 def _of(scope: Scope, credential: str, key: str) -> dict[str, Any]:

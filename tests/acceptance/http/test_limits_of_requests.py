@@ -242,7 +242,7 @@ def test_a_request_that_was_killed_behind_its_effect_is_never_made_twice(client,
     path, body, count = DOUBLED[name]
     rag.ingest("Annual leave is 30 days.")
     with monkeypatch.context() as killed:
-        for method in ("end", "give_up"):  # nothing is noted any more once the effect is there
+        for method in ("end", "give_up", "_look_after"):  # nothing is noted any more once the effect is there
             killed.setattr(idempotency.Idempotency, method, lambda *_: None)
         assert sent_once(client, path, body).status_code < 300
     assert count(rag) == 1
