@@ -70,7 +70,7 @@ def _create(
             view.sessions.default_config(), **{field: value for field, value in given.items() if value is not None}
         )
         if ttl is not None:
-            config = replace(config, ttl=None if ttl == _WITHOUT_END else ttl)
+            config = replace(config, ttl=ttl)
         made = view.sessions.create(argument_text(name), config)
     if ctx.json:
         ctx.emit({"session": document_session_json(made)})

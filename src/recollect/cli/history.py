@@ -172,10 +172,9 @@ def _ttl(
     duration: Annotated[str, typer.Argument(metavar="DURATION", help="From now on, such as 12h or 30d, or never.")],
 ) -> int:
     """Decide how long a document is found from now on."""
-    lifetime = None if duration.strip().lower() == "never" else duration
     with ctx.view(principal=actor.actor()) as view:
         (known,) = named_documents(view, [document])
-        view.documents.set_ttl(known, lifetime)
+        view.documents.set_ttl(known, duration)
         history = view.documents.history(known)
         expires_at = history.versions[-1].expires_at
     if ctx.json:

@@ -80,7 +80,9 @@ def _ingest(
     no_ocr: _WithoutOcr = False,
     ttl: Annotated[
         str | None,
-        typer.Option(metavar="DURATION", help="How long what is stored now is found: 12h, 30d; tags may preserve it."),
+        typer.Option(
+            metavar="DURATION", help="How long what is stored now is found: 12h, 30d, never; tags may preserve it."
+        ),
     ] = None,
     in_session: Annotated[
         str | None,

@@ -16,7 +16,7 @@ def _expanded(path: Path) -> Path:
 
 
 def _unless_never(given: object) -> object:
-    return None if given == "never" else given
+    return None if isinstance(given, str) and given.strip().lower() == "never" else given
 
 
 #: A path; ``~`` is the home of whoever runs the program.

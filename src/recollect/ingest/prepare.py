@@ -22,7 +22,7 @@ from recollect.ingest.sketches import bands
 from recollect.model import Chunk, Document
 from recollect.model.principal import read_permissions
 from recollect.model.stated import stated_fields
-from recollect.model.time import read_duration, read_time
+from recollect.model.time import read_lifetime, read_time
 from recollect.store.prepared import PreparedDocument
 
 if TYPE_CHECKING:
@@ -428,8 +428,7 @@ def _require_times(document: Document) -> None:
     start, end = _with_zone(document.event_time), _with_zone(document.event_end)
     if end is not None and (start is None or end < start):
         raise UsageError(f"The event of {document.source!r} ends {end} without having begun: it began {start}.")
-    if document.ttl is not None:
-        read_duration(document.ttl, name=f"The ttl of {document.source!r}")
+    read_lifetime(document.ttl, name=f"The ttl of {document.source!r}")
 
 
 def _with_zone(moment: datetime | None) -> datetime | None:

@@ -37,7 +37,8 @@ class Document:
         event_time: When it happened or was written, or began to; without a zone: UTC.
         event_end: When that ended, for what is no instant; not before ``event_time``.
         ttl: How long this version is found after it was stored, for instance ``"30d"``
-            (`recollect.model.time.read_duration`); None: as configured. Storing it unchanged begins it anew.
+            (`recollect.model.time.read_duration`); ``"never"``: without end; None: as configured. Storing it
+            unchanged begins it anew.
         permissions: Who may read it, as `recollect.model.principal.read_permissions` takes them:
             ``("role:hr", "!group:interns")``. They replace the document's grants when it is stored; its denials stay,
             and what is denied here comes to them. None: what the document has, or the collection's default.

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, get_args
 
 from recollect.errors import UsageError
-from recollect.model.time import Duration, read_duration
+from recollect.model.time import Duration, read_lifetime
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -48,8 +48,7 @@ class SessionConfig:
     when_full: WhenFull = "error"
 
     def __post_init__(self) -> None:
-        if self.ttl is not None:
-            read_duration(self.ttl, name="ttl")
+        read_lifetime(self.ttl)
         number: object = self.max_documents
         if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= MOST_DOCUMENTS:
             raise UsageError(f"max_documents must be a whole number from 1 to {MOST_DOCUMENTS:,}, not {number!r}.")
@@ -59,7 +58,7 @@ class SessionConfig:
     @property
     def lifetime(self) -> timedelta | None:
         """``ttl`` as a length of time; None: without end."""
-        return None if self.ttl is None else read_duration(self.ttl, name="ttl")
+        return read_lifetime(self.ttl)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
-from recollect.model.time import read_duration, read_time
+from recollect.model.time import read_lifetime, read_time
 
 if TYPE_CHECKING:
     from recollect.model.time import Duration
@@ -45,7 +45,8 @@ def stated_fields(facts: Mapping[str, object], *, where: str) -> StatedFields:
 
     ttl = said("ttl")
     if ttl is not None:
-        ttl = read_duration(ttl, name=f"ttl in {where}")  # type: ignore[arg-type]  # it refuses what it cannot take
+        # It refuses what it cannot take.
+        ttl = read_lifetime(ttl, name=f"ttl in {where}") or "never"  # type: ignore[arg-type]
     begin, end = (_time(said(name), name, where) for name in ("event_time", "event_end"))
     return StatedFields(
         title=_text(said("title"), "title", where),

@@ -49,6 +49,20 @@ def read_duration(given: Duration, *, name: str = "The duration") -> timedelta:
     return found
 
 
+def read_lifetime(given: Duration | None, *, name: str = "ttl") -> timedelta | None:
+    """A time to live, as `read_duration`; None where it is None or ``"never"``: without end.
+
+    Raises:
+        UsageError: It is none of these.
+    """
+    if given is None or (isinstance(given, str) and given.strip().lower() == "never"):
+        return None
+    try:
+        return read_duration(given, name=name)
+    except UsageError as exc:
+        raise UsageError(f"{exc} Without an end, it is 'never'.") from None
+
+
 def _duration(given: object) -> timedelta | None:
     if isinstance(given, timedelta):
         return given

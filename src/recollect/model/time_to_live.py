@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from recollect.model.time import read_duration
+from recollect.model.time import read_lifetime
 
 if TYPE_CHECKING:
     from recollect.model.document import Document
@@ -33,8 +33,9 @@ class ExpiryPolicy:
         Raises:
             UsageError: The document's ``ttl`` is no length of time.
         """
-        own = None if document.ttl is None else read_duration(document.ttl, name=f"The ttl of {document.source!r}")
         kept = {tag.casefold() for tag in self.preserve_tags}
         if any(tag.casefold() in kept for tag in document.tags):
             return None
-        return self.default_ttl if own is None else own
+        if document.ttl is None:
+            return self.default_ttl
+        return read_lifetime(document.ttl, name=f"The ttl of {document.source!r}")

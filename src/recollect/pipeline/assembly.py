@@ -14,7 +14,7 @@ from recollect.errors import ConfigurationError, UsageError
 from recollect.forking import computes_properties, leave_to_parent, renew_in_children
 from recollect.model import DEFAULT_TENANT_ID
 from recollect.model.principal import DefaultPermissions
-from recollect.model.time import read_duration
+from recollect.model.time import read_lifetime
 from recollect.model.time_to_live import ExpiryPolicy
 from recollect.model.written_files import close_folder
 from recollect.pipeline.embedders import Embedders
@@ -449,6 +449,6 @@ def _expiry_policy(config: RAGConfig) -> ExpiryPolicy:
     temporal = config.temporal
     ttl = temporal.default_ttl
     return ExpiryPolicy(
-        default_ttl=None if ttl is None else read_duration(ttl, name="rag.temporal.default_ttl"),
+        default_ttl=read_lifetime(ttl, name="rag.temporal.default_ttl"),
         preserve_tags=temporal.preserve_tags,
     )

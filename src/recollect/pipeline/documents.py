@@ -15,7 +15,7 @@ from recollect.model.audit import LIBRARY
 from recollect.model.document_record import DOCUMENT_STATUSES
 from recollect.model.history import ErasureProbe, VersionDiff
 from recollect.model.shown import show
-from recollect.model.time import read_duration
+from recollect.model.time import read_lifetime
 from recollect.pipeline.standpoint import EVERY_COLLECTION, Group
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ class Documents(Group):
         return update(self._at, document, given, if_version=if_version)
 
     def set_ttl(self, document: int | str, ttl: Duration | None) -> None:
-        """Decide how long a document is found from now on; None: it never expires.
+        """Decide how long a document is found from now on; None or ``"never"``: it never expires.
 
         Raises:
             NotFoundError: There is no such document, or it is deleted.
@@ -291,7 +291,7 @@ class Documents(Group):
             PermissionDeniedError: It is not the principal's to change.
         """
         scope = self._at.present()
-        lifetime = None if ttl is None else read_duration(ttl, name="ttl")
+        lifetime = read_lifetime(ttl)
         if not self._at.store.expiry.set_lifetime(scope, self._at.resolve(scope, document), lifetime):
             raise NotFoundError(f"The document {document!r} is deleted: it has no time left to live.")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import NotFoundError, UsageError
 from recollect.model.arguments import checked
-from recollect.model.time import read_duration
+from recollect.model.time import read_lifetime
 from recollect.model.uploaded_file import BatchedJob, FileUse, UploadedFile
 from recollect.pipeline.jobs import enqueue_all
 from recollect.pipeline.preparing import ChunkSizes
@@ -51,7 +51,7 @@ class Files(Group):
 
         if not purpose.strip() or len(purpose) > _LONGEST_PURPOSE:
             raise UsageError(f"purpose is a word of at most {_LONGEST_PURPOSE} characters.")
-        lifetime = None if ttl is None else read_duration(ttl, name="ttl")
+        lifetime = read_lifetime(ttl)
         scope = self._at.present()
         file = named_file(self._at, original)
         with room_told(scope):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from recollect.errors import UsageError
 from recollect.model.pictures import DESCRIBED, DESCRIBED_BY
@@ -118,8 +118,8 @@ def _merged(read: Document, record: DocumentRecord, version: VersionRecord) -> D
     )
 
 
-def time_left(version: VersionRecord) -> float | None:
-    """How many seconds a version is found yet; None: it does not expire."""
+def time_left(version: VersionRecord) -> float | Literal["never"]:
+    """The seconds until a version expires, or ``"never"``, whatever is configured for documents by default."""
     if version.expires_at is None:
-        return None
+        return "never"
     return max((version.expires_at - datetime.now(UTC)).total_seconds(), 1.0)

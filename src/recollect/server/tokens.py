@@ -96,7 +96,16 @@ class TokenVerifier:
             )
         except jwt.PyJWTError as exc:
             raise AuthenticationError(explained(exc)) from None
+        _require_numeric_dates(claims)
         return read_claims(claims, config)
+
+
+def _require_numeric_dates(claims: Mapping[str, Any]) -> None:
+    """RFC 7519, section 2: a NumericDate is a JSON number. pyjwt takes "1800000000" and true for one."""
+    for name in ("exp", "nbf", "iat"):
+        moment = claims.get(name, 0)
+        if isinstance(moment, bool) or not isinstance(moment, int | float):
+            raise AuthenticationError(f"The token's {name!r} is not a number of seconds.")
 
 
 def _trusted(config: JwtConfig, environment: Mapping[str, str]) -> tuple[list[str], _KeyOf]:

@@ -146,6 +146,7 @@ class _Writing:
                     yield self._tag(token)
 
     def inlines(self, tokens: Sequence[Token]) -> Iterator[Markup]:
+        href = ""
         for token in tokens:
             match token.type:
                 case "text":
@@ -161,7 +162,10 @@ class _Writing:
                     href = str(token.attrs.get("href", ""))
                     yield Markup('<a href="{}" rel="noopener noreferrer nofollow" target="_blank">').format(href)
                 case "link_close":
+                    # A text can claim to lead elsewhere: where a link leads is shown before it is followed.
                     yield Markup("</a>")
+                    if token.info != "auto":
+                        yield Markup(' <span class="soft small">({})</span>').format(urlsplit(href.strip()).hostname)
                 case _:
                     yield self._tag(token)
 

@@ -92,3 +92,17 @@ def test_blocks_that_are_whole_are_the_same_alone(pieces):
     cut = finished(text)
     assert 0 <= cut <= len(text)
     assert to_html(text[:cut]) + to_html(text[cut:]) == to_html(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("[our bank](https://evil.example/login)", "our bank (evil.example)"),
+        ("[https://bank.example](https://evil.example)", "https://bank.example (evil.example)"),
+        ("[x](https://bank.example@evil.example/)", "x (evil.example)"),
+        ("[x](https://b\u0430nk.example)", "x (xn--bnk-5cd.example)"),
+        ("<https://bank.example/a>", "https://bank.example/a"),
+    ],
+)
+def test_a_link_shows_its_host_before_it_is_followed(text, shown):
+    assert Tags(to_html(text)).shown.strip() == shown

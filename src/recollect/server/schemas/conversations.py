@@ -34,8 +34,7 @@ class SessionBody(Body):
 
     def options(self) -> dict[str, Any]:
         """What is given, as the library takes it."""
-        given = self.model_dump(exclude={"session"}, exclude_none=True)
-        return {**given, "ttl": None} if self.ttl == "never" else given
+        return self.model_dump(exclude={"session"}, exclude_none=True)
 
 
 class TurnBody(Body):

@@ -36,7 +36,9 @@ class DocumentBody(Body):
     language: Name | None = Field(None, description="ISO 639-1; left out: the collection's.")
     event_time: Text | None = Field(None, max_length=100, description="When it happened or was written: ISO 8601.")
     event_end: Text | None = Field(None, max_length=100, description="When that ended.")
-    ttl: Text | None = Field(None, max_length=100, description="How long it is found, for instance 30d.")
+    ttl: Text | None = Field(
+        None, max_length=100, description="How long it is found, for instance 30d; never: without end."
+    )
     permissions: tuple[Name, ...] | None = Field(
         None,
         max_length=_MAX_TAGS,
@@ -161,7 +163,7 @@ class RestoreBody(Body):
 class LifetimeBody(Body):
     """How long a document is found."""
 
-    ttl: Name | None = Field(description="From now on, such as 12h or 30d; null: for ever.")
+    ttl: Name | None = Field(description="From now on, such as 12h or 30d; null or never: for ever.")
 
 
 class DuplicateGroupsPage(TypedDict):
