@@ -156,7 +156,7 @@ def load(arguments: argparse.Namespace):
 
     precision = arguments.contestant.split()[-1]
     embedder = LocalEmbedder(cache=ModelCache(arguments.model_directory), precision=precision)
-    names = ("recollect", "onnxruntime", "tokenizers")
+    names = ("recollect-rag", "onnxruntime", "tokenizers")
     return embedder.embed_documents, embedder.embed_query, [f"{n} {version(n)}" for n in names]
 
 

@@ -65,7 +65,7 @@ def clean_environment(home: Path) -> dict[str, str]:
 def install(_arguments: argparse.Namespace, work: Path) -> str:
     environment = clean_environment(work / "home")
     run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(work / "dist"), "."], env=environment)
-    wheel = next((work / "dist").glob("recollect-*.whl"))
+    wheel = next((work / "dist").glob("recollect_rag-*.whl"))
     run([sys.executable, "-m", "venv", str(work / "venv")])
     python = str(work / "venv" / "bin" / "python")
     bare = size_on_disk(work / "venv")

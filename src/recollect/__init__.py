@@ -7,6 +7,7 @@
 from typing import TYPE_CHECKING
 
 from recollect._names import imported_on_use as _imported_on_use
+from recollect_command import refuse_another_project as _refuse_another_project
 
 if TYPE_CHECKING:
     from recollect.chunking.base import ChunkingStrategy
@@ -65,6 +66,8 @@ __all__ = [
     "Turn",
     "View",
 ]
+
+_refuse_another_project(__file__)
 
 __getattr__, __dir__ = _imported_on_use(
     __name__,

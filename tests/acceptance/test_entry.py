@@ -3,13 +3,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
-from importlib.metadata import version
 
 import pytest
 
+from recollect.installation import version
+
 
 def test_version(recollect):
-    assert recollect("--version").out == f"recollect {version('recollect')}\n"
+    assert recollect("--version").out == f"recollect {version()}\n"
 
 
 def test_the_package_can_be_run_as_a_module(recollect):

@@ -189,4 +189,4 @@ def test_without_the_package_it_says_how_to_get_it(recollect: Recollect, monkeyp
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "mcp", None)
     monkeypatch.setitem(sys.modules, "mcp_types", None)
-    assert "pip install 'recollect[mcp]'" in recollect("mcp", status=2).err
+    assert "pip install '.[mcp]'" in recollect("mcp", status=2).err

@@ -161,5 +161,5 @@ def test_a_package_that_is_missing_is_named(recollect, monkeypatch):
 
     monkeypatch.setattr(registry, "find_spec", lambda name: None)
     recollect.environment["RECOLLECT_ANSWER__PROVIDER"] = "ollama"
-    assert "pip install 'recollect[ollama]'" in recollect("providers", "test", "answer", status=1).out
-    assert "pip install 'recollect[cohere]'" in recollect("providers", "list").out
+    assert "pip install '.[ollama]'" in recollect("providers", "test", "answer", status=1).out
+    assert "pip install '.[cohere]'" in recollect("providers", "list").out

@@ -254,7 +254,7 @@ for module, framework, extra in (
     try:
         importlib.import_module(f"recollect.integrations.{module}")
     except ImportError as error:
-        assert f"pip install 'recollect[{extra}]'" in str(error), error
+        assert f"pip install '.[{extra}]'" in str(error), error
     else:
         raise AssertionError(module)
 """

@@ -15,7 +15,7 @@ from recollect.pipeline.job_tasks import _told
 from recollect.replies.answers import answer_json
 from recollect.replies.ingest import ingest_report_json
 
-pytest.importorskip("rapidocr", reason="text is recognised with the extra recollect[ocr]")
+pytest.importorskip("rapidocr", reason="text is recognised with the extra ocr")
 
 from PIL import Image, ImageDraw, ImageFont
 
@@ -80,8 +80,8 @@ def test_without_the_extra_an_ingest_names_what_it_could_not_read(pipeline, fold
     report = pipeline.ingest([folder])
     assert (report.added, report.failed, report.skip_reasons) == (0, 1, {"unsupported": 2})
     (error,) = report.errors
-    assert error.error == "has no text in it: 5 of 5 pages hold no text: pip install 'recollect[ocr]'"
-    pictures = ["is a picture: pip install 'recollect[ocr]' reads the text in it"] * 2
+    assert error.error == "has no text in it: 5 of 5 pages hold no text: pip install '.[ocr]'"
+    pictures = ["is a picture: pip install '.[ocr]' reads the text in it"] * 2
     assert [told.error for told in report.without_text] == pictures
 
 
@@ -94,7 +94,7 @@ def test_pages_that_were_not_read_are_named_in_every_report(pipeline, folder, mo
     page.gen_content()
     scan.save(folder / "handbook.pdf", flags=2)
     report = pipeline.ingest([folder])
-    expected = [{"path": "handbook.pdf", "reason": "4 of 5 pages hold no text: pip install 'recollect[ocr]'"}]
+    expected = [{"path": "handbook.pdf", "reason": "4 of 5 pages hold no text: pip install '.[ocr]'"}]
     for told in (ingest_report_json(report), json.loads(json.dumps(_told(report)))):
         assert [one for one in told["without_text"] if one["path"] == "handbook.pdf"] == expected
     (document,) = pipeline.documents.list()

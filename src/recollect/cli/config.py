@@ -133,6 +133,7 @@ def _database(config: RAGConfig) -> str:
 
 
 def _missing_keys(config: RAGConfig) -> list[str]:
+    from recollect.installation import install_command
     from recollect.providers.catalogue import PROVIDERS
     from recollect.providers.detection import detect_keys
     from recollect.providers.registry import installed
@@ -145,7 +146,7 @@ def _missing_keys(config: RAGConfig) -> list[str]:
         if row is None:
             continue
         if not installed(row):
-            problems.append(f"rag.{name}.provider: {row.name} needs its package: pip install 'recollect[{row.extra}]'")
+            problems.append(f"rag.{name}.provider: {row.name} needs its package: {install_command(row.extra)}")
         if row.key_variables and section.api_key is None and section.base_url is None and row.name not in held:
             problems.append(f"rag.{name}.api_key: {row.name} needs a key: set {' or '.join(row.key_variables)}")
     return problems

@@ -115,9 +115,9 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from recollect.installation import version
 
-        typer.echo(f"recollect {version('recollect')}")
+        typer.echo(f"recollect {version()}")
         raise typer.Exit
 
 

@@ -12,6 +12,7 @@ from recollect.cli._options import command
 from recollect.cli._searching import EVERYWHERE
 from recollect.cli.ask import with_model
 from recollect.errors import ConfigurationError, UsageError
+from recollect.installation import install_command
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -88,7 +89,7 @@ def _door() -> ModuleType:
         if (exc.name or "").split(".")[0] not in {"mcp", "mcp_types"}:
             raise
         raise ConfigurationError(
-            "The package mcp is needed to speak the Model Context Protocol. Install it: pip install 'recollect[mcp]'"
+            f"The package mcp is needed to speak the Model Context Protocol. Install it: {install_command('mcp')}"
         ) from exc
     return stdio
 

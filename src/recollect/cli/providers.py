@@ -15,6 +15,7 @@ from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.cli._terminal import one_line
 from recollect.errors import RecollectError
+from recollect.installation import install_command
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
@@ -71,7 +72,7 @@ def _configured(config: RAGConfig, provider: str) -> dict[str, str | None]:
 
 
 def _described(one: dict[str, Any]) -> str:
-    state = "installed" if one["installed"] else f"pip install 'recollect[{one['extra']}]'"
+    state = "installed" if one["installed"] else install_command(one["extra"])
     key = f", key in {one['key']}" if one["key"] else ""
     used = "".join(f", [rag.{section}] {model or 'its default'}" for section, model in one["configured"].items())
     return f"{one['name']}  {one['title']}: {', '.join(one['capabilities'])}  ({state}{key}{used})"

@@ -107,11 +107,10 @@ def _curve(data: BeirDataset | SpanDataset | Suite) -> tuple[tuple[int, ...], st
 
 
 def _subtitle(ctx: CommandContext, queries: int) -> str:
-    from importlib.metadata import version
-
     from recollect.embedding.models import DEFAULT_MODEL
+    from recollect.installation import version
 
     when = datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC")
     embedding = ctx.config.embedding
     model = embedding.model or (DEFAULT_MODEL if embedding.provider == "local" else embedding.provider)
-    return f"{queries:,} queries · recollect {version('recollect')} · {model} · {when}"
+    return f"{queries:,} queries · recollect {version()} · {model} · {when}"

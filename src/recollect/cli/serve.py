@@ -13,6 +13,7 @@ import typer
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.errors import UsageError
+from recollect.installation import install_command
 
 logger = logging.getLogger("recollect.server")
 
@@ -37,7 +38,7 @@ def _serve(
     that run come to their end.
     """
     if importlib.util.find_spec("fastapi") is None or importlib.util.find_spec("uvicorn") is None:
-        raise UsageError("The server needs more packages: pip install 'recollect[server]'")
+        raise UsageError(f"The server needs more packages: {install_command('server')}")
     given = {"host": None if host is None else argument_text(host), "port": port}
     own = {name: value for name, value in given.items() if value is not None}
     config = ctx.config.model_copy(update={"server": ctx.config.server.model_copy(update=own)})

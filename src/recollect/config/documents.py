@@ -14,7 +14,7 @@ class DocumentsConfig(Section):
 
     ocr: Literal["auto", "off"] = Field(
         "auto",
-        description="Whether the text of pages that are pictures is recognised: auto, where recollect[ocr] is "
+        description="Whether the text of pages that are pictures is recognised: auto, where the extra ocr is "
         "installed; off: such pages are counted and named.",
     )
     ocr_seconds: float = Field(

@@ -169,7 +169,7 @@ class ServerConfig(Section):
     )
     traces: bool = Field(
         False,
-        description="Whether requests, searches and calls of models are traced, by OpenTelemetry (recollect[otel]).",
+        description="Whether requests, searches and calls of models are traced, by OpenTelemetry (the extra otel).",
     )
 
     @field_validator("trusted_proxies")

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
 
-from recollect.documents.ocr.available import EXTRA, HEIC_EXTRA, can_open_heic, can_recognise
+from recollect.documents.ocr.available import can_open_heic, can_recognise
+from recollect.installation import install_command
 
 Kind = Literal[
     "pdf",
@@ -156,7 +157,7 @@ def is_picture_name(name: str) -> bool:
 
 
 def can_read_name(name: str) -> bool:
-    """Whether a file of this name can be read here: pictures with ``recollect[ocr]`` and ``recollect[heic]`` alone."""
+    """Whether a file of this name can be read here: pictures with the extras ``ocr`` and ``heic`` alone."""
     if not is_picture_name(name):
         return format_of_name(name) is not None
     return can_recognise() and (PurePath(name.lower()).suffix[1:] not in _HEIC_NAMES or can_open_heic())
@@ -165,7 +166,7 @@ def can_read_name(name: str) -> bool:
 def picture_extra(name: str) -> str:
     """What to install for a file whose name promises a picture that cannot be read here."""
     is_heic = PurePath(name.lower()).suffix[1:] in _HEIC_NAMES
-    return HEIC_EXTRA if is_heic and not can_open_heic() else EXTRA
+    return install_command("heic" if is_heic and not can_open_heic() else "ocr")
 
 
 def detect(data: bytes, *, name: str, mime_type: str | None = None) -> Format:
@@ -223,7 +224,7 @@ def _sniff(data: bytes) -> Format | None:
         return PDF
     if (picture := _sniff_picture(head)) is not None:
         if not can_recognise():
-            raise UnreadableError(f"is {picture.label}; {EXTRA} reads the text in pictures")
+            raise UnreadableError(f"is {picture.label}; {install_command('ocr')} reads the text in pictures")
         return picture
     for magic, label in _FOREIGN:
         if head.startswith(magic) and (len(magic) > 4 or b"\0" in head or not head.isascii()):
@@ -241,7 +242,9 @@ def _sniff_picture(head: bytes) -> Format | None:
         return WEBP
     if head[4:8] == b"ftyp" and head[8:12] in _HEIC:
         if not can_open_heic():
-            raise UnreadableError(f"is a HEIC image; {HEIC_EXTRA} reads the text in such pictures, or save it as JPEG")
+            raise UnreadableError(
+                f"is a HEIC image; {install_command('heic')} reads the text in such pictures, or save it as JPEG"
+            )
         return HEIC
     if not any(head.startswith(magic) for magic, _ in _PICTURES) or (b"\0" not in head and head.isascii()):
         return None

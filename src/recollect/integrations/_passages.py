@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import UsageError
+from recollect.installation import install_command
 from recollect.model.filter import FIELDS
 from recollect.pipeline.threads import Threads
 
@@ -39,7 +40,7 @@ _OPERATORS = {
 
 def missing(package: str, extra: str) -> str:
     """What the error says where a framework is not installed."""
-    return f"{package} is not installed: pip install 'recollect[{extra}]'"
+    return f"{package} is not installed: {install_command(extra)}"
 
 
 def passages(

@@ -1,4 +1,4 @@
-"""A component for Haystack: `pip install 'recollect[haystack]'`."""
+"""A component for Haystack: `pip install 'recollect-rag[haystack]'`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A retriever for LangChain: `pip install 'recollect[langchain]'`."""
+"""A retriever for LangChain: `pip install 'recollect-rag[langchain]'`."""
 
 from __future__ import annotations
 

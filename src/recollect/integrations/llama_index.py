@@ -1,4 +1,4 @@
-"""A retriever for LlamaIndex: `pip install 'recollect[llama-index]'`."""
+"""A retriever for LlamaIndex: `pip install 'recollect-rag[llama-index]'`."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def make_door(assembly: Assembly, scope: Scope) -> Door | None:
     """What is applied to everything that the scope's tenant stores; None: nothing is.
 
     Raises:
-        UsageError: The policy asks for it, and ``recollect[pii]`` is not installed.
+        UsageError: The policy asks for it, and the extra ``pii`` is not installed.
     """
     stored, salt = assembly.store.tenants.privacy(scope)
     settings = assembly.config.privacy

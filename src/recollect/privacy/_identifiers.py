@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import UsageError
-from recollect.privacy.findings import NOT_INSTALLED, Finding, Kind
+from recollect.privacy.findings import Finding, Kind, not_installed
 
 if TYPE_CHECKING:
     from presidio_analyzer import Pattern, PatternRecognizer
@@ -168,7 +168,7 @@ def _made(name: str) -> PatternRecognizer:
     try:
         recognisers = import_module(_PACKAGE)
     except ImportError as exc:
-        raise UsageError(NOT_INSTALLED) from exc
+        raise UsageError(not_installed()) from exc
     # It would write the values that it fails to check into its log, and every decision of its own.
     for logger in ("presidio-analyzer", "decision_process"):
         logging.getLogger(logger).setLevel(logging.CRITICAL + 1)

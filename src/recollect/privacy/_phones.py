@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from recollect.errors import UsageError
-from recollect.privacy.findings import NOT_INSTALLED, Finding
+from recollect.privacy.findings import Finding, not_installed
 
 # Digits that stand together; up to three signs between two of these belong to a number.
 _GROUP = re.compile(r"(?:\+|\(\+?)?\d+\)?")
@@ -43,7 +43,7 @@ class Phones:
         try:
             import phonenumbers
         except ImportError as exc:
-            raise UsageError(NOT_INSTALLED) from exc
+            raise UsageError(not_installed()) from exc
         self._phonenumbers = phonenumbers
         self._regions = tuple(regions)
 

@@ -34,7 +34,7 @@ class Detector:
         phone_regions: Where telephone numbers without a country's code may be from, as ISO 3166-1 codes.
 
     Raises:
-        UsageError: ``recollect[pii]`` is not installed.
+        UsageError: The extra ``pii`` is not installed.
     """
 
     def __init__(self, *, phone_regions: Sequence[str] = PHONE_REGIONS) -> None:

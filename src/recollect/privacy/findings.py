@@ -7,16 +7,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
+from recollect.installation import install_command
+
 Kind: TypeAlias = Literal["email", "iban", "payment_card", "national_id", "phone", "ip_address"]
 
 #: Every kind, the one first that a stretch of text is called where several fit.
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-#: What an error says where nothing can be looked for.
-NOT_INSTALLED = (
-    "Personal data is found by presidio and phonenumbers, which are not installed: pip install 'recollect[pii]' (no "
-    "model is fetched), or set the policy to off ([rag.privacy] pii)."
-)
+
+def not_installed() -> str:
+    """What an error says where nothing can be looked for."""
+    return (
+        f"Personal data is found by presidio and phonenumbers, which are not installed: {install_command('pii')} (no "
+        "model is fetched), or set the policy to off ([rag.privacy] pii)."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ class Provider:
         name: In settings, records and errors.
         title: For people.
         capabilities: What it can do.
-        sdk: The package that is imported, and ``recollect[extra]`` installs; None: nothing but recollect is needed.
+        sdk: The package that is imported, and ``recollect-rag[extra]`` installs; None: nothing but recollect is needed.
         extra: The extra that brings the SDK.
         module: The file of this package that uses the SDK; None for local models.
         key_variables: Where the provider's own tools look for its key in the environment, in this order.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.embedding.making import is_of_this_machine, make_machine_embedder, model_cache
 from recollect.errors import ConfigurationError
+from recollect.installation import install_command
 from recollect.providers.catalogue import Provider, provider_named
 from recollect.providers.connection import Connection, Secret
 
@@ -231,8 +232,7 @@ def _backend(row: Provider, kind: str) -> Callable[[ModelRequest], Any]:
     missing = _missing(row)
     if missing is not None:
         raise ConfigurationError(
-            f"The package {missing!r} is needed for models of {row.title}. Install it: "
-            f"pip install 'recollect[{row.extra}]'"
+            f"The package {missing!r} is needed for models of {row.title}. Install it: {install_command(row.extra)}"
         )
     make: Callable[[ModelRequest], Any] = getattr(import_module(f"recollect.providers.{row.module}"), kind)
     return make

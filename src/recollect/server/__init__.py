@@ -1,1 +1,1 @@
-"""The HTTP server: routes translate, authorise and call a view, nothing else: ``pip install 'recollect[server]'``."""
+"""The HTTP server: routes translate, authorise and call a view, nothing else. It needs the extra ``server``."""

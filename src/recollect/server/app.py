@@ -7,7 +7,6 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -19,6 +18,7 @@ from starlette.types import ASGIApp, Scope
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from recollect.errors import ConfigurationError
+from recollect.installation import install_command, version
 from recollect.pipeline.threads import Threads
 from recollect.server import openai, problems
 from recollect.server.admission import AdmissionControl
@@ -95,7 +95,7 @@ def create_app(rag: RAGPipeline) -> FastAPI:
 
     app = _Application(
         title="recollect",
-        version=version("recollect"),
+        version=version(),
         description=DESCRIPTION,
         lifespan=lifespan,
         openapi_url="/v1/openapi.json",
@@ -162,7 +162,7 @@ def _tracing(settings: ServerConfig) -> Tracing | None:
     if not settings.traces:
         return None
     if importlib.util.find_spec("opentelemetry") is None:
-        raise ConfigurationError("rag.server.traces needs one more package: pip install 'recollect[otel]'")
+        raise ConfigurationError(f"rag.server.traces needs one more package: {install_command('otel')}")
     from recollect.server.tracing import Tracing
 
     return Tracing(template_of)

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import AuthenticationError, ConfigurationError, UsageError
+from recollect.installation import install_command
 from recollect.model.key import ACCESS_SCOPES, AccessScope
 from recollect.model.principal import Principal
 
@@ -59,7 +60,7 @@ class TokenVerifier:
         try:
             import jwt
         except ImportError as exc:
-            raise ConfigurationError("Tokens need pyjwt: pip install 'recollect[server]'.") from exc
+            raise ConfigurationError(f"Tokens need pyjwt: {install_command('server')}.") from exc
 
         self._config = config
         self._jwt = jwt.PyJWT(options={"enforce_minimum_key_length": True})

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator
 
 from recollect.errors import ConfigurationError, ParseError, RecollectError, SourceError, UsageError
+from recollect.installation import install_command
 from recollect.sources.base import (
     Change,
     Checkpoint,
@@ -33,9 +34,7 @@ try:
     from botocore import exceptions as boto_errors
     from botocore.config import Config
 except ImportError as exc:  # pragma: no cover - the tests have it
-    raise ConfigurationError(
-        "The package boto3 is needed for buckets. Install it: pip install 'recollect[s3]'"
-    ) from exc
+    raise ConfigurationError(f"The package boto3 is needed for buckets. Install it: {install_command('s3')}") from exc
 
 if TYPE_CHECKING:
     from botocore.awsrequest import AWSPreparedRequest

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import IO
 
 from psycopg import sql
 
 from recollect.errors import NotFoundError, StoreError
+from recollect.installation import version
 from recollect.model.written_files import require_writable
 from recollect.store._archive import FORMAT_VERSION, Manifest, NewArchive
 from recollect.store.database import Connection, connect, rows
@@ -98,7 +98,7 @@ def _write(connection: Connection, file: IO[bytes]) -> None:
         archive.close(
             Manifest(
                 format_version=FORMAT_VERSION,
-                recollect_version=version("recollect"),
+                recollect_version=version(),
                 server_version=str(connection.info.server_version),
                 created_at=datetime.now(UTC).isoformat(),
                 schema_version=schema_version,

@@ -167,4 +167,4 @@ def test_without_its_packages_it_says_what_to_install(recollect, monkeypatch):
 
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "uvicorn" else find(name))
-    assert "pip install 'recollect[server]'" in recollect("serve", status=2).err
+    assert "pip install '.[server]'" in recollect("serve", status=2).err

@@ -112,5 +112,5 @@ def test_nothing_of_it_is_imported_unless_it_is_wanted(rag, monkeypatch):
 
 def test_a_package_that_is_missing_is_named(rag, spans, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(ConfigurationError, match=r"recollect\[otel\]"):
+    with pytest.raises(ConfigurationError, match=r"\.\[otel\]"):
         create_app(rag)

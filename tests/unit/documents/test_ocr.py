@@ -1,4 +1,4 @@
-"""Pages that are pictures: recognised with the extra ``recollect[ocr]``, counted and named without it."""
+"""Pages that are pictures: recognised with the extra ``ocr``, counted and named without it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from recollect.model.asking import asked_for
 
 from .made_files import pdf
 
-pytest.importorskip("rapidocr", reason="text is recognised with the extra recollect[ocr]")
+pytest.importorskip("rapidocr", reason="text is recognised with the extra ocr")
 
 from recollect.documents.ocr import _engine, recognising
 
@@ -237,13 +237,13 @@ def test_the_box_of_a_line_on_a_page_that_lay_on_its_side():
 
 
 def test_without_the_extra_scanned_pages_are_counted_and_named(without_extra):
-    with pytest.raises(ParseError, match=re.escape("2 of 2 pages hold no text: pip install 'recollect[ocr]'")):
+    with pytest.raises(ParseError, match=re.escape("2 of 2 pages hold no text: pip install '.[ocr]'")):
         read_bytes(saved([page(LEAVE), page(TRAVEL)], "PDF"), name="a.pdf")
     document = read_bytes(_with_a_page_of_text(), name="a.pdf")
     assert document.content == "Typed words."
     assert document.metadata["pages_without_text"] == 1
     told = available.pages_without_text(document.metadata)
-    assert told == "1 of 2 pages holds no text: pip install 'recollect[ocr]'"
+    assert told == "1 of 2 pages holds no text: pip install '.[ocr]'"
 
 
 def _with_a_page_of_text():
@@ -259,7 +259,7 @@ def test_without_the_extra_pictures_are_left_aside(without_extra, tmp_path):
     (skipped,) = walk([tmp_path])
     assert (skipped.kind, skipped.reason) == (
         "unsupported",
-        "is a picture: pip install 'recollect[ocr]' reads the text in it",
+        "is a picture: pip install '.[ocr]' reads the text in it",
     )
     with pytest.raises(ParseError, match="is a PNG image; pip install"):
         read_bytes((tmp_path / "a.png").read_bytes(), name="a.png")
@@ -298,7 +298,7 @@ def _enlarged(heic: bytes, side: int) -> bytes:
 
 
 def test_a_heic_picture_is_read_as_others_are(workers):
-    pytest.importorskip("pi_heif", reason="pip install 'recollect[heic]'")
+    pytest.importorskip("pi_heif", reason="pip install '.[heic]'")
     # By its content, whatever it is called.
     for name in ("leave.heic", "leave.jpg", "LEAVE.HEIF"):
         assert formats.can_read_name(name)
@@ -309,7 +309,7 @@ def test_a_heic_picture_is_read_as_others_are(workers):
 
 def test_without_what_opens_it_a_heic_picture_is_refused_with_the_name_of_that(monkeypatch, tmp_path):
     monkeypatch.setattr(formats, "can_open_heic", lambda: False)
-    with pytest.raises(formats.UnreadableError, match=r"pip install 'recollect\[heic\]'"):
+    with pytest.raises(formats.UnreadableError, match=r"pip install '\.\[heic\]'"):
         formats.detect(HEIC, name="leave.jpg")
     assert not formats.can_read_name("leave.heic")
     assert formats.can_read_name("leave.jpg")
@@ -317,7 +317,7 @@ def test_without_what_opens_it_a_heic_picture_is_refused_with_the_name_of_that(m
     (skipped,) = walk([tmp_path])
     assert (skipped.kind, skipped.reason) == (
         "unsupported",
-        "is a picture: pip install 'recollect[heic]' reads the text in it",
+        "is a picture: pip install '.[heic]' reads the text in it",
     )
 
 

@@ -108,7 +108,7 @@ def test_a_missing_sdk_is_named_with_the_extra(monkeypatch, name):
     )
     make = {"embedding": make_embedder, "reranking": make_scorer, "chat": make_chat_model}[min(row.capabilities)]
     options = {"dimensions": 8} if make is make_embedder else {}
-    with pytest.raises(ConfigurationError, match=rf"pip install 'recollect\[{row.extra}\]'"):
+    with pytest.raises(ConfigurationError, match=rf"pip install '\.\[{row.extra}\]'"):
         make(name, "m", connection=Connection(api_key=Secret("k")), **options)
 
 
@@ -143,5 +143,5 @@ def test_an_sdk_that_something_else_brought_is_not_the_whole_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "tenacity", None)
     row = PROVIDERS["huggingface"]
     assert not installed(row)
-    with pytest.raises(ConfigurationError, match=r"'tenacity' is needed .* pip install 'recollect\[huggingface\]'"):
+    with pytest.raises(ConfigurationError, match=r"'tenacity' is needed .* pip install '\.\[huggingface\]'"):
         make_embedder("huggingface", "x", connection=Connection(base_url="http://127.0.0.1:9"), dimensions=8)

@@ -6,17 +6,12 @@ import importlib.util
 from collections.abc import Mapping
 from functools import cache
 
-#: What to install.
-EXTRA = "pip install 'recollect[ocr]'"
-
-
-#: What to install for pictures of telephones.
-HEIC_EXTRA = "pip install 'recollect[heic]'"
+from recollect.installation import install_command
 
 
 @cache
 def can_recognise() -> bool:
-    """Whether the extra ``recollect[ocr]`` is installed. Nothing is imported for that."""
+    """Whether the extra ``ocr`` is installed. Nothing is imported for that."""
     return all(importlib.util.find_spec(name) is not None for name in ("rapidocr", "PIL"))
 
 
@@ -39,7 +34,7 @@ def without_text(unread: int, pages: int, *, ocr: bool = True) -> str:
         pages: Pages of the file.
         ocr: Whether their text was to be recognised.
     """
-    remedy = "their text was not recognised" if can_recognise() else EXTRA
+    remedy = "their text was not recognised" if can_recognise() else install_command("ocr")
     if not ocr:
         remedy = 'recognition is switched off (rag.documents.ocr = "off")'
     several = "pages holds no text" if unread == 1 else "pages hold no text"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from functools import wraps
-from importlib.metadata import version
 from typing import Any, TypeVar
 
 import mcp_types as types
@@ -16,6 +15,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from recollect.errors import NotFoundError, PermissionDeniedError, RateLimitedError, RecollectError, UsageError
+from recollect.installation import version
 from recollect.pipeline.threads import Threads
 from recollect.server.mcp import resources, tools
 from recollect.server.mcp.access import Access
@@ -93,7 +93,7 @@ def build_server(access_of: AccessOf, threads: Threads, *, most_calls: int = 1_0
     schemas = {one.name: one.schema for one in TOOLS}
     return Server(
         "recollect",
-        version=version("recollect"),
+        version=version(),
         title="Recollect",
         instructions=INSTRUCTIONS,
         cache_hints={"tools/list": CacheHint(ttl_ms=_TOOLS_FRESH_MS)},
