@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from fastapi.testclient import TestClient
 
-from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
+from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions, SearchReply, View
 from recollect.embedding.hashing import HashingEmbedder
+from recollect.integrations.langchain import RecollectRetriever
 from recollect.retrieval.relevance import load_model
+from recollect.server.app import create_app
+from recollect.tools import Toolbox
 
 TEXTS = {
     "leave.md": "Every employee has thirty days of annual leave.",
@@ -94,15 +100,51 @@ class Known(HashingEmbedder):
     model_name = next(iter(load_model().scales))
 
 
-def test_gibberish_finds_nothing_and_its_refusal_says_so(office, dsn, tmp_path):
+NONSENSE = "xqzv blorp fnarg"
+
+
+@pytest.fixture
+def known(office) -> Iterator[View]:
+    """A view of a collection whose embedding model has a relevance floor."""
     with RAGPipeline(office.config, embedder=Known()) as rag:
-        rag.view(collections="known").ingest([Document(content=text, source=name) for name, text in TEXTS.items()])
-        for mode in ("hybrid", "dense"):
-            options = RetrievalOptions(mode=mode, explain=True)
-            reply = rag.view(collections="known").search("xqzv blorp fnarg", options)
-            assert (reply.results, sum(reply.explain.dropped.values())) == ((), 3)
-            assert len(rag.view(collections="known").retrieve("xqzv blorp", replace(options, min_relevance=0.0))) == 3
-            assert rag.view(collections="known").retrieve(QUESTION, options)
-        assert rag.view(collections="known").ask("xqzv blorp fnarg?").refused
-        told = rag.view(collections="known").why_not("xqzv blorp fnarg", "leave.md")
-        assert "min_relevance" in told.verdict
+        view = rag.view(collections="known")
+        view.ingest([Document(content=text, source=name, department="hr") for name, text in TEXTS.items()])
+        yield view
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "dense"])
+def test_a_search_returns_what_there_is_and_an_answer_starts_from_the_floor(known, mode):
+    options = RetrievalOptions(mode=mode, explain=True, department=("hr",))
+    reply = known.search(NONSENSE, options)
+    assert len(reply.results) == 3 and sum(reply.explain.dropped.values()) == 0
+    assert all(0 < one.relevance < load_model().floors["similarity"] for one in reply.results)
+    assert not known.retrieve(NONSENSE, replace(options, min_relevance=0.5))
+    floored = known.search(NONSENSE, replace(options, relevance_floor=True))
+    assert (floored.results, sum(floored.explain.dropped.values())) == ((), 3)
+    assert known.retrieve(QUESTION, replace(options, relevance_floor=True))
+
+    assert not known.context(NONSENSE, options).blocks
+    assert known.context(NONSENSE, replace(options, min_relevance=0.0)).blocks
+    assert not known.memory.assembler().assemble(NONSENSE, "documents").found.passages
+    refused = [one for one in known.ask_events(f"{NONSENSE}?", options) if isinstance(one, SearchReply)]
+    assert not refused[0].results and known.ask(f"{NONSENSE}?", options).refused
+
+
+def test_why_not_names_the_floor_where_a_search_applies_it(known):
+    assert known.why_not(NONSENSE, "leave.md").found
+    assert "min_relevance" in known.why_not(NONSENSE, "leave.md", RetrievalOptions(relevance_floor=True)).verdict
+
+
+def test_every_door_returns_what_a_search_finds(known):
+    with TestClient(create_app(known), base_url="http://127.0.0.1:8321") as client:
+        place = {"collection": "known"}
+        found = client.post("/v1/search", json={"query": NONSENSE, **place}).json()["results"]
+        assert len(found) == 3 and all(one["relevance"] is not None for one in found)
+        (store,) = [one for one in client.get("/v1/vector_stores").json()["data"] if one["name"] == "known"]
+        listed = client.post(f"/v1/vector_stores/{store['id']}/search", json={"query": NONSENSE}).json()["data"]
+        assert len(listed) == 3
+        assert client.post("/v1/context", json={"query": NONSENSE, **place}).json()["passages"] == []
+        assert client.post("/v1/ask", json={"question": NONSENSE, **place}).json()["refused"]
+    told = json.loads(Toolbox(known).execute("search", {"query": NONSENSE}).text)
+    assert len(told["results"]) == 3
+    assert len(RecollectRetriever(view=known).invoke(NONSENSE)) == 3

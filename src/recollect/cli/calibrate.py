@@ -104,7 +104,7 @@ def _score(
 
     asked = suite.search(case)
     # Passages for an answer, as many as `ask` reads: a case's own number is about the search.
-    narrowed = replace(options_of(asked, options), top_k=options.top_k)
+    narrowed = replace(options_of(asked, options), top_k=options.top_k, relevance_floor=True)
     reply = view.view(tenant=asked.tenant_id, as_of=asked.as_of).search(case.query, narrowed)
     passages = [passage for passage in reply.results if passage.content.strip()]
     embedder = view.standpoint.assembly.embedder_for(place)

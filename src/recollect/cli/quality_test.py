@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -161,7 +162,8 @@ def _measured_model(
     from recollect.retrieval.validation import validate
 
     settings = config.retrieval
-    options = search.retrieval(mode=settings.mode, top_k=config.answer.passages, fusion=settings.fusion)
+    given = search.retrieval(mode=settings.mode, top_k=config.answer.passages, fusion=settings.fusion)
+    options = replace(given, relevance_floor=True)  # as `ask` searches, so that a judge sees the answer's sources
     for case in suite.cases:
         validate(case.question, options)
     name = _name(config)

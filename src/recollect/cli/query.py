@@ -139,7 +139,7 @@ def _nothing(options: RetrievalOptions, principal: Principal | None, as_of: date
         given.append("--as-of")
     if given:
         return f"Nothing found. Try other words, fewer filters, or without {' and '.join(given)}."
-    return "Nothing found. Try other words, fewer filters, or --min-relevance 0."
+    return "Nothing found. Try other words, or fewer filters."
 
 
 def _show_explanation(ctx: CommandContext, reply: SearchReply) -> None:

@@ -49,8 +49,8 @@ class RetrievalConfig(Section):
         None,
         ge=0,
         le=1,
-        description="Passages whose relevance is lower are dropped; by default none, but where not even the best "
-        "passage has any, nothing is found. 0: none ever.",
+        description="Passages whose relevance is lower are dropped. By default searches drop none, and contexts and "
+        "answers start from nothing if not even the best passage reaches the floor of its model. 0: no floor.",
     )
     min_score: float | None = Field(None, description="Passages whose score is lower are dropped.")
     notes: bool = Field(

@@ -51,8 +51,9 @@ class RetrievalOptions:
         pseudo_relevance: Whether the first results move the query (pseudo-relevance feedback); None: as configured.
         enhance: Whether the configured query enhancements (synonyms, …) run.
         min_score: Drop results whose score is below this.
-        min_relevance: Drop results whose relevance is below this, 0 to 1; 0: none. None: as configured, by default none
-            but where not even the best has any: then nothing is found.
+        min_relevance: Drop results whose relevance is below this, 0 to 1; 0: none. None: as configured (none).
+        relevance_floor: Return nothing if not even the best result reaches the relevance floor of its embedding model;
+            `min_relevance`, given or configured, takes its place. Answers and contexts set it themselves.
         collapse_duplicates: Show of passages that say the same only the best; None: as configured.
         mmr_lambda: Balance relevance (1) against variety (0) among the results (Carbonell & Goldstein 1998); None: by
             relevance alone.
@@ -86,6 +87,7 @@ class RetrievalOptions:
     enhance: bool = True
     min_score: float | None = None
     min_relevance: float | None = None
+    relevance_floor: bool = False
     collapse_duplicates: bool | None = None
     mmr_lambda: float | None = None
     neighbours: int = 0

@@ -131,7 +131,7 @@ def answer_stream(
         drafts: Whether what a model writes comes before it is checked, too (`Draft`).
     """
     chat_model = at.assembly.chat_model_of(model)
-    reply, place = search_with_place(at, question, replace(options, outline=True))
+    reply, place = search_with_place(at, question, replace(options, outline=True, relevance_floor=True))
     show("ask", question=question, passages=reply.results, outcome=outcome_of(reply))
     yield reply
     assembly = at.assembly
@@ -181,7 +181,7 @@ def assembled_context(
         limits.token_budget if token_budget is None else token_budget,
         limits.max_context_length if max_context_length is None else max_context_length,
     )
-    reply, place = search_with_place(at, query, replace(options, outline=True))
+    reply, place = search_with_place(at, query, replace(options, outline=True, relevance_floor=True))
     context = assemble(
         reply.results,
         token_budget=budget.tokens,

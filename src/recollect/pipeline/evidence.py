@@ -40,7 +40,8 @@ def diff_evidence(
         raise UsageError("The two moments are the same: nothing can have changed between them.")
     given = options or at.default_options(passages=at.config.answer.passages)
     # Copies stand in for one another from one moment to the next: what is compared is what is there.
-    given = replace(given, collapse_duplicates=given.collapse_duplicates or False, outline=True)
+    collapse = given.collapse_duplicates or False
+    given = replace(given, collapse_duplicates=collapse, outline=True, relevance_floor=True)
     before, after = (search(replace(at, as_of=moment), question, given).results for moment in (start, end))
     pairs = match_passages(before, after)
     history = at.store.history

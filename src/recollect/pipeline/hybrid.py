@@ -142,7 +142,9 @@ class HybridRetriever:
     def _retrieved(self, query: str, limit: int, as_of: datetime | None) -> list[RetrievedContext]:
         if self._documents is None:
             return []
-        options = RetrievalOptions(top_k=limit, mode=self._mode, min_relevance=self._min_relevance, outline=True)
+        options = RetrievalOptions(
+            top_k=limit, mode=self._mode, min_relevance=self._min_relevance, relevance_floor=True, outline=True
+        )
         return list(search(replace(_refined(self._documents, as_of=as_of), session=None), query, options).results)
 
     def _recalled(self, query: str, limit: int, session: str | None, as_of: datetime | None) -> list[Recollection]:

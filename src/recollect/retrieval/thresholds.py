@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from recollect.model import RetrievalOptions
 
 Scored = tuple[int, float]
 
@@ -13,7 +16,7 @@ BELOW_FLOOR = "of no relevance, the best included"
 
 
 class GivenThresholds(Protocol):
-    """What options and settings say; None: nothing."""
+    """The configured thresholds; None: none."""
 
     @property
     def similarity_threshold(self) -> float | None:
@@ -37,16 +40,19 @@ class Thresholds:
 
     Attributes:
         similarity: Cosine similarity.
-        relevance: Relevance; None: any, but where not one passage reaches the model's floor, nothing is found.
+        relevance: Relevance.
+        floor: Whether the floor of the embedding model applies if no relevance is set: if the best passage does not
+            reach it, nothing is found.
         score: What they are ordered by.
     """
 
     similarity: float | None
     relevance: float | None
     score: float | None
+    floor: bool = False
 
     @classmethod
-    def of(cls, options: GivenThresholds, settings: GivenThresholds) -> Thresholds:
+    def of(cls, options: RetrievalOptions, settings: GivenThresholds) -> Thresholds:
         """Those of the options, and the settings' where these say nothing."""
 
         def first(given: float | None, otherwise: float | None) -> float | None:
@@ -56,6 +62,7 @@ class Thresholds:
             first(options.similarity_threshold, settings.similarity_threshold),
             first(options.min_relevance, settings.min_relevance),
             first(options.min_score, settings.min_score),
+            options.relevance_floor,
         )
 
     def apply(
@@ -73,7 +80,7 @@ class Thresholds:
             ranked: (chunk_id, score), best first.
             similarities: As far as they are known.
             relevance: Likewise; a chunk of unknown relevance stays.
-            floor: Without a threshold: what the most relevant chunk must reach for anything to be found.
+            floor: The floor of the embedding model.
             dropped: Counts what is left out, by reason.
         """
         kept = list(ranked)
@@ -89,7 +96,7 @@ class Thresholds:
         if self.relevance is not None:
             needed = self.relevance
             keep("below min_relevance", [one for one in kept if relevance.get(one[0], 1.0) >= needed])
-        elif kept and all(relevance.get(chunk_id, 1.0) < floor for chunk_id, _ in kept):
+        elif self.floor and kept and all(relevance.get(chunk_id, 1.0) < floor for chunk_id, _ in kept):
             keep(BELOW_FLOOR, [])
         if self.score is not None:
             lowest = self.score

@@ -44,6 +44,7 @@ def validate(query: str, options: RetrievalOptions) -> None:
         "enhance",
         "collapse_duplicates",
         "merge_adjacent",
+        "relevance_floor",
         "outline",
         "use_cache",
     ):

@@ -100,7 +100,7 @@ def test_without_difference_a_scale_divides_by_nothing():
 )
 def test_the_floor_is_for_all_a_threshold_for_each(relevance, threshold, kept, reasons):
     dropped = {}
-    found = Thresholds(None, threshold, None).apply(
+    found = Thresholds(None, threshold, None, floor=True).apply(
         [(1, 2.0), (2, 1.0)], similarities={}, relevance=relevance, floor=0.05, dropped=dropped
     )
     assert [chunk_id for chunk_id, _ in found] == kept
