@@ -18,8 +18,8 @@ _PINNED = re.compile(r"^([A-Za-z0-9_.-]+)==([^\s;\\]+)(.*)$")
 def asked(extra: str | None) -> list[Requirement]:
     if extra == "build":
         return [Requirement(one) for one in PROJECT["build-system"]["requires"]]
-    if extra == "installer":
-        lines = (ROOT / "requirements/installer.in").read_text(encoding="utf-8").splitlines()
+    if extra in {"clients", "installer"}:
+        lines = (ROOT / f"requirements/{extra}.in").read_text(encoding="utf-8").splitlines()
         return [Requirement(line) for line in lines if not line.startswith("#")]
     found = list(PROJECT["project"]["dependencies"])
     if extra is not None:
@@ -47,7 +47,7 @@ def locked(name: str) -> dict[str, list[tuple[str, int]]]:
 
 @pytest.mark.parametrize(
     ("name", "extra"),
-    [("runtime", None), *((name, name) for name in ("dev", "docs", "build", "installer", "server"))],
+    [("runtime", None), *((name, name) for name in ("dev", "docs", "build", "clients", "installer", "server"))],
 )
 def test_locks_hold_what_is_asked_for_with_hashes_and_name_no_index(name, extra):
     versions = locked(name)

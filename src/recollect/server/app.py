@@ -14,7 +14,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import BaseRoute, compile_path
-from starlette.types import ASGIApp, Scope
+from starlette.types import ASGIApp, Lifespan, Scope
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from recollect.errors import ConfigurationError
@@ -93,15 +93,7 @@ def create_app(rag: RAGPipeline) -> FastAPI:
             await streams.close()
             assembly.observers = tuple(one for one in assembly.observers if one not in watching)
 
-    app = _Application(
-        title="recollect",
-        version=version(),
-        description=DESCRIPTION,
-        lifespan=lifespan,
-        openapi_url="/v1/openapi.json",
-        docs_url=None,  # its page loads scripts from elsewhere
-        redoc_url=None,
-    )
+    app = _Application(lifespan=lifespan)
     app.state.service = Service(
         rag=rag,
         authenticator=authenticator,
@@ -113,15 +105,32 @@ def create_app(rag: RAGPipeline) -> FastAPI:
         kept=kept,
     )
     problems.install(app)
-    app.router.routes.extend([*_routes(), *mcp.routes])
+    app.router.routes.extend(mcp.routes)
     _surround(app, settings, metrics)
     if tracing is not None:
         app.add_middleware(tracing.around)
     return app
 
 
+def openapi_document() -> dict[str, Any]:
+    """What ``GET /v1/openapi.json`` replies (OpenAPI 3.1): it is the same for every store."""
+    return _Application().openapi()
+
+
 class _Application(FastAPI):
-    """Describes the shape of errors too, which routes name by a reference, and what leads where."""
+    """Has every route, and describes the shape of errors, which routes name by a reference, and what leads where."""
+
+    def __init__(self, lifespan: Lifespan[Any] | None = None) -> None:
+        super().__init__(
+            title="recollect",
+            version=version(),
+            description=DESCRIPTION,
+            lifespan=lifespan,
+            openapi_url="/v1/openapi.json",
+            docs_url=None,  # its page loads scripts from elsewhere
+            redoc_url=None,
+        )
+        self.router.routes.extend(_routes())
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:

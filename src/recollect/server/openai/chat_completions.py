@@ -46,7 +46,7 @@ class StreamOptions(Body):
     include_usage: bool = False
 
 
-class ChatBody(Body):
+class ChatCompletionBody(Body):
     """A conversation whose latest message is a question."""
 
     model: Name
@@ -169,7 +169,7 @@ class ChatChunkJson(TypedDict):
     responses={200: {"content": documented_events()}},
 )
 async def chat_completions(
-    body: ChatBody, caller: Asker, service: Asking, request: Request
+    body: ChatCompletionBody, caller: Asker, service: Asking, request: Request
 ) -> Response | Mapping[str, Any]:
     """From the collection that `model` names, with citations as annotations and as footnotes in the text.
 

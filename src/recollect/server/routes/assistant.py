@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 router = APIRouter(prefix="/api", tags=["assistant"], responses=documented(400, 401, 403, 422, 429, 500, 503))
 
 
-class ChatBody(Body):
+class AssistantChatBody(Body):
     """A question."""
 
     query: Text = Field(max_length=100_000, description="In plain words.")
@@ -65,7 +65,7 @@ class ReloadedJson(TypedDict):
         **documented(404, 502),
     },
 )
-async def chat(body: ChatBody, caller: Reader, service: Asking) -> Response:
+async def chat(body: AssistantChatBody, caller: Reader, service: Asking) -> Response:
     """The events are those of `/v1/ask`. Department and role are those of the credential."""
     choice = await run_in_threadpool(_chosen, caller, body.model)
     view = caller if choice is None else caller.view(collections=choice.collection or "*")

@@ -12,7 +12,7 @@ from openai.types.chat import completion_create_params as parameters
 
 from recollect import Principal
 from recollect.errors import ProviderError
-from recollect.server.openai.chat_completions import ChatBody
+from recollect.server.openai.chat_completions import ChatCompletionBody
 
 ASKED = "How many days of annual leave does an employee have?"
 
@@ -183,7 +183,7 @@ def test_what_is_refused(client, given, param, code):
 
 def test_every_parameter_of_the_client_is_known():
     sent = set(typing.get_type_hints(parameters.CompletionCreateParamsStreaming))
-    assert sent == set(ChatBody.model_fields) - {"recollect"}
+    assert sent == set(ChatCompletionBody.model_fields) - {"recollect"}
 
 
 def test_what_says_nothing_here_is_not_looked_at(client):
