@@ -102,7 +102,7 @@ def measured_options(ctx: CommandContext, search: SearchOptions) -> RetrievalOpt
     """
     from recollect.retrieval.validation import validate
 
-    options = search.retrieval(mode=ctx.config.retrieval.mode, top_k=ctx.config.top_k)
+    options = search.retrieval(ctx.config)
     validate("any question", options)
     return options
 

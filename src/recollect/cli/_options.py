@@ -15,6 +15,7 @@ from recollect.cli._command_context import CommandContext, GlobalOptions
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
+    from recollect.config import RAGConfig
     from recollect.model import RetrievalOptions
 
 #: Whoever read the output has read enough; 128 and the signal's number, as shells report it.
@@ -154,13 +155,11 @@ class SearchOptions:
         ),
     ] = None
 
-    def retrieval(self, *, mode: str, top_k: int, fusion: str = "weighted", explain: bool = False) -> RetrievalOptions:
+    def retrieval(self, config: RAGConfig, *, explain: bool = False) -> RetrievalOptions:
         """As the library takes them.
 
         Args:
-            mode: Where none is given.
-            top_k: Where none is given.
-            fusion: Where none is given.
+            config: What applies where an option is not given.
             explain: Whether to say how each passage came to its rank.
 
         Raises:
@@ -169,11 +168,11 @@ class SearchOptions:
         """
         from recollect.model import RetrievalOptions
 
-        chosen = Mode(self.mode or mode)
-        self._require_effect(chosen, Fusion(self.fusion or fusion))
+        configured = config.retrieval
+        self._require_effect(Mode(self.mode or configured.mode), Fusion(self.fusion or configured.fusion))
         return RetrievalOptions(
-            top_k=top_k if self.top_k is None else self.top_k,
-            mode=chosen.value,
+            top_k=self.top_k,
+            mode=self.mode.value if self.mode else None,
             fusion=self.fusion.value if self.fusion else None,
             dense_weight=self.dense_weight,
             rrf_k=self.rrf_k,

@@ -70,9 +70,7 @@ def _ask(
         raise UsageError("--json prints one document at the end: leave --stream out.")
     principal, search = access.asker(search)
     config = with_model(ctx.config, model)
-    settings, passages = config.retrieval, config.answer.passages
-    given = search.retrieval(mode=settings.mode, top_k=passages, fusion=settings.fusion, explain=explain)
-    options, as_of = times.confine(given), times.moment()
+    options, as_of = times.confine(search.retrieval(config, explain=explain)), times.moment()
     question = argument_text(text)
     validate(question, options)
     seen = {"collections": EVERYWHERE} if everywhere else where.where(ctx)

@@ -63,7 +63,7 @@ def _calibrate(
         # What a collection keeps from before is its threshold; the weights are this version's.
         before = RefusalRule.from_mapping(place.refusal) if place.refusal else RefusalRule()
         rule = replace(RefusalRule(), threshold=before.threshold)
-        options = search.retrieval(mode=ctx.config.retrieval.mode, top_k=ctx.config.answer.passages)
+        options = view.standpoint.answering(search.retrieval(ctx.config))
         scored = _scored(ctx, view, suite, place, options, rule)
         found = calibrate(scored, target=target, before=before.threshold, seed=seed)
         if not dry_run:

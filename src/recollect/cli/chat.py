@@ -79,7 +79,7 @@ def _chat(
         raise UsageError("--forget remembers nothing: leave --session out.")
     principal, search = access.asker(search)
     config = ask.with_model(ctx.config, model)
-    given = search.retrieval(mode=config.retrieval.mode, top_k=config.answer.passages, fusion=config.retrieval.fusion)
+    given = search.retrieval(config)
     where: dict[str, Any] = {"collections": EVERYWHERE} if everywhere else {}
     name = None if forget else argument_text(session or f"chat-{datetime.now(UTC):%Y%m%d-%H%M%S}")
     with ctx.view(config, principal=principal, as_of=times.moment(), user=user, **where) as view:

@@ -37,7 +37,7 @@ def _diff(
     """Show how the evidence for a question changed from one moment to another: what came, went, changed and stayed."""
     from recollect.retrieval.validation import validate
 
-    options = search.retrieval(mode=ctx.config.retrieval.mode, top_k=ctx.config.answer.passages)
+    options = search.retrieval(ctx.config)
     question = argument_text(text)
     validate(question, options)
     with ctx.view() as view:

@@ -93,7 +93,7 @@ def _figures(measuring: Measuring, one: NamedSet) -> Mapping[str, float]:
         case "memory":
             from recollect.evaluation.memory_files import load_memory
 
-            figures = measuring.memory(load_memory(one.path), measuring.options.mode).metrics
+            figures = measuring.memory(load_memory(one.path), measuring.options.mode or "hybrid").metrics
             return {name: figures[name] for name in ("evidence_recall@10", "session_hit@10")}
 
 

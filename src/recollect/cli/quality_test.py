@@ -161,9 +161,9 @@ def _measured_model(
     from recollect.evaluation.quality import priced, run_quality
     from recollect.retrieval.validation import validate
 
-    settings = config.retrieval
-    given = search.retrieval(mode=settings.mode, top_k=config.answer.passages, fusion=settings.fusion)
-    options = replace(given, relevance_floor=True)  # as `ask` searches, so that a judge sees the answer's sources
+    given = search.retrieval(config)
+    # As `ask` searches, so that a judge sees the answer's sources.
+    options = replace(given, top_k=given.top_k or config.answer.passages, relevance_floor=True)
     for case in suite.cases:
         validate(case.question, options)
     name = _name(config)

@@ -61,17 +61,14 @@ def _query(
     if everywhere and (budget.context or where.in_session is not None or where.with_ or ctx.names_collection):
         raise UsageError("--everywhere goes with neither --context nor --session, --with and --collection.")
 
-    retrieval = ctx.config.retrieval
     principal, search = access.asker(search)
-    options = times.confine(
-        search.retrieval(mode=retrieval.mode, top_k=ctx.config.top_k, fusion=retrieval.fusion, explain=explain)
-    )
-    options = replace(options, outline=ctx.json)
+    options = replace(times.confine(search.retrieval(ctx.config, explain=explain)), outline=ctx.json)
     as_of = times.moment()
     question = argument_text(text)
     validate(question, options)
     seen = {"collections": EVERYWHERE} if everywhere else where.where(ctx)
-    with ctx.view(principal=principal, as_of=as_of, embeds=options.mode != "lexical", **seen) as view:
+    embeds = (options.mode or ctx.config.retrieval.mode) != "lexical"
+    with ctx.view(principal=principal, as_of=as_of, embeds=embeds, **seen) as view:
         if budget.context:
             shown = view.context(
                 question, options, token_budget=budget.token_budget, max_context_length=budget.max_context_length

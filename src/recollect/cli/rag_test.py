@@ -72,7 +72,7 @@ def _rag_test(
     suite = load_suite(file)
     cases = selected(suite, test or [])
     asked = [suite.search(case) for case in cases]
-    options = search.retrieval(mode=ctx.config.retrieval.mode, top_k=ctx.config.top_k)
+    options = search.retrieval(ctx.config)
     for one in asked:
         validate(one.query, options_of(one, options))
     personas = wanted_personas(as_each, runs=runs, ingested=ingest is not None)
@@ -144,7 +144,7 @@ class _Engine:
         ]
 
     def refuses(self, asked: CaseSearch) -> bool:
-        options = replace(options_of(asked, self._options), top_k=self._view.config.answer.passages)
+        options = replace(options_of(asked, self._options), top_k=None)
         return self._of(asked).ask(asked.query, options).refused
 
     def _of(self, asked: CaseSearch) -> View:

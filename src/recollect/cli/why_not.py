@@ -35,8 +35,7 @@ def _why_not(
     """
     from recollect.retrieval.validation import validate
 
-    retrieval = ctx.config.retrieval
-    options = search.retrieval(mode=retrieval.mode, top_k=ctx.config.top_k)
+    options = search.retrieval(ctx.config)
     question = argument_text(text)
     validate(question, options)
     with ctx.view() as view:

@@ -38,11 +38,10 @@ def search_body(options: RetrievalOptions | None) -> dict[str, Any]:
     """
     if options is None:
         return {}
-    # Said outright, whatever they are: a server may be configured for others.
-    body: dict[str, Any] = {"top_k": options.top_k, "mode": options.mode}
+    body: dict[str, Any] = {}
     for one in fields(options):
         value = getattr(options, one.name)
-        if one.name in body or one.name in _OWN or value == _default(one):
+        if one.name in _OWN or value == _default(one):
             continue
         if one.name in _LOCAL:
             raise UsageError(f"{one.name} is an option of a search in this process: a server decides it itself.")

@@ -23,14 +23,14 @@ class Strategy:
         documents: Whether documents are searched.
         memory: Whether conversations are.
         facts: Whether the facts drawn from them are; ``"first"``: and fill memory's share before turns do.
-        mode: How all are searched.
+        mode: How all are searched; None: documents as configured, memory by words and meaning.
         weights: What each side weighs where the caller leaves it open.
     """
 
     documents: bool = True
     memory: bool = True
     facts: bool | Literal["first"] = True
-    mode: SearchMode = "hybrid"
+    mode: SearchMode | None = None
     weights: RetrievalWeights = field(default_factory=RetrievalWeights.memory_focused)
 
     @property

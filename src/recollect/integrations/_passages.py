@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import UsageError
 from recollect.installation import install_command
+from recollect.model import RetrievalOptions
 from recollect.model.filter import FIELDS
 from recollect.pipeline.threads import Threads
 
 if TYPE_CHECKING:
-    from recollect.model import RetrievalOptions, RetrievedContext
+    from recollect.model import RetrievedContext
     from recollect.pipeline.view import View
 
 #: A filter in recollect's own language (`recollect.model.filter`).
@@ -60,7 +61,7 @@ def passages(
         top_k: How many; None: as the options say.
         filters: Beside those of the options; None: no others.
     """
-    given = options or view.default_options()
+    given = options or RetrievalOptions()
     if top_k is not None:
         given = replace(given, top_k=top_k)
     if filters:

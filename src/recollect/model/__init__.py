@@ -7,6 +7,7 @@ from recollect.model.chunk import Chunk
 from recollect.model.document import Document, IngestResult
 from recollect.model.outline import Heading, Outline, PageBox, PageSpan, PassagePart
 from recollect.model.passage import (
+    CompleteOptions,
     PassageNote,
     ReplyExplain,
     RetrievalOptions,
@@ -25,6 +26,7 @@ __all__ = [
     "Answer",
     "Chunk",
     "Citation",
+    "CompleteOptions",
     "Document",
     "Heading",
     "IngestResult",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -22,8 +22,9 @@ class RetrievalOptions:
     """How to search.
 
     Attributes:
-        top_k: How many passages to return (1 to 1,000).
-        mode: Both retrievers (``hybrid``), embeddings only (``dense``) or BM25 only (``lexical``).
+        top_k: How many passages to return (1 to 1,000); None: the configured number, of answers that of their passages.
+        mode: Both retrievers (``hybrid``), embeddings only (``dense``) or BM25 only (``lexical``); None: the configured
+            mode.
         fusion: ``weighted`` adds normalised scores, ``rrf`` adds reciprocal ranks (Cormack et al. 2009);
             None: the configured default.
         dense_weight: Share of the dense retriever, 0 to 1, of scores in ``weighted`` fusion and of reciprocal ranks in
@@ -64,8 +65,8 @@ class RetrievalOptions:
         use_cache: Whether an equal search of a moment ago may answer.
     """
 
-    top_k: int = 10
-    mode: SearchMode = "hybrid"
+    top_k: int | None = None
+    mode: SearchMode | None = None
     fusion: FusionMethod | None = None
     dense_weight: float | None = None
     rrf_k: int | None = None
@@ -94,6 +95,27 @@ class RetrievalOptions:
     merge_adjacent: bool = False
     outline: bool = False
     use_cache: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompleteOptions(RetrievalOptions):
+    """Options of a search with the configured number of passages and mode where none were given."""
+
+    top_k: int = 10
+    mode: SearchMode = "hybrid"
+
+    @classmethod
+    def of(cls, options: RetrievalOptions, *, top_k: int, mode: SearchMode) -> CompleteOptions:
+        """Complete options.
+
+        Args:
+            options: As given.
+            top_k: The configured number of passages.
+            mode: The configured mode.
+        """
+        given = {one.name: getattr(options, one.name) for one in fields(options)}
+        defaults = {"top_k": top_k, "mode": mode}
+        return cls(**given | {name: value for name, value in defaults.items() if given[name] is None})
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def _changed_since(stored: Mapping[str, object], embedding_model: str, reranker:
 def reranker_of(config: RAGConfig, options: RetrievalOptions) -> str:
     """What orders passages: a reranker's name, of a provider's its model too."""
     named = options.rerank
-    if named is None and options.mode != "hybrid":
+    if named is None and (options.mode or config.retrieval.mode) != "hybrid":
         return "none"
     if config.reranking.provider != "none" and named in {None, "hosted"}:
         from recollect.providers.catalogue import PROVIDERS

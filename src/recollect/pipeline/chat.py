@@ -92,7 +92,7 @@ class Conversation:
         self._require_admitted(question)
         standing, usage = self._standing(question)
         at = self._view.standpoint
-        options = self._options or at.default_options(passages=at.config.answer.passages)
+        options = at.answering(self._options)
         for event in answer_stream(at, standing, options, model=self._model, drafts=self._drafts):
             if not isinstance(event, Answer):
                 yield event

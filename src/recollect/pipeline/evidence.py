@@ -38,7 +38,7 @@ def diff_evidence(
     end = now if to_time is None else read_time(to_time, now=now, name="to_time")
     if start == end:
         raise UsageError("The two moments are the same: nothing can have changed between them.")
-    given = options or at.default_options(passages=at.config.answer.passages)
+    given = at.answering(options)
     # Copies stand in for one another from one moment to the next: what is compared is what is there.
     collapse = given.collapse_duplicates or False
     given = replace(given, collapse_duplicates=collapse, outline=True, relevance_floor=True)

@@ -40,7 +40,7 @@ class HybridRetriever:
         documents: The view whose documents are searched; None: there are none.
         memory: The view whose conversations are searched, and the facts drawn from them; None: there are none.
         weights: What each weighs; None: `RetrievalWeights.memory_focused`. Facts are memory.
-        mode: How all are searched.
+        mode: How all are searched; None: documents as configured, memory by words and meaning.
         facts: Whether facts are searched as well; ``"first"``: and fill memory's share before turns do.
         collection: Of the documents; None: the view's.
         user: Whose conversations are searched beside the session that is named; None: the view's.
@@ -64,7 +64,7 @@ class HybridRetriever:
         memory: object,
         *,
         weights: RetrievalWeights | None = None,
-        mode: SearchMode = "hybrid",
+        mode: SearchMode | None = None,
         facts: bool | Literal["first"] = True,
         collection: str | None = None,
         user: str | None = None,
@@ -82,7 +82,7 @@ class HybridRetriever:
         self._documents = None if documents is None else _refined(documents, collections=names, **whose)
         self._memory = None if memory is None else _refined(memory, user=user, **whose)
         self._weights = weights or RetrievalWeights.memory_focused()
-        self._mode: SearchMode = mode
+        self._mode = mode
         self._facts = facts
         self._user = user
         self._count_tokens = count_tokens
@@ -149,11 +149,11 @@ class HybridRetriever:
 
     def _recalled(self, query: str, limit: int, session: str | None, as_of: datetime | None) -> list[Recollection]:
         # Of the candidates, only what is shown in the end counts as retrieved.
-        options = RecallOptions(top_k=limit, mode=self._mode, counted=self._on_shown is None)
+        options = RecallOptions(top_k=limit, mode=self._mode or "hybrid", counted=self._on_shown is None)
         return self._asked(lambda at: recall(at, query, options), session, as_of)
 
     def _known(self, query: str, limit: int, session: str | None, as_of: datetime | None) -> list[RecalledFact]:
-        options = RecallOptions(top_k=limit, mode=self._mode)
+        options = RecallOptions(top_k=limit, mode=self._mode or "hybrid")
         return self._asked(lambda at: recall_facts(at, query, options), session, as_of) if self._facts else []
 
     def _scale(self, model: str) -> SimilarityScale | None:

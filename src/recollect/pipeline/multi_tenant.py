@@ -100,7 +100,7 @@ class MultiTenantRAG(OwnedPipeline):
         own, shared = view.standpoint.collection, tuple(_shared_with(view.standpoint, tenant))
         target = Target(collections=(own,), optional=frozenset({own}), shared=shared)
         searcher = view.standpoint.assembly.searcher
-        return searcher.search(view.scope, query, options or view.default_options(), target)
+        return searcher.search(view.scope, query, options or RetrievalOptions(), target)
 
     def ask(
         self,

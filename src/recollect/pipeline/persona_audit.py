@@ -13,12 +13,13 @@ from recollect.evaluation.case_options import options_of
 from recollect.evaluation.persona_audit import AsEachResult, run_persona_audit
 from recollect.evaluation.rag_test import Found
 from recollect.evaluation.rights import CollectionRights, DocumentRights
+from recollect.model import RetrievalOptions
 from recollect.store.access import PermissionChange
 
 if TYPE_CHECKING:
     from recollect.evaluation.cases import Case, CaseSearch, Suite
     from recollect.evaluation.rag_test import Progress
-    from recollect.model import Answer, Principal, RetrievalOptions, RetrievedContext
+    from recollect.model import Answer, Principal, RetrievedContext
     from recollect.model.access import DocumentPermissions
     from recollect.model.principal import Permissions
     from recollect.pipeline.view import View
@@ -92,7 +93,7 @@ class _Engine:
 
     def __init__(self, view: View, options: RetrievalOptions | None) -> None:
         self._view = view
-        self._options = options or view.default_options()
+        self._options = options or RetrievalOptions()
 
     def search(self, asked: CaseSearch, principal: Principal | None) -> list[Found]:
         try:
@@ -113,7 +114,7 @@ class _Engine:
         ]
 
     def evidence(self, asked: CaseSearch, principal: Principal) -> list[Found]:
-        options = replace(options_of(asked, self._options), top_k=self._view.config.answer.passages)
+        options = replace(options_of(asked, self._options), top_k=None)
         try:
             answer = self._as(asked, principal).ask(asked.query, options)
         except NotFoundError:

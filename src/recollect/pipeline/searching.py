@@ -216,6 +216,8 @@ def search_settings(config: RAGConfig) -> SearchSettings:
     """What searches do where their options leave it open, as configured."""
     retrieval = config.retrieval
     return SearchSettings(
+        top_k=config.top_k,
+        mode=retrieval.mode,
         ranking=RankingSettings(
             fusion=retrieval.fusion,
             dense_weight=retrieval.dense_weight,

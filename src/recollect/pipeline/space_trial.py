@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from recollect.evaluation.case_options import options_of
 from recollect.evaluation.outcomes import Hit
 from recollect.evaluation.space_comparison import TOP, compare_cases, compare_samples, sample_of
+from recollect.model import RetrievalOptions
 from recollect.model.scope import Target
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _searching(at: Standpoint, place: Collection) -> Callable[[CaseSearch], Sequ
         return replace(found, **changed)
 
     searcher = make_trial_searcher(at.store, at.assembly.embedders, at.config, seen=seen)
-    scope, options = at.owner(), at.default_options()
+    scope, options = at.owner(), RetrievalOptions()
 
     def search(asked: CaseSearch) -> list[Hit]:
         target = Target(collections=(place.name,))

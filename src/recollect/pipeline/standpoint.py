@@ -172,9 +172,10 @@ class Standpoint:
         """
         return self.store.documents.resolve(scope, document, collection=self.named)
 
-    def default_options(self, *, passages: int | None = None) -> RetrievalOptions:
-        """The configured options of a search, for so many passages; None: as many as configured."""
-        return RetrievalOptions(top_k=passages or self.config.top_k, mode=self.config.retrieval.mode)
+    def answering(self, options: RetrievalOptions | None) -> RetrievalOptions:
+        """The options of a search for an answer: for as many passages as configured, if no number is given."""
+        given = options or RetrievalOptions()
+        return given if given.top_k is not None else replace(given, top_k=self.config.answer.passages)
 
 
 class Group:

@@ -118,8 +118,7 @@ class TemporalRAG(OwnedPipeline):
         ingestion_time_range: MomentRange | None = None,
     ) -> Answer:
         """Answer a question from what was known at a time, with citations, or refuse; the arguments are `search`'s."""
-        base = options or replace(self._view.default_options(), top_k=self._view.config.answer.passages)
-        given = self._timed(base, event_window, event_time_range, ingestion_time_range)
+        given = self._timed(options, event_window, event_time_range, ingestion_time_range)
         return self._view.view(as_of=as_of).ask(question, given)
 
     def find_recent_discoveries(
@@ -152,7 +151,7 @@ class TemporalRAG(OwnedPipeline):
         except OverflowError as exc:
             raise UsageError(f"{moment} is too early: no calendar goes back so far.") from exc
         known = None if as_of is None else moment
-        given = options or self._view.default_options()
+        given = options or RetrievalOptions()
         if given.event_time_range is not None or given.ingestion_time_range is not None:
             raise UsageError("The discovery window and the events' age are the ranges: leave them out of the options.")
         reply = self.search(topic, given, as_of=known, event_time_range=happened, ingestion_time_range=learnt)
@@ -180,7 +179,7 @@ class TemporalRAG(OwnedPipeline):
         event_time_range: MomentRange | None,
         ingestion_time_range: MomentRange | None,
     ) -> RetrievalOptions:
-        given = options or self._view.default_options()
+        given = options or RetrievalOptions()
         return replace(
             given,
             event_window=given.event_window if event_window is None else event_window,

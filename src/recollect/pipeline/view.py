@@ -112,7 +112,7 @@ class View(Groups):
             NotFoundError: There is no such collection or session. The default collection is empty rather than missing.
             SessionExpiredError: The session's time is over.
         """
-        at, given = self._at, options or self._at.default_options()
+        at, given = self._at, options or RetrievalOptions()
         if at.session is None:
             return shown(at.assembly.search(at.scope, query, given, at.target()))
         from recollect.pipeline.search import search
@@ -154,7 +154,7 @@ class View(Groups):
         return assembled_context(
             self._at,
             query,
-            options or self._at.default_options(),
+            options or RetrievalOptions(),
             token_budget=token_budget,
             max_context_length=max_context_length,
             count_tokens=count_tokens,
@@ -174,9 +174,7 @@ class View(Groups):
         Raises:
             UsageError: The query or a number is not valid.
         """
-        options = replace(
-            self._at.default_options(), top_k=top_k, rerank_candidates=max(1, top_k), rerank_from=rerank_from
-        )
+        options = RetrievalOptions(top_k=top_k, rerank_candidates=max(1, top_k), rerank_from=rerank_from)
         return self.view(collections="*").context(query, options, token_budget=token_budget)
 
     def ask(self, question: str, options: RetrievalOptions | None = None) -> Answer:
@@ -203,8 +201,7 @@ class View(Groups):
         """As `ask_stream`, after the `SearchReply`, each sentence with its `Citation`s and `UnsupportedSentence`."""
         from recollect.pipeline.answering import answer_stream
 
-        passages = self.config.answer.passages
-        yield from answer_stream(self._at, question, options or self._at.default_options(passages=passages))
+        yield from answer_stream(self._at, question, self._at.answering(options))
 
     def why_not(self, query: str, document: int | str, options: RetrievalOptions | None = None) -> WhyNot:
         """Where a document stands at every stage of a search, what kept it out, and what to change.
@@ -221,12 +218,12 @@ class View(Groups):
             NotFoundError: There is no such collection or document.
         """
         at = self._at
-        given = options or at.default_options()
+        given = options or RetrievalOptions()
         return at.assembly.why_not().ask(at.present(), query, document, given, collection=at.collection)
 
     def default_options(self) -> RetrievalOptions:
         """The configured options of a search."""
-        return self._at.default_options()
+        return RetrievalOptions(top_k=self.config.top_k, mode=self.config.retrieval.mode)
 
     # Writing
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from recollect.embedding.models import known_model
-from recollect.model import RetrievalOptions, Scope
+from recollect.model import CompleteOptions, Scope
 from recollect.retrieval import fusion
 from recollect.retrieval.enhance.feedback import PseudoRelevanceFeedback
 from recollect.retrieval.enhance.plan import fuse_alternatives
@@ -51,12 +51,12 @@ class RankingSettings:
     pseudo_relevance: bool = False
     preferences: Preferences = field(default_factory=Preferences)
 
-    def reranker_name(self, options: RetrievalOptions) -> str | None:
+    def reranker_name(self, options: CompleteOptions) -> str | None:
         """The reranker that a search will ask: the one named, or for hybrid searches the configured one."""
         name = options.rerank or (self.rerank if options.mode == "hybrid" else NO_RERANKER)
         return None if name == NO_RERANKER else name
 
-    def wanted(self, options: RetrievalOptions) -> int:
+    def wanted(self, options: CompleteOptions) -> int:
         """How many candidates a search must find at least, because so many are to be reranked; 0: any number."""
         if self.reranker_name(options) is None:
             return 0
@@ -100,7 +100,7 @@ class Ranker:
         self._rerankers = rerankers
         self._feedback = PseudoRelevanceFeedback()
 
-    def needs_vectors(self, options: RetrievalOptions) -> bool:
+    def needs_vectors(self, options: CompleteOptions) -> bool:
         """Whether ranking will read the candidates' stored vectors."""
         name = self._settings.reranker_name(options)
         return self._uses_feedback(options) or (
@@ -112,7 +112,7 @@ class Ranker:
         scope: Scope,
         reader: ChunkReader,
         query: str,
-        options: RetrievalOptions,
+        options: CompleteOptions,
         found: Candidates,
         watch: Stopwatch,
         *,
@@ -165,7 +165,7 @@ class Ranker:
         moved.sort(key=lambda item: -item[1])
         return replace(ranking, ranked=moved, preferences=factors)
 
-    def _shared(self, options: RetrievalOptions, share: MeaningShare) -> RetrievalOptions:
+    def _shared(self, options: CompleteOptions, share: MeaningShare) -> CompleteOptions:
         if options.dense_weight is None and self._settings.dense_weight is None:
             options = replace(options, dense_weight=share.weight)
         if share.crossing:
@@ -175,7 +175,7 @@ class Ranker:
             options = replace(options, rerank=NO_RERANKER)
         return options
 
-    def _fuse(self, options: RetrievalOptions, found: Candidates) -> list[Scored]:
+    def _fuse(self, options: CompleteOptions, found: Candidates) -> list[Scored]:
         if options.mode == "dense":
             return found.nearest
         if options.mode == "lexical":
@@ -194,15 +194,15 @@ class Ranker:
             known_lexical=words,
         )
 
-    def _dense_weight(self, options: RetrievalOptions, otherwise: float = fusion.DENSE_WEIGHT) -> float:
+    def _dense_weight(self, options: CompleteOptions, otherwise: float = fusion.DENSE_WEIGHT) -> float:
         given = self._settings.dense_weight if options.dense_weight is None else options.dense_weight
         return otherwise if given is None else given
 
-    def _uses_feedback(self, options: RetrievalOptions) -> bool:
+    def _uses_feedback(self, options: CompleteOptions) -> bool:
         return self._settings.pseudo_relevance if options.pseudo_relevance is None else options.pseudo_relevance
 
     def _moved(
-        self, options: RetrievalOptions, found: Candidates, ranking: list[Scored], vectors: Mapping[int, Vectors]
+        self, options: CompleteOptions, found: Candidates, ranking: list[Scored], vectors: Mapping[int, Vectors]
     ) -> list[Scored]:
         words = found.lexical_scores
 
@@ -214,7 +214,7 @@ class Ranker:
         return self._feedback.rerank(found.embedding, ranking, vectors=vectors, fuse=fuse)
 
     def _seen(
-        self, reader: ChunkReader, options: RetrievalOptions, found: Candidates, fused: Sequence[Scored], name: str
+        self, reader: ChunkReader, options: CompleteOptions, found: Candidates, fused: Sequence[Scored], name: str
     ) -> list[Candidate]:
         """What a reranker sees of a ranking."""
         defaults = DEFAULTS.get(name, UNKNOWN_RERANKER)
@@ -297,7 +297,7 @@ def _agree(places: Sequence[Collection]) -> bool:
     return any(model is None or model.consensus for model in models)
 
 
-def _standardised(options: RetrievalOptions, settings: RankingSettings) -> bool:
+def _standardised(options: CompleteOptions, settings: RankingSettings) -> bool:
     return options.mode == "hybrid" and (options.fusion or settings.fusion) == "weighted"
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import ModelChangedError, NotFoundError, StoreError, TenantSuspendedError
 from recollect.forking import computes_properties
-from recollect.model import RetrievalOptions, RetrievedContext, Scope, SearchReply, TokenUsage
+from recollect.model import CompleteOptions, RetrievalOptions, RetrievedContext, Scope, SearchReply, TokenUsage
 from recollect.model.time_limits import at_moment
 from recollect.retrieval.cache import ResultCache, ResultCacheCounts, cache_key, fingerprint
 from recollect.retrieval.candidates import CandidateRequest, Candidates, CandidateSource
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
     from recollect.embedding.cached import CachedEmbedder
     from recollect.model.collection import Collection
+    from recollect.model.passage import SearchMode
     from recollect.model.scope import Target
     from recollect.retrieval.health import SearchMonitor
     from recollect.store.past import PastParts
@@ -49,6 +50,8 @@ _MORE_CANDIDATES = 4
 class SearchSettings:
     """What a search does where its options leave it open; see `recollect.config.RetrievalConfig`."""
 
+    top_k: int = 10
+    mode: SearchMode = "hybrid"
     ranking: RankingSettings = field(default_factory=RankingSettings)
     candidates: int = 50
     similarity_threshold: float | None = None
@@ -61,7 +64,11 @@ class SearchSettings:
     auto_expire: bool = True
     notes: bool = True
 
-    def limit(self, options: RetrievalOptions) -> int:
+    def complete(self, options: RetrievalOptions) -> CompleteOptions:
+        """The options, with the configured number of passages and mode where none were given."""
+        return CompleteOptions.of(options, top_k=self.top_k, mode=self.mode)
+
+    def limit(self, options: CompleteOptions) -> int:
         """How many candidates each way of searching contributes: enough to be shown, and to be reranked."""
         return max(options.candidates or self.candidates, options.top_k, self.ranking.wanted(options))
 
@@ -89,7 +96,7 @@ class _Search:
 
     scope: Scope
     query: str
-    options: RetrievalOptions
+    options: CompleteOptions
     target: Target
     searched: Sequence[Searched]
     watch: Stopwatch
@@ -198,9 +205,9 @@ class Searcher:
         """
         validate(query, options)
         with self._store.database.searching:
-            return self._searched(scope, query, at_moment(options, scope.as_of), target)
+            return self._searched(scope, query, self._settings.complete(at_moment(options, scope.as_of)), target)
 
-    def _searched(self, scope: Scope, query: str, options: RetrievalOptions, target: Target) -> SearchReply:
+    def _searched(self, scope: Scope, query: str, options: CompleteOptions, target: Target) -> SearchReply:
         watch = Stopwatch()
         searched: Sequence[Searched] | None = None
         spent: list[TokenUsage | None] = []
@@ -470,7 +477,7 @@ class Searcher:
     def _meter(self, place: Collection) -> RelevanceMeter:
         return self._meters.of(place.embedding_model, lambda: self._embedder(place))
 
-    def _past(self, one: Searched, options: RetrievalOptions) -> PastParts | None:
+    def _past(self, one: Searched, options: CompleteOptions) -> PastParts | None:
         scope, collection = one.scope, one.collection
         # Below filters, and where comparing everything is fast, the versions of then tell.
         confined = collection.access_ids is not None or document_filter_of(options, scope.as_of)
@@ -478,7 +485,7 @@ class Searcher:
             return None
         return self._store.past.plan(scope, collection)
 
-    def _resolve_filter(self, one: Searched, options: RetrievalOptions) -> MatchingVersions | None:
+    def _resolve_filter(self, one: Searched, options: CompleteOptions) -> MatchingVersions | None:
         scope, collection = one.scope, one.collection
         document_filter = document_filter_of(options, scope.as_of)
         # What was known at a moment in the past is found by its versions too.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from recollect.model import RetrievalOptions, RetrievedContext, SearchExplain
+from recollect.model import CompleteOptions, RetrievedContext, SearchExplain
 from recollect.model.passage import AlsoIn
 from recollect.retrieval.diversity import collapse_duplicates, mmr
 from recollect.retrieval.passages import Stretch, gaps_between, merge_adjacent, widen
@@ -47,7 +47,7 @@ class Shaper:
     def shape(
         self,
         reader: ChunkReader,
-        options: RetrievalOptions,
+        options: CompleteOptions,
         ranking: Sequence[Scored],
         *,
         similarities: Mapping[int, float],
@@ -124,7 +124,7 @@ class Shaper:
         return found
 
     def _varied(
-        self, reader: ChunkReader, found: list[RetrievedContext], options: RetrievalOptions
+        self, reader: ChunkReader, found: list[RetrievedContext], options: CompleteOptions
     ) -> list[RetrievedContext]:
         vectors = reader.vectors([passage.chunk_id for passage in found])
         known = [passage for passage in found if passage.chunk_id in vectors]

@@ -25,7 +25,7 @@ def validate(query: str, options: RetrievalOptions) -> None:
         UsageError: Says what is wrong, and what is allowed.
     """
     _require_question(query)
-    if options.mode not in ("hybrid", "dense", "lexical"):
+    if options.mode not in (None, "hybrid", "dense", "lexical"):
         raise UsageError(f"mode must be hybrid, dense or lexical, not {options.mode!r}.")
     if options.fusion not in (None, "weighted", "rrf"):
         raise UsageError(f"fusion must be weighted or rrf, not {options.fusion!r}.")
@@ -99,7 +99,7 @@ def _require_json(given: object) -> None:
 
 
 def _require_number(name: str, value: object, low: float, high: float, *, whole: bool = False) -> None:
-    if value is None and name not in {"top_k", "neighbours"}:
+    if value is None and name != "neighbours":
         return
     if isinstance(value, bool) or not isinstance(value, numbers.Integral if whole else numbers.Real):
         raise UsageError(f"{name} must be a {'whole ' if whole else ''}number, not {value!r}.")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from recollect.model import RetrievalOptions, Scope
+from recollect.model import CompleteOptions, RetrievalOptions, Scope
 from recollect.model.filter import Filter, parse_filter, top_level
 from recollect.model.scope import Target
 from recollect.model.why_not import NamedDocument, WhyNot, WhyNotStage
@@ -114,7 +114,7 @@ class WhyNotInquiry:
         failed = failed_conditions(self._database, scope, searched.collection_id, asked, version_id=standing.version_id)
         stages += access_stages(standing, datetime.now(UTC))
         stages += filter_stage(standing, asked.conditions(), failed)
-        kept = _without(options, failed)
+        kept = _without(self._settings.complete(options), failed)
         trier, plan = self._trier(scope, searched, query, kept)
         evidence = self._gather(scope, searched, standing, kept, trier, plan)
         later = list(search_stages(evidence))
@@ -139,7 +139,7 @@ class WhyNotInquiry:
         )
 
     def _trier(
-        self, scope: Scope, searched: Collection, query: str, options: RetrievalOptions
+        self, scope: Scope, searched: Collection, query: str, options: CompleteOptions
     ) -> tuple[_Trier, QueryPlan]:
         plan = enhance(query, self._enhancers(searched) if options.enhance else ())
         return _Trier(self._searcher([_Planned(plan)]), scope, query, searched.name), plan
@@ -149,7 +149,7 @@ class WhyNotInquiry:
         scope: Scope,
         searched: Collection,
         standing: Standing,
-        options: RetrievalOptions,
+        options: CompleteOptions,
         trier: _Trier,
         plan: QueryPlan,
     ) -> Evidence:
@@ -208,7 +208,7 @@ class WhyNotInquiry:
             return thresholds.relevance
         return RelevanceMeter(self._embedder(searched)).floor(similarities=True, coverage=asked.mode == "hybrid")
 
-    def _bare(self, options: RetrievalOptions, limit: int) -> RetrievalOptions:
+    def _bare(self, options: CompleteOptions, limit: int) -> CompleteOptions:
         """The whole ranking of the same candidates: nothing left out for a threshold, likeness or want of room."""
         name = options.rerank or self._settings.ranking.rerank
         depth = self._settings.ranking.rerank_candidates or DEFAULTS.get(name, UNKNOWN_RERANKER).depth
@@ -232,7 +232,7 @@ class WhyNotInquiry:
         scope: Scope,
         searched: Collection,
         standing: Standing,
-        bare: RetrievalOptions,
+        bare: CompleteOptions,
         trier: _Trier,
         version_ids: list[int] | None,
     ) -> LexicalStanding:
@@ -278,7 +278,7 @@ class _Trier:
     query: str
     collection: str
 
-    def run(self, options: RetrievalOptions) -> SearchReply:
+    def run(self, options: CompleteOptions) -> SearchReply:
         complete = replace(options, explain=True, use_cache=False)
         return self.searcher.search(self.scope, self.query, complete, Target.of(self.collection))
 
@@ -296,11 +296,11 @@ def _terms(reply: SearchReply) -> Sequence[tuple[str, float]]:
     return reply.explain.terms if reply.explain else ()
 
 
-def _without_filters(options: RetrievalOptions) -> RetrievalOptions:
+def _without_filters(options: CompleteOptions) -> CompleteOptions:
     return replace(options, department=(), source=(), tags=(), metadata_filters={}, filters=None)
 
 
-def _without(options: RetrievalOptions, failed: Sequence[Filter]) -> RetrievalOptions:
+def _without(options: CompleteOptions, failed: Sequence[Filter]) -> CompleteOptions:
     """The options without the conditions that failed."""
     if not failed:
         return options

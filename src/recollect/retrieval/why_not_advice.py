@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from recollect.model import RetrievalOptions, SearchReply
+from recollect.model import CompleteOptions, SearchReply
 from recollect.retrieval.validation import MAX_CANDIDATES, MAX_TOP_K
 from recollect.retrieval.why_not_stages import Evidence, passages_of
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # What is tried beyond a rank in the widest search, by which narrower ones may differ from it.
 _GROWTH = (1.0, 1.1, 1.3, 1.6, 2.0)
 
-Run: TypeAlias = Callable[[RetrievalOptions], SearchReply]
+Run: TypeAlias = Callable[[CompleteOptions], SearchReply]
 
 
 def advice(blamed: WhyNotStage, stages: Sequence[WhyNotStage], evidence: Evidence, run: Run) -> str:
@@ -78,7 +78,7 @@ def _rank(reply: SearchReply, evidence: Evidence) -> int | None:
     return own[0].rank if own else None
 
 
-def _tried(change: str, changed: RetrievalOptions, evidence: Evidence, run: Run) -> str:
+def _tried(change: str, changed: CompleteOptions, evidence: Evidence, run: Run) -> str:
     rank = _rank(run(changed), evidence)
     if rank is not None:
         return f"{change.capitalize()}, and it is result {rank:,}."
@@ -112,7 +112,7 @@ def _more_results(evidence: Evidence, run: Run) -> str:
 
 
 def _enough(
-    options: RetrievalOptions, likely: Sequence[int], evidence: Evidence, run: Run
+    options: CompleteOptions, likely: Sequence[int], evidence: Evidence, run: Run
 ) -> tuple[int | None, int | None]:
     """A `top_k` that brings the document in, near the smallest, and its rank in the widest search.
 

@@ -11,7 +11,7 @@ from recollect.model.filter import Condition, Filter, conditions_in, describe, f
 from recollect.model.why_not import WhyNotStage
 
 if TYPE_CHECKING:
-    from recollect.model import RetrievalOptions, RetrievedContext, SearchReply
+    from recollect.model import CompleteOptions, RetrievedContext, SearchReply
     from recollect.store.why_not import BestChunk, Standing
 
 #: Stages that decide: the first of them that a document does not pass is what kept it out.
@@ -86,7 +86,7 @@ class Evidence:
     """
 
     standing: Standing
-    options: RetrievalOptions
+    options: CompleteOptions
     limit: int
     similarity_threshold: float | None
     min_relevance: float | None

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from recollect.model import Answer
+from recollect.model import Answer, RetrievalOptions
 from recollect.tools.documents import beside_a_conversation, shortened
 from recollect.tools.progress import report
 
 if TYPE_CHECKING:
-    from recollect.model import Citation, RetrievalOptions
+    from recollect.model import Citation
     from recollect.pipeline.view import View
     from recollect.tools.room import Room
 
@@ -27,8 +26,7 @@ def ask(
     view: View, room: Room, *, question: str, department: str | None = None, tags: tuple[str, ...] | None = None
 ) -> dict[str, Any]:
     """An answer with citations, or a refusal."""
-    options = view.standpoint.default_options(passages=view.config.answer.passages)
-    limited = replace(options, department=() if department is None else (department,), tags=tags or ())
+    limited = RetrievalOptions(department=() if department is None else (department,), tags=tags or ())
     answer = _answer(view, question, limited)
     told: dict[str, Any] = {
         "answer": "",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from recollect.errors import NotFoundError, SessionExpiredError, UsageError
+from recollect.model import RetrievalOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -287,13 +287,11 @@ def _passages(
     department: str | None = None,
     tags: tuple[str, ...] | None = None,
 ) -> Sequence[RetrievedContext]:
-    options = view.default_options()
     return view.retrieve(
         query,
-        replace(
-            options,
+        RetrievalOptions(
             top_k=top_k,
-            mode=options.mode if mode is None else cast("SearchMode", mode),
+            mode=cast("SearchMode | None", mode),
             department=() if department is None else (department,),
             tags=tags or (),
             filters=None if document_id is None else {"document_id": document_id},

@@ -40,10 +40,9 @@ class Configuration(SearchOptions):
 
     enhance: bool | None = None
 
-    def options(self, config: RAGConfig, *, top_k: int) -> RetrievalOptions:
+    def options(self) -> RetrievalOptions:
         """As the library takes them, with all scores."""
-        given = super().options(config, top_k=min(top_k, MOST_SHOWN))
-        return replace(given, explain=True, enhance=self.enhance is not False)
+        return replace(super().options(), explain=True, enhance=self.enhance is not False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +180,8 @@ class Bench:
             event_from=self["event_from"] or None,
             event_to=self["event_to"] or None,
         )
-        return configuration.options(config, top_k=config.top_k)
+        given = configuration.options()
+        return replace(given, top_k=given.top_k or min(config.top_k, MOST_SHOWN))
 
     def filter(self) -> dict[str, Any] | None:
         """The filter in the full language.

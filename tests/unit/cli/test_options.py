@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from recollect import RAGConfig, RetrievalOptions
 from recollect.cli._options import ChunkingOptions, SearchOptions, key_values
 from recollect.cli.ingest import parse_size
 from recollect.errors import UsageError
@@ -46,8 +47,8 @@ def test_only_options_that_were_given_count():
 
 
 def test_no_option_leaves_the_configured_defaults():
-    options = SearchOptions().retrieval(mode="lexical", top_k=7)
-    assert (options.mode, options.top_k, options.fusion, options.candidates) == ("lexical", 7, None, None)
+    configured = RAGConfig.load(retrieval={"mode": "lexical", "top_k": 7})
+    assert SearchOptions().retrieval(configured) == RetrievalOptions()
 
 
 @pytest.mark.parametrize(("text", "size"), [("500", 500), ("1kB", 1024), ("20MB", 20 << 20), ("2 GiB", 2 << 30)])

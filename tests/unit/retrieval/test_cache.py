@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from recollect.errors import StoreError, UsageError
-from recollect.model import RetrievalOptions, RetrievedContext, Scope, SearchReply
+from recollect.model import CompleteOptions, RetrievedContext, Scope, SearchReply
 from recollect.retrieval.cache import ResultCache, cache_key
 
 
@@ -298,7 +298,7 @@ def test_many_threads_leave_consistent_counts():
 
 def key(scope=None, query="leave", options=None, **changes):
     given = {"collections": [(1, 1)], **changes}
-    return cache_key(scope or Scope(), query, options or RetrievalOptions(), **given)
+    return cache_key(scope or Scope(), query, options or CompleteOptions(), **given)
 
 
 OTHER_VALUES = {
@@ -330,17 +330,17 @@ def test_whatever_a_reply_depends_on_makes_another_key():
         key(collections=[(1, 1), (2, 1)]),
         key(collections=[(2, 1), (1, 1)]),
         key(settings=("synonyms", "abc")),
-        *(key(options=RetrievalOptions(**{name: value})) for name, value in OTHER_VALUES.items()),
+        *(key(options=CompleteOptions(**{name: value})) for name, value in OTHER_VALUES.items()),
     ]
     assert len(set(keys)) == len(keys)
-    assert key() == key(scope=Scope(tenant_id=1), options=RetrievalOptions(top_k=10), settings=None)
+    assert key() == key(scope=Scope(tenant_id=1), options=CompleteOptions(top_k=10), settings=None)
 
 
 def test_every_option_counts():
-    for field in fields(RetrievalOptions):
-        default = getattr(RetrievalOptions(), field.name)
+    for field in fields(CompleteOptions):
+        default = getattr(CompleteOptions(), field.name)
         other = OTHER_VALUES.get(field.name, "something else" if default != "something else" else 1)
-        assert key(options=replace(RetrievalOptions(), **{field.name: other})) != key(), field.name
+        assert key(options=replace(CompleteOptions(), **{field.name: other})) != key(), field.name
 
 
 def test_a_scope_with_more_fields_counts_them_all():
@@ -362,7 +362,7 @@ def test_one_instant_is_one_key_in_whatever_zone():
 
 def test_the_order_of_filters_does_not_matter_but_types_do():
     def filtered(**values):
-        return key(options=RetrievalOptions(metadata_filters=values))
+        return key(options=CompleteOptions(metadata_filters=values))
 
     assert filtered(a=1, b=[1, 2]) == filtered(b=[1, 2], a=1)
     different = [1, 1.0, True, "1", b"1", None, [1], {"1": 1}, {1: 1}, "", [], {}, [[1]], [[], 1], {1}]

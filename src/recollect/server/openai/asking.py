@@ -177,7 +177,7 @@ async def question_of(
             text=text,
             history=history,
             view=view,
-            options=placed.options(view.config, top_k=view.config.answer.passages),
+            options=placed.options(),
             model=choice.model,
             conversation=given.conversation,
             footnotes=view.config.server.footnotes if given.footnotes is None else given.footnotes,

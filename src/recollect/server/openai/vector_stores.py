@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from recollect.model import RetrievalOptions
 from recollect.server.dependencies import Administrator, Reader
 from recollect.server.openai.chunking import AttachedFile, ChunkingStrategy
 from recollect.server.openai.errors import RefusedRequestError, resource
@@ -212,8 +212,7 @@ def search(vector_store_id: Name, body: VectorStoreSearchBody, caller: Reader) -
     """Best first; of several queries, each passage by its best."""
     view = caller.view(collections=vector_store(caller, vector_store_id).name)
     queries = [body.query] if isinstance(body.query, str) else list(body.query)
-    options = replace(
-        view.default_options(),
+    options = RetrievalOptions(
         top_k=body.max_num_results,
         filters=read_filters(body.filters),
         min_relevance=None if body.ranking_options is None else body.ranking_options.score_threshold,

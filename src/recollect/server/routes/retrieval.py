@@ -57,7 +57,7 @@ def _found(caller: View, body: SearchBody) -> Response:
 @router.post("/search/hints", summary="Why filters find nothing")
 def search_hints(body: SearchOptions, caller: Reader) -> SearchHintsJson:
     """What a search with these options would be told where it finds nothing, such as a tag that no document has."""
-    view, options = body.of(caller), body.options(caller.config, top_k=caller.config.top_k)
+    view, options = body.of(caller), body.options()
     return {"warnings": view.documents.filter_hints(options)}
 
 

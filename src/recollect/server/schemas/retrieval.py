@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from recollect.config import RAGConfig
 from recollect.errors import UsageError
 from recollect.model import RetrievalOptions
 from recollect.model.time_limits import time_limits
@@ -49,19 +48,15 @@ class SearchOptions(Viewpoint):
     ingested_to: Moment | None = None
     explain: bool = False
 
-    def options(self, config: RAGConfig, *, top_k: int) -> RetrievalOptions:
+    def options(self) -> RetrievalOptions:
         """As the library takes them.
-
-        Args:
-            config: Says what is left out.
-            top_k: Where none is given.
 
         Raises:
             UsageError: A time is none, or a range ends before it begins.
         """
         given = RetrievalOptions(
-            top_k=self.top_k or top_k,
-            mode=self.mode or config.retrieval.mode,
+            top_k=self.top_k,
+            mode=self.mode,
             fusion=self.fusion,
             dense_weight=self.dense_weight,
             rrf_k=self.rrf_k,
@@ -97,7 +92,7 @@ class SearchBody(SearchOptions):
 
     def searched(self, view: View) -> tuple[View, RetrievalOptions]:
         """The view that is searched, and how."""
-        return self.of(view), replace(self.options(view.config, top_k=view.config.top_k), outline=True)
+        return self.of(view), replace(self.options(), outline=True)
 
 
 class AskBody(SearchOptions):
@@ -107,7 +102,7 @@ class AskBody(SearchOptions):
 
     def searched(self, view: View) -> tuple[View, RetrievalOptions]:
         """The view that is asked, and how passages are searched for it."""
-        return self.of(view), self.options(view.config, top_k=view.config.answer.passages)
+        return self.of(view), self.options()
 
 
 class ChatBody(SearchOptions):
@@ -122,7 +117,7 @@ class ChatBody(SearchOptions):
         seen = self.model_copy(update={"session": None}).of(view)
         return (
             seen if self.user is None else seen.view(user=self.user),
-            self.options(view.config, top_k=view.config.answer.passages),
+            self.options(),
         )
 
 
@@ -180,7 +175,7 @@ class DiffBody(SearchOptions):
 
     def searched(self, view: View) -> tuple[View, RetrievalOptions]:
         """The view that is searched, and how."""
-        return self.of(view), self.options(view.config, top_k=view.config.answer.passages)
+        return self.of(view), self.options()
 
 
 class WhyNotBody(SearchBody):
