@@ -57,7 +57,7 @@ A variable is `RECOLLECT_`, the names of the tables and the key, with `__` betwe
 - `RECOLLECT_SERVICE_HOST`, `RECOLLECT_PORT` and the like, which Kubernetes sets for a service called `recollect`, are
   passed over; any other unknown name that begins with `RECOLLECT_` is refused.
 
-Three settings have short names, which win over the long ones:
+Some settings have short names, which win over the long ones:
 """
 
 #: Of numbers whose name does not tell.

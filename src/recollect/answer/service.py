@@ -15,6 +15,7 @@ from recollect.answer.writing import AnswerEvent, Writing
 from recollect.answer.written import Treatment
 from recollect.context import estimate_tokens
 from recollect.errors import UsageError
+from recollect.familiar_names import suggesting
 from recollect.model import Answer
 from recollect.retrieval.analysis import Analyzer
 
@@ -32,6 +33,7 @@ _ALWAYS_SHOWN = 3
 _RELEVANT_SHARE = 0.2
 
 
+@suggesting
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerOptions:
     """How a question is answered.

@@ -13,6 +13,7 @@ from recollect.chunking.recursive import RecursiveChunker
 from recollect.chunking.semantic import SemanticChunker
 from recollect.chunking.sliding_window import SlidingWindowChunker
 from recollect.errors import UsageError
+from recollect.familiar_names import meant_argument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -117,7 +118,8 @@ def make_chunker(
     unknown = sorted(set(parameters) - set(allowed))
     if unknown:
         raise UsageError(
-            f"{strategy} chunking has no parameter {', '.join(map(repr, unknown))}; it has {', '.join(allowed)}"
+            f"{strategy} chunking has no parameter {', '.join(map(repr, unknown))}; it has {', '.join(allowed)}."
+            f"{meant_argument(unknown[0], allowed)}"
         )
     given = {"tokenize": tokenize, "similarity": similarity, **parameters}
     known = {field.name for field in fields(_class_of(strategy))}

@@ -17,6 +17,7 @@ from recollect.client.calls.work import StoreCalls
 from recollect.client.methods import awaited, followed_awaited
 from recollect.client.opening import UNCHANGED, headers_of, opened_settings, refined, refined_settings
 from recollect.client.place import Place
+from recollect.familiar_names import suggesting
 from recollect.model import Answer, Principal, RetrievalOptions, RetrievedContext
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ async def _last(events: AsyncGenerator[AskEvent]) -> Answer:
     return answer
 
 
+@suggesting
 class AsyncClient(AsyncRemoteView):
     """A `Client` for asyncio programs: the same methods with the same arguments, awaited.
 

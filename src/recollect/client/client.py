@@ -16,6 +16,7 @@ from recollect.client.groups import Groups
 from recollect.client.methods import followed, sent
 from recollect.client.opening import UNCHANGED, headers_of, opened_settings, refined, refined_settings
 from recollect.client.place import Place
+from recollect.familiar_names import suggesting
 from recollect.model import Answer, Principal, RetrievalOptions, RetrievedContext
 
 if TYPE_CHECKING:
@@ -131,6 +132,7 @@ def _last(events: Iterator[AskEvent]) -> Answer:
     return answer
 
 
+@suggesting
 class Client(RemoteView):
     """A server's client: the methods of a view over HTTP. A context manager.
 

@@ -15,6 +15,7 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from recollect.errors import ConfigurationError
+from recollect.familiar_names import familiar
 
 PREFIX = "RECOLLECT_"
 # Behind the name of a secret's variable: of a file that holds it.
@@ -234,13 +235,31 @@ def nearest(model: type[BaseModel], wrong: Place) -> Place | None:
     return next((place for place in known if place[-1] == wrong[-1].lower()), None)
 
 
+def _familiar(model: type[BaseModel], wrong: Place, write: Callable[[Place], str]) -> str:
+    """What a setting of that name is called here, where related systems have one; otherwise nothing."""
+    row = familiar(*wrong)
+    if row is None:
+        return ""
+    here = (*wrong[:-1], row.here[0]) if row.here else ()
+    meant = here if here in places(model) else tuple(row.setting.split(".")) if row.setting else ()
+    said = [f"Did you mean {write(meant)}?"] if meant else []
+    return " ".join([*said, row.note] if row.note and (meant or not row.arguments) else said)
+
+
+def _dotted(place: Place) -> str:
+    return ".".join(("rag", *place))
+
+
 def _no_such_variable(model: type[BaseModel], name: str, segments: list[str], short_names: Mapping[str, Place]) -> str:
     wrong = tuple(segment.lower() for segment in segments)
     line = _line(wrong, "there is no such setting", name)
+    # A name is often the table's, with [rag] before it.
+    below = wrong[1:] if wrong[0] == "rag" and len(wrong) > 1 else wrong
+    if known := _familiar(model, below, variable):
+        return f"{line}. {known}"
     if close := get_close_matches(name.upper(), [*short_names, CONFIG_FILE_VARIABLE], n=1, cutoff=0.85):
         return f"{line}. Did you mean {close[0]}?"
-    # A name is often the table's, with [rag] before it.
-    meant = nearest(model, wrong[1:] if wrong[0] == "rag" and len(wrong) > 1 else wrong)
+    meant = nearest(model, below)
     return line if meant is None else f"{line}. Did you mean {variable(meant)}?"
 
 
@@ -307,7 +326,8 @@ def problems_of(exc: ValidationError, model: type[BaseModel]) -> Iterator[tuple[
         message = error["msg"]
         if error["type"] == "extra_forbidden":
             meant = nearest(model, place)
-            message = "there is no such setting" + (f". Did you mean rag.{'.'.join(meant)}?" if meant else "")
+            known = _familiar(model, place, _dotted) or (meant and f"Did you mean {_dotted(meant)}?")
+            message = "there is no such setting" + (f". {known}" if known else "")
         yield place, message
 
 

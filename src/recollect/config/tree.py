@@ -31,6 +31,7 @@ SHORT_NAMES: dict[str, Place] = {
     "RECOLLECT_DSN": ("storage", "dsn"),
     "RECOLLECT_MODEL_DIR": ("embedding", "model_dir"),
     "RAG_MIN_RELEVANCE": ("retrieval", "min_relevance"),
+    "RAG_MIN_SIMILARITY": ("retrieval", "similarity_threshold"),
 }
 
 

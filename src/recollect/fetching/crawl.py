@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from recollect import interruption
 from recollect.errors import FetchError, UsageError
+from recollect.familiar_names import suggesting
 from recollect.fetching.client import Fetched, Fetcher, PageRequest
 from recollect.fetching.links import page_links
 from recollect.fetching.robots import NOTHING, Robots, SiteRules
@@ -32,6 +33,7 @@ _HTML = ("text/html", "application/xhtml+xml")
 _NOINDEX = "its author does not want it to be found (noindex)"
 
 
+@suggesting
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlPlan:
     """How far a crawl goes, and how politely.

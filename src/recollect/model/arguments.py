@@ -22,6 +22,7 @@ from pathlib import PurePath
 from typing import Any, TypeVar
 
 from recollect.errors import UsageError
+from recollect.familiar_names import unexpected_argument
 
 _T = TypeVar("_T")
 
@@ -89,6 +90,7 @@ def whole_number(text: str) -> int | None:
 
 def _checking(function: Callable[..., Any]) -> Callable[..., Any]:
     parameters = inspect.signature(function).parameters.values()
+    takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
     expected = {one.name: _expected(str(one.annotation), one.name in _FREE_TEXTS) for one in parameters}
     order = list(expected.items())
 
@@ -99,7 +101,10 @@ def _checking(function: Callable[..., Any]) -> Callable[..., Any]:
                 one.require(name, value)
         for name, value in kwargs.items():
             wanted = expected.get(name)
-            if wanted is not None and type(value) not in wanted.settled:
+            if wanted is None:
+                if not takes_any:
+                    raise unexpected_argument(function.__qualname__, name, [one for one in expected if one != "self"])
+            elif type(value) not in wanted.settled:
                 wanted.require(name, value)
         return function(*args, **kwargs)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from recollect.familiar_names import suggesting
 from recollect.model.outline import Heading, PageSpan, page_at, section_path
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from recollect.model.time import Duration
 
 
+@suggesting
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """What is ingested: a text, where it came from, and what is known about it.

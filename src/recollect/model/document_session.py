@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, get_args
 
 from recollect.errors import UsageError
+from recollect.familiar_names import suggesting
 from recollect.model.time import Duration, read_lifetime
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ TTL_SECONDS = 3_600.0
 MOST_DOCUMENTS = 1_000_000
 
 
+@suggesting
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionConfig:
     """How long a session lives, and what it holds.

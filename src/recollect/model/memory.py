@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from recollect.familiar_names import suggesting
+
 RecallMode = Literal["hybrid", "dense", "lexical"]
 
 
+@suggesting
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """Something said in a conversation.
@@ -119,6 +122,7 @@ class Remembered:
     added: int
 
 
+@suggesting
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallOptions:
     """How to search memory.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from recollect.familiar_names import suggesting
 from recollect.model.outline import Outline, PageBox, PassagePart
 from recollect.model.pictures import GENERATED_BY
 from recollect.model.time import Duration, MomentRange
@@ -17,6 +18,7 @@ SearchMode = Literal["hybrid", "dense", "lexical"]
 FusionMethod = Literal["weighted", "rrf"]
 
 
+@suggesting
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievalOptions:
     """How to search.

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Literal
 
 from recollect.errors import UsageError
+from recollect.familiar_names import suggesting
 from recollect.forking import computes_properties
 
 #: What a grant to everybody of the tenant is written as.
@@ -28,6 +29,7 @@ DENIAL = "!"
 _MAX_NAME_CHARACTERS = 500
 
 
+@suggesting
 @computes_properties
 @dataclass(frozen=True, kw_only=True)
 class Principal:

@@ -18,6 +18,7 @@ from starlette.routing import Match
 from typing_extensions import TypedDict
 
 from recollect import errors
+from recollect.familiar_names import meant_argument
 from recollect.server.request_context import current_request_id
 
 logger = logging.getLogger(__name__)
@@ -193,7 +194,8 @@ def install(app: FastAPI) -> None:
         assert isinstance(exc, RequestValidationError)
         # Without what was given: it may be a secret, or very long.
         found: list[FieldProblem] = [
-            {"location": list(one["loc"]), "message": str(one["msg"])} for one in exc.errors()[:_FIELDS]
+            {"location": list(one["loc"]), "message": f"{one['msg']}{_meant(request, one)}"}
+            for one in exc.errors()[:_FIELDS]
         ]
         first = found[0] if found else None
         where = " → ".join(str(part) for part in first["location"]) if first else "body"
@@ -226,6 +228,16 @@ def _of_the_body(request: Request, exc: RequestValidationError) -> str | None:
     if error["loc"] == ("body",) and "json" not in sent.lower() and error["type"] == "model_attributes_type":
         return f"The body is read as JSON with the header Content-Type: application/json; it was {sent[:100]}."
     return None
+
+
+def _meant(request: Request, error: Mapping[str, Any]) -> str:
+    """What was probably meant by a key that a body does not have."""
+    body = getattr(request.scope.get("route"), "body_field", None)
+    fields = {} if body is None else getattr(body.field_info.annotation, "model_fields", {})
+    if error["type"] != "extra_forbidden" or len(error["loc"]) != 2:
+        return ""
+    meant = meant_argument(str(error["loc"][-1]), [field.alias or name for name, field in fields.items()])
+    return f".{meant}" if meant else ""
 
 
 def _methods(request: Request) -> list[str]:

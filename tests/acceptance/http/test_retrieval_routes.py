@@ -33,6 +33,23 @@ def events(text: str) -> list[tuple[str, str, dict]]:
     return found
 
 
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("k", "Did you mean 'top_k'?"),
+        ("mod", "Did you mean 'mode'?"),
+        ("score_threshold", "Did you mean 'min_similarity'? It is a cosine."),
+        ("zzz", ""),
+    ],
+)
+def test_a_key_that_there_is_not_is_refused_with_the_one_that_was_meant(client, key, words):
+    refused = client.post("/v1/search", json={"query": "annual leave", key: 3})
+    assert refused.status_code == 422
+    (error,) = refused.json()["errors"]
+    assert error["location"] == ["body", key]
+    assert error["message"].startswith("Extra inputs are not permitted") and error["message"].endswith(words)
+
+
 def test_a_search_replies_as_the_command_does(filled, client):
     reply = client.post("/v1/search", json={"query": "annual leave", "top_k": 3})
     assert reply.status_code == 200, reply.text
