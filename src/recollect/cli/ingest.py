@@ -40,6 +40,12 @@ _SKIP_REASONS = {
 _WithoutOcr = Annotated[
     bool, typer.Option("--no-ocr", help="Recognise no text on pages that are pictures; they are counted.")
 ]
+_Ttl = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION", help="Expire these documents after this time: 12h, 30d, never. Tags may preserve them."
+    ),
+]
 _Background = Annotated[bool, typer.Option("--background", help="Only ask for it: a worker does it. Prints the job.")]
 _Situated = Annotated[
     bool, typer.Option("--yes", "-y", help="Situate the chunks afterwards, where a model is configured for that.")
@@ -78,12 +84,7 @@ def _ingest(
         str | None, typer.Option(metavar="SIZE", help="Skip larger files: bytes, or for instance 20MB.")
     ] = None,
     no_ocr: _WithoutOcr = False,
-    ttl: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DURATION", help="How long what is stored now is found: 12h, 30d, never; tags may preserve it."
-        ),
-    ] = None,
+    ttl: _Ttl = None,
     in_session: Annotated[
         str | None,
         typer.Option("--session", metavar="SESSION", help="Into this session, which alone finds them."),

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from recollect.errors import ConflictError, NotFoundError, UsageError
+from recollect.errors import ConflictError, UsageError
 
 
 def require_writable(target: Path, *, overwrite: bool) -> None:
@@ -22,15 +22,14 @@ def require_writable(target: Path, *, overwrite: bool) -> None:
 
     Raises:
         ConflictError: The file exists and ``overwrite`` is not set.
-        NotFoundError: Its folder does not exist.
-        UsageError: It is a folder, a link, a device or a pipe.
+        UsageError: Its folder does not exist, or it is a folder, a link, a device or a pipe.
     """
     if target.is_dir():
         raise UsageError(
             f"{str(target)!r} is a folder. Name a file in it, for instance {str(target / 'recollect.out')!r}."
         )
     if not target.parent.is_dir():
-        raise NotFoundError(f"There is no folder {str(target.parent)!r} to write into. Create it first.")
+        raise UsageError(f"There is no folder {str(target.parent)!r} to write into. Create it first.")
     try:
         mode = target.lstat().st_mode
     except FileNotFoundError:
@@ -57,7 +56,6 @@ def written_whole(target: Path, *, overwrite: bool = False) -> Iterator[IO[bytes
 
     Raises:
         ConflictError: The file exists and ``overwrite`` is not set.
-        NotFoundError: Its folder does not exist.
         UsageError: It is not a regular file, or cannot be written.
     """
     require_writable(target, overwrite=overwrite)

@@ -485,7 +485,7 @@ def test_existing_files_are_kept_unless_told_otherwise(source, tmp_path):
 def test_a_failed_backup_leaves_nothing(made, database, tmp_path):
     with pytest.raises(NotFoundError, match="nothing to back up"):
         backup(database, tmp_path / "b")
-    with pytest.raises(NotFoundError, match="no folder"):
+    with pytest.raises(UsageError, match="no folder"):
         backup(database, tmp_path / "missing" / "b")
     with pytest.raises(UsageError, match="is a folder"):
         backup(database, tmp_path)

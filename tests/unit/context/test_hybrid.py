@@ -153,7 +153,8 @@ def test_both_sides_are_asked_and_named():
     assert "Ada: I took leave in May." in found.text
     assert "Date: 2024-01-01" in found.text
     assert found.token_count == estimate_tokens(found.text)
-    assert knowledge.asked == {"documents": (40, "hybrid"), "memory": (40, "hybrid", "chat", None)}
+    # None: documents are searched as configured.
+    assert knowledge.asked == {"documents": (40, None), "memory": (40, "hybrid", "chat", None)}
     assert [passage.score for passage in found.passages] == sorted(
         (passage.score for passage in found.passages), reverse=True
     )
@@ -267,10 +268,10 @@ def test_the_budget_is_never_exceeded(documents, turns, facts, budget, count_tok
 def test_strategies_search_as_they_say():
     knowledge = Knowledge([document(1, "Leave is 30 days.")], [turn(1, "Leave in May.")])
     assembler = ContextAssembler(knowledge, knowledge, user="ada")
-    for strategy, mode in (("hybrid", "hybrid"), ("semantic", "dense"), ("bm25", "lexical")):
+    for strategy, mode in (("hybrid", None), ("semantic", "dense"), ("bm25", "lexical")):
         knowledge.asked.clear()
         assert assembler.assemble("leave", strategy).used == strategy
-        assert knowledge.asked == {"documents": (40, mode), "memory": (40, mode, None, "ada")}
+        assert knowledge.asked == {"documents": (40, mode), "memory": (40, mode or "hybrid", None, "ada")}
     knowledge.asked.clear()
     assert assembler.assemble("leave", "documents").sources == ("doc1.md",)
     assert set(knowledge.asked) == {"documents"}

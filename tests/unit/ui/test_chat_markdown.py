@@ -100,7 +100,7 @@ def test_blocks_that_are_whole_are_the_same_alone(pieces):
         ("[our bank](https://evil.example/login)", "our bank (evil.example)"),
         ("[https://bank.example](https://evil.example)", "https://bank.example (evil.example)"),
         ("[x](https://bank.example@evil.example/)", "x (evil.example)"),
-        ("[x](https://b\u0430nk.example)", "x (xn--bnk-5cd.example)"),
+        ("[x](https://b\u0430nk.example)", "x (xn--bnk-6cd.example)"),
         ("<https://bank.example/a>", "https://bank.example/a"),
     ],
 )
