@@ -21,8 +21,9 @@ from recollect.model import Scope
 from recollect.model.job import Job, NewJob
 from recollect.pipeline.job_waiting import runner_of
 from recollect.pipeline.jobs import enqueue, enqueue_all
-from recollect.store.job_queue import Heartbeats, JobQueue
+from recollect.store.job_queue import Heartbeats, JobQueue, queue_transaction
 from recollect.store.jobs import JobRepository
+from recollect.store.sql import queries
 
 
 @pytest.fixture
@@ -318,6 +319,46 @@ def test_higher_priorities_come_first_and_what_fails_is_tried_again(rag, task):
     assert order == [1, 3, 3, 0, 2]
 
 
+def test_tenants_take_turns_whatever_their_priorities_and_keep_their_own_order(rag, task):
+    order: list[str] = []
+
+    def work(view, arguments, progress):
+        order.append(arguments["name"])
+
+    kind = task(work)
+    for tenant, priorities in (("first", [9, 9, 9, 10]), ("second", [0, 1]), ("third", [0])):
+        view = rag if tenant == "first" else rag.view(tenant=rag.tenants.create(tenant).name)
+        enqueue_all(
+            view.standpoint,
+            [
+                NewJob(kind=kind, priority=priority, arguments={"name": f"{tenant} {n}"})
+                for n, priority in enumerate(priorities)
+            ],
+        )
+    work_off(rag, concurrency=1)
+    assert order == ["first 3", "second 1", "third 0", "first 0", "second 0", "first 1", "first 2"]
+
+
+def test_the_next_turn_is_found_without_reading_the_jobs_that_wait(rag):
+    fill = """INSERT INTO recollect_jobs.procrastinate_jobs (queue_name, task_name, args, priority)
+              SELECT 'default', 'recollect', jsonb_build_object('tenant_id', 1 + n % 3, 'job_id', n), n % 5
+              FROM generate_series(1, 10000) AS n"""
+    explain = f"EXPLAIN (ANALYZE, FORMAT JSON) {queries('job_queue')['fetch']}"
+
+    def read(node: dict[str, Any]) -> float:
+        own = node["Actual Rows"] + sum(node.get(f"Rows Removed by {what}", 0) for what in ("Filter", "Index Recheck"))
+        return own * node["Actual Loops"] + sum(map(read, node.get("Plans", [])))
+
+    with queue_transaction(rag.standpoint.store.database) as connection:
+        connection.execute(fill)
+        for analysed in ("SELECT", "ANALYZE recollect_jobs.procrastinate_jobs"):
+            connection.execute(analysed)
+            for after in range(4):
+                params = {"queues": None, "without": ["watch"], "worker_id": None, "after_tenant": after}
+                ((plan,),) = connection.execute(explain, params).fetchone()
+                assert read(plan["Plan"]) < 30
+
+
 def test_a_document_is_pending_until_its_job_has_stored_it_and_an_error_where_it_could_not(rag, task):
     from recollect import Document
 
@@ -412,7 +453,7 @@ def test_the_queue_is_what_the_installed_procrastinate_makes(dsn: str):
         FROM information_schema.columns WHERE table_schema = %(s)s AND table_name <> 'workers'
         UNION ALL SELECT 'function', proname, prosrc FROM pg_proc WHERE pronamespace = %(s)s::regnamespace
         UNION ALL SELECT 'index', indexname, indexdef FROM pg_indexes
-                  WHERE schemaname = %(s)s AND tablename <> 'workers'
+                  WHERE schemaname = %(s)s AND tablename <> 'workers' AND indexname <> 'jobs_by_tenant'
         UNION ALL SELECT 'trigger', t.tgname, pg_get_triggerdef(t.oid) FROM pg_trigger t
                   JOIN pg_class c ON c.oid = t.tgrelid WHERE c.relnamespace = %(s)s::regnamespace AND NOT t.tgisinternal
         ORDER BY 1, 2, 3

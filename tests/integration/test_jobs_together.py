@@ -375,6 +375,23 @@ def test_others_have_their_turn_where_they_wait_for_the_place(rag, monkeypatch):
     assert order == [[0, 1, 2, 3, 4], 200, [5, 6, 7, 8, 9], [10, 11], 100]
 
 
+def test_another_tenant_has_its_turn_where_it_waits_for_the_place(rag, monkeypatch):
+    order: list[Any] = []
+    other = rag.view(tenant=rag.tenants.create("other").name)
+
+    def run(view, together):
+        while taken := together.take(99):
+            order.append([one.arguments["n"] for one in taken])
+            together.end((one, {}) for one in taken)
+
+    run_together(monkeypatch, run)
+    tasks.register(Task(kind="other", function=lambda *_: order.append("other")))
+    ask(rag, *range(12))
+    enqueue_all(other.standpoint, [NewJob(kind="other") for _ in range(2)])
+    worker_of(rag, ends="empty").run()
+    assert order == [[0, 1, 2, 3, 4], "other", [5, 6, 7, 8, 9], "other", [10, 11]]
+
+
 def test_other_jobs_of_the_source_have_their_turn_also_where_places_are_free(rag, monkeypatch):
     order: list[Any] = []
 

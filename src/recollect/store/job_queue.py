@@ -90,6 +90,7 @@ class JobQueue:
     def __init__(self, database: Database, heartbeats: Heartbeats | None = None) -> None:
         self.database = database
         self.heartbeats = heartbeats or Heartbeats()
+        self._last_tenant = 0
 
     def recover(self) -> int:
         """Hand the jobs of workers that are gone to others; returns how many.
@@ -111,10 +112,18 @@ class JobQueue:
     ) -> dict[str, Any] | None:
         """Take the next job of these queues (None: any), as procrastinate names its columns; None: there is none.
 
+        Tenants take turns: the next job is the first one of the next tenant after that of the last job. The jobs of one
+        tenant keep their order.
+
         Procrastinate's own way compares every job that waits with every other one of its lock, and lets one that waits
         for its next attempt hold up all that come behind it.
         """
-        params = {"queues": None if queues is None else list(queues), "without": list(without), "worker_id": worker_id}
+        params = {
+            "queues": None if queues is None else list(queues),
+            "without": list(without),
+            "worker_id": worker_id,
+            "after_tenant": self._last_tenant,
+        }
         try:
             found = self._run(_SQL["fetch"], params)
         except StoreError as exc:
@@ -122,7 +131,11 @@ class JobQueue:
             if isinstance(exc.__cause__, psycopg.errors.UniqueViolation):
                 return None
             raise
-        return dict(zip(_JOB, found[0], strict=True)) if found else None
+        if not found:
+            return None
+        job = dict(zip(_JOB, found[0], strict=True))
+        self._last_tenant = job["args"].get("tenant_id", 0)
+        return job
 
     def claim(self, queue_id: int, *, worker_id: int) -> bool:
         """Take one job, where it is due, waits, and no other one of its lock runs."""

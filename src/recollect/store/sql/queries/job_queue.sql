@@ -42,17 +42,22 @@ SELECT id, (SELECT count(pg_notify(channel, json_build_object('type', 'job_inser
             FROM unnest(ARRAY['procrastinate_any_queue_v1', 'procrastinate_queue_v1#' || queue_name]) AS channel)
 FROM recovered
 
--- fetch: the next job that is due, of no lock that a running job has; one that waits for its next attempt holds up nobody
+-- fetch: the next job that is due, of no lock that a running job has. Tenants take turns by their numbers: the first one after
+-- `after_tenant` that has such a job, otherwise the first one of all. A job that waits for its next attempt blocks no other
 UPDATE recollect_jobs.procrastinate_jobs j SET status = 'doing', worker_id = %(worker_id)s
 WHERE j.id = (
-    SELECT c.id FROM recollect_jobs.procrastinate_jobs c
-    WHERE c.status = 'todo' AND (%(queues)s::text[] IS NULL OR c.queue_name = ANY (%(queues)s))
-      AND c.queue_name <> ALL (%(without)s::text[])
-      AND (c.scheduled_at IS NULL OR c.scheduled_at <= now())
-      AND (c.lock IS NULL OR c.lock <> ALL (ARRAY(
-          SELECT d.lock FROM recollect_jobs.procrastinate_jobs d WHERE d.status = 'doing' AND d.lock IS NOT NULL)))
-    ORDER BY c.priority DESC, c.id LIMIT 1
-    FOR UPDATE SKIP LOCKED)
+    SELECT n.id FROM (VALUES (%(after_tenant)s::bigint + 1, 2147483647), (0, %(after_tenant)s)) AS t (first, last)
+    CROSS JOIN LATERAL (
+        SELECT c.id FROM recollect_jobs.procrastinate_jobs c
+        WHERE c.status = 'todo' AND coalesce((c.args ->> 'tenant_id')::int, 0) BETWEEN t.first AND t.last
+          AND (%(queues)s::text[] IS NULL OR c.queue_name = ANY (%(queues)s))
+          AND c.queue_name <> ALL (%(without)s::text[])
+          AND (c.scheduled_at IS NULL OR c.scheduled_at <= now())
+          AND (c.lock IS NULL OR c.lock <> ALL (ARRAY(
+              SELECT d.lock FROM recollect_jobs.procrastinate_jobs d WHERE d.status = 'doing' AND d.lock IS NOT NULL)))
+        ORDER BY coalesce((c.args ->> 'tenant_id')::int, 0), c.priority DESC, c.id LIMIT 1
+        FOR UPDATE SKIP LOCKED) n
+    LIMIT 1)
 RETURNING j.id, j.status::text, j.task_name, j.priority, j.lock, j.queueing_lock, j.args, j.scheduled_at, j.queue_name,
           j.attempts, j.worker_id
 

@@ -50,7 +50,7 @@ $$;
 --     its own too, and those that have lost most come first;
 --   - then those that wait, in their order. One whose own attempt failed has a time; one that failed with others at once, as has
 --     none, is run alone. With p_yields they are begun only while the queue would hand out one of them next: of its own source, or
---     with p_others, where all places of the worker are taken, of any.
+--     with p_others, where all places of the worker are taken, of any, and only while no other tenant waits for its turn.
 -- As many are begun as p_most, and with those that are under way (p_begun) p_together besides the first at most; a quarter of that
 -- for every worker that one of them has lost, so that which of them it was is soon found.
 CREATE OR REPLACE FUNCTION begin_alike(
@@ -112,9 +112,19 @@ BEGIN
                 OFFSET 0 FOR UPDATE SKIP LOCKED) a
             LIMIT room);
     END IF;
+    IF p_yields AND p_others AND cardinality(waiting) > 0 AND EXISTS (
+        SELECT FROM (VALUES (0, p_tenant - 1), (p_tenant::bigint + 1, 2147483647)) AS t (first, last)
+        JOIN procrastinate_jobs q ON coalesce((q.args ->> 'tenant_id')::int, 0) BETWEEN t.first AND t.last
+        WHERE q.status = 'todo' AND coalesce(q.scheduled_at <= now(), true)
+          AND (p_queues IS NULL OR q.queue_name = ANY (p_queues)) AND q.queue_name <> 'watch'
+          AND coalesce(q.lock <> ALL (ARRAY(
+              SELECT d.lock FROM procrastinate_jobs d WHERE d.status = 'doing' AND d.lock IS NOT NULL)), true)) THEN
+        waiting := '{}';
+    END IF;
     IF p_yields AND cardinality(waiting) > 0 THEN
         SELECT q.id INTO next_one FROM procrastinate_jobs q
             WHERE q.status = 'todo' AND coalesce(q.scheduled_at <= now(), true)
+              AND coalesce((q.args ->> 'tenant_id')::int, 0) = p_tenant
               AND (p_queues IS NULL OR q.queue_name = ANY (p_queues)) AND q.queue_name <> 'watch'
               AND CASE WHEN q.lock = own THEN (q.args ->> 'job_id')::bigint <> ALL (p_begun || lost)
                        ELSE p_others AND coalesce(q.lock <> ALL (ARRAY(
