@@ -50,15 +50,58 @@ PIECES = ["# ", "- ", "> ", "1. ", "\n", "\n\n", "**", "_", "`", "```", "[1]", "
 PIECES += ["javascript:alert(1)"]
 PIECES += ["http://e.com", "<script>", "</p>", "<img src=x onerror=1>", "![", "|", "|---|", "&lt;", " "]
 PIECES += ["word", "\ue010", "\ue011", "[1]: http://evil", "<http://e.com>", "data:text/html,x", "http:x"]
-PIECES += ["~~", "\\", "    ", '"', "'"]
+PIECES += ["~~", "\\", "    ", '"', "'", "\ufdd0", "\ufdd1", "&#xfdd0;", "&#91;1]", "\\|", "\r\n", "\t", "\0", "  \n"]
+PIECES += ["| a | b |\n|---|---|\n| **c** | [d](http://e.com) |\n", "***", "``", "~~~", "&nbsp;", "\x0b", "---\n"]
+
+TEXTS = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=30).map("".join)
+MARK = re.compile(r'<mark class="unsupported" title="why">|</mark>|<span class="visually-hidden"> \(why\)</span>')
 
 
-@given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=30).map("".join), st.data())
+@given(TEXTS, st.data())
 def test_nothing_but_known_tags_comes_out_whatever_goes_in(text, data):
     ends = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=4, unique=True)))
     marked = [Marked(start, end, 'why "<b>"') for start, end in zip(ends[::2], ends[1::2], strict=False)]
     found = Tags(to_html(text, footnote=note, marked=marked))
     assert found.open == []
+
+
+@given(TEXTS, st.data())
+def test_marks_change_nothing_but_that_something_is_marked(text, data):
+    ends = st.tuples(st.integers(0, len(text)), st.integers(0, len(text))).map(sorted)
+    marked = [Marked(start, end, "why") for start, end in data.draw(st.lists(ends, max_size=4))]
+    assert MARK.sub("", to_html(text, footnote=note, marked=marked)) == to_html(text, footnote=note)
+
+
+def marked_texts(html: str) -> list[str]:
+    return [re.sub("<[^>]+>", "", one) for one in re.findall("<mark.*?>(.*?)</mark>", html)]
+
+
+TABLE = "| Year | Fee |\n|---|---|\n| 2023 | 100 [1] |\n| 2024 | 999 [1] |\n| 2025 | 300 [1] |"
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "shown"),
+    [
+        (TABLE, "| 2024 | 999 [1] |", ["2024", "999 "]),
+        (TABLE, "| Year | Fee |", ["Year", "Fee"]),
+        (TABLE, "| Fee |\n|---|---|\n| 2023 |", ["Fee", "2023"]),
+        (TABLE.replace("\n", "\r\n"), "| 2024 | 999 [1] |", ["2024", "999 "]),
+        ("> - a\n> - b c\n>   d\n", "- b c\n>   d", ["b c", "d"]),
+        ("a | b\n-|-\nx \\| y | z", "x \\| y | z", ["x | y", "z"]),
+        ("## One two\n\nThree", "## One two", ["One two"]),
+        ("One\n===\nTwo", "One\n===", ["One"]),
+        ("1. one\n2. two\n\n   ```\n   x = 1\n   y = 2\n   ```\n", "   y = 2", ["y = 2"]),
+        ("    y = 1\n    y = 2", "y = 2", ["y = 2"]),
+        ("Set `a b` now", "b", ["a b"]),
+        ("See [the fee](https://e.com/fee) there", "fee](https://e.com/fee) there", ["fee", " there"]),
+        ("A &lt; B", "lt; B", ["&lt; B"]),
+    ],
+)
+def test_what_is_marked_is_marked_where_it_is_shown(text, said, shown):
+    start = text.index(said)
+    html = to_html(text, footnote=note, marked=[Marked(start, start + len(said), "why")])
+    assert marked_texts(html) == shown
+    assert html.count("(why)</span>") == 1
 
 
 @pytest.mark.parametrize(
