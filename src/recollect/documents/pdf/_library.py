@@ -12,6 +12,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from recollect.documents.formats import UnreadableError
+from recollect.documents.pdf import _fonts
 from recollect.documents.pdf._ruled import Edge
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def opened(data: bytes) -> Iterator[pypdfium2.PdfDocument]:
     """
     import pypdfium2
 
+    _fonts.install()
     try:
         document = pypdfium2.PdfDocument(data)
         # Before any page is opened: fields are read with it. A document that is let go of here closes itself.
