@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from recollect.answer._language import function_words, language_of
@@ -28,7 +29,7 @@ _LEAD_IN = re.compile(
     r"(?:sources?|documents?|context|texts?|passages?|excerpts?|information|knowledge base|quellen?|dokumenten?|kontext|documentos?|"
     r"contexte|contexto|contesto|fuentes?|fontes?|fonti)(?:\s+(?:provided|given))?\s*[,:]?|"
     r"(?:the|this)\s+(?:source|document|context|text|passage)s?\s+(?:states?|says?|mentions?|notes?|explains?|specif(?:y|ies))\s+that|"
-    r"(?:in short|in summary|in brief|overall|to summari[sz]e|kurz gesagt|zusammenfassend|en résumé|en bref|en resumen|in sintesi)\s*[,:])\s*",
+    r"in sintesi\s*[,:])\s*",
     re.IGNORECASE,
 )
 # Verbs and particles that any sentence may have, as terms of each language.
@@ -119,6 +120,25 @@ class Claim:
         return found
 
 
+def without_connectives(text: str) -> str:
+    """A statement without the words before it that only join it to others: "First, …", "Außerdem …"."""
+    joined = _connectives().match(text)
+    if joined is None or joined.end() == len(text):
+        return text
+    # Behind them, a capital letter is that of a name, not of a sentence's beginning.
+    return ("," if text[joined.end()].isupper() else "") + text[joined.end() :]
+
+
+@cache
+def _connectives() -> re.Pattern[str]:
+    lines = files("recollect.answer").joinpath("connectives.txt").read_text("utf-8").replace("'", "['’]").splitlines()
+    parts = [part.strip() for line in lines if not line.startswith("#") for part in line.partition(":")[2].split("|")]
+    parts.sort(key=len, reverse=True)
+    loose = "|".join(part for part in parts if not part.endswith(","))
+    bound = "|".join(part[:-1] for part in parts if part.endswith(","))
+    return re.compile(rf"\W*(?:(?:(?:{loose})(?:\s*[,:]|(?=\s))|(?:{bound})\s*[,:])\s*){{1,3}}", re.IGNORECASE)
+
+
 def read_claim(text: str, *, terms: Callable[[str], Sequence[str]], language: str = "en") -> Claim:
     """Take a statement apart.
 
@@ -127,6 +147,7 @@ def read_claim(text: str, *, terms: Callable[[str], Sequence[str]], language: st
         terms: Splits a text into its terms.
         language: ISO 639-1 code of the passages; the statement's own is found out.
     """
+    text = without_connectives(text)
     text = _LEAD_IN.sub("", text, count=1) or text
     own = language_of(text, language)
     codes = identifiers(text)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.answer import absence
-from recollect.answer._claims import Claim, read_claim
+from recollect.answer._claims import Claim, read_claim, without_connectives
 from recollect.answer._matching import Match, Matcher
 from recollect.answer._number_words import listed
 from recollect.answer.evidence import Sources, read_sources
@@ -110,7 +110,8 @@ class Verifier:
         """The verdict on one statement."""
         cited = tuple(number for number in statement.cited if self._names_a_source(number))
         invented = [number for number in statement.cited if number not in cited]
-        if not invented and absence.says_nothing_is_known(statement.text) and self._claims_no_fact(statement):
+        said = without_connectives(statement.text)
+        if not invented and absence.says_nothing_is_known(said) and self._claims_no_fact(statement):
             return Verdict("absence", cited)
         if not invented and self._is_neutral(statement):
             return Verdict("neutral", cited)
@@ -143,7 +144,7 @@ class Verifier:
         if statement.kind == "heading" or statement.text.rstrip("*_ ").endswith((":", "：", "?", "？")):
             return True
         said = claim.terms - self._asked.terms
-        return all(term in _AFFIRMATIONS for term in said) or absence.is_pleasantry(statement.text)
+        return all(term in _AFFIRMATIONS for term in said) or absence.is_pleasantry(without_connectives(statement.text))
 
     def _read(self, text: str) -> Claim:
         return read_claim(text, terms=self._terms, language=self._language)
