@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recollect.languages import AUTO, language_of_text
+from recollect.languages import AUTO, DEFAULT_LANGUAGE, certain_language, language_of_text
 from recollect.languages.chinese import simplified
 from recollect.model.answer import REFUSAL
 
@@ -36,14 +36,16 @@ REFUSALS = {
 
 
 def refusal_of(question: str, language: str = "en") -> str:
-    """The sentence that refuses to answer a question, in its language; in English where there is none.
+    """The sentence that refuses to answer a question, in its language where that is certain; else in that of the texts.
 
     Args:
         question: As asked.
-        language: ISO 639-1 code of the texts that it is asked of, which it is taken to be in unless it says otherwise;
-            ``auto``: nothing is known.
+        language: ISO 639-1 code of the texts that it is asked of; ``auto``, or one without a sentence: English.
     """
-    asked = language_of_text(question, expected=None if language == AUTO else language)
+    texts = None if language == AUTO else language
+    asked = language_of_text(question, expected=texts)
+    if asked != texts:
+        asked = certain_language(question) or texts or DEFAULT_LANGUAGE
     if asked == "zh" and simplified(question) != question:
         asked = "zh-Hant"
     return REFUSALS.get(asked, REFUSAL)

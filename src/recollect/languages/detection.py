@@ -38,6 +38,8 @@ _PART_RATIO = 3.0
 _MOST_TIMES = 2.0
 # So many more points than the expected language's decide for another one.
 _LEAD = 0.5
+# Two languages that this much or less divides are as likely as each other.
+_SAME = 0.1
 
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019\u0900-\u097f][^\W\d_]*)*")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -106,6 +108,24 @@ def language_of_text(text: str, *, expected: str | None = None) -> str:
         An ISO 639-1 code, whatever the text: ``en`` where it holds no letters and nothing is expected.
     """
     return _found(_sample(text), expected)
+
+
+def certain_language(text: str) -> str | None:
+    """The language of a text for which more speaks than for any other; None: nothing does, or as much for another one.
+
+    Args:
+        text: A question or a sentence.
+    """
+    sample = _sample(text)
+    script, share = _script(sample)
+    if not share or script not in _SHARED or script == "arabic":
+        return _of_script(script, sample, None) if share else None
+    ranked = sorted(_points(sample, script).items(), key=lambda item: item[1], reverse=True)[:2]
+    alike = [code for code, points in ranked if points > ranked[0][1] - _SAME]
+    if len(alike) == 1:
+        return alike[0]
+    # German alone writes nouns with a capital within a sentence.
+    return "de" if "de" in alike and re.search(r"[^.!?…:]\s[A-Z]\w+[a-z]", sample) else None
 
 
 def shares_script(language: str, other: str = DEFAULT_LANGUAGE) -> bool:

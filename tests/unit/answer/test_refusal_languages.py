@@ -44,6 +44,25 @@ def test_a_model_is_told_the_sentence_and_understood(language: str, question: st
     assert not is_refusal(question)
 
 
+@pytest.mark.parametrize(
+    ("question", "texts", "language"),
+    [
+        # Words that German and Dutch share, and a noun with a capital.
+        ("Wie lange dauert die Probezeit?", "auto", "de"),
+        ("Wie lange dauert die Probezeit?", "en", "de"),
+        ("Wie lange dauert die Probezeit?", "nl", "nl"),
+        ("wie lange die", "auto", "en"),
+        ("wie lange die", "fr", "fr"),
+        ("Hoe lang duurt de proeftijd?", "en", "nl"),
+        ("How long is probation?", "de", "en"),
+        ("Combien de temps dure la période d'essai ?", "auto", "fr"),
+        ("Quanto dura il periodo di prova?", "en", "it"),
+    ],
+)
+def test_a_language_that_is_not_certain_is_that_of_the_texts(question: str, texts: str, language: str):
+    assert refusal_of(question, texts) == REFUSALS[language]
+
+
 def test_what_says_nothing_of_its_language_is_refused_in_that_of_the_texts():
     assert refusal_of("ERR-4012?", "de") == REFUSALS["de"]
     assert refusal_of("ERR-4012?", "auto") == refusal_of("ERR-4012?") == REFUSAL
