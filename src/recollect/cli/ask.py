@@ -95,9 +95,9 @@ def with_model(config: RAGConfig, model: str | None) -> RAGConfig:
     """The settings with another language model; its key and address where the provider is the configured one.
 
     Raises:
-        UsageError: It is not named as ``provider/name``, or there is no such provider.
+        UsageError: It is neither the configured one's name nor ``provider/name``, or there is no such provider.
     """
-    if model is None:
+    if model is None or model == config.answer.model:
         return config
     from recollect.config import ANSWER_PROVIDERS
 

@@ -112,6 +112,8 @@ AdministratorCaller = Annotated[Caller, Security(asking, scopes=["admin"])]
 Reader = Annotated[View, Security(_own, scopes=["read"])]
 #: The caller's view, for what changes documents and conversations.
 Writer = Annotated[View, Security(_own, scopes=["write"])]
+#: The caller's view, for what is remembered of what documents say.
+Participant = Annotated[View, Security(_own, scopes=["read", "write"])]
 #: The caller's view, for collections, rights and what was done.
 Administrator = Annotated[View, Security(_administered, scopes=["admin"])]
 #: The view of whoever says who may do what: administrators of all of it, whoever writes of what is theirs.

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from recollect.pipeline.answering import AskEvent
     from recollect.ui.visit import Visit
 
-#: Reads the exchange that was remembered, and what the conversation is called now.
-Reading = Callable[[Answer], tuple[Exchange, str]]
+#: Reads the exchange that was remembered, and what the conversation is called now; None: it is not kept.
+Reading = Callable[[Answer], tuple[Exchange, str | None]]
 
 
 @dataclass
@@ -92,8 +92,8 @@ async def page_events(
                 case Answer():
                     exchange, title = await visit.run(read, piece)
                     html = visit.text("chat/exchange.html", exchange=exchange, talk=talk, pending=False)
-                    menu = visit.text("chat/menu.html", talk=talk, title=title)
-                    yield "done", {"html": html, "title": title, "menu": menu}
+                    menu = "" if title is None else visit.text("chat/menu.html", talk=talk, title=title)
+                    yield "done", {"html": html, "title": title or "", "menu": menu}
                     return
                 case str():
                     whole = writing.add(piece)

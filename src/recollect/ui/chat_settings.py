@@ -10,10 +10,8 @@ from fastapi import Depends, Query
 
 from recollect.errors import UsageError
 from recollect.pipeline import View
-from recollect.server.openai.model_names import may_be_named, named_models
+from recollect.server.openai.model_names import EXTRACTIVE, configured_model, may_be_named, named_models, written_by
 from recollect.server.schemas.base import Moment, Name
-
-EXTRACTIVE = "extractive"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,23 +86,15 @@ def settings_of(view: View, chosen: Choices) -> Settings:
     )
 
 
-def configured_model(view: View) -> str | None:
-    """The language model that writes where none is chosen, without loading it; None: answers are quotes."""
-    assembly, settings = view.standpoint.assembly, view.config.answer
-    if assembly.given_chat_model is not None:
-        return assembly.given_chat_model.model_name
-    if settings.provider == EXTRACTIVE:
-        return None
-    return f"{settings.provider}/{settings.model or ''}".rstrip("/")
-
-
-def require_model(view: View, model: str | None) -> None:
-    """Refuse a language model that may not be named.
+def require_model(view: View, model: str | None) -> str | None:
+    """The language model as `Conversation` takes it, where it may be named.
 
     Raises:
         UsageError: It may not.
     """
     if model is not None and not may_be_named(view, model):
         raise UsageError(
-            f"There is no language model {model[:200]!r} to choose here: `answer_models` in [rag.server] names them."
+            f"There is no language model {model[:200]!r} to choose here. You can choose: "
+            f"{', '.join(named_models(view))}. `answer_models` in [rag.server] names them."
         )
+    return written_by(view, model)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
@@ -12,13 +12,14 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup
 
 from recollect.errors import NotFoundError, RecollectError
-from recollect.model.memory import ConversationEntry
+from recollect.model.memory import ConversationEntry, Episode
 from recollect.pipeline import View
-from recollect.pipeline.remembered_answers import ANSWER, SOURCES
+from recollect.pipeline.remembered_answers import ANSWER, SOURCES, facts_of
 from recollect.ui.markdown import Marked, to_html
 
 if TYPE_CHECKING:
-    from recollect.model.memory import Episode, SessionRecord
+    from recollect.model import Answer
+    from recollect.model.memory import SessionRecord
     from recollect.ui.languages import Language
 
 
@@ -291,6 +292,24 @@ def shown_answer(view: View, talk: Talk, turn: Episode, helpful: bool | None = N
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
         # Whoever remembers turns by the API gives them what metadata they like.
         return ShownAnswer(text=turn.content, position=turn.position, known=False, at=turn.at)
+
+
+def exchange_not_kept(view: View, talk: Talk, answer: Answer) -> Exchange:
+    """A question and its answer as they are shown where nothing remembers them."""
+    at = datetime.now(UTC)
+    turn = Episode(
+        episode_id=0,
+        session=talk.session,
+        position=0,
+        role="assistant",
+        content=answer.text,
+        at=at,
+        turn_id=None,
+        known_from=at,
+        metadata=facts_of(answer, view.standpoint, model=None),
+    )
+    shown = replace(shown_answer(view, talk, turn), position=None)
+    return Exchange(position=None, question=answer.question, answer=shown)
 
 
 def _kept_answer(view: View, talk: Talk, turn: Episode, helpful: bool | None) -> ShownAnswer:

@@ -136,11 +136,45 @@ def test_conversations_are_their_owners_alone(dsn, tmp_path):
             found = get(f"/conversations/talk/{action}?user=ada", keys["eve"], method="POST", data=form)
             assert found.status_code == 404, action
         assert one.rag.memory.get("talk").turn_count == 2
-        # Who only reads is told, and not shown what they may not do.
+        # A login that only reads may ask, and is not shown what it may not do; nothing of it is kept.
         page = get("/chat/talk", only_reads).text
-        assert "This login only reads" in page and "Delete" not in page and "textarea id" not in page
-        refused = get("/conversations/talk/ask", only_reads, method="POST", data={"question": LEAVE})
+        assert "This login can only read" in page and "Delete" not in page and "Add files" not in page
+        asked = {"question": LEAVE}
+        for session in ("talk", "another"):
+            shown = get(f"/conversations/{session}/ask", only_reads, method="POST", data=asked)
+            assert shown.status_code == 200 and "30 days of annual leave" in shown.text
+        refused = get("/conversations/talk/ask", only_reads, method="POST", data={**asked, "instead_of": "1"})
         assert refused.status_code == 403
+        assert [(kept.name, kept.turn_count) for kept in one.rag.memory.list()] == [("talk", 2)]
+
+
+def test_who_only_reads_talks_and_nothing_is_kept(browser, dsn, tmp_path):
+    def written(messages):
+        if "turns" in messages[-1]["content"]:
+            return "How many days of annual leave do trainees have?"
+        return "Every employee has 30 days of annual leave [1]."
+
+    server = ChatServer(written)
+    model = {"provider": "openai", "model": "m", "api_key": "x", "base_url": server.base_url, "api": "chat"}
+    try:
+        with serving(dsn, tmp_path, worker=False, pages=True, answer=model) as one:
+            fill(one.rag)
+            before = [(kept.name, kept.turn_count) for kept in one.rag.memory.list()]
+            key = one.rag.keys.create("reader", scopes=["read"], principal=Principal(user_id="ada")).secret
+            with visitor(browser, one.url, extra_http_headers={"Authorization": f"Bearer {key}"}) as ada:
+                page = ada.open("/chat")
+                ask(page, LEAVE)
+                answers(page).wait_for()
+                ask(page, "And trainees?")
+                page.get_by_text("How many days of annual leave do trainees have?").wait_for()
+                assert answers(page).count() == 2
+                assert page.get_by_role("button", name="Ask again").count() == 0
+                require_usable_by_all(page)
+                page.reload()
+                assert answers(page).count() == 0
+            assert [(kept.name, kept.turn_count) for kept in one.rag.memory.list()] == before
+    finally:
+        server.close()
 
 
 def test_what_conversations_and_forms_hold_is_shown_as_text(served):

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from recollect.context import estimate_tokens
 from recollect.server.dependencies import Reader
 from recollect.server.openai.errors import RefusedRequestError, resource
-from recollect.server.openai.model_names import unknown_model
+from recollect.server.openai.model_names import EVERYWHERE, place_of, unknown_model
 from recollect.server.schemas.base import Body, Name, Text
 
 if TYPE_CHECKING:
@@ -108,12 +108,12 @@ def embeddings(body: EmbeddingsBody, caller: Reader) -> EmbeddingListJson:
 def _embedder(view: View, name: str) -> EmbeddingProvider:
     assembly = view.standpoint.assembly
     for place in view.collections.list():
-        if place.name == name:
+        if name in {place.name, place_of(place.name)}:
             return assembly.embedder_for(place)
     configured = assembly.embedder
-    if name in {configured.model_name, view.config.embedding.model, view.config.collection}:
+    if name in {configured.model_name, view.config.embedding.model, view.config.collection, EVERYWHERE}:
         return configured
-    raise unknown_model(name)
+    raise unknown_model(view, name, configured.model_name)
 
 
 def _vectors(embedder: EmbeddingProvider, texts: list[str], kind: str) -> list[Vectors]:

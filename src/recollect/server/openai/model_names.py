@@ -8,13 +8,19 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from recollect.config import DEFAULT_COLLECTION
+from recollect.providers.catalogue import PROVIDERS
 from recollect.server.openai.errors import RefusedRequestError
 
 if TYPE_CHECKING:
     from recollect.pipeline import View
 
-#: Stands for every collection that may be read.
-EVERYWHERE = "*"
+#: Every collection that may be read; a collection's name stands behind it and a slash.
+EVERYWHERE = "recollect"
+#: Stands for no language model: answers are quotes.
+EXTRACTIVE = "extractive"
+
+# A message names so many collections and language models at most.
+_NAMED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +37,11 @@ class Choice:
 
 
 def chosen(view: View, name: str) -> Choice:
-    """What a request means by ``COLLECTION`` or ``COLLECTION@PROVIDER/MODEL``; ``*`` is every collection.
+    """What a request means by a model.
+
+    ``recollect`` (or ``*``) is every collection, ``recollect/COLLECTION`` (or ``COLLECTION``) one of them; ``@MODEL``
+    behind it, or a language model alone, names what writes the answer. A language model alone answers from the
+    configured collection.
 
     Args:
         view: Whose collections.
@@ -40,18 +50,36 @@ def chosen(view: View, name: str) -> Choice:
     Raises:
         RefusedRequestError: There is no such collection that may be read, or the language model may not be named.
     """
-    places = {EVERYWHERE, DEFAULT_COLLECTION, *(one.name for one in view.collections.list())}
-    for collection, model in _readings(name):
-        if collection in places and (model is None or may_be_named(view, model)):
-            return Choice(None if collection == EVERYWHERE else collection, model)
-    raise unknown_model(name)
+    names = {DEFAULT_COLLECTION, *(one.name for one in view.collections.list())}
+    # The names that are listed count before those that were listed once.
+    places: dict[str, str | None] = {one: one for one in names} | {f"{EVERYWHERE}/{one}": one for one in names}
+    places |= {EVERYWHERE: None, "*": None}
+    for place, model in _readings(name):
+        if place in places and (model is None or may_be_named(view, model)):
+            return Choice(places[place], written_by(view, model))
+    if may_be_named(view, name):
+        return Choice(view.config.collection, written_by(view, name))
+    raise unknown_model(view, name)
 
 
-def unknown_model(name: str) -> RefusedRequestError:
-    """What is said of a model that there is not, or that may not be used."""
+def place_of(collection: str) -> str:
+    """The name under which a collection is listed."""
+    return f"{EVERYWHERE}/{collection}"
+
+
+def unknown_model(view: View, name: str, *others: str) -> RefusedRequestError:
+    """The error for a model that does not exist, or that may not be used; it lists those that may.
+
+    Args:
+        view: Of whoever asks.
+        name: As the request has it.
+        others: What exists beside collections; nothing: language models.
+    """
+    places = [EVERYWHERE, *(place_of(one.name) for one in view.collections.list()[:_NAMED])]
+    models = others or tuple(named_models(view)[:_NAMED])
     return RefusedRequestError(
-        f"The model {name[:200]!r} does not exist or you do not have access to it: GET /v1/models lists those that you "
-        "have.",
+        f"The model {name[:200]!r} does not exist or you do not have access to it. You have: {', '.join(places)}; "
+        f"{', '.join(models)}. GET /v1/models lists them all.",
         param="model",
         code="model_not_found",
         status=404,
@@ -60,21 +88,44 @@ def unknown_model(name: str) -> RefusedRequestError:
 
 def may_be_named(view: View, model: str) -> bool:
     """Whether requests may have this language model write: it is configured, or among ``answer_models``."""
-    return model in _always(view) or any(fnmatchcase(model, one) for one in view.config.server.answer_models)
+    return model in _names(view) or any(fnmatchcase(model, one) for one in view.config.server.answer_models)
+
+
+def written_by(view: View, model: str | None) -> str | None:
+    """A language model that may be named as `Conversation` takes it; None: as configured."""
+    return None if model is None else _names(view).get(model, model)
 
 
 def named_models(view: View) -> list[str]:
     """The language models that requests may name; without those that only a pattern stands for."""
-    given = (one for one in view.config.server.answer_models if not set("*?[") & set(one))
-    return list(dict.fromkeys([*_always(view), *given]))
+    return list(dict.fromkeys(one for one in _names(view).values() if one is not None))
 
 
-def _always(view: View) -> list[str]:
+def configured_model(view: View) -> str | None:
+    """The language model that writes where none is named, without loading it; None: answers are quotes."""
+    given = view.standpoint.assembly.given_chat_model
+    configured = _configured(view) if given is None else given.model_name
+    return None if configured == EXTRACTIVE else configured
+
+
+def _configured(view: View) -> str:
     settings = view.config.answer
-    configured = (
-        [] if settings.provider == "extractive" else [f"{settings.provider}/{settings.model or ''}".rstrip("/")]
-    )
-    return ["extractive", *configured]
+    if settings.provider == EXTRACTIVE:
+        return EXTRACTIVE
+    model = settings.model or PROVIDERS[settings.provider].default_models.get("chat", "")
+    return f"{settings.provider}/{model}".rstrip("/")
+
+
+def _names(view: View) -> dict[str, str | None]:
+    """By each name of a language model, whole or without its provider, what `Conversation` takes for it."""
+    given = view.standpoint.assembly.given_chat_model
+    names: dict[str, str | None] = {} if given is None else {given.model_name: None}
+    listed = [EXTRACTIVE, _configured(view), *view.config.server.answer_models]
+    whole = [one for one in listed if not set("*?[") & set(one)]
+    names |= {one: one for one in whole}
+    for one in whole:
+        names.setdefault(one.partition("/")[2] or one, one)
+    return names
 
 
 def _readings(name: str) -> Iterator[tuple[str, str | None]]:

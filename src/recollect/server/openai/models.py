@@ -9,7 +9,14 @@ from typing_extensions import TypedDict
 
 from recollect.server.dependencies import Reader
 from recollect.server.openai.errors import resource
-from recollect.server.openai.model_names import EVERYWHERE, chosen, named_models
+from recollect.server.openai.model_names import (
+    EVERYWHERE,
+    EXTRACTIVE,
+    chosen,
+    configured_model,
+    named_models,
+    place_of,
+)
 
 if TYPE_CHECKING:
     from recollect.pipeline import View
@@ -35,7 +42,8 @@ class ModelListJson(TypedDict):
 
 @router.get("/models", summary="List what OpenAI's clients can ask")
 def models(caller: Reader) -> ModelListJson:
-    """The collections that may be read, `*` for all of them, and each with the language models that may be named."""
+    """`recollect` for all collections that may be read, `recollect/hr` for the collection `hr`; each of them also with
+    the language models that may be named instead of the configured one."""
     return {"object": "list", "data": list(_models(caller))}
 
 
@@ -49,9 +57,10 @@ def model(model: str, caller: Reader) -> ModelJson:
 
 def _models(view: View) -> Iterator[ModelJson]:
     found = view.collections.list()
-    for name, created in [(EVERYWHERE, 0), *((c.name, int(c.created_at.timestamp())) for c in found)]:
+    others = [one for one in named_models(view) if one != (configured_model(view) or EXTRACTIVE)]
+    for name, created in [(EVERYWHERE, 0), *((place_of(c.name), int(c.created_at.timestamp())) for c in found)]:
         yield _model(name, created)
-        for written_by in named_models(view):
+        for written_by in others:
             yield _model(f"{name}@{written_by}", created)
 
 

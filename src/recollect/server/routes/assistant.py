@@ -18,7 +18,7 @@ from recollect.server.answer_events import ANSWER_EVENTS, answer_events
 from recollect.server.dependencies import Administrator, Asking, Reader
 from recollect.server.leaving import while_connected
 from recollect.server.openai.errors import RefusedRequestError
-from recollect.server.openai.model_names import Choice, chosen, may_be_named
+from recollect.server.openai.model_names import Choice, chosen
 from recollect.server.problems import documented
 from recollect.server.schemas.base import Body, Name, Text
 from recollect.server.sse import documented_events, event_stream
@@ -35,7 +35,7 @@ class AssistantChatBody(Body):
     query: Text = Field(max_length=100_000, description="In plain words.")
     model: Name | None = Field(
         None,
-        description="A collection, COLLECTION@PROVIDER/MODEL, or PROVIDER/MODEL; left out: what is configured.",
+        description="A collection, COLLECTION@MODEL, or a language model; left out: what is configured.",
     )
 
 
@@ -104,12 +104,7 @@ def _stats(view: View) -> RagStatsJson:
 
 
 def _chosen(view: View, name: str | None) -> Choice | None:
-    """What a request means by a model; a language model alone answers from the configured collection."""
-    if name is None:
-        return None
     try:
-        return chosen(view, name)
+        return None if name is None else chosen(view, name)
     except RefusedRequestError as exc:
-        if may_be_named(view, name):
-            return Choice(view.config.collection, name)
         raise NotFoundError(str(exc)) from exc

@@ -14,7 +14,7 @@ from recollect.pipeline.chat import Conversation
 from recollect.replies.answers import AnswerJson, answer_json
 from recollect.server.admission import hand_over
 from recollect.server.answer_events import ANSWER_EVENTS, answer_events
-from recollect.server.dependencies import Asking, Writer
+from recollect.server.dependencies import Asking, Participant
 from recollect.server.kept_streams import KeepStream, answer_response
 from recollect.server.leaving import while_connected
 from recollect.server.problems import documented
@@ -34,7 +34,7 @@ router = APIRouter(tags=["conversations"], responses=documented(404))
     responses={200: {"content": documented_events(*ANSWER_EVENTS)}, **documented(422, 502)},
 )
 async def chat(
-    body: ChatBody, caller: Writer, service: Asking, request: Request, keep: KeepStream = None
+    body: ChatBody, caller: Participant, service: Asking, request: Request, keep: KeepStream = None
 ) -> Response | AnswerJson:
     """As `recollect chat`: it may lean on what was said before, and question and answer are remembered.
 

@@ -110,8 +110,9 @@ def test_nothing_is_remembered_unless_asked(shelf, client):
 def test_models_are_what_may_be_read(shelf, client):
     shelf.rag.collections.create("team@home")
     listed = [model.id for model in client.models.list()]
-    assert listed == ["*", "*@extractive", "default", "default@extractive", "team@home", "team@home@extractive"]
-    for name in listed:
+    places = ["recollect", "recollect/default", "recollect/team@home"]
+    assert listed == [name for place in places for name in (place, f"{place}@extractive")]
+    for name in [*listed, "*", "*@extractive", "default", "default@extractive", "team@home", "team@home@extractive"]:
         assert client.models.retrieve(name).id == name
     assert client.chat.completions.create(model="*@extractive", messages=said(ASKED)).recollect["citations"]
     refused = client.chat.completions.create(model="team@home@extractive", messages=said(ASKED))
@@ -141,7 +142,7 @@ def test_what_a_key_may_not_read_does_not_exist_for_it(shelf, client):
         with pytest.raises(openai.NotFoundError):
             theirs.chat.completions.create(model="secret", messages=asked)
     with shelf.client(other.keys.create("theirs", scopes=["read"]).secret) as theirs:
-        assert "secret" in [model.id for model in theirs.models.list()]
+        assert "recollect/secret" in [model.id for model in theirs.models.list()]
         assert theirs.chat.completions.create(model="default", messages=asked).recollect["citations"] == []
     with shelf.client(ada[:-1] + "A") as forged:
         with pytest.raises(openai.AuthenticationError) as told:

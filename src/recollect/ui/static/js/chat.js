@@ -9,6 +9,7 @@ import { tell } from "./messages.js";
 import { localiseMoments } from "./moments.js";
 
 const NEAR_THE_END_PIXELS = 80;
+const MOST_BEFORE = 8;
 
 // htmx comes behind this script, so that questions can be typed before it is there.
 const loaded = new Promise((resolve) => document.addEventListener("DOMContentLoaded", resolve, { once: true }));
@@ -77,6 +78,11 @@ class Chat {
     const body = settingsOf(this.form);
     body.set("question", question);
     if (insteadOf) body.set("instead_of", insteadOf);
+    // What the server does not keep is sent, so that a question can refer to what was said before.
+    for (const one of "unkept" in said ? [...this.lines.querySelectorAll(".exchange")].slice(-MOST_BEFORE) : []) {
+      body.append("asked_before", one.querySelector(".said")?.textContent ?? "");
+      body.append("answered_before", one.querySelector("[data-text]")?.textContent ?? "");
+    }
     const paths = { ask: said.ask ?? "", streams: said.streams ?? "", health: said.health ?? "" };
     this.#stream = new AnswerStream(paths, {
       onEvent: (event) => this.take(event.name, event.data),
@@ -122,9 +128,11 @@ class Chat {
       for (const one of this.#replaced) one.remove();
       if (pending) place(pending, data.html, "outerHTML");
       localiseMoments(this.lines);
-      this.begun();
-      this.named(data.title, data.menu);
-      document.getElementById("conversations")?.dispatchEvent(new Event("conversations-changed"));
+      if (data.title) {
+        this.begun();
+        this.named(data.title, data.menu);
+        document.getElementById("conversations")?.dispatchEvent(new Event("conversations-changed"));
+      }
       this.note("");
     } else if (name === "error") {
       this.failed(new RefusedError(data.detail));
