@@ -22,7 +22,7 @@ from recollect.documents.walk import IGNORE_FILE, FoundFile, SkippedFile, look, 
 from recollect.errors import ParseError, UsageError
 from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads, windows
 from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
-from recollect.ingest.roots import Root, department_of, resolve_roots
+from recollect.ingest.roots import Reading, Root, department_of, note_reading, resolve_roots
 from recollect.model.original import PIECE_BYTES
 
 if TYPE_CHECKING:
@@ -125,6 +125,8 @@ class FolderIngest:
         on_progress: Told after every file.
         give_default: Gives the documents of sources, by their numbers, the permissions that are configured as default
             now, where they had the default; None: nobody's change.
+        apart: Paths below the source's directory (a folder's ends in ``/``) that are left alone, because they are read
+            otherwise: what is read is read again then. None: it is noted of the source what is read, and how.
     """
 
     def __init__(
@@ -146,7 +148,9 @@ class FolderIngest:
         force: bool = False,
         on_progress: ProgressCallback | None = None,
         give_default: Callable[[Sequence[int]], int] | None = None,
+        apart: Sequence[str] | None = None,
     ) -> None:
+        self._apart = None if apart is None else frozenset(apart)
         self._give_default = give_default
         self._scope = scope
         self._collection = collection
@@ -189,6 +193,9 @@ class FolderIngest:
         if self._give_default is not None:
             # Before anything is read: what has become narrower is narrower at once.
             self._give_default(list(met))
+        if self._apart is None:
+            how = Reading(tags=self._tags, permissions=self._permissions, follow_links=self._follow_links)
+            note_reading(self._repository, self._scope, roots, how)
         self._store((root, file) for root in roots for file in self._found(root, met if sync else None))
         if sync:
             self._close_missing(roots, met)
@@ -281,11 +288,19 @@ class FolderIngest:
             if met is not None:
                 met.add(root, file)
             if isinstance(file, FoundFile):
-                yield file
+                if not self._is_apart(root.uri(file.source), root):
+                    yield file
             elif file.kind == "unreadable":
                 self._tally.fail(self._shown(file.path), file.reason)
             else:
                 self._tally.skip(file.kind, self._shown(file.path), file.reason)
+
+    def _is_apart(self, uri: str, root: Root) -> bool:
+        """Whether a path below a root is among those that are read otherwise."""
+        if not self._apart:
+            return False
+        folders = (f"{folder}/" for folder in PurePosixPath(uri).parents)
+        return any(one in self._apart for one in (uri, *folders) if len(one) > len(root.prefix))
 
     def _read(self, file: _File) -> _File:
         department = department_of(file.uri)
@@ -373,7 +388,11 @@ class FolderIngest:
             if root.is_file:
                 continue
             known = self._repository.current_uris(self._scope, root.source, prefix=root.prefix)
-            gone = (document_id for uri, document_id in known if uri not in met[root.source.source_id])
+            gone = (
+                document_id
+                for uri, document_id in known
+                if uri not in met[root.source.source_id] and not self._is_apart(uri, root)
+            )
             for window in windows(gone, _WINDOW_FILES):
                 self._tally.removed += self._writer.close(self._scope, window)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -54,6 +54,46 @@ class IngestReport:
     chunks: int
     seconds: float
     errors: tuple[FileError, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReloadReport:
+    """What became of everything that is read from outside.
+
+    Attributes:
+        read: The sources and watched folders that were read, by name, sorted.
+        skipped: Those that were not there to be read, and why; their documents stay.
+        files: What was done, all of them together.
+    """
+
+    read: tuple[str, ...]
+    skipped: tuple[FileError, ...]
+    files: IngestReport
+
+
+def total(reports: Sequence[IngestReport], *, skipped: Mapping[str, int] | None = None) -> IngestReport:
+    """Several reports as one.
+
+    Args:
+        reports: In the order in which they were made.
+        skipped: By reason, how many other files were left aside.
+    """
+    reasons = dict(skipped or {})
+    for report in reports:
+        for reason, count in report.skip_reasons.items():
+            reasons[reason] = reasons.get(reason, 0) + count
+
+    def joined(name: str) -> tuple[FileError, ...]:
+        return tuple(one for report in reports for one in getattr(report, name))
+
+    counts = ("added", "updated", "unchanged", "removed", "failed", "chunks", "seconds")
+    return IngestReport(
+        **{name: sum(getattr(report, name) for report in reports) for name in counts},
+        skipped=sum(reasons.values()),
+        skip_reasons=reasons,
+        errors=joined("errors"),
+        **{name: joined(name)[:_NAMED] for name in ("closed", "too_large", "without_text")},
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from recollect.errors import NotFoundError
 
@@ -38,6 +39,79 @@ class Root:
     def uri(self, found_source: str) -> str:
         """The document's URI: its path below the source's directory, as it is stored."""
         return self.prefix if self.is_file else self.prefix + self.stored_name(found_source)
+
+
+# In the metadata of a directory's source: what of it was read, and how.
+_READ = "read"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How files of a directory were read, so that they are read again in the same way.
+
+    Attributes:
+        tags: Given to every document.
+        permissions: Who may read every document; None: whom it names, if any.
+        follow_links: Whether links were followed.
+    """
+
+    tags: tuple[str, ...] = ()
+    permissions: tuple[str, ...] | None = None
+    follow_links: bool = False
+
+
+def readings(metadata: Mapping[str, Any]) -> dict[str, Reading]:
+    """What was read of a directory by an ingest: by the path below it (a folder's ends in ``/``), how."""
+    return {
+        path: Reading(
+            tags=tuple(one["tags"]),
+            permissions=None if one["permissions"] is None else tuple(one["permissions"]),
+            follow_links=one["follow_links"],
+        )
+        for one in metadata.get(_READ, ())
+        for path in one["paths"]
+    }
+
+
+def note_reading(repository: DocumentRepository, scope: Scope, roots: Sequence[Root], how: Reading) -> None:
+    """Note of each source what is read of it; what was read inside such a folder before is read with it from now on."""
+    for source_id, group in groupby(sorted(roots, key=_source_id), key=_source_id):
+        of_source = list(group)
+        source = of_source[0].source
+        assert source.source_id == source_id
+        before = readings(repository.source_metadata(scope, source))
+        after = dict(before)
+        for root in of_source:
+            if not root.is_file:
+                after = {path: one for path, one in after.items() if not path.startswith(root.prefix)}
+            above = next((after[folder] for folder in _folders(root.prefix) if folder in after), None)
+            after.pop(root.prefix, None)
+            if above != how:
+                after[root.prefix] = how
+        if after != before:
+            repository.note_source(scope, source, {_READ: _as_metadata(after)})
+
+
+def _source_id(root: Root) -> int:
+    return root.source.source_id
+
+
+def _folders(path: str) -> Iterator[str]:
+    """The folders that a path is in, the innermost first; the last is the directory itself."""
+    if path:
+        yield from (f"{folder}/" if str(folder) != "." else "" for folder in PurePosixPath(path).parents)
+
+
+def _as_metadata(read: Mapping[str, Reading]) -> list[dict[str, Any]]:
+    return [
+        {
+            "paths": sorted(path for path, one in read.items() if one == how),
+            "tags": list(how.tags),
+            "permissions": None if how.permissions is None else list(how.permissions),
+            "follow_links": how.follow_links,
+        }
+        for how in dict.fromkeys(read.values())
+    ]
 
 
 def department_of(uri: str) -> str | None:

@@ -65,13 +65,14 @@ def store_documents(at: Standpoint, documents: Iterable[Document | str], *, forc
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions:
-    """How files are stored; see `View.ingest`."""
+    """How files are stored; see `View.ingest`, and of ``apart`` `FolderIngest`."""
 
     force: bool = False
     follow_links: bool | None = None
     tags: Sequence[str] = ()
     permissions: Sequence[str] | None = None
     on_progress: ProgressCallback | None = None
+    apart: Sequence[str] | None = None
 
 
 def store_files(at: Standpoint, paths: Sequence[Path], options: FileOptions, *, sync: bool) -> IngestReport:
@@ -119,6 +120,7 @@ def _folder_ingest(at: Standpoint, options: FileOptions) -> Iterator[FolderInges
             force=options.force,
             on_progress=options.on_progress,
             give_default=None if place.hidden else give_default,
+            apart=options.apart,
         )
 
 

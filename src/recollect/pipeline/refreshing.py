@@ -6,14 +6,14 @@ import os
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.documents.walk import printable
 from recollect.errors import FetchError, RecollectError, SourceError, StoreUnavailableError, UsageError
 from recollect.model.written_files import private_folder
-from recollect.pipeline.ingesting import FileOptions, destination, store_files
+from recollect.pipeline.ingesting import FileOptions, destination, store_changes, store_files
 from recollect.pipeline.source_records import require_refreshable
 from recollect.sources.base import Surroundings
 from recollect.sources.declared import DeclaredSetting, declared_settings, settings_of_dataclass
@@ -31,6 +31,10 @@ DIRECTORY, WEB = "directory", "web"
 
 # A refresh ends at its next document, which may be a long one.
 _ENDING_SECONDS = 30.0
+
+
+class FolderGoneError(SourceError):
+    """A folder is not there to be read; nothing of it is closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,10 +207,66 @@ def refresh(
 def _refresh_folder(at: Standpoint, record: SourceRecord, *, on_progress: ProgressCallback | None) -> IngestReport:
     folder = Path(record.location or record.name)
     with _noted(at, record):
-        if not folder.is_dir():
-            # It may come back: what it holds is not known, so it is not gone.
-            raise SourceError(record.name, "the folder is not there; its documents stay", retryable=False)
-        return store_files(at, [folder], FileOptions(on_progress=on_progress), sync=True)
+        require_there(record.name, folder)
+        if record.connector is None:
+            return _read_again(at, record, folder, on_progress=on_progress)
+        return store_files(at, [folder], FileOptions(on_progress=on_progress, apart=()), sync=True)
+
+
+def require_there(name: str, folder: Path) -> None:
+    """Refuse to read a folder that is not there.
+
+    Raises:
+        FolderGoneError: It is not. It may come back: what it holds is not known, so its documents are not gone.
+    """
+    if not folder.is_dir():
+        raise FolderGoneError(name, "the folder is not there; its documents stay", retryable=False)
+
+
+def _read_again(
+    at: Standpoint, record: SourceRecord, folder: Path, *, on_progress: ProgressCallback | None
+) -> IngestReport:
+    """Read what an ingest has read of a folder, as it was read then; nothing else of the folder was ever asked for."""
+    from recollect.ingest.report import FileError, total
+    from recollect.ingest.roots import Reading, readings
+
+    scope = at.owner()
+    source = at.store.documents.ensure_source(scope, at.place(scope), record.name, record.type)
+    read = readings(at.store.documents.source_metadata(scope, source))
+    if not read:
+        why = "it is not known which of its files were read. Ingest it once more; its documents stay"
+        raise FolderGoneError(record.name, why, retryable=False)
+    # What is mounted there may be missing: an empty folder tells nothing of its documents.
+    gone = [path for path in read if path[-1:] in {"", "/"} and not _holds_something(folder / path)]
+    files = [path for path in read if not path.endswith("/") and path and not (folder / path).exists()]
+    if "" in gone:
+        raise FolderGoneError(record.name, "the folder is empty; its documents stay", retryable=False)
+    by_reading: dict[Reading, list[str]] = {}
+    for path, how in read.items():
+        by_reading.setdefault(how, []).append(path)
+    reports = []
+    for how, paths in by_reading.items():
+        options = FileOptions(
+            tags=how.tags,
+            permissions=how.permissions,
+            follow_links=how.follow_links,
+            on_progress=on_progress,
+            apart=[path for path in read if path not in paths or path in gone],
+        )
+        there = [folder / path for path in paths if path not in gone and path not in files]
+        if there:
+            reports.append(store_files(at, there, options, sync=True))
+        if closed := [folder / path for path in paths if path in files]:
+            reports.append(store_changes(at, folder, closed, options))
+    if len(gone) == len(read):
+        raise FolderGoneError(record.name, "the folder is not there or empty; its documents stay", retryable=False)
+    report = total(reports)
+    left = tuple(FileError(str(folder / path), "the folder is not there or empty; its documents stay") for path in gone)
+    return replace(report, failed=report.failed + len(left), errors=(*report.errors, *left))
+
+
+def _holds_something(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
 
 
 def _refresh_site(

@@ -18,7 +18,7 @@ from recollect.pipeline.standpoint import EVERY_COLLECTION, Group
 from recollect.pipeline.watching import Watching, keep_watched, require_folders
 
 if TYPE_CHECKING:
-    from recollect.ingest.report import IngestReport, ProgressCallback
+    from recollect.ingest.report import IngestReport, ProgressCallback, ReloadReport
     from recollect.model.collection import Collection
     from recollect.model.source import SourceRecord
 
@@ -131,10 +131,12 @@ class Sources(Group):
         record = self.get(source)
         return refresh(self._at, record, confirm_removals=confirm_removals, anew=anew, on_progress=on_progress)
 
-    def refresh_all(self) -> list[IngestReport]:
-        """Bring the store to what every source holds now, and every folder that a worker is asked to watch.
+    def refresh_all(self) -> ReloadReport:
+        """Bring the store to what every known source, site and folder holds now: those that were ingested, too.
 
-        Of the view's collection, or of all of them. Each is read, also where another could not be.
+        Of the view's collection, or of all of them. Each is read, also where another could not be. Of a folder that was
+        ingested, what was given then is read again, with the same tags and permissions. A folder that is not there or
+        empty is skipped, and its documents stay.
 
         Raises:
             SourceError: Some could not be read; the message names them.

@@ -15,7 +15,7 @@ from recollect.fetching.urls import parse_url
 from recollect.ingest.gone import MAX_REMOVED_SHARE
 from recollect.ingest.named_pages import NamedPages, PageOutcome
 from recollect.ingest.pages import page_document
-from recollect.ingest.report import IngestReport
+from recollect.ingest.report import IngestReport, total
 from recollect.ingest.site import PageOptions, SiteIngest, can_be_asked_again, described, visited_again
 from recollect.model.job import NewJob
 from recollect.model.principal import read_permissions
@@ -38,7 +38,6 @@ _SOURCE_TYPE: SourceType = "web"
 # What is noted of a source: how it was crawled, and what its last refresh could not fetch.
 _CRAWL, _FAILED = "crawl", "failed"
 _NAMED_FAILURES = 100
-_COUNTS = ("added", "updated", "unchanged", "removed", "failed", "skipped", "chunks")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,7 +280,7 @@ def refresh(
         )
         for number, (options, pages) in enumerate(groups.items())
     ]
-    report = _sum(reports, left_alone)
+    report = total(reports, skipped={"needs_request": left_alone} if left_alone else None)
     failed = {one.path: one.error for one in report.errors[:_NAMED_FAILURES]}
     at.store.documents.note_source(scope, sources[0], {_FAILED: failed})
     return report
@@ -351,18 +350,3 @@ def _plan(said: Mapping[str, Any]) -> CrawlPlan:
     # What an older or newer version has noted besides is nothing to this one.
     known = {field.name for field in fields(CrawlPlan)}
     return CrawlPlan(**{key: value for key, value in said.items() if key in known})
-
-
-def _sum(reports: list[IngestReport], left_alone: int) -> IngestReport:
-    reasons: dict[str, int] = {"needs_request": left_alone} if left_alone else {}
-    for report in reports:
-        for reason, count in report.skip_reasons.items():
-            reasons[reason] = reasons.get(reason, 0) + count
-    return IngestReport(
-        **{name: sum(getattr(report, name) for report in reports) for name in _COUNTS if name != "skipped"},
-        skipped=sum(reasons.values()),
-        skip_reasons=reasons,
-        seconds=sum(report.seconds for report in reports),
-        errors=tuple(error for report in reports for error in report.errors),
-        closed=tuple(one for report in reports for one in report.closed)[:_NAMED_FAILURES],
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import psycopg
 import pytest
 
 from recollect import Document, Principal
@@ -57,28 +58,100 @@ def test_totals_are_of_what_may_be_read(filled, client, connect):
     assert connect(staff).post("/api/rag/reload").status_code == 403
 
 
-def test_watched_folders_and_sources_are_read_anew(rag, client, tmp_path):
+def test_everything_that_was_read_once_is_read_anew(rag, client, connect, tmp_path):
     watched, source, plain = (tmp_path / name for name in ("watched", "source", "plain"))
     for folder in (watched, source, plain):
         folder.mkdir()
         (folder / "a.md").write_text(f"The {folder.name} folder is about leave.")
-    rag.ingest(plain)
+    (plain / "same.md").write_text("This stays as it is.")
+    rag.ingest(plain, tags=["official"], permissions=["role:hr"])
     ask_to_watch(rag.standpoint, [watched], tags=["seen"])
     rag.sources.add(str(source), name="there")
     reply = client.post("/api/rag/reload").json()
     assert reply["status"] == "reloaded"
-    assert reply["stats"]["total_documents"] == 3
+    assert reply["stats"]["total_documents"] == 4
+    assert reply["stats"]["read"] == sorted([str(watched), str(plain), "there"])
     (watched / "b.md").write_text("More of it.")
     (source / "a.md").unlink()
+    (plain / "a.md").write_text("The plain folder is about sick leave.")
     (plain / "b.md").write_text("Nobody watches this.")
-    assert client.post("/api/rag/reload").json()["stats"]["total_documents"] == 3
-    assert "b.md" in {one.source for one in rag.documents.list()}
-    source.rename(tmp_path / "away")
-    (watched / "c.md").write_text("And more.")
+    # Whoever administers a tenant has its known folders read again, and names no new ones.
+    administrator = connect(rag.keys.create("administrator", scopes=["admin", "read"]).secret)
+    stats = administrator.post("/api/rag/reload").json()["stats"]
+    changed = {name: stats[name] for name in ("added", "updated", "removed", "unchanged", "failed", "skipped")}
+    assert changed == {"added": 2, "updated": 1, "removed": 1, "unchanged": 2, "failed": [], "skipped": []}
+    found = {(one.source, one.version, one.tags) for one in rag.documents.list()}
+    assert {("a.md", 2, ("official",)), ("b.md", 1, ("official",)), ("same.md", 1, ("official",))} <= found
+    staff = rag.view(principal=Principal(user_id="ada", roles=("staff",)))
+    assert {one.tags for one in staff.documents.list()} == {("seen",)}
+    assert client.post("/api/rag/reload").json()["stats"]["updated"] == 0
+
+
+def test_what_is_gone_is_skipped_and_nothing_of_it_is_closed(rag, client, tmp_path):
+    gone, empty, there = (tmp_path / name for name in ("gone", "empty", "there"))
+    for folder in (gone, empty, there):
+        (folder / "deep").mkdir(parents=True)
+        (folder / "deep" / "a.md").write_text(f"The {folder.name} folder is about leave.")
+        rag.ingest(folder)
+    rag.ingest(there / "deep", tags=["other"])
+    gone.rename(tmp_path / "away")
+    (empty / "deep").rename(tmp_path / "taken")
+    (there / "deep").rename(tmp_path / "taken too")
+    (there / "b.md").write_text("More of it.")
+    reply = client.post("/api/rag/reload")
+    stats = reply.json()["stats"]
+    assert (reply.status_code, stats["total_documents"], stats["removed"]) == (200, 4, 0)
+    assert [one["source"] for one in stats["skipped"]] == [str(empty), str(gone)]
+    assert [one["path"] for one in stats["failed"]] == [str(there / "deep")]
+    assert all("stay" in json.dumps(one) for one in (*stats["skipped"], *stats["failed"]))
+    assert stats["read"] == [str(there)]
+
+
+def test_no_more_is_read_anew_than_was_read(rag, client, dsn, tmp_path):
+    """One file is no folder, parts keep what they were given, and what nothing here has read is left alone."""
+    folder, foreign = tmp_path / "folder", tmp_path / "foreign"
+    for path in (folder / "part" / "c.md", folder / "a.md", folder / "secret.md", foreign / "x.md"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"About leave, in {path.name}.")
+    rag.ingest(folder / "a.md")
+    assert client.post("/api/rag/reload").json()["stats"]["added"] == 0
+    rag.ingest(folder)
+    rag.ingest(folder / "part", tags=["part"])
+    rag.ingest(foreign)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("UPDATE recollect.sources SET metadata = '{}' WHERE name = %s", [str(foreign)])
+    (foreign / "y.md").write_text("New.")
+    (folder / "part" / "d.md").write_text("New.")
+    stats = client.post("/api/rag/reload").json()["stats"]
+    assert (stats["added"], stats["updated"], stats["unchanged"]) == (1, 0, 3)
+    ((source, reason),) = [(one["source"], one["reason"]) for one in stats["skipped"]]
+    assert source == str(foreign) and "Ingest it once more" in reason
+    tags = {one.source: one.tags for one in rag.documents.list()}
+    assert tags["part/d.md"] == tags["part/c.md"] == ("part",) and tags["a.md"] == ()
+
+
+def test_one_that_cannot_be_read_is_an_error_and_the_others_are_read(rag, client, tmp_path):
+    rag.ingest(Document(content=LEAVE, source="leave.md"))
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "a.md").write_text("About leave.")
+    rag.ingest(tmp_path / "plain")
+    rag.sources.add("https://127.0.0.1/notes.git", name="repository")
+    (tmp_path / "plain" / "b.md").write_text("More of it.")
     failed = client.post("/api/rag/reload")
-    assert failed.status_code == 502
-    assert "there" in failed.json()["detail"]
-    assert client.get("/api/rag/stats").json()["total_documents"] == 4
+    assert (failed.status_code, "repository" in failed.json()["detail"]) == (502, True)
+    assert client.get("/api/rag/stats").json()["total_documents"] == 3
+
+
+def test_it_is_a_job_where_that_is_asked_for(rag, client, tmp_path):
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "a.md").write_text("About leave.")
+    rag.ingest(tmp_path / "plain")
+    (tmp_path / "plain" / "b.md").write_text("More of it.")
+    reply = client.post("/api/rag/reload?background=true")
+    (job,) = reply.json()["stats"]["jobs"]
+    assert (reply.status_code, reply.json()["status"], reply.json()["stats"]["total_documents"]) == (202, "queued", 1)
+    rag.jobs.wait(job)
+    assert client.get("/api/rag/stats").json()["total_documents"] == 2
 
 
 def test_a_conversation_keeps_what_its_answers_cite(filled, client, connect):

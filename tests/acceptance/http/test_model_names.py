@@ -64,7 +64,9 @@ def asked_at_every_door(client, model):
         if reply.status_code != 200:
             found[door] = (reply.status_code, reply.text)
         elif door == "/api/chat":
-            (done,) = (line for line in reply.text.splitlines() if line.startswith("data:") and '"generated_by"' in line)
+            (done,) = (
+                line for line in reply.text.splitlines() if line.startswith("data:") and '"generated_by"' in line
+            )
             found[door] = json.loads(done.removeprefix("data: "))["generated_by"]
         else:
             found[door] = reply.json()["generated_by"]

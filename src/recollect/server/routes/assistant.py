@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NotRequired
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
@@ -14,6 +14,8 @@ from typing_extensions import TypedDict
 from recollect.errors import NotFoundError
 from recollect.pipeline import View
 from recollect.pipeline.chat import Conversation
+from recollect.pipeline.reloading import known_roots
+from recollect.replies.ingest import FileErrorJson
 from recollect.server.answer_events import ANSWER_EVENTS, answer_events
 from recollect.server.dependencies import Administrator, Asking, Reader
 from recollect.server.leaving import while_connected
@@ -25,6 +27,8 @@ from recollect.server.sse import documented_events, event_stream
 
 if TYPE_CHECKING:
     from recollect.pipeline.answering import AskEvent
+
+_NAMED = 100
 
 router = APIRouter(prefix="/api", tags=["assistant"], responses=documented(400, 401, 403, 422, 429, 500, 503))
 
@@ -49,11 +53,35 @@ class RagStatsJson(TypedDict):
     embedding_dimension: int
 
 
+class SkippedSourceJson(TypedDict):
+    """A source that was not there to be read."""
+
+    source: str
+    reason: str
+
+
+class ReloadStatsJson(RagStatsJson):
+    """What may be read now, and what was done; what was done is left out where jobs do it."""
+
+    read: NotRequired[list[str]]
+    """The folders, sites and sources that were read."""
+    added: NotRequired[int]
+    updated: NotRequired[int]
+    removed: NotRequired[int]
+    unchanged: NotRequired[int]
+    failed: NotRequired[list[FileErrorJson]]
+    """Files that could not be read or stored: the first hundred."""
+    skipped: NotRequired[list[SkippedSourceJson]]
+    """Folders that are not there, and why they were not read; their documents stay."""
+    jobs: NotRequired[list[int]]
+    """The jobs that read."""
+
+
 class ReloadedJson(TypedDict):
     """That everything was read anew."""
 
-    status: Literal["reloaded"]
-    stats: RagStatsJson
+    status: Literal["reloaded", "queued"]
+    stats: ReloadStatsJson
 
 
 @router.post(
@@ -82,15 +110,45 @@ def stats(caller: Reader) -> RagStatsJson:
     return _stats(caller)
 
 
-@router.post("/rag/reload", summary="Read watched folders and sources anew", responses=documented(502))
-async def reload(caller: Administrator, service: Asking, request: Request) -> ReloadedJson:
-    """Replies when all of them have been read; what is unchanged costs no embedding."""
+@router.post(
+    "/rag/reload",
+    summary="Read known folders, sites and sources anew",
+    responses={202: {"model": ReloadedJson, "description": "Jobs read them."}, **documented(502)},
+)
+async def reload(
+    caller: Administrator,
+    service: Asking,
+    request: Request,
+    response: Response,
+    background: Annotated[bool, Query(description="Have jobs read them, and reply at once.")] = False,
+) -> ReloadedJson:
+    """Every folder that was ingested or is watched, every site, every source. What is unchanged costs no embedding.
 
-    def anew() -> RagStatsJson:
-        caller.view(collections="*").sources.refresh_all()
-        return _stats(caller)
+    Replies when all of them have been read; `stats` says what was read, changed and skipped.
+    """
+    everywhere = caller.view(collections="*")
 
-    return {"status": "reloaded", "stats": await while_connected(request, service.streams.run(anew))}
+    def anew() -> ReloadStatsJson:
+        if background:
+            roots = known_roots(everywhere.sources.list())
+            jobs = [caller.view(collections=one.collection).jobs.refresh(one.name).job_id for one in roots]
+            return {**_stats(caller), "jobs": jobs}
+        done = everywhere.sources.refresh_all()
+        files = done.files
+        return {
+            **_stats(caller),
+            "read": list(done.read),
+            "added": files.added,
+            "updated": files.updated,
+            "removed": files.removed,
+            "unchanged": files.unchanged,
+            "failed": [{"path": one.path, "error": one.error} for one in files.errors[:_NAMED]],
+            "skipped": [{"source": one.path, "reason": one.error} for one in done.skipped],
+        }
+
+    stats = await while_connected(request, service.streams.run(anew))
+    response.status_code = 202 if background else 200
+    return {"status": "queued" if background else "reloaded", "stats": stats}
 
 
 def _stats(view: View) -> RagStatsJson:
