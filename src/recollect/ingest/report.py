@@ -92,7 +92,9 @@ def total(reports: Sequence[IngestReport], *, skipped: Mapping[str, int] | None 
         skipped=sum(reasons.values()),
         skip_reasons=reasons,
         errors=joined("errors"),
-        **{name: joined(name)[:_NAMED] for name in ("closed", "too_large", "without_text")},
+        closed=joined("closed")[:_NAMED],
+        too_large=joined("too_large")[:_NAMED],
+        without_text=joined("without_text")[:_NAMED],
     )
 
 

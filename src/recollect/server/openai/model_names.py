@@ -52,7 +52,8 @@ def chosen(view: View, name: str) -> Choice:
     """
     names = {DEFAULT_COLLECTION, *(one.name for one in view.collections.list())}
     # The names that are listed count before those that were listed once.
-    places: dict[str, str | None] = {one: one for one in names} | {f"{EVERYWHERE}/{one}": one for one in names}
+    places: dict[str, str | None] = {one: one for one in names}
+    places |= {place_of(one): one for one in names}
     places |= {EVERYWHERE: None, "*": None}
     for place, model in _readings(name):
         if place in places and (model is None or may_be_named(view, model)):

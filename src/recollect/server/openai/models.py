@@ -42,8 +42,10 @@ class ModelListJson(TypedDict):
 
 @router.get("/models", summary="List what OpenAI's clients can ask")
 def models(caller: Reader) -> ModelListJson:
-    """`recollect` for all collections that may be read, `recollect/hr` for the collection `hr`; each of them also with
-    the language models that may be named instead of the configured one."""
+    """`recollect` for all collections that may be read, `recollect/hr` for the collection `hr`.
+
+    Each is listed with the language models, too, that may be named instead of the configured one.
+    """
     return {"object": "list", "data": list(_models(caller))}
 
 

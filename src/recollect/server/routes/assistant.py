@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal, NotRequired
+from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, cast
 
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
@@ -132,19 +132,15 @@ async def reload(
         if background:
             roots = known_roots(everywhere.sources.list())
             jobs = [caller.view(collections=one.collection).jobs.refresh(one.name).job_id for one in roots]
-            return {**_stats(caller), "jobs": jobs}
+            return cast("ReloadStatsJson", {**_stats(caller), "jobs": jobs})
         done = everywhere.sources.refresh_all()
-        files = done.files
-        return {
-            **_stats(caller),
+        told = {
             "read": list(done.read),
-            "added": files.added,
-            "updated": files.updated,
-            "removed": files.removed,
-            "unchanged": files.unchanged,
-            "failed": [{"path": one.path, "error": one.error} for one in files.errors[:_NAMED]],
+            **{name: getattr(done.files, name) for name in ("added", "updated", "removed", "unchanged")},
+            "failed": [{"path": one.path, "error": one.error} for one in done.files.errors[:_NAMED]],
             "skipped": [{"source": one.path, "reason": one.error} for one in done.skipped],
         }
+        return cast("ReloadStatsJson", {**_stats(caller), **told})
 
     stats = await while_connected(request, service.streams.run(anew))
     response.status_code = 202 if background else 200

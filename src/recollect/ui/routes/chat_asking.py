@@ -1,6 +1,6 @@
 """Questions of the page: exactly the way of ``/v1/chat``, and the answer as parts of the page.
 
-A login that only reads may ask as well: its questions and answers are not kept, and the page sends what was said before.
+A login that can only read may ask as well. Its questions and answers are not kept; the page sends what was said before.
 """
 
 from __future__ import annotations
@@ -58,8 +58,7 @@ async def ask(
     kept = visit.may("write")
     talk, view = Talk(session, user), visit.own_view(user)
     body = ChatBody(session=session, user=view.standpoint.user, question=question, as_of=as_of or None)
-    begun: list[Conversation] = []
-    inside: list[str] = []
+    begun, inside = list[Conversation](), list[str]()
 
     def asked() -> Iterator[AskEvent]:
         writer = require_model(view, model or None)
@@ -67,14 +66,13 @@ async def ask(
             own_record(view, talk)
         # The view that is asked has the documents of the conversation beside the collections.
         seen, options = body.searched(view)
-        inside.extend([label(session)] if have_files(view, session) else [])
+        inside.extend([label(session)] if have_files(view, session) else ())
         seen = seen.view(collections=collection or "*", session=session if inside else None)
-        before = None if kept else [*map(Before, asked_before, answered_before)]
         conversation = Conversation(
             seen,
             session=session if kept else None,
             options=options,
-            history=before,
+            history=None if kept else [*map(Before, asked_before, answered_before)],
             model=writer,
             instead_of=instead_of,
             drafts=True,
