@@ -10,6 +10,7 @@ from recollect.errors import ModelChangedError, NotFoundError, RecollectError, S
 from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads
 from recollect.ingest.prepare import CutDocument, Embedded, Preparer, average_length, require_storable
 from recollect.model import Document, IngestResult, Scope
+from recollect.model.source import MANUAL_SOURCE
 
 if TYPE_CHECKING:
     from recollect.model.collection import Collection
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from recollect.store.documents import DocumentRepository, Source
     from recollect.store.prepared import PreparedDocument
     from recollect.store.writer import DocumentWriter
-
-#: The source that documents given by hand belong to.
-MANUAL_SOURCE = "manual"
 
 # Below this the statistics are counted again after every write: it costs a few milliseconds.
 _SMALL_COLLECTION_CHUNKS = 1_000

@@ -95,6 +95,9 @@ class CutDocument:
             collection's.
         attached: What is attached to it, and to what is; none of these has any.
         keeps_attached: Whether what is attached to it is stored apart, and stays where ``attached`` does not name it.
+        owner: The writer who stored it in the store that it comes from, and
+        twin: which of that writer's documents of its name it was there, as a number below 0. What somebody who does not
+            own the collection stores is theirs in any case.
     """
 
     document: Document
@@ -107,6 +110,8 @@ class CutDocument:
     analysed_as: tuple[str, ...] | None = None
     attached: Sequence[CutDocument] = ()
     keeps_attached: bool = False
+    owner: str = ""
+    twin: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +319,8 @@ class Preparer:
                     cacheable=own.cacheable,
                     analysed_as=cut.analysed_as,
                     keeps_attached=cut.keeps_attached,
+                    owner=cut.owner,
+                    twin=cut.twin,
                 )
                 for cut, own in zip(flat, made, strict=True)
             ]

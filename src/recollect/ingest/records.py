@@ -4,11 +4,15 @@ One line is one document. The full form is what `export` writes::
 
     {"source": "hr/leave.md", "content": "…", "title": "…", "metadata": {…}, "tags": […], "department": "hr",
      "event_time": "2026-01-01T00:00:00+00:00", "headings": [[1, "Leave", 0, 7]], "pages": [[1, 0, 380]],
-     "attached_to": "hr/mail.eml",
+     "attached_to": "hr/mail.eml", "origin": "/srv/handbook", "permissions": ["role:hr"], "readers": ["role:staff"],
+     "expires_at": "2027-01-01T00:00:00+00:00", "owner": "ann", "twin": 7,
      "original": {"name": "leave.md", "mime_type": "text/markdown", "sha256": "…", "data": "…"},
      "chunks": [{"start_offset": 0, "end_offset": 380, "embedding": [0.1, …], "section": ["…"], "page": 1,
                  "context": "…", "context_by": "…"}]}
 
+``origin`` is the folder, the site or the other place that a document came from: once that is read here, it meets the
+document. ``readers`` are those of the whole collection. ``owner`` is the writer who stored it, ``twin`` tells apart
+what that writer stored under one name. ``permissions`` of ``!*`` without a grant are for the collection's owners alone.
 ``attached_to`` is the source of the message that a document is attached to, which stands in the file too or is in the
 store; ``data`` is the file in base64; ``headings`` are level, title, start and end, ``pages`` number, start and end,
 and of PDF files the lines: as `export` packs them, or a list of start, end, left, top, right and bottom edge in ten
@@ -36,9 +40,10 @@ from recollect.ingest.line_files import MAX_LINE_BYTES, numbered_lines, require_
 from recollect.model import Chunk, Document, LineBox
 from recollect.model.original import Original
 from recollect.model.outline import Heading, PageSpan
-from recollect.model.principal import read_permissions
+from recollect.model.principal import Principal, read_permissions
 
 _MAX_CONTEXT_CHARACTERS = 4_000
+_MAX_ORIGIN_CHARACTERS = 2_000
 
 
 class _Record(BaseModel):
@@ -90,6 +95,11 @@ class DocumentRecord(_Record):
     event_end: datetime | None = None
     ttl: str | float | None = None
     permissions: list[str] | str | None = None
+    expires_at: datetime | None = None
+    origin: Annotated[str, Field(min_length=1, max_length=_MAX_ORIGIN_CHARACTERS)] | None = None
+    readers: list[str] | None = None
+    owner: str = ""
+    twin: Annotated[int, Field(ge=0, lt=2**63)] = 0
     attached_to: str | None = None
     headings: list[tuple[int, str, int, int]] = []
     pages: list[tuple[int, int, int] | tuple[int, int, int, list[LineRecord] | str]] = []
@@ -107,6 +117,11 @@ class ImportedDocument:
         chunks: None: the document is still to be cut.
         embeddings: float32 array of shape (chunks, dimension), as given; None: the chunks are still to be embedded.
         attached_to: The source of the message that it is attached to.
+        origin: What its source is called; None: documents that are given by hand.
+        readers: For whom alone the collection exists that it was in; none: everybody.
+        owner: The writer who stored it there; empty: the collection's owners.
+        twin: Which of the owner's documents of its name it was there, where these are several.
+        expires_at: When it ends; None: as its ``ttl`` says.
     """
 
     line: int
@@ -114,6 +129,11 @@ class ImportedDocument:
     chunks: tuple[Chunk, ...] | None
     embeddings: np.ndarray[Any, np.dtype[np.float32]] | None
     attached_to: str | None = None
+    origin: str | None = None
+    readers: tuple[str, ...] = ()
+    owner: str = ""
+    twin: int = 0
+    expires_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +175,7 @@ def _read_line(line: bytes, number: int) -> ImportedDocument | BadLine:
         error = exc.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in error["loc"])
         return BadLine(number, f"{place}: {error['msg']}" if place else error["msg"])
-    except ValueError as exc:
+    except (ValueError, UsageError) as exc:
         return BadLine(number, str(exc))
 
 
@@ -187,18 +207,22 @@ def _imported(record: DocumentRecord, number: int) -> ImportedDocument:
     given = record.chunks
     if given is None and record.embedding is not None:
         given = [ChunkRecord(start_offset=0, end_offset=len(content), embedding=record.embedding)]
-    if not given:
-        return ImportedDocument(number, document, None, None, record.attached_to)
-    return ImportedDocument(number, document, _chunks(given, content), _embeddings(given), record.attached_to)
+    return ImportedDocument(
+        line=number,
+        document=document,
+        chunks=_chunks(given, content) if given else None,
+        embeddings=_embeddings(given) if given else None,
+        attached_to=record.attached_to,
+        origin=record.origin,
+        readers=() if record.readers is None else read_permissions(record.readers, name="readers").grants,
+        owner=record.owner and (Principal(user_id=record.owner).user_id or ""),
+        twin=record.twin,
+        expires_at=_aware(record.expires_at),
+    )
 
 
 def _permissions(given: list[str] | str | None) -> tuple[str, ...] | None:
-    if given is None:
-        return None
-    try:
-        return read_permissions(given).as_tokens()
-    except UsageError as exc:
-        raise ValueError(str(exc)) from exc
+    return None if given is None else read_permissions(given).as_tokens()
 
 
 def _aware(moment: datetime | None) -> datetime | None:

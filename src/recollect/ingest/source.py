@@ -262,7 +262,7 @@ class SourceIngest:
         if attached:
             known = self._items.items(self._scope, self._source, list(attached))
             stored = {one.document_id: attached[uri] for uri, one in known.items() if one.document_id is not None}
-            self._attachments.hang(self._scope, self._source, stored)
+            self._attachments.hang(self._scope, stored)
 
     def _is_document(self, item: Item) -> bool:
         """Whether it is to be fetched at all; by the rules of folders."""

@@ -5,14 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from recollect.errors import RecollectError, StoreUnavailableError, UsageError
-from recollect.ingest.documents import MANUAL_SOURCE
+from recollect.errors import PermissionDeniedError, RecollectError, StoreUnavailableError, UsageError
 from recollect.ingest.flow import batches, embed_and_write
 from recollect.ingest.prepare import require_storable, storable
 from recollect.ingest.records import BadLine, ImportedDocument
 from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
+from recollect.ingest.roots import Origins
+from recollect.model.principal import EVERYONE
+from recollect.model.source import MANUAL_SOURCE
 
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
@@ -20,8 +23,13 @@ if TYPE_CHECKING:
     from recollect.ingest.prepare import CutDocument, Embedded, Preparer
     from recollect.model import Document, IngestResult, Scope
     from recollect.model.collection import Collection
+    from recollect.store.access import AccessRepository
     from recollect.store.attachments import AttachmentRepository
     from recollect.store.documents import DocumentRepository, Source
+
+
+# What a version depends on, too; documents that never had it keep the fingerprint of before.
+_ALSO = ("event_time", "event_end", "permissions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +37,7 @@ class _Item:
     line: int
     cut: CutDocument
     embeddings: Vectors | None
+    source: Source
     attached_to: str | None
 
 
@@ -42,6 +51,7 @@ class Importer:
         batch_writer: Stores.
         repository: Makes the source that the documents belong to.
         attachments: Hangs what is attached to messages on them.
+        access: Keeps the collection as closed as the one that documents come from.
         keep_originals: Whether the files that documents come with are kept.
         on_progress: Told after every batch.
     """
@@ -55,6 +65,7 @@ class Importer:
         batch_writer: BatchWriter,
         repository: DocumentRepository,
         attachments: AttachmentRepository,
+        access: AccessRepository,
         keep_originals: bool = True,
         on_progress: ProgressCallback | None = None,
     ) -> None:
@@ -62,13 +73,16 @@ class Importer:
         self._collection = collection
         self._preparer = preparer
         self._batch_writer = batch_writer
-        self._repository = repository
+        door = preparer.door
+        self._origins = Origins(scope, repository, collection, str if door is None else door.name)
         self._attachments = attachments
+        self._access = access
         self._keep_originals = keep_originals
         self._on_progress = on_progress
         self._tally = Tally()
         self._done = 0
         self._loose: dict[int, str] = {}
+        self._readers: tuple[str, ...] | None = None
 
     def run(self, records: Iterable[ImportedDocument | BadLine], *, named: str, force: bool = False) -> IngestReport:
         """Import documents; a bad line is reported and does not stop the others.
@@ -82,12 +96,11 @@ class Importer:
             StoreUnavailableError: The database went away; what was stored before is safe.
         """
         start = time.perf_counter()
-        source = self._repository.ensure_source(self._scope, self._collection, MANUAL_SOURCE, "manual")
 
         def write(batch: list[_Item], embedded: Sequence[Embedded]) -> None:
             try:
                 cuts = [item.cut for item in batch]
-                written = self._batch_writer.write(source, cuts, embedded, force=force)
+                written = self._batch_writer.write(batch[0].source, cuts, embedded, force=force)
             except StoreUnavailableError:
                 raise
             except RecollectError as exc:
@@ -98,21 +111,21 @@ class Importer:
                     write([item], [own])
                 return
             self._tally.count(written)
-            self._hang(source, zip(batch, written, strict=True))
+            self._hang(zip(batch, written, strict=True))
             self._advance(len(batch))
 
         items = self._items(records, named)
-        grouped = batches(items, cut=lambda item: item.cut, source_id=lambda _: source.source_id)
+        grouped = batches(items, cut=lambda item: item.cut, source_id=lambda item: item.source.source_id)
         embed_and_write(grouped, self._embed, write)
         # Those whose message came behind them.
-        self._attachments.hang(self._scope, source, self._loose)
+        self._attachments.hang(self._scope, self._loose)
         self._batch_writer.finish()
         return self._tally.report(time.perf_counter() - start)
 
-    def _hang(self, source: Source, written: Iterable[tuple[_Item, IngestResult]]) -> None:
+    def _hang(self, written: Iterable[tuple[_Item, IngestResult]]) -> None:
         """Hang attachments on their messages: a killed import, begun anew, finds them stored and hangs them then."""
         attached = {result.document_id: item.attached_to for item, result in written if item.attached_to is not None}
-        loose = self._attachments.hang(self._scope, source, attached)
+        loose = self._attachments.hang(self._scope, attached)
         self._loose |= {document_id: attached[document_id] for document_id in loose}
 
     def _items(self, records: Iterable[ImportedDocument | BadLine], named: str) -> Iterator[_Item]:
@@ -120,12 +133,43 @@ class Importer:
             if isinstance(record, BadLine):
                 self._tally.fail(f"{named}:{record.line}", record.reason)
                 continue
+            lifetime = None if record.expires_at is None else record.expires_at - datetime.now(UTC)
+            if lifetime is not None and lifetime <= timedelta(0):
+                self._tally.skip("expired", f"{named}:{record.line}", "its time is over")
+                continue
             try:
-                yield self._item(record)
-            except UsageError as exc:
+                self._require_as_closed(record.readers)
+                yield self._item(record, lifetime)
+            except (UsageError, PermissionDeniedError) as exc:
                 self._tally.fail(f"{named}:{record.line}", str(exc))
 
-    def _item(self, record: ImportedDocument) -> _Item:
+    def _require_as_closed(self, readers: Sequence[str]) -> None:
+        """Nobody reads by an import what they could not read where it comes from.
+
+        A collection without documents is closed to all but its readers there.
+
+        Raises:
+            UsageError: The collection is in use, and others read it.
+            PermissionDeniedError: The scope's principal may not close it.
+        """
+        if not readers or EVERYONE in readers or self._collection.hidden:
+            return
+        place, everything = self._collection, replace(self._scope, principal=None)
+        if self._readers is None:
+            self._readers = self._access.of_collection(everything, place).readers
+        if not set(self._readers) <= set(readers):
+            if not self._access.close_unused(self._scope, place, readers):
+                raise UsageError(
+                    f"comes from a collection that only {', '.join(readers)} may read, and others read {place.name!r} "
+                    f"({', '.join(self._readers)}). Import into a new collection, or close this one first: recollect "
+                    f"grants collection -c {place.name} --reader {readers[0]}"
+                )
+            self._readers = tuple(readers)
+
+    def _item(self, record: ImportedDocument, lifetime: timedelta | None) -> _Item:
+        source, uri = self._origins.place(record.origin or MANUAL_SOURCE, record.document.source or "")
+        ttl = record.document.ttl if lifetime is None else lifetime
+        record = replace(record, document=replace(record.document, source=uri or None, ttl=ttl))
         if not self._keep_originals:
             record = replace(record, document=replace(record.document, original=None))
         original = record.document.original
@@ -138,6 +182,7 @@ class Importer:
                 "department": record.document.department,
                 "imported_vectors": record.embeddings is not None,
                 # Only where there is something: documents that never had it keep the fingerprint of before.
+                **{name: value for name in _ALSO if (value := getattr(record.document, name)) is not None},
                 **({} if original is None else {"original": original.file_hash.hex()}),
                 **({} if not any(contexts) else {"contexts": contexts}),
             }
@@ -153,10 +198,12 @@ class Importer:
             cut, embeddings = self._preparer.cut(record.document, fingerprint), None
         else:
             cut, embeddings = self._preparer.adopt(admitted, record.chunks, fingerprint), record.embeddings
-        # What is attached to it has lines of its own.
-        cut = replace(cut, keeps_attached=True)
-        attached_to = None if record.attached_to is None else storable(record.attached_to)
-        return _Item(record.line, cut, embeddings, attached_to)
+        # What is attached to it has lines of its own. Numbers of another store are none of this one's.
+        cut = replace(cut, keeps_attached=True, owner=record.owner, twin=-record.twin)
+        message = record.attached_to
+        if message is not None:
+            message = self._origins.place(record.origin or MANUAL_SOURCE, storable(message))[1]
+        return _Item(record.line, cut, embeddings, source, message)
 
     def _admitted(self, record: ImportedDocument) -> Document | None:
         """The document as it may be stored; None: its chunks were cut, and embedded, with what is taken out of it."""

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
+#: The source of documents that are given by hand.
+MANUAL_SOURCE = "manual"
+
 #: Who puts documents there: a caller, an upload, a crawl, a connector, a folder.
 SourceType: TypeAlias = Literal["manual", "upload", "web", "api", "directory"]
 

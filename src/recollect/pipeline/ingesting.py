@@ -154,6 +154,7 @@ def store_records(
             batch_writer=target.batch_writer,
             repository=at.store.documents,
             attachments=at.store.attachments,
+            access=at.store.access,
             keep_originals=at.config.ingest.keep_originals != "never",
             on_progress=on_progress,
         )

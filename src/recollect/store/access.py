@@ -13,7 +13,7 @@ from recollect.errors import NotFoundError, PermissionDeniedError
 from recollect.model import Scope
 from recollect.model.access import CollectionAccess, DocumentPermissions
 from recollect.model.collection import Collection
-from recollect.model.principal import DefaultPermissions, Permissions, includes, read_permissions
+from recollect.model.principal import EVERYONE, DefaultPermissions, Permissions, includes, read_permissions
 from recollect.store.closing import lock_documents, lock_with_attached
 from recollect.store.database import Connection, Database, rows
 from recollect.store.rights import access_params, may_read, met, owns_nothing, require_changeable
@@ -114,6 +114,20 @@ class AccessRepository:
                 check(self._read(connection, scope, collection))
             connection.execute(_SQL["set_collection"], params)
             connection.execute(_SQL["touch"], params)
+
+    def close_unused(self, scope: Scope, collection: Collection, readers: Sequence[str]) -> bool:
+        """Have a collection exist for some alone, if nothing was ever stored there; whether it was so.
+
+        Raises:
+            NotFoundError: It was deleted meanwhile.
+            PermissionDeniedError: The scope's principal does not own it.
+        """
+        params = {**_of(scope, collection), "readers": sorted(set(readers))}
+        with self._database.transaction(scope) as connection:
+            self._hold(connection, scope, collection)
+            closed = bool(rows(connection, _SQL["close_unused"], params))
+            connection.execute(_SQL["touch"], params)
+        return closed
 
     def change_default(self, scope: Scope, collection: Collection, change: PermissionChange) -> Permissions:
         """Change who may read the documents of a collection that have no permissions of their own.
@@ -346,6 +360,8 @@ def _default_of(connection: Connection, scope: Scope, collection: Collection) ->
 
 def _told(told: Permissions, old: Permissions, *, replacing: bool = False) -> Permissions:
     # Who was shut out by hand stays out, whatever a new file says.
+    if not told.grants and EVERYONE in told.denials:  # nobody is granted anything, which is no denial
+        told, replacing = replace(told, denials=tuple(one for one in told.denials if one != EVERYONE)), True
     denials = tuple(sorted({*told.denials, *old.denials}))
     return Permissions(grants=told.grants if replacing else told.grants or old.grants, denials=denials)
 

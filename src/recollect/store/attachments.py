@@ -8,7 +8,6 @@ from typing import Any, LiteralString
 from recollect.model import Scope
 from recollect.store.closing import lock_with_attached
 from recollect.store.database import Connection, Database, rows
-from recollect.store.documents import Source
 from recollect.store.rights import access_params, met
 from recollect.store.sql import queries
 
@@ -25,14 +24,13 @@ class AttachmentRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def hang(self, scope: Scope, source: Source, attached: Mapping[int, str]) -> set[int]:
-        """Hang documents of a source, which were stored by themselves, on the messages that they are attached to.
+    def hang(self, scope: Scope, attached: Mapping[int, str]) -> set[int]:
+        """Hang documents, which were stored by themselves, on the messages of their source that they are attached to.
 
         From then on they are closed, erased, granted and tagged with the message. What hung on them hangs on it too.
 
         Args:
             scope: Whose.
-            source: To which both belong.
             attached: By document, the URI of its message.
 
         Returns:
@@ -43,19 +41,20 @@ class AttachmentRepository:
         """
         if not attached:
             return set()
-        params: dict[str, Any] = {"tenant_id": scope.tenant_id, "source_id": source.source_id}
+        params: dict[str, Any] = {"tenant_id": scope.tenant_id}
         with self._database.transaction(scope) as connection:
-            named: LiteralString = f"{_SQL['messages']} AND {met(scope)} {_SQL['latest_first']}"
-            uris = {"uris": list(set(attached.values()))}
-            messages: dict[str, int] = dict(rows(connection, named, {**params, **uris, **access_params(scope)}))
-            pairs = outermost({number: messages[uri] for number, uri in attached.items() if uri in messages})
+            own: LiteralString = "true" if scope.principal is None else met(scope)
+            named: LiteralString = f"{_SQL['messages']} AND {own} {_SQL['latest_first']}"
+            wanted = {"document_ids": list(attached), "uris": list(attached.values()), **access_params(scope)}
+            messages: dict[int, int] = dict(rows(connection, named, {**params, **wanted}))
+            pairs = outermost(messages)
             given = {**params, "document_ids": list(pairs), "messages": list(pairs.values())}
             loose = {row[0]: pairs[row[0]] for row in rows(connection, _SQL["to_hang"], given)}
             if loose:
                 lock_with_attached(connection, scope, sorted({*loose, *loose.values()}))
                 given = {**params, "document_ids": list(loose), "messages": list(loose.values())}
                 connection.execute(_SQL["hang"], given)
-        return {number for number, uri in attached.items() if uri not in messages}
+        return set(attached) - set(messages)
 
     def current(self, scope: Scope, document_id: int) -> list[int]:
         """The current documents that are attached to a message."""

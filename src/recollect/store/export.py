@@ -10,9 +10,11 @@ from psycopg.rows import TupleRow
 
 from recollect.model import Scope
 from recollect.model.collection import Collection
+from recollect.model.principal import EVERYONE
+from recollect.model.source import MANUAL_SOURCE
 from recollect.store.database import Connection, Database, rows
 from recollect.store.originals import stored_pieces
-from recollect.store.rights import access_params, may_find, may_read_version
+from recollect.store.rights import access_params, may_find, may_read_version, owns_nothing
 from recollect.store.sql import queries
 
 _SQL = queries("export")
@@ -53,11 +55,12 @@ class ExportRepository:
                 **access_params(scope),
             }
             with self._database.transaction(scope) as connection:
+                owns = not owns_nothing(connection, scope, collection)
                 page = rows(connection, query, params)
                 chunks = _chunks(connection, scope, collection, [row[1] for row in page])
                 messages = _messages(connection, scope, [row[-1] for row in page if row[-1] is not None])
             for row in page:
-                document = _document(row, chunks.get(row[1], []))
+                document = _document(row, chunks.get(row[1], []), owns=owns)
                 if row[-1] in messages:
                     document["attached_to"] = messages[row[-1]]
                 original = self._original(scope, row, max_original_bytes)
@@ -106,10 +109,13 @@ def _chunks(
     return found
 
 
-def _document(row: TupleRow, chunks: list[dict[str, Any]]) -> dict[str, Any]:
+def _document(row: TupleRow, chunks: list[dict[str, Any]], *, owns: bool) -> dict[str, Any]:
     source, content, title, metadata, tags, department, language, mime_type, event_time, event_end = row[2:12]
-    headings, pages, *_, permissions, _ = row[12:]
+    headings, pages, *_, permissions, origin, expires_at, owner, twin, readers, _ = row[12:]
+    # Who stored it, and for whom the collection exists at all, is for the collection's owners to know.
+    told = {"owner": owner, "twin": twin, "readers": [] if readers == [EVERYONE] else readers} if owns else {}
     return {
+        **({} if origin == MANUAL_SOURCE else {"origin": origin}),
         "source": source,
         "content": content,
         "title": title,
@@ -121,6 +127,8 @@ def _document(row: TupleRow, chunks: list[dict[str, Any]]) -> dict[str, Any]:
         "event_time": event_time.isoformat() if event_time else None,
         "event_end": event_end.isoformat() if event_end else None,
         "permissions": permissions,
+        **({} if expires_at is None else {"expires_at": expires_at.isoformat()}),
+        **{name: value for name, value in told.items() if value},
         "headings": headings,
         "pages": pages,
         "chunks": chunks,

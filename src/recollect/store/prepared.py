@@ -28,6 +28,9 @@ class PreparedDocument:
             collection's.
         attached: What is attached to it, and to what is; none of these has any.
         keeps_attached: Whether what is attached to it is stored apart, and stays where ``attached`` does not name it.
+        owner: The writer who stored it in the store that it comes from, and
+        twin: which of that writer's documents of its name it was there, as a number below 0. What somebody who does not
+            own the collection stores is theirs in any case.
     """
 
     document: Document
@@ -43,3 +46,5 @@ class PreparedDocument:
     analysed_as: tuple[str, ...] | None = None
     attached: Sequence[PreparedDocument] = ()
     keeps_attached: bool = False
+    owner: str = ""
+    twin: int = 0

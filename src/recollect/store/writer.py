@@ -142,7 +142,7 @@ class DocumentWriter:
         with self._database.transaction(scope) as connection:
             room, writer = self._hold(connection, scope, collection)
             whole = [one for item in batch for one in (item, *item.attached)]
-            ids = self._lock(connection, writer, collection, source, [_uri(item) for item in whole])
+            ids = self._lock(connection, writer, collection, source, whole)
             messages = {ids[_uri(one)]: ids[_uri(item)] for item in batch for one in item.attached}
             tops = [ids[_uri(item)] for item in batch if not item.keeps_attached]
             left = hang_locked(connection, scope, messages, tops)
@@ -344,22 +344,29 @@ class DocumentWriter:
 
     @staticmethod
     def _lock(
-        connection: Connection, scope: Scope, collection: Collection, source: Source, uris: list[str]
+        connection: Connection,
+        scope: Scope,
+        collection: Collection,
+        source: Source,
+        items: Sequence[PreparedDocument],
     ) -> dict[str, int]:
         params = {
             "tenant_id": scope.tenant_id,
             "collection_id": collection.collection_id,
             "source_id": source.source_id,
-            "uris": uris,
+            "uris": [_uri(item) for item in items],
+            "owners": [item.owner for item in items],
+            "twins": [item.twin for item in items],
             **access_params(scope),
         }
-        lock: LiteralString = f"{_SQL['lock_documents']} AND {met(scope)} {_SQL['in_order']}"
+        meant: LiteralString = _SQL["exactly"] if scope.principal is None else met(scope)
+        lock: LiteralString = f"{_SQL['lock_documents']} AND {meant} {_SQL['in_order']}"
         connection.execute(_SQL["ensure_documents" if scope.principal is None else "ensure_own"], params)
         ids: dict[str, int] = dict(rows(connection, lock, params))
         if scope.principal is not None:
             # Once more, with the snapshot of after the lock: what it waited for may have been a withdrawal.
             ids = dict(rows(connection, lock, params))
-        if len(ids) < len(uris):
+        if len(ids) < len(items):
             # Begun anew rather than repeated here: locks taken out of order could block two writers for good.
             raise _ErasedMeanwhileError
         return ids

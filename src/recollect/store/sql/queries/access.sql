@@ -142,6 +142,12 @@ UPDATE collections SET owners = coalesce(%(owners)s, owners), readers = coalesce
     writers = coalesce(%(writers)s, writers)
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
 
+-- close_unused: for whom alone a collection without documents exists
+UPDATE collections c SET readers = %(readers)s
+WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s AND NOT EXISTS (
+    SELECT FROM documents d WHERE d.tenant_id = c.tenant_id AND d.collection_id = c.collection_id)
+RETURNING c.collection_id
+
 -- lock_lists: of locked documents; whoever adds a document to one of them waits, and then finds it as it is
 SELECT a.collection_id, a.access_id, a.grants, a.denials FROM access_lists a
 WHERE a.tenant_id = %(tenant_id)s AND (a.collection_id, a.access_id) IN (

@@ -1,7 +1,8 @@
--- ensure_source: a source by name, made where it is missing
-INSERT INTO sources (tenant_id, collection_id, name, type)
+-- ensure_source: a source by name, made where it is missing. What an import has put there is read from its origin from now on
+INSERT INTO sources AS s (tenant_id, collection_id, name, type)
 VALUES (%(tenant_id)s, %(collection_id)s, %(name)s, %(type)s)
-ON CONFLICT (tenant_id, collection_id, name) DO NOTHING
+ON CONFLICT (tenant_id, collection_id, name) DO UPDATE SET type = excluded.type
+WHERE s.type = 'manual' AND s.name <> 'manual' AND s.type <> excluded.type
 
 -- get_source: a source by name
 SELECT s.source_id, s.name, s.type, k.location FROM sources s
@@ -146,23 +147,26 @@ FOR KEY SHARE
 -- lock_inner_documents: in the order of every writer
 SELECT d.document_id FROM documents d JOIN sources s USING (tenant_id, source_id)
 LEFT JOIN source_connections k ON k.tenant_id = s.tenant_id AND k.source_id = s.source_id AND k.connector = 'directory'
-WHERE d.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s AND s.type = 'directory'
-  AND s.source_id <> %(source_id)s AND starts_with(coalesce(k.location, s.name) || '/', %(directory)s || '/')
+WHERE d.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s AND s.source_id <> %(source_id)s
+  AND CASE s.type WHEN 'directory' THEN starts_with(coalesce(k.location, s.name) || '/', %(directory)s || '/')
+      -- An import has put there what is below a folder's path: inside the directory, or around it.
+      WHEN 'manual' THEN starts_with(s.name, '/') AND starts_with(rtrim(s.name, '/') || '/' || d.uri, %(directory)s || '/') END
 
 -- in_order: the end of lock_inner_documents
 ORDER BY d.uri, d.document_id FOR UPDATE OF d
 
 -- adopt_documents: documents of a directory, and of those inside it, move to it under their longer path, and their versions
 -- with them
-UPDATE documents d SET source_id = %(source_id)s, uri = i.path || d.uri
-FROM (SELECT s.tenant_id, s.source_id,
-             ltrim(substr(coalesce(k.location, s.name), length(%(directory)s) + 1) || '/', '/') AS path
-      FROM sources s LEFT JOIN source_connections k ON k.tenant_id = s.tenant_id AND k.source_id = s.source_id AND k.connector = 'directory'
-      WHERE s.tenant_id = %(tenant_id)s) i
-WHERE d.tenant_id = %(tenant_id)s AND i.tenant_id = d.tenant_id AND i.source_id = d.source_id
-  AND d.document_id = ANY (%(document_ids)s::bigint[]) AND NOT EXISTS (
+UPDATE documents d SET source_id = %(source_id)s, uri = i.uri
+FROM (SELECT DISTINCT ON (4, m.owner, m.twin) m.tenant_id, m.document_id, m.owner,
+             substr(rtrim(coalesce(k.location, s.name), '/') || '/' || m.uri, length(%(directory)s) + 2) AS uri
+      FROM documents m JOIN sources s USING (tenant_id, source_id)
+      LEFT JOIN source_connections k ON k.tenant_id = s.tenant_id AND k.source_id = s.source_id AND k.connector = 'directory'
+      WHERE m.tenant_id = %(tenant_id)s AND m.document_id = ANY (%(document_ids)s::bigint[])
+      ORDER BY 4, m.owner, m.twin, m.document_id) i
+WHERE d.tenant_id = %(tenant_id)s AND i.tenant_id = d.tenant_id AND i.document_id = d.document_id AND NOT EXISTS (
       SELECT FROM documents o WHERE o.tenant_id = d.tenant_id AND o.source_id = %(source_id)s AND o.owner = d.owner
-        AND o.uri = i.path || d.uri)
+        AND o.uri = i.uri)
 RETURNING d.document_id
 
 -- drop_former: what a directory was read as before it had a name of its own, once it holds nothing

@@ -23,8 +23,9 @@ WHERE tenant_id = %(tenant_id)s AND collection_id IN (
 ORDER BY collection_id FOR KEY SHARE
 
 -- ensure_documents: identities of the URIs; in order, so that two batches cannot lock each other out
-INSERT INTO documents (tenant_id, collection_id, source_id, uri)
-SELECT %(tenant_id)s, %(collection_id)s, %(source_id)s, u.uri FROM unnest(%(uris)s::text[]) AS u (uri) ORDER BY u.uri
+INSERT INTO documents (tenant_id, collection_id, source_id, uri, owner, twin)
+SELECT %(tenant_id)s, %(collection_id)s, %(source_id)s, u.uri, u.owner, u.twin
+FROM unnest(%(uris)s::text[], %(owners)s::text[], %(twins)s::bigint[]) AS u (uri, owner, twin) ORDER BY u.uri
 ON CONFLICT (tenant_id, source_id, uri, owner, twin) DO NOTHING
 
 -- ensure_own: the same of a writer's own documents; one that they may no longer read stays, and another comes beside it
@@ -42,6 +43,9 @@ ON CONFLICT (tenant_id, source_id, uri, owner, twin) DO NOTHING
 -- lock_documents: one writer a document at a time; of several that they have under a name, the latest is meant
 SELECT d.uri, d.document_id FROM documents d
 WHERE d.tenant_id = %(tenant_id)s AND d.source_id = %(source_id)s AND d.uri = ANY (%(uris)s)
+
+-- exactly: those and no others of that name
+(d.uri, d.owner, d.twin) IN (SELECT * FROM unnest(%(uris)s::text[], %(owners)s::text[], %(twins)s::bigint[]))
 
 -- in_order: the end of lock_documents
 ORDER BY d.uri, d.document_id FOR UPDATE OF d
@@ -87,13 +91,16 @@ SELECT EXISTS (
     SELECT FROM documents d JOIN documents o ON o.tenant_id = d.tenant_id AND o.attached_to = d.document_id
     WHERE d.tenant_id = %(tenant_id)s AND d.document_id = %(document_id)s AND NOT starts_with(o.uri, d.uri || '/'))
 
--- messages: by URI, what documents may hang on: of several that the caller has under a name, the latest; if it hangs on
--- another itself, that one
-SELECT DISTINCT ON (d.uri) d.uri, coalesce(d.attached_to, d.document_id) FROM documents d
-WHERE d.tenant_id = %(tenant_id)s AND d.source_id = %(source_id)s AND d.uri = ANY (%(uris)s)
+-- messages: what documents may hang on, their owner's: of several of a name their twin, or the latest; if it hangs on another
+-- itself, that one
+SELECT DISTINCT ON (a.document_id) a.document_id, coalesce(d.attached_to, d.document_id)
+FROM unnest(%(document_ids)s::bigint[], %(uris)s::text[]) AS p (document_id, uri)
+JOIN documents a ON a.tenant_id = %(tenant_id)s AND a.document_id = p.document_id
+JOIN documents d ON d.tenant_id = a.tenant_id AND d.source_id = a.source_id AND d.uri = p.uri AND d.owner = a.owner
+WHERE d.tenant_id = %(tenant_id)s
 
 -- latest_first: the end of messages
-ORDER BY d.uri, d.document_id DESC
+ORDER BY a.document_id, d.twin = a.twin DESC, d.document_id DESC
 
 -- to_hang: those documents that do not hang on their message yet
 SELECT d.document_id FROM unnest(%(document_ids)s::bigint[], %(messages)s::bigint[]) AS p (document_id, attached_to)
