@@ -162,3 +162,19 @@ def test_nobody_takes_over_by_his_commands(guarded, office):
     assert "may not change" in guarded("documents", "delete", "hr/pay.txt", *ANN, status=1).err
     after = guarded("documents", "list", "--json").json["documents"]
     assert [one for one in after if one["document_id"] in {old["document_id"] for old in before}] == before
+
+
+def test_a_folder_that_is_ingested_into_a_store_that_was_imported_opens_nothing(recollect, clone, write):
+    docs = write({"pay.txt": "Salaries are paid on the 25th.", "readme.txt": "Welcome."})
+    recollect("ingest", docs)
+    recollect("grants", "add", "--who", "role:clerk", "--only", "pay.txt")
+    recollect("grants", "deny", "--who", "user:eve", "pay.txt")
+    recollect("export", "all.jsonl")
+    with clone() as dsn:
+        other = type(recollect)(recollect.folder, recollect.environment | {"RECOLLECT_DSN": dsn})
+        assert other("import", "all.jsonl", "--json").json["documents"]["added"] == 2
+        assert other("ingest", docs, "--json").json["documents"]["updated"] == 2
+        assert len(other("documents", "list", "--json").json["documents"]) == 2
+        assert sources(other, "salaries", *EVE) == {"readme.txt"}
+        assert "25th" not in other("query", "salaries", "--as", "sam", "--json").out
+        assert "25th" in other("query", "salaries", "--as", "ann", "--roles", "clerk", "--json").out

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from recollect import RAGConfig, RAGPipeline, View
+from recollect import Principal, RAGConfig, RAGPipeline, View
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import FetchError, SourceError, UsageError
 from recollect.fetching.crawl import CrawlPlan
@@ -55,6 +55,23 @@ def stored(view: View) -> list[str]:
     scope = view.scope
     found = view.store.documents.list_page(scope, view.standpoint.place(scope))
     return sorted(one.source.partition("//")[2].partition("/")[2] for one in found)
+
+
+def test_pages_that_were_imported_are_updated_when_they_are_read_here(view: View, site: WebSite, tmp_path):
+    site.routes["/pay"] = page("Pay")
+    for path in ("/", "/pay"):
+        view.ingest_url(site.url(path))
+    pay = next(one for one in view.documents.list() if one.source.endswith("/pay"))
+    view.grants.add("role:clerk", documents=pay.document_id, only=True)
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text("".join(view.collections.export_lines()), encoding="utf-8")
+    there = view.view(collections=f"{view.standpoint.collection}-2")
+    assert there.collections.import_file(lines).added == 2
+    site.routes["/pay"] = page("Pay", "Salaries")
+    for path in ("/", "/pay"):
+        there.ingest_url(site.url(path))
+    assert stored(there) == ["", "pay"]
+    assert stored(there.view(principal=Principal(user_id="sam"))) == [""]
 
 
 class TestOnePage:

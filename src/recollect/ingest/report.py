@@ -9,6 +9,9 @@ from typing import Literal
 from recollect.errors import RecollectError
 from recollect.model import IngestResult
 
+#: Why an import leaves lines aside.
+EXPIRED = "expired"
+
 # Files left aside that a report names; their number is counted whatever it is.
 _NAMED = 100
 

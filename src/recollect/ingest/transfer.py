@@ -12,7 +12,7 @@ from recollect.errors import PermissionDeniedError, RecollectError, StoreUnavail
 from recollect.ingest.flow import batches, embed_and_write
 from recollect.ingest.prepare import require_storable, storable
 from recollect.ingest.records import BadLine, ImportedDocument
-from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
+from recollect.ingest.report import EXPIRED, IngestProgress, IngestReport, ProgressCallback, Tally
 from recollect.ingest.roots import Origins
 from recollect.model.principal import EVERYONE
 from recollect.model.source import MANUAL_SOURCE
@@ -135,7 +135,7 @@ class Importer:
                 continue
             lifetime = None if record.expires_at is None else record.expires_at - datetime.now(UTC)
             if lifetime is not None and lifetime <= timedelta(0):
-                self._tally.skip("expired", f"{named}:{record.line}", "its time is over")
+                self._tally.skip(EXPIRED, f"{named}:{record.line}", "its time is over")
                 continue
             try:
                 self._require_as_closed(record.readers)

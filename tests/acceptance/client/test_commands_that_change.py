@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from program import Recollect
-from recollect import Document
+from recollect import Document, Principal
 from served import Served, fill, serving
 from wires import answering, reply, request_of, untimed
 
@@ -105,6 +105,28 @@ def test_a_file_of_lines_is_imported_as_where_the_store_is(served, local, operat
     assert "is cut differently" in different.err
     assert "447" in operator("import", "out.jsonl", "-c", "copied").out
     for name in ("gates", "gates-here", "copied"):
+        served.rag.collections.delete(name)
+
+
+def test_what_is_moved_by_way_of_a_server_stays_restricted(served, operator, tmp_path):
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "pay.md").write_text("Salaries are paid on the 25th.", encoding="utf-8")
+    (tmp_path / "book" / "hello.md").write_text("Welcome.", encoding="utf-8")
+    here, there = (served.rag.view(collections=name) for name in ("moved", "moved-there"))
+    here.ingest(tmp_path / "book")
+    here.grants.add("role:clerk", documents="pay.md", only=True)
+    here.ingest(Document(content="Of today.", source="today", ttl="1d"))
+    operator("export", "moved.jsonl", "-c", "moved")
+    with (tmp_path / "moved.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"source": "late", "content": "Late.", "expires_at": "2020-01-01T00:00:00Z"}))
+    told = operator("import", "moved.jsonl", "-c", "moved-there", "--json").json["documents"]
+    assert (told["added"], told["failed"], told["skipped"]) == (3, 0, 1)
+    assert there.ingest(tmp_path / "book").updated == 2
+    assert len(there.documents.list()) == 3
+    sam = there.view(principal=Principal(user_id="sam"))
+    assert [one.source for one in sam.documents.list()] == ["hello.md", "today"]
+    assert there.documents.history("today").versions[-1].expires_at is not None
+    for name in ("moved", "moved-there"):
         served.rag.collections.delete(name)
 
 

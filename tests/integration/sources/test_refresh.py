@@ -277,3 +277,22 @@ def test_of_an_erased_document_nothing_is_kept(pipeline: RAGPipeline, repository
         kept = connection.execute("SELECT uri FROM source_items").fetchall()
     assert kept == [("b.md",)]
     assert pipeline.sources.refresh(name).removed == 0
+
+
+def test_what_was_imported_is_brought_up_to_date_by_its_source(pipeline: RAGPipeline, place: Place, tmp_path):
+    place.write({"pay.md": "Salaries are paid on the 25th.", "hello.md": "Welcome."})
+    pipeline.sources.add(place.location, name="pages", settings=place.settings)
+    pipeline.sources.refresh("pages")
+    pipeline.grants.add("role:hr", documents="pay.md", only=True)
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text("".join(pipeline.collections.export_lines()), encoding="utf-8")
+    pipeline.tenants.create("other")
+    other = pipeline.view(tenant="other")
+    assert other.collections.import_file(lines).added == 2
+    other.sources.add(place.location, name="pages", settings=place.settings)
+    place.write({"pay.md": "Salaries are paid on the 26th."})
+    report = other.sources.refresh("pages")
+    assert (report.added, report.updated) == (0, 2)
+    assert sorted(one.source for one in other.documents.list()) == ["hello.md", "pay.md"]
+    assert finds(other, STAFF, "salaries") == {"hello.md"}
+    assert "26th" in other.view(principal=HR).retrieve("salaries")[0].content

@@ -12,7 +12,7 @@ from recollect.client.calls.base import Call, Steps, segment
 from recollect.client.reading import Json
 from recollect.errors import ConflictError, ParseError, RequestUnderWayError, UsageError
 from recollect.ingest.line_files import MAX_LINE_BYTES, numbered_lines, require_file, too_long
-from recollect.ingest.report import FileError, IngestProgress, Tally
+from recollect.ingest.report import EXPIRED, FileError, IngestProgress, Tally
 
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport, ProgressCallback
@@ -51,6 +51,8 @@ def send_lines(
         for name in _COUNTS:
             setattr(tally, name, getattr(tally, name) + told["documents"][name])
         tally.chunks += told["chunks"]
+        if skipped := told["documents"]["skipped"]:
+            tally.skip_reasons[EXPIRED] = tally.skip_reasons.get(EXPIRED, 0) + skipped
         tally.errors += [FileError(one["path"], one["error"]) for one in told["errors"]]
         done += sum(told["documents"][name] for name in _COUNTS)
         if on_progress is not None:
