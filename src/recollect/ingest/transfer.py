@@ -82,7 +82,7 @@ class Importer:
         self._tally = Tally()
         self._done = 0
         self._loose: dict[int, str] = {}
-        self._readers: tuple[str, ...] | None = None
+        self._readers: Sequence[str] = (EVERYONE,)
 
     def run(self, records: Iterable[ImportedDocument | BadLine], *, named: str, force: bool = False) -> IngestReport:
         """Import documents; a bad line is reported and does not stop the others.
@@ -155,16 +155,19 @@ class Importer:
         if not readers or EVERYONE in readers or self._collection.hidden:
             return
         place, everything = self._collection, replace(self._scope, principal=None)
-        if self._readers is None:
+        if set(self._readers) <= set(readers):
+            return
+        self._readers = self._access.of_collection(everything, place).readers
+        if not set(self._readers) <= set(readers):
+            self._access.close_unused(self._scope, place, readers)
+            # Somebody else may have closed it at the same time.
             self._readers = self._access.of_collection(everything, place).readers
         if not set(self._readers) <= set(readers):
-            if not self._access.close_unused(self._scope, place, readers):
-                raise UsageError(
-                    f"comes from a collection that only {', '.join(readers)} may read, and others read {place.name!r} "
-                    f"({', '.join(self._readers)}). Import into a new collection, or close this one first: recollect "
-                    f"grants collection -c {place.name} --reader {readers[0]}"
-                )
-            self._readers = tuple(readers)
+            raise UsageError(
+                f"comes from a collection that only {', '.join(readers)} may read, and others read {place.name!r} "
+                f"({', '.join(self._readers)}). Import into a new collection, or close this one first: recollect "
+                f"grants collection -c {place.name} --reader {readers[0]}"
+            )
 
     def _item(self, record: ImportedDocument, lifetime: timedelta | None) -> _Item:
         source, uri = self._origins.place(record.origin or MANUAL_SOURCE, record.document.source or "")

@@ -115,8 +115,8 @@ class AccessRepository:
             connection.execute(_SQL["set_collection"], params)
             connection.execute(_SQL["touch"], params)
 
-    def close_unused(self, scope: Scope, collection: Collection, readers: Sequence[str]) -> bool:
-        """Have a collection exist for some alone, if nothing was ever stored there; whether it was so.
+    def close_unused(self, scope: Scope, collection: Collection, readers: Sequence[str]) -> None:
+        """Have a collection exist for some alone, if nothing was ever stored there.
 
         Raises:
             NotFoundError: It was deleted meanwhile.
@@ -125,9 +125,8 @@ class AccessRepository:
         params = {**_of(scope, collection), "readers": sorted(set(readers))}
         with self._database.transaction(scope) as connection:
             self._hold(connection, scope, collection)
-            closed = bool(rows(connection, _SQL["close_unused"], params))
+            connection.execute(_SQL["close_unused"], params)
             connection.execute(_SQL["touch"], params)
-        return closed
 
     def change_default(self, scope: Scope, collection: Collection, change: PermissionChange) -> Permissions:
         """Change who may read the documents of a collection that have no permissions of their own.

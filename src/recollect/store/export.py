@@ -8,6 +8,7 @@ from typing import Any
 
 from psycopg.rows import TupleRow
 
+from recollect.errors import NotFoundError
 from recollect.model import Scope
 from recollect.model.collection import Collection
 from recollect.model.principal import EVERYONE
@@ -63,11 +64,21 @@ class ExportRepository:
                 document = _document(row, chunks.get(row[1], []), owns=owns)
                 if row[-1] in messages:
                     document["attached_to"] = messages[row[-1]]
-                original = self._original(scope, row, max_original_bytes)
+                try:
+                    original = self._original(scope, row, max_original_bytes)
+                except NotFoundError:
+                    if self._stands(scope, row[1]):
+                        raise
+                    continue  # erased meanwhile
                 yield {**document, **({} if original is None else {"original": original})}
             if len(page) < _PAGE_DOCUMENTS:
                 return
             after = page[-1][0]
+
+    def _stands(self, scope: Scope, version_id: int) -> bool:
+        params = {"tenant_id": scope.tenant_id, "version_id": version_id}
+        with self._database.transaction(scope) as connection:
+            return bool(rows(connection, _SQL["stands"], params))
 
     def _original(self, scope: Scope, row: TupleRow, max_bytes: int) -> dict[str, Any] | None:
         name, mime_type, byte_count, file_hash = row[14:18]

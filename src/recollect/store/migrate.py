@@ -308,9 +308,11 @@ def _require_compatible(done: dict[int, tuple[str, str]], known: list[tuple[int,
     if done and 1 in done and done[1][0] != first:
         raise SchemaVersionError(
             "This store was made by a recollect from before the first release, whose schema is not upgraded; it was "
-            "left as it is. Either write out what it holds with the recollect that made it (recollect tenants export "
-            "default FOLDER), and import the files of that folder into a new store with this one (recollect import, "
-            "recollect remember --file); or begin with a new --data-dir or database."
+            "left as it is. Either export its documents and conversations with the recollect that made it (recollect "
+            "tenants export default FOLDER, and the same for each other tenant), and import the files of these folders "
+            "into a new store with this one (recollect import, recollect remember --file); or begin with a new "
+            "--data-dir or database. An import leaves behind: the history of documents, deleted and expired documents, "
+            "documents of sessions, keys, settings, the audit, and every tenant that you do not export."
         )
     if done and max(done) > newest:
         raise SchemaVersionError(

@@ -100,8 +100,12 @@ def test_a_store_from_before_the_first_release_is_refused_and_left_alone(dsn: st
         before = differences(connection)
         rows = connection.execute("SELECT * FROM recollect.schema_migrations ORDER BY 1").fetchall()
     for attempt in (migrate, lambda dsn: migrate(dsn, own_server=True), lambda dsn: backup(dsn, tmp_path / "b")):
-        with pytest.raises(SchemaVersionError, match=r"before the first release.*tenants export default.*--data-dir"):
+        with pytest.raises(
+            SchemaVersionError, match=r"before the first release.*tenants export default.*--data-dir"
+        ) as told:
             attempt(dsn)
+        for left_behind in ("history", "deleted and expired", "sessions", "every tenant that you do not export"):
+            assert left_behind in str(told.value).partition("leaves behind")[2]
     with psycopg.connect(dsn) as connection:
         assert differences(connection) == before != []
         assert connection.execute("SELECT * FROM recollect.schema_migrations ORDER BY 1").fetchall() == rows

@@ -146,7 +146,6 @@ WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
 UPDATE collections c SET readers = %(readers)s
 WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s AND NOT EXISTS (
     SELECT FROM documents d WHERE d.tenant_id = c.tenant_id AND d.collection_id = c.collection_id)
-RETURNING c.collection_id
 
 -- lock_lists: of locked documents; whoever adds a document to one of them waits, and then finds it as it is
 SELECT a.collection_id, a.access_id, a.grants, a.denials FROM access_lists a

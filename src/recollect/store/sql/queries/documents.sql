@@ -148,9 +148,10 @@ FOR KEY SHARE
 SELECT d.document_id FROM documents d JOIN sources s USING (tenant_id, source_id)
 LEFT JOIN source_connections k ON k.tenant_id = s.tenant_id AND k.source_id = s.source_id AND k.connector = 'directory'
 WHERE d.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s AND s.source_id <> %(source_id)s
-  AND CASE s.type WHEN 'directory' THEN starts_with(coalesce(k.location, s.name) || '/', %(directory)s || '/')
-      -- An import has put there what is below a folder's path: inside the directory, or around it.
-      WHEN 'manual' THEN starts_with(s.name, '/') AND starts_with(rtrim(s.name, '/') || '/' || d.uri, %(directory)s || '/') END
+  AND (s.type = 'directory' AND starts_with(coalesce(k.location, s.name) || '/', %(directory)s || '/')
+       -- What an import has put below the path of a folder: one inside the directory, or around it.
+       OR s.type = 'manual' AND starts_with(s.name, '/')
+          AND starts_with(rtrim(s.name, '/') || '/' || d.uri, %(directory)s || '/'))
 
 -- in_order: the end of lock_inner_documents
 ORDER BY d.uri, d.document_id FOR UPDATE OF d

@@ -21,6 +21,9 @@ WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s AND v.
 SELECT d.document_id, d.uri FROM documents d
 WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s)
 
+-- stands: whether a version is there still
+SELECT 1 FROM document_versions WHERE tenant_id = %(tenant_id)s AND version_id = %(version_id)s
+
 -- known_now: the current version
 v.known_to = 'infinity' AND v.expires_at > now()
 
