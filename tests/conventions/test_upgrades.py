@@ -1,8 +1,7 @@
 """Every schema that was released opens in this version, with what people do with a store. As a program: keeps today's.
 
-`tests/data/stores` has a small store of every schema: its functions and its rows. Its tables are made by the migrations,
-which are frozen. A new migration comes with a store of its own (`python tests/conventions/test_upgrades.py` writes it),
-and the older stores stay as they are.
+`tests/data/stores` has a small store of every schema: its functions and its rows. The frozen migrations make its
+tables. A new migration comes with a store of its own, which this program writes, and the older stores stay as they are.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ def test_an_export_goes_on_when_the_collection_gets_another_model(pipeline: RAGP
     pipeline.spaces.reembed("hashing:96")
     pipeline.ingest(Document(content="It came later.", source="later"))
     exported += lines
-    assert [json.loads(line)["source"] for line in exported] == [*map(str, range(40)), "later"]
+    assert {json.loads(line)["source"] for line in exported} == {*map(str, range(40)), "later"}
     (tmp_path / "lines.jsonl").write_text("".join(exported), encoding="utf-8")
     assert pipeline.view(collections="copy").collections.import_file(tmp_path / "lines.jsonl").added == 41
 
